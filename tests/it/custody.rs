@@ -139,7 +139,7 @@ async fn signing_continues_during_a_key_change_and_a_second_change_waits() {
     assert_eq!(world.post_nothing(&path(&first, "/execute")).await.ok()["state"], "executed");
     // An operation admitted for an earlier epoch is refused and stays unchanged.
     let message = world.post_nothing(&path(&second, "/execute")).await.fails(409, "epoch_conflict");
-    assert!(message.contains("epoch `2`") && message.contains("submit it anew"), "{message}");
+    assert!(message.contains("epoch `2`") && message.contains("submit it again"), "{message}");
     assert_eq!(world.get(&path(&second, "")).await.ok()["state"], "admitted");
 }
 

@@ -34,7 +34,7 @@ async fn digest_of_a_denied_payment_is_not_signed_as_an_asset_action() {
         .fails(403, "policy_rejected");
     let message =
         world.post(&on_key("paying", "/sign"), &sign("forgery")).await.fails(409, "custody_key_not_active");
-    assert!(message.contains("serves `payments`"), "{message}");
+    assert!(message.contains("signs only `payments`"), "{message}");
     verify::signature(&samples::published(&world, &on("paying", "paid")).await);
     assert_eq!(world.get(&on_key("paying", "")).await.ok()["serves"], paying["serves"]);
 }

@@ -223,7 +223,10 @@ async fn previews_have_a_separate_quota() {
     let limited = world.post(PREVIEW, &preview("a")).await;
     assert_eq!((quota(&limited), limited.header("retry-after")), ((2, 0, 2), "1"));
     let message = limited.fails(429, "policy_admission_rate_limited");
-    assert_eq!(message, "this client may make 2 previews at once, and did; retry in 1000 ms");
+    assert_eq!(
+        message,
+        "the rate limit of this client allows 2 previews at once, and they are used up; retry in 1000 ms"
+    );
     world.post(PREVIEW, &preview("b")).await.ok();
     world.post(SIGN, &with(payment("s"), "/client/client_id", json!("a"))).await.ok();
     world.advance_ms(1000);

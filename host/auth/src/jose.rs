@@ -79,7 +79,7 @@ impl<'a> Compact<'a> {
     /// # Errors
     /// As [`Self::payload`].
     pub fn claims(&self, key: &Key) -> Result<Map<String, Value>, TokenFault> {
-        match json::parse(&self.payload(key)?, Floats::Taken).ok() {
+        match json::parse(&self.payload(key)?, Floats::Allowed).ok() {
             Some(Value::Object(claims)) => Ok(claims),
             Some(_) | None => Err(TokenFault::Malformed),
         }
@@ -87,7 +87,7 @@ impl<'a> Compact<'a> {
 }
 
 fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
-    match base64url(part).and_then(|bytes| json::parse(&bytes, Floats::Taken).ok()) {
+    match base64url(part).and_then(|bytes| json::parse(&bytes, Floats::Allowed).ok()) {
         Some(Value::Object(object)) => Ok(object),
         Some(_) | None => Err(TokenFault::Malformed),
     }

@@ -3,8 +3,8 @@
 use crate::{EXIT_FAILED, Fault, complain, plain, registry};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, Hex64, KeyEntry, Validity};
-use gateway_domain::chain;
+use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, KeyEntry, Signature, Validity};
+use gateway_domain::error_chain;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::time::EpochMs;
@@ -79,7 +79,7 @@ pub fn run(command: &ApproversCommand, now: EpochMs) -> ExitCode {
             let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(error) => complain(&[chain(error.as_ref())], EXIT_FAILED),
+        Err(error) => complain(&[error_chain(error.as_ref())], EXIT_FAILED),
     }
 }
 
@@ -162,7 +162,7 @@ fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
         confirm()?;
     }
     let message = subject.statement(&approval).message()?;
-    let signature = Hex64(signing.sign(&message).to_bytes());
+    let signature = Signature::new(signing.sign(&message).to_bytes());
     approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
     let Approval { subject_id, roles, signature, .. } = &approval;
     let body = json!({
@@ -243,5 +243,5 @@ impl View {
 }
 
 fn named(path: &Path, error: Fault) -> Fault {
-    format!("`{}`: {}", path.display(), chain(error.as_ref())).into()
+    format!("`{}`: {}", path.display(), error_chain(error.as_ref())).into()
 }

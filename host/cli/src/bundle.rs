@@ -213,7 +213,7 @@ pub fn run(bundle: &Bundle, now: EpochMs) -> ExitCode {
             let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
             if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
         }
-        Err(error) => complain(&[gateway_domain::chain(&error)], EXIT_FAILED),
+        Err(error) => complain(&[gateway_domain::error_chain(&error)], EXIT_FAILED),
     }
 }
 

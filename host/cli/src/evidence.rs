@@ -4,11 +4,11 @@ use crate::records::bundle::unsigned;
 use crate::records::replay;
 use crate::{EXIT_FAILED, EXIT_UNCHECKED, complain, plain};
 use clap::{Args, Subcommand};
-use gateway_domain::chain;
+use gateway_domain::error_chain;
 use gateway_domain::ids::OperationId;
 use gateway_domain::operation::Evaluation;
 use gateway_evidence::verify::{Check, Report, Status};
-use gateway_evidence::{Reader, Rerun, Roots, Verdict, verify};
+use gateway_evidence::{Reader, RerunPolicy, Roots, Verdict, verify};
 use gateway_policy::{Evaluator, PolicyEngine};
 use serde_json::json;
 use std::error::Error;
@@ -67,7 +67,7 @@ pub fn run(verify: &Verify) -> ExitCode {
                 Verdict::NotChecked => ExitCode::from(EXIT_NOT_CHECKED),
             }
         }
-        Err(error) => complain(&[chain(error.as_ref())], EXIT_UNCHECKED),
+        Err(error) => complain(&[error_chain(error.as_ref())], EXIT_UNCHECKED),
     }
 }
 
@@ -79,7 +79,7 @@ fn check(arguments: &Verify) -> Result<(String, Verdict), Box<dyn Error>> {
         pages.push(gateway_evidence::parse(&read(file)?).map_err(|error| named(file, &error))?);
     }
     let bundles = if bundles.is_empty() { None } else { Some(Bundles::load(bundles)?) };
-    let rerun = bundles.as_ref().map(|bundles| bundles as &dyn Rerun);
+    let rerun = bundles.as_ref().map(|bundles| bundles as &dyn RerunPolicy);
     let report = verify(pages, &Reader { roots: &roots, rerun, operation_id: *operation_id });
     let verdict = report.verdict();
     let text = if *json {
@@ -99,7 +99,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
 }
 
 fn named(path: &Path, error: &(dyn Error + 'static)) -> Box<dyn Error> {
-    format!("`{}`: {}", path.display(), chain(error)).into()
+    format!("`{}`: {}", path.display(), error_chain(error)).into()
 }
 
 fn text(report: &Report) -> String {
@@ -138,7 +138,7 @@ impl Bundles {
     }
 }
 
-impl Rerun for Bundles {
+impl RerunPolicy for Bundles {
     fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String> {
         let outcome = &evaluation.outcome;
         let Some(bundle) = self.0.iter().find(|bundle| outcome.bundle_hash == bundle.bundle_hash()) else {

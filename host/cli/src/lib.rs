@@ -120,7 +120,7 @@ where
         Err(error) => {
             let code = exit_code(&error);
             let error: Fault = error.into();
-            complain(&[gateway_domain::chain(error.as_ref())], code)
+            complain(&[gateway_domain::error_chain(error.as_ref())], code)
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The signed admission decision: the authority's statement that quorum and policy agree, and its verification. Nodes trust
-//! nothing else.
+//! The signed admission decision, and its verification. The authority signs it when the policy allows an operation and its
+//! quorum is reached; a node works on an operation only after it has verified the decision.
 
 use crate::canonical::{self, CanonicalError};
 use crate::dsse::{Envelope, EnvelopeError, KeySet};
@@ -26,8 +26,7 @@ pub struct AdmissionDecision {
     pub request_digest: Hex32,
     /// The key.
     pub key_id: KeyId,
-    /// The family that the key serves: for a signature always the operation's own. `None` for a key without signatures whose
-    /// creation left it out.
+    /// The family that the key signs for; for a signature, the operation's own. `None` while it is not fixed yet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub serves: Option<KeyUse>,
     /// The generation of shares that may act: the key's at the time of the decision.
@@ -79,7 +78,7 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Derivation {
-    /// `digits/digits`.
+    /// The path, as `digits/digits`.
     pub path: String,
     /// The additive tweak: the sum of `I_L` along the path.
     pub tweak: Hex32,
@@ -135,7 +134,7 @@ pub fn admission_hash(payload: &[u8]) -> Hex32 {
     canonical::digest_bytes("svc/admission/v1", payload)
 }
 
-/// Verifies the signature, form and validity of a decision.
+/// Verifies the signature, the canonical form and the validity period of a decision.
 ///
 /// # Errors
 /// [`DecisionError`].

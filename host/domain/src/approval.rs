@@ -1,11 +1,11 @@
 //! Approvals, and the signatures of approvers where the deployment requires them.
 //!
 //! Reading order: [`Statement`] (the bytes that an approver signs), [`ApprovalSignature`], [`Approvers`] (the registry of
-//! trusted keys), [`SigningRule`] (whether an approval counts), [`ApprovalFault`] (why it does not). The gateway, every node
-//! and the offline verifier use this code, each with a registry of its own.
+//! trusted keys), [`SigningRule`] (whether approvals must be signed), [`ApprovalError`] (why an approval is rejected). The
+//! gateway, the nodes and the offline verifier use this code, each with its own registry.
 
 mod approvers;
-mod fault;
+mod error;
 pub mod limits;
 mod registry;
 mod rule;
@@ -15,11 +15,12 @@ mod statement;
 mod tests;
 mod webauthn;
 
+pub use crate::ed25519::Signature;
 pub use approvers::Approvers;
-pub use fault::ApprovalFault;
+pub use error::ApprovalError;
 pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};
-pub use rule::{Pinned, SigningRule, claimed_between};
-pub use signature::{ApprovalSignature, Base64Url, Hex64};
+pub use rule::{PinnedRegistry, SigningRule, check_claimed_time};
+pub use signature::{ApprovalSignature, Base64Url};
 pub use statement::{ApprovalSubject, Statement, TAG};
 
 use crate::canonical::{self, CanonicalError};
@@ -27,7 +28,7 @@ use crate::ids::Hex32;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 
-/// A person's approval of one intent.
+/// An approval of one operation by one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     /// The approver's subject id.
@@ -36,9 +37,9 @@ pub struct Approval {
     pub roles: Vec<String>,
     /// The time of the approval by the approver's clock, epoch milliseconds: unverified, but covered by the signature.
     pub claimed_at_ms: i64,
-    /// The time of the approval, by the gateway's clock.
+    /// The time at which the gateway received the approval, by its clock.
     pub approved_at_ms: EpochMs,
-    /// The approver's signature over [`Statement`]; without one, only the gateway vouches for the approval.
+    /// The approver's signature over [`Statement`]. Without one, only the gateway states that the subject approved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signature: Option<Box<ApprovalSignature>>,
 }

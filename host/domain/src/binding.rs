@@ -4,7 +4,7 @@ use crate::canonical;
 use crate::ids::{Hex32, Tenant};
 use serde::{Deserialize, Serialize};
 
-/// The contract's `ClientBinding`: the client as authenticated.
+/// The contract's `ClientBinding`: the client as authenticated; in bypass mode, as the request names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientBinding {
     /// The calling system.
@@ -21,17 +21,17 @@ pub struct ClientBinding {
     /// Salted digest of the token's `jti`, if there is a token.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub token_jti: Option<CredentialDigest>,
-    /// The tenant that the caller named.
+    /// The client's tenant; `None` for [`TENANT_DEFAULT`].
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tenant: Option<Tenant>,
 }
 
-/// A salted digest of a credential's identifier. It does not reveal the identifier, but a holder of the credential can prove
-/// that it was used.
+/// A salted digest of a credential's identifier. It does not reveal the identifier, but a holder of the credential
+/// can prove that it was used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CredentialDigest {
-    /// 32 random bytes, new for each request.
+    /// 32 random bytes, generated for each request.
     pub salt: Hex32,
     /// `SHA-256("svc/credential/v1" || salt || UTF-8 bytes)`.
     pub sha256: Hex32,
@@ -45,18 +45,18 @@ impl CredentialDigest {
         Self { salt, sha256: canonical::digest_bytes("svc/credential/v1", &salted) }
     }
 
-    /// Whether it is the digest of this credential.
+    /// Whether this is the digest of the credential's identifier.
     #[must_use]
     pub fn is_of(&self, credential: &str) -> bool {
         Self::of(self.salt, credential) == *self
     }
 }
 
-/// The tenant of callers that name none.
+/// The tenant of clients without one.
 pub const TENANT_DEFAULT: &str = "default";
 
 impl ClientBinding {
-    /// The tenant an operation of this caller belongs to.
+    /// The tenant that operations of this client belong to.
     #[must_use]
     pub fn tenant(&self) -> Tenant {
         self.tenant.clone().unwrap_or_else(|| Tenant(TENANT_DEFAULT.to_owned()))

@@ -1,8 +1,8 @@
-//! The only encoding that is hashed or signed.
+//! The canonical encoding, in which values are hashed and signed.
 //!
-//! It is RFC 8785 (JCS) over the re-encoded value, except that every integer is written as a decimal **string**: JCS prints
-//! numbers as IEEE doubles, so 9007199254740993 and 9007199254740992 would hash alike. Floating-point numbers are an error;
-//! no value here has one. Published vectors: `host/domain/vectors/canonical.json`.
+//! It is RFC 8785 (JCS), except that every integer is written as a decimal **string**: JCS prints numbers as IEEE
+//! doubles, so 9007199254740993 and 9007199254740992 would hash alike. Floating-point numbers are an error; no value
+//! here has one. Test vectors: `host/domain/vectors/canonical.json`.
 
 mod writer;
 
@@ -53,8 +53,8 @@ pub fn digest_bytes(tag: &str, bytes: &[u8]) -> Hex32 {
     Hex32::new(Sha256::new().chain_update(tag).chain_update(bytes).finalize().into())
 }
 
-/// Deserializes an integer from a number or, as in canonical bytes, from a decimal string. For the integers of signed
-/// statements: `#[serde(deserialize_with = "canonical::integer")]`.
+/// Deserializes an integer that is not negative, from a number or, as in canonical bytes, from a decimal string. For
+/// the integers of signed statements: `#[serde(deserialize_with = "canonical::integer")]`.
 ///
 /// # Errors
 /// The deserializer's error when it is neither, or out of range.

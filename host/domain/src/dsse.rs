@@ -40,7 +40,7 @@ pub enum EnvelopeError {
     /// The payload is of another type.
     #[error("payload type is `{0}`")]
     PayloadType(String),
-    /// Payload or signature is not base64, or a signature is not 64 bytes.
+    /// The payload or a signature is not base64, or a signature by a trusted key is not 64 bytes.
     #[error("`{0}` is not well formed")]
     Encoding(&'static str),
     /// No signature is by a trusted key.
@@ -83,7 +83,7 @@ impl Envelope {
         }
     }
 
-    /// The payload without verification, for showing it to its next signer. It must not be trusted.
+    /// The payload, without verification: for example, for a tool that shows it to the next signer.
     ///
     /// # Errors
     /// [`EnvelopeError::PayloadType`], [`EnvelopeError::Encoding`].

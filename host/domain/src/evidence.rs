@@ -27,7 +27,7 @@ impl ChainedEvent {
         redact(&self.event, &self.salt)
     }
 
-    /// Whether the stored hash is right for this event after `previous`.
+    /// Whether the stored hash is the one of this event after an event with the hash `previous`.
     #[must_use]
     pub fn follows(&self, previous: Hex32) -> bool {
         let hash = self.redact().and_then(|redacted| event_hash(previous, &redacted.event));

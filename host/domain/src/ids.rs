@@ -15,7 +15,7 @@ pub struct Hex32([u8; 32]);
 pub struct InvalidHex32;
 
 impl Hex32 {
-    /// The value that a view shows before the real one exists.
+    /// 32 zero bytes: the value before the first of a hash chain, and of a hash that does not exist yet.
     pub const ZERO: Self = Self([0; 32]);
 
     /// Wraps 32 bytes.
@@ -133,7 +133,7 @@ name_type! {
     KeyRef
 }
 name_type! {
-    /// An epoch's name, 1 to 128 characters; a key never uses a name twice.
+    /// The name of an epoch, 1 to 128 characters. A key never uses a name twice.
     EpochName
 }
 

@@ -23,7 +23,8 @@ pub enum Family {
     Custody,
 }
 
-/// The family that a key signs for, permanently: a signature over a caller's digest must never be that of a payment.
+/// The family that a key signs for. It never changes: a custody client can have any digest signed, and with a key for
+/// payments that could be the digest of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyUse {
@@ -87,7 +88,7 @@ impl OperationType {
 pub struct SigningTerms {
     /// The requested signers.
     pub requested_participants: Roster,
-    /// The threshold, when the caller raises it above the key's own.
+    /// The requested number of signers, at least the key's threshold; `None` for the key's threshold.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub threshold: Option<Threshold>,
     /// Root of the epoch that the caller expects, hexadecimal; execution in another epoch is refused.
@@ -97,7 +98,7 @@ pub struct SigningTerms {
     pub publication_mode: PublicationMode,
 }
 
-/// The request without `client` and idempotency key: approvals, admission and nodes bind to it.
+/// The request without `client` and idempotency key. Approvals and the admission decision are bound to its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Intent {
@@ -107,11 +108,11 @@ pub enum Intent {
     AssetAction(AssetAction),
     /// Distributed key generation.
     KeyCreate(KeyCreate),
-    /// New shares, same roster, threshold and public key.
+    /// New shares; same roster, threshold and public key.
     Refresh(Refresh),
-    /// New shares for a new roster and threshold, same public key.
+    /// New shares for a new roster and threshold; same public key.
     Reshare(Reshare),
-    /// A new key that takes this one's place.
+    /// A new key that replaces this one.
     Rotate(Rotate),
     /// One participant's share, rebuilt with the helpers' shares.
     Recover(Recover),
@@ -132,7 +133,7 @@ impl Intent {
         }
     }
 
-    /// The use that the signing key must serve; `None` when the operation signs nothing.
+    /// The family that the key must sign for; `None` when the operation signs nothing.
     #[must_use]
     pub const fn key_use(&self) -> Option<KeyUse> {
         match self {
@@ -144,7 +145,8 @@ impl Intent {
         }
     }
 
-    /// The key that the intent names; `None` when the request's path names it.
+    /// The key that the intent names. `None` for a custody operation, whose path names the key, and for a payment
+    /// without one.
     #[must_use]
     pub const fn key_ref(&self) -> Option<&KeyRef> {
         match self {
@@ -219,8 +221,8 @@ impl Intent {
         canonical::digest("svc/intent/v1", self)
     }
 
-    /// The 32 bytes that are signed: the caller's digest for an asset action, otherwise
-    /// `SHA-256("svc/signing-request/v2" || {intent, key_id, operation_id})`, so that no two operations have the same digest.
+    /// The 32 bytes that are signed. For an asset action, the caller's digest. Otherwise
+    /// `SHA-256("svc/signing-request/v2" || {intent, key_id, operation_id})`, which is different for each operation.
     ///
     /// # Errors
     /// [`CanonicalError`], which a parsed intent never causes.
@@ -247,7 +249,7 @@ impl Intent {
 }
 
 /// The operation's id, the same for every retry of one request (`host/docs/interface.md`, section *Identity and
-/// idempotency*).
+/// idempotency*). `key_ref` is used for the custody family only.
 ///
 /// # Errors
 /// [`CanonicalError`], which strings never cause.

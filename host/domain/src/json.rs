@@ -1,4 +1,4 @@
-//! Strict JSON: duplicate member names are rejected, because two readers could see two values.
+//! Strict JSON: duplicate member names are rejected, because different parsers keep different values.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -9,14 +9,14 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Floats {
     /// They are accepted.
-    Taken,
+    Allowed,
     /// They are an error, because they have no canonical form (see [`crate::canonical`]).
-    Refused,
+    Rejected,
 }
 
 /// The text is not JSON, or has a duplicate member. Displays as one line with line and column.
 #[derive(Debug, thiserror::Error)]
-#[error("not JSON: {}", text(.duplicate.as_deref(), .fault))]
+#[error("not JSON: {}", describe(.duplicate.as_deref(), .fault))]
 pub struct NotJson {
     /// The duplicate name, if that is the fault.
     pub duplicate: Option<String>,
@@ -24,7 +24,7 @@ pub struct NotJson {
     pub fault: serde_json::Error,
 }
 
-fn text(duplicate: Option<&str>, fault: &serde_json::Error) -> String {
+fn describe(duplicate: Option<&str>, fault: &serde_json::Error) -> String {
     match duplicate {
         Some(name) => format!(
             "the name `{name}` appears twice in an object at line {} column {}",
@@ -47,7 +47,7 @@ pub fn parse(text: &[u8], floats: Floats) -> Result<Value, NotJson> {
     parsed.map_err(|fault| NotJson { duplicate: duplicate.take(), fault })
 }
 
-/// Deserializes any value; stores the first duplicate name.
+/// Deserializes any value. Stops at the first duplicate name, and stores it.
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     floats: Floats,
@@ -67,8 +67,8 @@ impl<'de> Visitor<'de> for Strict<'_> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.floats {
-            Floats::Taken => "a JSON value",
-            Floats::Refused => "JSON without floating-point numbers",
+            Floats::Allowed => "a JSON value",
+            Floats::Rejected => "JSON without floating-point numbers",
         })
     }
 
@@ -90,9 +90,9 @@ impl<'de> Visitor<'de> for Strict<'_> {
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         match (self.floats, Number::from_f64(value)) {
-            (Floats::Taken, Some(number)) => Ok(Value::Number(number)),
-            (Floats::Taken, None) => Err(E::custom("a number is not finite")),
-            (Floats::Refused, _) => Err(E::invalid_type(serde::de::Unexpected::Float(value), &self)),
+            (Floats::Allowed, Some(number)) => Ok(Value::Number(number)),
+            (Floats::Allowed, None) => Err(E::custom("a number is not finite")),
+            (Floats::Rejected, _) => Err(E::invalid_type(serde::de::Unexpected::Float(value), &self)),
         }
     }
 
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn duplicate_member_is_rejected() {
-        let taken = parse(b"{\"a\":[1,{\"b\":null}]}", Floats::Refused).unwrap();
+        let taken = parse(b"{\"a\":[1,{\"b\":null}]}", Floats::Rejected).unwrap();
         assert_eq!(taken.to_string(), "{\"a\":[1,{\"b\":null}]}");
         for (text, name) in
             [("{\"a\":1,\"a\":1}", "a"), (r#"{"a":1,"\u0061":2}"#, "a"), ("[{\"b\":{\"c\":1,\"c\":2}}]", "c")]
         {
-            let error = parse(text.as_bytes(), Floats::Taken).unwrap_err();
+            let error = parse(text.as_bytes(), Floats::Allowed).unwrap_err();
             assert_eq!(error.duplicate.as_deref(), Some(name));
             assert!(
                 error.to_string().starts_with(&format!("not JSON: the name `{name}` appears twice")),
@@ -146,11 +146,11 @@ mod tests {
     fn invalid_json_is_rejected_and_floats_only_on_request() {
         for text in ["", "{", "[1,]", "nul", "{} x", "{}{}", "\u{feff}{}", r#"{"exp":1e400}"#, "\"\\ud800\""]
         {
-            assert!(parse(text.as_bytes(), Floats::Taken).is_err(), "{text}");
+            assert!(parse(text.as_bytes(), Floats::Allowed).is_err(), "{text}");
         }
-        assert!(parse(b"\"\xff\"", Floats::Taken).is_err());
-        assert!(parse("[".repeat(10_000).as_bytes(), Floats::Taken).is_err());
-        assert_eq!(parse(b"[1.5,-1]", Floats::Taken).unwrap().to_string(), "[1.5,-1]");
-        assert!(parse(b"[1.5]", Floats::Refused).is_err());
+        assert!(parse(b"\"\xff\"", Floats::Allowed).is_err());
+        assert!(parse("[".repeat(10_000).as_bytes(), Floats::Allowed).is_err());
+        assert_eq!(parse(b"[1.5,-1]", Floats::Allowed).unwrap().to_string(), "[1.5,-1]");
+        assert!(parse(b"[1.5]", Floats::Rejected).is_err());
     }
 }

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 pub mod fit;
 pub mod transitions;
 
-/// The epoch of every new key.
+/// The first epoch of a key, unless a rotation creates it: that request names the first epoch.
 pub const FIRST_EPOCH: &str = "1";
 
-/// The most epochs of one key. Their names are stored with the key, so that none is used twice.
+/// The most past epochs of one key. Their names are stored with the key, so that none is used twice.
 pub const EPOCHS_MAX: usize = 1024;
 
 /// The state of a key (`host/docs/interface.md`, section *Keys*).
@@ -47,7 +47,7 @@ impl KeyState {
         }
     }
 
-    /// Whether the key signs: it continues to during a refresh or reshare.
+    /// Whether the key signs. It continues to sign while an operation changes it.
     #[must_use]
     pub const fn can_sign(self) -> bool {
         match self {
@@ -60,9 +60,9 @@ impl KeyState {
 /// One generation of a key's shares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
-    /// The name; the first is `1`.
+    /// The epoch's name.
     pub name: EpochName,
-    /// [`epoch_root`] of the generation, which fences requests. Zero until shares exist.
+    /// [`epoch_root`] of the generation, which a request may name as its fence. Zero until shares exist.
     pub root: Hex32,
 }
 
@@ -93,7 +93,7 @@ pub struct CustodyKey {
     pub signature_profile: String,
     /// The family that the key signs for. `None` until the first signing operation on it is admitted, in a deployment that
     /// allows its creation to leave it out.
-    // INVARIANT: once set it never changes; kept by `bound`, and by each node that holds a share.
+    // INVARIANT: once set it never changes; kept by `fix_use`, and by each node that holds a share.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub serves: Option<KeyUse>,
     /// The signing operation whose admission fixed `serves`; `None` when the key's creation did.
@@ -143,7 +143,7 @@ pub fn epoch_root(key_id: KeyId, epoch: &EpochName, package_hex: &str) -> Result
 }
 
 impl CustodyKey {
-    /// Whether every participant must hold exactly this epoch: the key signs, and no operation is changing it.
+    /// Whether every participant must hold its share of exactly this epoch: the key signs, and no operation is changing it.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.state.can_sign() && self.busy_with.is_none()
@@ -158,26 +158,27 @@ impl CustodyKey {
             .unwrap_or_default()
     }
 
-    /// Whether its name can be used again: its creation failed and left nothing behind.
+    /// Whether the key's name can be used again: its creation failed and no shares were made.
     #[must_use]
-    pub fn is_free(&self) -> bool {
+    pub fn is_name_free(&self) -> bool {
         self.state == KeyState::Failed && self.public.is_none()
     }
 }
 
-/// The keys and epochs that each participant must hold, leaving out keys that an operation is changing.
+/// The shares that each participant must hold, by key and epoch. Leaves out keys that do not sign or that an operation is
+/// changing.
 #[must_use]
-pub fn holders(keys: &[CustodyKey]) -> BTreeMap<ParticipantIndex, Vec<(KeyId, Epoch)>> {
-    let mut holders: BTreeMap<_, Vec<_>> = BTreeMap::new();
+pub fn expected_shares(keys: &[CustodyKey]) -> BTreeMap<ParticipantIndex, Vec<(KeyId, Epoch)>> {
+    let mut shares: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for key in keys.iter().filter(|key| key.is_settled()) {
         for participant in key.participants.iter() {
-            holders.entry(participant).or_default().push((key.key_id, key.epoch.clone()));
+            shares.entry(participant).or_default().push((key.key_id, key.epoch.clone()));
         }
     }
-    holders
+    shares
 }
 
-/// New shares that are durably staged on every receiver, and not yet active.
+/// The public data of new shares that every receiver has staged durably.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Staged {
     /// The generation of shares.

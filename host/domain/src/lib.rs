@@ -1,12 +1,11 @@
 //! The rules of operations, keys, approvals and evidence, as pure functions over plain values.
 //!
-//! Deliberately absent: I/O, clocks, randomness, async. Time and identifiers are arguments. Values are checked when they are
-//! parsed, so a function that receives one of these types does not check it again.
+//! Deliberately absent: I/O, clocks, randomness, async. Time and identifiers are arguments.
 //!
-//! Reading order: [`operation`] (the state machine), [`intent`] (requests), [`policy`] (a policy's input and outcome),
-//! [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`], [`evidence`] (the hash
-//! chain of events), [`log`] (the Merkle tree of all events); below them [`canonical`] (the encoding that is hashed),
-//! [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`].
+//! Reading order: [`operation`] (the state machine), [`intent`] (requests), [`policy`] (a policy's input and
+//! outcome), [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`],
+//! [`evidence`] (the hash chain of events), [`log`] (the Merkle tree of all events); below them [`canonical`] (the
+//! encoding that is hashed), [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`].
 
 pub mod admission;
 pub mod approval;
@@ -34,7 +33,7 @@ use std::error::Error;
 
 /// An error with all its sources on one line, for operators.
 #[must_use]
-pub fn chain(error: &(dyn Error + 'static)) -> String {
+pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
     texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
 }

@@ -1,9 +1,9 @@
 //! The Merkle tree of all events (RFC 6962, section 2.1), its proofs, and their text formats.
 //!
-//! A leaf is the hash of an event in its operation's chain; the tree's root is the contract's `ledger_root`. [`tree`] hashes
-//! and appends, [`subtree`] selects the nodes of a proof, and [`proof`] verifies one. The log's operator signs its head as a
-//! [`checkpoint`], which is a signed [`note`]; a [`tlog_proof`] combines an inclusion proof with a checkpoint. These three
-//! formats are C2SP specifications, so that other tools can read them.
+//! A leaf is the hash of an event in its operation's chain; the tree's root is the contract's `ledger_root`. [`tree`]
+//! hashes and appends, [`subtree`] selects the nodes of a proof, and [`proof`] verifies one. The log's operator signs
+//! its head as a [`checkpoint`], which is a signed [`note`]; a [`tlog_proof`] combines an inclusion proof with a
+//! checkpoint. These three formats are C2SP specifications, so that other tools can read them.
 //!
 //! Deliberately absent: storage, and private keys.
 
@@ -19,7 +19,7 @@ pub use checkpoint::{Checkpoint, SignedCheckpoint};
 pub use note::{KeyName, SignedNote, VerifierKey};
 pub use proof::{ProofError, verify_consistency, verify_inclusion};
 pub use statement::{SignedStatement, StatementError};
-pub use subtree::{Place, Subtree};
+pub use subtree::{NodePosition, Subtree};
 pub use tlog_proof::TlogProof;
 pub use tree::{Completed, Frontier, empty_root, leaf_hash, node_hash};
 

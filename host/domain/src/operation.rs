@@ -7,12 +7,13 @@
 //! any phase before Executed that has not decided an epoch → [Discarding] → Failed
 //! ```
 //!
-//! A signing operation with a decision fails by way of Discarding: it is Failed once so many nodes have signed a discard
-//! receipt that fewer than the threshold remain.
+//! An operation for which nodes may hold staged shares, or an admission to sign, fails by way of Discarding: a
+//! signing operation is Failed once so many nodes have signed a discard receipt that fewer than the threshold remain,
+//! another one once all nodes that got a share have.
 //!
-//! Three pure functions move it: [`decide`] turns a command into events, [`evolve`] applies an event, and [`next`] gives the
-//! step that the operation owes. Effects follow from *state*, never from a command, so the first try, a retry and the
-//! recovery after a crash take one path.
+//! Three pure functions move it: [`decide`] turns a command into events, [`evolve`] applies an event, and [`next`]
+//! gives the step that the operation owes. Effects follow from *state*, never from a command, so the first try, a
+//! retry and the recovery after a crash take one path.
 
 mod approve;
 pub(crate) mod command;
@@ -55,7 +56,7 @@ pub use state::{Operation, evolve, replay};
 use crate::ids::Hex32;
 use crate::time::EpochMs;
 
-/// Digests of other bodies under one idempotency key that are kept in evidence.
+/// The most digests of other bodies under one idempotency key that are recorded.
 const REPLAYS_MAX: usize = 64;
 
 /// The first events of an operation.
@@ -72,8 +73,8 @@ pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
     stamp(at, changes)
 }
 
-/// The events that a command causes. None for a repeat, which changes nothing and is not an error. Each event is at or after
-/// the time of the one before it.
+/// The events that a command causes; no events for a repeat, which is not an error. The time of an event is never
+/// before the time of the previous one.
 ///
 /// # Errors
 /// [`Refusal`] when the command is not permitted, now or ever.
@@ -89,7 +90,7 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         }
         Action::BeginCeremony => Ok(execute::begin_ceremony(operation)),
         Action::Settle { effect, outcome, result_root } => {
-            return Ok(settled(
+            return Ok(stamp_settled(
                 at,
                 *effect,
                 *result_root,
@@ -110,7 +111,7 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
     Ok(stamp(at, changes))
 }
 
-/// Notes each other body once, up to [`REPLAYS_MAX`].
+/// Records a digest that is not recorded yet, up to [`REPLAYS_MAX`].
 fn note_replay(operation: &Operation, body_digest: Hex32) -> Vec<Change> {
     let is_known = operation.body_digest == body_digest || operation.replays.contains(&body_digest);
     if is_known || operation.replays.len() >= REPLAYS_MAX {
@@ -119,8 +120,8 @@ fn note_replay(operation: &Operation, body_digest: Hex32) -> Vec<Change> {
     vec![Change::ReplayNoted { body_digest }]
 }
 
-/// The first event names the effect that it completes.
-fn settled(at: EpochMs, id: EffectId, result_root: Hex32, changes: Vec<Change>) -> Vec<Event> {
+/// The events of these changes; the first one names the effect that caused them.
+fn stamp_settled(at: EpochMs, id: EffectId, result_root: Hex32, changes: Vec<Change>) -> Vec<Event> {
     let mut events = stamp(at, changes);
     if let Some(first) = events.first_mut() {
         first.settles = Some(SettledEffect { id, result_root });
@@ -128,6 +129,7 @@ fn settled(at: EpochMs, id: EffectId, result_root: Hex32, changes: Vec<Change>) 
     events
 }
 
+/// The events of these changes, without a requester.
 fn stamp(at_ms: EpochMs, changes: Vec<Change>) -> Vec<Event> {
     changes.into_iter().map(|change| Event { at_ms, change, requested_by: None, settles: None }).collect()
 }

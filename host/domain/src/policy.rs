@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 pub use crate::approval::Approval;
 pub use facts::Facts;
 pub use input::Input;
-pub use spending::Spent;
+pub use spending::SpendingTotals;
 
-/// The occasion of an evaluation.
+/// The point at which the policy is evaluated: `moment` in `wit/policy.wit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
-    /// A submission, before the operation is created.
+    /// At a submission, before the operation is created.
     Submit,
-    /// An approval, which is the last of the list.
+    /// At an approval, which is the last of the list, or when approvals are waived.
     Approval,
-    /// The quorum, before the authority signs.
+    /// When the quorum is reached, before the authority signs.
     Admission,
-    /// A preview, which creates nothing.
+    /// At a preview, which creates nothing.
     Preview,
 }
 
@@ -46,13 +46,13 @@ impl Moment {
 /// The request for one evaluation. Besides it, a policy sees only the facts that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Request<'a> {
-    /// The occasion.
+    /// The point at which the policy is evaluated.
     pub moment: Moment,
     /// Hash of the canonical intent.
     pub intent_hash: Hex32,
     /// The tenant that owns the operation.
     pub tenant: &'a Tenant,
-    /// The key that signs or is changed.
+    /// The key that signs, is created or is changed.
     pub key_ref: &'a KeyRef,
     /// The client that submitted the operation.
     pub submitter: &'a ClientBinding,
@@ -62,7 +62,7 @@ pub struct Request<'a> {
     pub approvals: &'a [Approval],
 }
 
-/// The policy's answer.
+/// The policy's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Decision {
@@ -88,7 +88,7 @@ impl Decision {
 pub struct Statement {
     /// The code, declared in the bundle's manifest.
     pub code: String,
-    /// The operands, and what would change the decision; may be empty.
+    /// The operands, and what would change the decision, for people; may be empty.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub detail: String,
 }
@@ -125,14 +125,14 @@ pub struct Quorum {
     pub subjects: Vec<String>,
     /// The number of subjects required.
     pub required: u32,
-    /// Whether the policy accepts them as enough.
+    /// Whether they are enough for the policy, and for the deployment's minimum.
     pub satisfied: bool,
 }
 
 impl Quorum {
-    /// The same quorum, raised to the deployment's minimum, which no bundle can lower.
+    /// The quorum with at least `required_min` subjects required, the deployment's minimum.
     #[must_use]
-    pub fn at_least(mut self, required_min: u32) -> Self {
+    pub fn raise_to(mut self, required_min: u32) -> Self {
         self.required = self.required.max(required_min);
         self.satisfied =
             self.satisfied && u32::try_from(self.subjects.len()).unwrap_or(u32::MAX) >= self.required;
@@ -185,10 +185,10 @@ impl Outcome {
         canonical::digest("svc/policy-output/v1", &output).unwrap_or(Hex32::ZERO)
     }
 
-    /// The same outcome, with the quorum raised to the deployment's minimum, which no bundle can lower.
+    /// The outcome with the quorum raised to `required_min`, the deployment's minimum, and the output hash of that.
     #[must_use]
-    pub fn held_to(mut self, required_min: u32) -> Self {
-        let quorum = self.quorum.clone().at_least(required_min);
+    pub fn raise_quorum_to(mut self, required_min: u32) -> Self {
+        let quorum = self.quorum.clone().raise_to(required_min);
         if quorum != self.quorum {
             self.quorum = quorum;
             self.output_hash = self.output_digest();
@@ -196,7 +196,7 @@ impl Outcome {
         self
     }
 
-    /// The reasons, each as `code: operands`.
+    /// The reasons, each as `code: detail`, or `code` without detail.
     #[must_use]
     pub fn reason_texts(&self) -> Vec<String> {
         self.reasons.iter().map(ToString::to_string).collect()

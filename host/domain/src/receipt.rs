@@ -1,22 +1,21 @@
 //! Signed receipts: a node's signed statement for each step that it performed.
 //!
 //! A node signs a [`ReceiptStatement`]: the step and the operation, the new head of the node's own chain of steps
-//! ([`Chain`]), and the subject of the step ([`ReceiptKind::subject`]). Of the statement, only
-//! [`NodeReceipt::transition_hash`] is sent and stored beside the signature. A verifier builds the statement from *its own*
-//! knowledge of the operation, so that a receipt for anything else does not verify.
+//! ([`Chain`]), and the subject of the step ([`ReceiptKind::subject`]). A receipt has only the participant, the
+//! [`NodeReceipt::transition_hash`] and the signature. A verifier builds the statement from *its own* knowledge of the
+//! operation, so that a receipt for anything else does not verify.
 //!
 //! The gateway verifies each receipt before it counts or records it. With
 //! [`signed_receipts`](crate::operation::signed_receipts) an auditor does the same from the operation's events alone.
 
 mod chain;
 mod kind;
-mod signature;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use crate::ed25519::Signature;
 pub use chain::Chain;
 pub use kind::{PolicyBasis, ReceiptKind};
-pub use signature::{InvalidSignature, Signature};
 
 use crate::canonical::{self, CanonicalError};
 use crate::dsse::pre_authentication_encoding;
@@ -39,7 +38,7 @@ pub struct ReceiptStatement {
     pub participant: ParticipantIndex,
     /// The step that the node performed.
     pub step: EffectStep,
-    /// The attempt of the ceremony, for `execute`; 1 for every other step, which happens once however often it is requested.
+    /// The attempt of the ceremony, for `execute`; 1 for every other step.
     pub attempt: u32,
     /// Hash of the decision that the node acted on.
     pub admission_hash: Hex32,
@@ -81,10 +80,10 @@ pub fn participants(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiptError {
     /// The receipt is another node's.
-    #[error("the receipt is of participant {0}")]
+    #[error("the receipt names participant {0}, not the expected one")]
     OtherParticipant(ParticipantIndex),
     /// The receipt is for another step, attempt, operation or decision.
-    #[error("the receipt ends in another transition")]
+    #[error("the receipt's transition hash is for another step, attempt, operation or decision")]
     OtherTransition,
     /// The node did not sign this statement.
     #[error("the receipt is not signed by the node over this step and its subject")]

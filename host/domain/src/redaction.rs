@@ -1,12 +1,12 @@
-//! Redaction: an event as the hash chain and all exports have it.
+//! Redaction: the form of an event that the hash chain hashes and that exports contain.
 //!
 //! The tables in [`rules`] are an allow-list. A member that is listed as open appears in clear. Everything else is replaced
 //! by a salted commitment, and the chain hashes the result: an export that opens nothing has exactly the bytes that were
 //! hashed, and an export that opens a field proves its value. A [`Disclosure`] opens a field by its salt and value.
 //!
-//! `commitment = SHA-256("svc/field/v1" || canonical {path, salt, value})`, with the field's salt `SHA-256("svc/field-salt/v1" ||
-//! event's salt || path)`: the salt of one field says nothing about another's. The path is a JSON pointer (RFC 6901) into the
-//! event.
+//! `commitment = SHA-256("svc/field/v1" || canonical {path, salt, value})`, with the field's salt
+//! `SHA-256("svc/field-salt/v1" || event's salt || path)`: the salt of one field says nothing about another's. The
+//! path is a JSON pointer (RFC 6901) into the event.
 
 mod opened;
 pub mod rules;
@@ -22,12 +22,12 @@ use std::fmt;
 
 pub use opened::{DisclosureError, Opened, open};
 
-/// The salt of one event's commitments: 32 random bytes, as secret as what they hide.
+/// The salt of one event's commitments: 32 random bytes, as secret as the values that the commitments hide.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Salt([u8; 32]);
 
 impl Salt {
-    /// The salt of an event that hides nothing. It is fixed, so that the stored salt follows from the event.
+    /// The salt of an event that hides nothing. It is fixed, so that a changed salt of such an event is detected.
     pub const UNUSED: Self = Self([0; 32]);
 
     /// Wraps 32 bytes, which must come from the operating system's random generator.
@@ -54,16 +54,16 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// Who may see a field that is not open.
+/// Who may see a field that is hidden in the redacted form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// The operation's parties, in its evidence; exports show the last four characters.
+    /// Readers of the operation's evidence. The redacted form shows the last four characters of a text.
     Masked,
-    /// The operation's parties, in its evidence.
+    /// Readers of the operation's evidence.
     Parties,
-    /// Everyone, once the operation is published.
+    /// Readers of evidence and audit log, once the operation is published.
     Published,
-    /// No one: the field is not listed.
+    /// No one, because no rule lists the field.
     Sealed,
 }
 
@@ -164,12 +164,12 @@ impl Walk<'_> {
             let length = self.path.len();
             push_token(&mut self.path, &name);
             let rule = shape.iter().copied().flatten().find(|(listed, _)| *listed == name);
-            let shown = match rule {
+            let member = match rule {
                 Some((_, rule)) => self.apply(value, rule)?,
                 None if tag == Some(name.as_str()) => value,
                 None => self.hide(value, Visibility::Sealed)?,
             };
-            redacted.insert(name, shown);
+            redacted.insert(name, member);
             self.path.truncate(length);
         }
         Ok(Value::Object(redacted))
@@ -186,13 +186,13 @@ impl Walk<'_> {
         Ok(Value::Array(redacted))
     }
 
-    /// A value of another shape than listed is sealed, except null.
+    /// Seals a value of another type than listed, except null.
     fn hide_unless_null(&mut self, value: Value) -> Result<Value, CanonicalError> {
         if value.is_null() { Ok(value) } else { self.hide(value, Visibility::Sealed) }
     }
 
     fn hide(&mut self, value: Value, visibility: Visibility) -> Result<Value, CanonicalError> {
-        let shown = shown(&value, visibility);
+        let shown = masked_text(&value, visibility);
         let field = Disclosure { path: self.path.clone(), salt: self.salt.of_field(&self.path), value };
         let commitment = field.commitment()?;
         self.hidden.push((visibility, field));
@@ -203,7 +203,8 @@ impl Walk<'_> {
     }
 }
 
-fn shown(value: &Value, visibility: Visibility) -> Option<String> {
+/// The text that the redacted form shows for a masked value.
+fn masked_text(value: &Value, visibility: Visibility) -> Option<String> {
     (visibility == Visibility::Masked).then(|| value.as_str().map(last_four)).flatten()
 }
 

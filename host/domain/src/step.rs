@@ -4,7 +4,7 @@ use crate::ids::OperationId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A step of an operation, in the order in which they happen.
+/// A step of an operation. The variants are in the order in which the steps happen, except `Discard`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectStep {
@@ -40,14 +40,14 @@ impl EffectStep {
     }
 }
 
-/// The permanent id of one action. A receiver answers a repeat from its ledger.
+/// The permanent id of one effect. A node answers a repeat from its ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EffectId {
     /// The operation.
     pub operation: OperationId,
     /// The step.
     pub step: EffectStep,
-    /// The attempt, from 1; another attempt is another action.
+    /// The attempt, from 1; another attempt is another effect.
     pub attempt: u32,
 }
 

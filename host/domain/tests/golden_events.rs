@@ -12,17 +12,19 @@ use std::collections::BTreeSet;
 
 const GOLDEN: &str = include_str!("../golden/events.json");
 
-/// Head of the hash chain over all events, with a salt of sevens: it pins the canonical bytes. Computed by another program,
-/// `golden/record_root.py`.
+/// Head of the hash chain over all events, each with a salt of 32 bytes 7. It pins the canonical bytes. Another program,
+/// `golden/record_root.py`, computed it.
 const RECORD_ROOT: &str = "ea0691c3aa947fbfd4ac346f11f893f725ce57208bdb3da883a2651923836469";
 
-/// Earlier heads, of fewer events: before approvals had signatures, and before they could be waived.
+/// The number of golden events and the head of their chain in earlier releases: before approvals had signatures, and
+/// before they could be waived.
 const EARLIER_ROOTS: [(usize, &str); 2] = [
     (25, "082f205253153010d5bd36296828cb42c5ac49ec6f7efe15d40bddfc439f01fd"),
     (27, "2f5e15ce6e29eca7d2b6bb94d7cb782667a418f2357dbc096082c1761010b348"),
 ];
 
-/// The stored name of a change. A new change does not compile without a name here, and does not pass without an event.
+/// The stored name of a change. For a new change this match does not compile, and the tests fail until it has a
+/// golden event.
 const fn name(change: &Change) -> &'static str {
     match change {
         Change::Submitted(_) => "submitted",

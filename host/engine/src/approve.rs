@@ -5,22 +5,22 @@ use crate::error::{Dependency, EngineError, Unavailable};
 use crate::policy::check_evaluated;
 use crate::ports::Record;
 use crate::session::{Session, Target, UseCase};
-use gateway_domain::approval::{Approval, ApprovalFault, ApprovalSignature};
+use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature};
 use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
 use gateway_domain::policy::{self, Moment};
 
 /// A parsed request to approve an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vote {
+pub struct Approve {
     /// The approver.
     pub subject_id: String,
     /// The roles in which they approve.
     pub roles: Vec<String>,
-    /// The approver's clock, epoch milliseconds: a claim.
+    /// The time by the approver's clock, epoch milliseconds, unverified.
     pub claimed_at_ms: i64,
-    /// The approver's own signature over the approval statement.
+    /// The approver's own signature over the approval statement; `None` if it did not sign.
     pub signature: Option<Box<ApprovalSignature>>,
-    /// The caller that sent it.
+    /// The client that sent the request.
     pub requester: Option<Requester>,
 }
 
@@ -29,46 +29,46 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `RateLimited`, `Unavailable`.
-    pub async fn approve(&self, target: Target, vote: Vote) -> Result<Record, EngineError> {
-        self.run((target, vote)).await
+    pub async fn approve(&self, target: Target, approve: Approve) -> Result<Record, EngineError> {
+        self.run((target, approve)).await
     }
 }
 
-impl UseCase for (Target, Vote) {
+impl UseCase for (Target, Approve) {
     type Answer = Record;
 
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
-        let (target, vote) = self;
+        let (target, approve) = self;
         let mut session = engine.session(target).await?;
         let approval = Approval {
-            subject_id: vote.subject_id.clone(),
-            roles: vote.roles.clone(),
-            claimed_at_ms: vote.claimed_at_ms,
+            subject_id: approve.subject_id.clone(),
+            roles: approve.roles.clone(),
+            claimed_at_ms: approve.claimed_at_ms,
             approved_at_ms: engine.ports.clock.now(),
-            signature: vote.signature.clone(),
+            signature: approve.signature.clone(),
         };
         engine.check_signature(&session.operation, &approval)?;
         if session.expire()? > 0 {
             session.commit().await?;
         }
-        let requester = vote.requester.as_ref();
+        let requester = approve.requester.as_ref();
         let policy = engine.evaluate_approval(&session.operation, &approval, requester).await?;
-        session.count(approval, policy, requester).await?;
-        // The approval is kept even when the admission cannot be decided now: a later drive will decide it.
+        session.record_approval(approval, policy, requester).await?;
+        // The drive commits the approval before it decides the admission. If that fails, a later drive decides it.
         session.drive_or_wait().await?;
-        refused_at_admission(&session.operation)?;
+        check_not_failed(&session.operation)?;
         Ok(session.into_record())
     }
 }
 
 impl Session<'_> {
-    /// Fails an operation whose approvals took too long. The number of events.
+    /// Fails an operation whose approvals took too long. Returns the number of events, 0 if it did not.
     pub(crate) fn expire(&mut self) -> Result<usize, Refusal> {
         self.decide(Action::Expire { approval_ttl_ms: self.engine.rules.approval_ttl_ms })
     }
 
-    /// Decides on the approval; one that the policy does not count leaves a record.
-    async fn count(
+    /// Adds the approval to the operation. If the policy refuses it, records the refusal and returns it as the error.
+    async fn record_approval(
         &mut self,
         approval: Approval,
         policy: Option<policy::Outcome>,
@@ -84,21 +84,21 @@ impl Session<'_> {
 }
 
 impl Inner {
-    /// Checked before anything is decided, and on a repeat too: an approval without a valid signature leaves no trace.
+    /// Checks the approval's signature and time, before the policy is evaluated or anything is recorded; for a repeat too.
     fn check_signature(&self, operation: &Operation, approval: &Approval) -> Result<(), EngineError> {
         let now = approval.approved_at_ms;
         let checked = self.rules.signed_approvals.check(&operation.approval_subject(), approval, now);
         let checked = checked.and_then(|()| match &approval.signature {
-            Some(_) => operation.may_be_approved_at(approval.claimed_at_ms, now),
+            Some(_) => operation.check_approval_time(approval.claimed_at_ms, now),
             None => Ok(()),
         });
         checked.map_err(|fault| match fault {
-            ApprovalFault::NoRegistry => Unavailable::new(Dependency::Policy, fault.to_string()).into(),
+            ApprovalError::NoRegistry => Unavailable::new(Dependency::Policy, fault.to_string()).into(),
             fault => Refusal::ApprovalNotSigned { subject_id: approval.subject_id.clone(), fault }.into(),
         })
     }
 
-    /// Takes a token like a submission does, since the record stays for good.
+    /// Records a refused approval. The record is permanent, so it takes a token from the client's quota, like a submission.
     async fn record_refused_approval(
         &self,
         operation: &Operation,
@@ -109,13 +109,13 @@ impl Inner {
         let client =
             requester.and_then(|requester| requester.client.as_ref()).unwrap_or(&operation.submitter);
         let token = self.token(&operation.tenant, &client.client_id)?;
-        let approvals = with(operation, approval);
+        let approvals = approvals_with(operation, approval);
         let request = operation.request(Moment::Approval, &approvals);
         self.record_refusal(operation.id, &request, policy, token).await?;
         Ok(())
     }
 
-    /// The policy's outcome over the approvals with this one; none where nothing depends on it.
+    /// Evaluates the policy over the approvals including this one. `None` if the approval cannot count.
     async fn evaluate_approval(
         &self,
         operation: &Operation,
@@ -126,8 +126,8 @@ impl Inner {
             return Ok(None);
         }
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
-        let approvals = with(operation, approval);
-        let payment = self.needs_velocity(&operation.intent);
+        let approvals = approvals_with(operation, approval);
+        let payment = self.velocity_payment(&operation.intent);
         let policy =
             self.evaluate_operation(Moment::Approval, operation, &approvals, key.as_ref(), payment).await?;
         if let Err(fault) = check_evaluated(&policy) {
@@ -138,13 +138,13 @@ impl Inner {
     }
 }
 
-/// The approvals so far, and this one.
-fn with(operation: &Operation, approval: &Approval) -> Vec<Approval> {
+/// The approvals so far, followed by this one.
+fn approvals_with(operation: &Operation, approval: &Approval) -> Vec<Approval> {
     [operation.approvals.as_slice(), std::slice::from_ref(approval)].concat()
 }
 
-/// Tells the caller whose approval reached the quorum that the policy denied the admission.
-fn refused_at_admission(operation: &Operation) -> Result<(), Refusal> {
+/// Returns the failure of an operation that the drive after its last approval ended, for example by a denial.
+fn check_not_failed(operation: &Operation) -> Result<(), Refusal> {
     match (&operation.phase, &operation.failure) {
         (Phase::Failed, Some(failure)) if failure.code == "policy_rejected" => {
             Err(Refusal::PolicyRejected { reasons: vec![failure.detail.clone()] })

@@ -1,8 +1,9 @@
-//! Development only: keys that are made on first use.
+//! Development only: keys that are created on first use.
 //!
-//! A payment that names no key gets one for its participants, made before the payment is created ([`WithKey`] around a
-//! submission). A signature on a key whose creation awaits approvals has the key made without them, if the policy agrees
-//! ([`WithKey`] around an execution). A deployment without `auto_provision_keys` runs none of this.
+//! A payment that names no key gets one for its participants, which is created before the payment ([`WithKey`] around
+//! a submission). When an approved signature is executed and its key's creation awaits approvals, the key is created
+//! without them, if the policy agrees ([`WithKey`] around an execution). A deployment without `auto_provision_keys`
+//! only reserves the names that are used here.
 
 use crate::engine::Inner;
 use crate::error::{Dependency, EngineError, Unavailable};
@@ -15,7 +16,7 @@ use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
 use gateway_domain::ids::{KeyRef, OperationId};
 use gateway_domain::intent::{Intent, KeyCreate, KeyUse, OperationType, Payment, SigningTerms};
-use gateway_domain::key::fit::WITH_CHILDREN;
+use gateway_domain::key::fit::BIP32_PROFILE;
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{Action, Failure, Operation, Phase, Refusal, Submission};
 use gateway_domain::policy::Moment;
@@ -27,7 +28,7 @@ pub(crate) const PROVISIONER: &str = "operation-gateway";
 /// Prefix of the names of development keys.
 const PREFIX: &str = "development/";
 
-/// A use case that first makes the key it needs.
+/// A use case that first creates the key it needs.
 pub(crate) struct WithKey<U>(pub(crate) U);
 
 impl UseCase for WithKey<Submit> {
@@ -50,7 +51,7 @@ impl UseCase for WithKey<(Target, Execute)> {
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
         let operation = engine.find(&self.0.0).await?.operation;
         if matches!(operation.phase, Phase::Deciding | Phase::Admitting) {
-            engine.finish_key_of(&operation).await?;
+            engine.finish_signing_key(&operation).await?;
         }
         self.0.run(engine).await
     }
@@ -64,8 +65,8 @@ enum Waiver {
 }
 
 impl Inner {
-    /// Makes the key that a payment needs: a key creation like any other, driven as far as it gets without approvals. A
-    /// creation that has begun is continued; one that is complete is found so.
+    /// Creates the key that a payment needs, with a key creation like any other, driven until it rests. Continues a
+    /// creation that has begun. Does nothing if the key can sign.
     async fn provision(&self, submission: &Submission, key: Option<&CustodyKey>) -> Result<(), EngineError> {
         let creation = match key {
             Some(key) if key.state.can_sign() => return Ok(()),
@@ -73,18 +74,18 @@ impl Inner {
             Some(_) | None => self.submit_creation(submission, key).await?,
         };
         match self.make_key(creation, Waiver::No).await?.failure {
-            // An approved payment then waits for its key, and the key for its own approvals.
+            // If the creation needs approvals, the payment is created now and waits for its key once it is approved.
             None => Ok(()),
             Some(Failure { detail, .. }) => {
-                let why = format!("the key of this operation is not made: {detail}");
+                let why = format!("the key of this operation could not be created: {detail}");
                 Err(Unavailable::new(Dependency::Runtime, why).into())
             }
         }
     }
 
-    /// Makes the key that an approved operation is to sign with. Not where every approval must be signed: the nodes would
-    /// refuse a key without approvals.
-    async fn finish_key_of(&self, operation: &Operation) -> Result<(), EngineError> {
+    /// Finishes the creation of the key that an approved operation signs with, waiving its approvals if the policy agrees.
+    /// Does nothing where approvals must be signed: the nodes would refuse a creation without signed approvals.
+    async fn finish_signing_key(&self, operation: &Operation) -> Result<(), EngineError> {
         if self.rules.signed_approvals.is_required()
             || operation.intent.operation_type() != OperationType::Sign
         {
@@ -98,16 +99,16 @@ impl Inner {
         }
     }
 
-    /// Drives a creation as far as it gets.
+    /// Drives the creation of a key until it rests, and executes it once it is admitted.
     async fn make_key(&self, creation: OperationId, waiver: Waiver) -> Result<Operation, EngineError> {
         let record =
             self.ports.reads.operation_load(creation).await?.ok_or(EngineError::OperationNotFound)?;
-        // A key that a rotation makes is not made for a signature: the operation waits for nothing here.
+        // The key is being created by a rotation, which needs its own requests.
         if record.operation.intent.operation_type() != OperationType::KeyCreate {
             return Err(Refusal::KeyNotActive { state: KeyState::Creating.as_str() }.into());
         }
         let _permit = self.development_keys.acquire().await;
-        let mut session = self.own_session(creation).await?;
+        let mut session = self.internal_session(creation).await?;
         session.expire()?;
         if waiver == Waiver::IfPolicyAgrees && session.operation.phase == Phase::PendingApproval {
             session.waive_approvals().await?;
@@ -120,14 +121,17 @@ impl Inner {
         Ok(session.into_record().operation)
     }
 
-    /// Submits the creation. Its claim follows from what is created and from the creation that failed before, if any.
+    /// Submits the key creation. Its idempotency key is derived from its intent and from the creation that failed
+    /// before it, if any, so that all payments that need this key find the same operation.
     async fn submit_creation(
         &self,
         submission: &Submission,
         failed: Option<&CustodyKey>,
     ) -> Result<OperationId, EngineError> {
         let Intent::Payment(payment) = &submission.intent else {
-            return Err(EngineError::Internal("only payments get keys made".to_owned()));
+            return Err(EngineError::Internal(
+                "only the key of a payment is created on first use".to_owned(),
+            ));
         };
         let intent = Intent::KeyCreate(key_create(payment));
         let before = failed.map(|key| key.created_by);
@@ -150,7 +154,8 @@ impl Inner {
 }
 
 impl Session<'_> {
-    /// Continues without approvals where the policy requires none over those that there are; a denial is on record.
+    /// Waives the approvals that are missing, if the policy allows the creation without any. Otherwise records the policy's
+    /// decision.
     async fn waive_approvals(&mut self) -> Result<(), EngineError> {
         let operation = self.operation.clone();
         let request = operation.request(Moment::Approval, &operation.approvals);
@@ -163,7 +168,7 @@ impl Session<'_> {
     }
 }
 
-/// Refuses the name of a development key where a caller names a key.
+/// Rejects a key name that a caller gives if it has the prefix of development keys. `why` ends the message.
 pub(crate) fn check_name(pointer: &'static str, key_ref: &KeyRef, why: &str) -> Result<(), EngineError> {
     if !key_ref.0.starts_with(PREFIX) {
         return Ok(());
@@ -188,14 +193,15 @@ fn key_create(payment: &Payment) -> KeyCreate {
         purpose: "made on first use".to_owned(),
         participants: payment.terms.requested_participants.clone(),
         threshold: threshold(&payment.terms),
-        // So that `bip32` works with them.
-        signature_profile: WITH_CHILDREN.to_owned(),
+        // The profile that supports `bip32`.
+        signature_profile: BIP32_PROFILE.to_owned(),
         requested_signature_profile: None,
         chains: Vec::new(),
         serves: Some(KeyUse::Payments),
     }
 }
 
+/// The gateway itself as the client that submits a key creation.
 fn provisioner(submission: &Submission) -> ClientBinding {
     ClientBinding {
         client_id: PROVISIONER.to_owned(),

@@ -10,7 +10,7 @@ use gateway_domain::admission::Derivation;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::key::fit::{Misfit, check_key};
+use gateway_domain::key::fit::{KeyError, check_key};
 use gateway_domain::key::transitions::Keys;
 use gateway_domain::operation::{
     Action, Effect, EffectStep, Failure, Operation, Outcome, Phase, Refusal, Step, next,
@@ -19,24 +19,24 @@ use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
 
 impl Session<'_> {
-    /// Drives the operation to rest. What was decided before is committed first: nothing has an effect that is not yet
-    /// durable.
+    /// Performs the steps that the operation owes, until it rests. All decided events are committed before each
+    /// effect and at the end.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`] when a dependency did not answer: the operation still owes its step, and a later drive
-    /// makes it.
+    /// performs it.
     pub(crate) async fn drive(&mut self) -> Result<(), EngineError> {
         self.drive_until(|_| false).await
     }
 
-    /// As [`Self::drive`], but stops as soon as the operation is where the caller wants it.
+    /// As [`Self::drive`], but stops as soon as `is_done` is true of the operation.
     pub(crate) async fn drive_until(
         &mut self,
-        is_there: impl Fn(&Operation) -> bool + Send,
+        is_done: impl Fn(&Operation) -> bool + Send,
     ) -> Result<(), EngineError> {
         loop {
             match next(&self.operation) {
-                _ if is_there(&self.operation) => return self.commit().await,
+                _ if is_done(&self.operation) => return self.commit().await,
                 Step::Rest => return self.commit().await,
                 Step::Record(action) => {
                     self.decide(*action)?;
@@ -45,14 +45,15 @@ impl Session<'_> {
                     self.commit().await?;
                     tracing::debug!(effect_id = %effect.id, "performing");
                     let performed = self.engine.perform(&effect, &self.operation).await?;
-                    failpoint(performed_failpoint(&effect));
+                    failpoint(&format!("performed-{}", effect.id.step.as_str()));
                     self.settle(&effect, performed).await?;
                 }
             }
         }
     }
 
-    /// As [`Self::drive`]. An operation whose key does not sign yet keeps its approvals and waits for the key.
+    /// As [`Self::drive`], but not an error when the key cannot sign yet: the operation keeps its approvals and waits
+    /// for the key.
     pub(crate) async fn drive_or_wait(&mut self) -> Result<(), EngineError> {
         match self.drive().await {
             Err(EngineError::Refused(Refusal::KeyNotActive { .. })) => Ok(()),
@@ -60,36 +61,40 @@ impl Session<'_> {
         }
     }
 
+    /// Records the outcome of an effect.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`] when the outcome does not complete the step.
     async fn settle(&mut self, effect: &Effect, performed: Performed) -> Result<(), EngineError> {
-        let Performed { outcome, party_locks, decided_on } = performed;
+        let Performed { outcome, party_locks, decision_key } = performed;
         let result_root = outcome.result_root()?;
-        let missing = missing(&self.operation, &outcome);
+        let missing = missing_confirmations(&self.operation, &outcome);
         if self.decide(Action::Settle { effect: effect.id, outcome, result_root })? == 0 {
             return Err(Unavailable::new(Dependency::Runtime, missing).into());
         }
-        if decided_on.is_some() && self.operation.intent.key_use().is_some() {
-            self.decided_on(Keys { subject: decided_on, successor: None });
+        if decision_key.is_some() && self.operation.intent.key_use().is_some() {
+            self.expect_keys(Keys { subject: decision_key, successor: None });
         }
         match party_locks {
-            // The next payment must read what this one decided.
+            // Committed before the locks are released, so that the totals of the next payment include this one.
             Some(_held) => self.commit().await,
             None => Ok(()),
         }
     }
 }
 
-/// The outcome of an effect.
+/// The outcome of an effect, and for a decision what the engine keeps until it is durable.
 struct Performed {
     outcome: Outcome,
-    /// Held until the outcome is durable.
+    /// The locks of a payment's account and recipient, held until the outcome is durable.
     party_locks: Option<PartyLocks>,
-    /// The key that a decision is about, as it was read for the decision.
-    decided_on: Option<CustodyKey>,
+    /// The key as it was read for the decision.
+    decision_key: Option<CustodyKey>,
 }
 
 impl From<Outcome> for Performed {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, party_locks: None, decided_on: None }
+        Self { outcome, party_locks: None, decision_key: None }
     }
 }
 
@@ -118,32 +123,32 @@ impl Inner {
         let key = match key {
             _ if operation.intent.operation_type() == OperationType::KeyCreate => None,
             Some(key) if key.state.can_sign() => Some(key),
-            // It may still be generated: the approvals wait for it until they expire.
-            Some(key) if !key.is_free() => {
+            // A key in creation can still become active: the operation waits for it until the approvals expire.
+            Some(key) if !key.is_name_free() => {
                 return Err(Refusal::KeyNotActive { state: key.state.as_str() }.into());
             }
             Some(_) | None => {
                 return Ok(
-                    rejected("custody_key_not_active", "the key does not sign".to_owned(), None).into()
+                    rejection("custody_key_not_active", "the key does not sign".to_owned(), None).into()
                 );
             }
         };
-        if let Some(misfit) = key.and_then(|key| misfit(&operation.intent, key)) {
-            return Ok(misfit.into());
+        if let Some(rejection) = key.and_then(|key| key_rejection(&operation.intent, key)) {
+            return Ok(rejection.into());
         }
-        let payment = self.needs_velocity(&operation.intent);
+        let payment = self.velocity_payment(&operation.intent);
         let party_locks = match payment {
             Some(payment) => Some(self.lock_parties(&operation.tenant, payment).await?),
             None => None,
         };
         let policy =
             self.evaluate_operation(Moment::Admission, operation, &operation.approvals, key, payment).await?;
-        let outcome = self.decided(operation, key, policy).await?;
-        Ok(Performed { outcome, party_locks, decided_on: key.cloned() })
+        let outcome = self.sign_if_allowed(operation, key, policy).await?;
+        Ok(Performed { outcome, party_locks, decision_key: key.cloned() })
     }
 
-    /// The authority's signature, if the policy allows it.
-    async fn decided(
+    /// Obtains the authority's signature, or a rejection if the policy denies the operation.
+    async fn sign_if_allowed(
         &self,
         operation: &Operation,
         key: Option<&CustodyKey>,
@@ -155,11 +160,11 @@ impl Inner {
             return Err(fault.into());
         }
         if !policy.is_allowed() || !policy.quorum.satisfied {
-            return Ok(rejected("policy_rejected", policy.reason_texts().join("; "), Some(policy)));
+            return Ok(rejection("policy_rejected", policy.reason_texts().join("; "), Some(policy)));
         }
         let derivation = match self.derivation(operation, key) {
             Ok(derivation) => derivation,
-            Err(why) => return Ok(rejected("derivation_impossible", why, None)),
+            Err(why) => return Ok(rejection("derivation_impossible", why, None)),
         };
         let now = self.ports.clock.now();
         let request = AdmissionRequest {
@@ -175,6 +180,7 @@ impl Inner {
         Ok(Outcome::DecisionSigned { policy, admission })
     }
 
+    /// The child key that the intent requests; `None` if it requests none.
     fn derivation(
         &self,
         operation: &Operation,
@@ -187,50 +193,42 @@ impl Inner {
     }
 }
 
-/// The failure of an operation whose key changed since the submission, so that it can no longer do what the intent says.
-fn misfit(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
-    let misfit = check_key(intent, key).err()?;
-    let is_epoch = matches!(misfit, Misfit::Refused(Refusal::EpochConflict(_)));
+/// The rejection of an operation whose key has changed since the submission, so that it can no longer do what the intent
+/// requests.
+fn key_rejection(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
+    let error = check_key(intent, key).err()?;
+    let is_epoch = matches!(error, KeyError::Refused(Refusal::EpochConflict(_)));
     let code = if is_epoch { "epoch_conflict" } else { "key_changed" };
-    let detail = match misfit {
-        Misfit::Invalid { pointer, message } => format!("`{pointer}` {message}"),
+    let detail = match error {
+        KeyError::Invalid { pointer, message } => format!("`{pointer}` {message}"),
         other => EngineError::from(other).to_string(),
     };
-    Some(rejected(code, detail, None))
+    Some(rejection(code, detail, None))
 }
 
-fn rejected(code: &str, detail: String, policy: Option<policy::Outcome>) -> Outcome {
+fn rejection(code: &str, detail: String, policy: Option<policy::Outcome>) -> Outcome {
     Outcome::Rejected { failure: Failure { code: code.to_owned(), detail, culprits: Vec::new() }, policy }
 }
 
-/// The planned nodes that did not confirm the step, for the error message.
-fn missing(operation: &Operation, outcome: &Outcome) -> String {
+/// The error message for a step that too few nodes confirmed.
+fn missing_confirmations(operation: &Operation, outcome: &Outcome) -> String {
     let (Some(plan), Outcome::Acked(receipts)) = (operation.plan(), outcome) else {
         return "the step could not be completed".to_owned();
     };
-    let silent =
+    let others =
         plan.nodes.iter().filter(|node| !receipts.iter().any(|receipt| receipt.participant == **node));
-    let silent = silent.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let others = others.map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let needed = if operation.phase == Phase::Discarding && !plan.stages_epoch() {
         let n_needed = plan.holders.len().saturating_sub(plan.n_holders_required).saturating_add(1);
-        format!("discard receipts of {n_needed} that released no share are needed")
+        format!("discard receipts of {n_needed} nodes that released no share are needed")
     } else if plan.stages_epoch() {
-        "everyone who gets a share is needed".to_owned()
+        "every node that gets a share is needed".to_owned()
     } else {
         format!("{} are needed", plan.n_holders_required)
     };
-    format!("{} of {} participants answered, {needed}; silent: {silent}", receipts.len(), plan.nodes.len())
-}
-
-/// The failpoint between an effect and its record.
-const fn performed_failpoint(effect: &Effect) -> &'static str {
-    match effect.id.step {
-        EffectStep::Decision => "performed-decision",
-        EffectStep::Admission => "performed-admission",
-        EffectStep::PolicyReceipt => "performed-policy-receipt",
-        EffectStep::Execute => "performed-execute",
-        EffectStep::CommitEpoch => "performed-commit-epoch",
-        EffectStep::Publish => "performed-publish",
-        EffectStep::Discard => "performed-discard",
-    }
+    format!(
+        "{} of {} nodes confirmed the step, {needed}; not confirmed by: {others}",
+        receipts.len(),
+        plan.nodes.len()
+    )
 }

@@ -2,7 +2,7 @@
 
 use crate::backoff::Backoff;
 use crate::error::{EngineError, Unavailable};
-use crate::holders::Holders;
+use crate::holders::HolderCheck;
 use crate::locks::Locks;
 use crate::ports::{KeyQuorum, Ports};
 use crate::rate_limit::{RateLimit, RateLimiter};
@@ -22,7 +22,7 @@ const DEVELOPMENT_KEYS_MAX: usize = 2;
 /// The deployment's settings, as far as the engine needs them.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The facts that policies may ask for.
+    /// The settings that policies may read as facts.
     pub policy: facts::Rules,
     /// Whether approvals must be signed by their approvers.
     pub signed_approvals: SigningRule,
@@ -30,17 +30,18 @@ pub struct Rules {
     pub approval_ttl_ms: u64,
     /// Milliseconds for which an admission decision is valid.
     pub admission_ttl_ms: u64,
-    /// Development only: makes a key for a product operation that has none, without approvals where a signature needs it.
+    /// Development only: creates a key for a payment that names none, and a key without its approvals when an approved
+    /// signature needs it.
     pub auto_provision_keys: bool,
     /// The number of runtime nodes; participants are numbered from 0.
     pub n_nodes: u16,
-    /// Submissions a client may make.
+    /// The rate limit of a client's submissions.
     pub admission_rate: RateLimit,
-    /// Previews a client may request from this process.
+    /// The rate limit of a client's previews, counted by this process alone.
     pub preview_rate: RateLimit,
     /// Previews kept on record; 0 keeps none.
     pub preview_records_max: u32,
-    /// How long a request waits for work that continues in the background.
+    /// How long a request to execute or publish waits before it is answered with the present state. The work continues.
     pub answer_within: Duration,
 }
 
@@ -56,19 +57,19 @@ pub(crate) struct Inner {
     pub(crate) rules: Rules,
     /// Rate limits of submissions; the store has the quotas.
     pub(crate) submissions: RateLimiter,
-    /// Rate limits of previews; the quotas are in no store.
+    /// Rate limits of previews; the quotas are in memory only.
     pub(crate) previews: RateLimiter,
     pub(crate) locks: Locks<OperationId>,
-    /// Held while the admission of a payment is decided, see `policy`.
+    /// Locks of payers, held while the admission of a payment is decided, see `policy`.
     pub(crate) accounts: Locks<(Tenant, String)>,
-    /// Held as `accounts` are, and always locked after them.
+    /// Locks of recipients, held for the same time and always locked after `accounts`.
     pub(crate) recipients: Locks<(Tenant, String)>,
     pub(crate) development_keys: Semaphore,
     pub(crate) backoff: Backoff,
     pub(crate) last_write: LastProbe<()>,
     pub(crate) last_key_quorums: LastProbe<Vec<KeyQuorum>>,
     /// Shares that nodes should hold and do not.
-    pub(crate) holders: Holders,
+    pub(crate) holders: HolderCheck,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -88,12 +89,12 @@ impl Engine {
             backoff: Backoff::default(),
             last_write: Mutex::default(),
             last_key_quorums: Mutex::default(),
-            holders: Holders::default(),
+            holders: HolderCheck::default(),
             tasks: TaskTracker::new(),
         }))
     }
 
-    /// Waits until no request is in flight. New ones are still accepted: stop the callers first.
+    /// Waits until no use case is running. New ones are still accepted: stop the callers first.
     pub async fn finish(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
@@ -116,6 +117,6 @@ impl Engine {
         &self,
         work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
     ) -> Result<T, EngineError> {
-        self.0.tasks.spawn(work).await.unwrap_or_else(|lost| Err(EngineError::Internal(lost.to_string())))
+        self.0.tasks.spawn(work).await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
     }
 }

@@ -3,11 +3,11 @@
 use crate::rate_limit::Quota;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{KeyId, OperationId};
-use gateway_domain::key::fit::Misfit;
+use gateway_domain::key::fit::KeyError;
 use gateway_domain::operation::Refusal;
 use std::fmt;
 
-/// A dependency did not answer. Nothing was done that a retry would not do again in the same way.
+/// A dependency did not answer, or too few nodes did. The request can be retried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{dependency} is unavailable: {detail}", dependency = .dependency.as_str())]
 pub struct Unavailable {
@@ -20,7 +20,7 @@ pub struct Unavailable {
 
 /// A dependency of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the port of its name")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Dependency {
     Store,
     Policy,
@@ -42,7 +42,7 @@ impl Dependency {
 }
 
 impl Unavailable {
-    /// A dependency that did not answer, and why.
+    /// Wraps a dependency and the reason.
     #[must_use]
     pub fn new(dependency: Dependency, detail: impl Into<String>) -> Self {
         Self { dependency, detail: detail.into() }
@@ -71,9 +71,9 @@ impl fmt::Display for Subject {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the record of {subject} is damaged: {detail}")]
 pub struct Damage {
-    /// Nothing is done with it until its record is repaired.
+    /// The operation or key. The gateway does not use it until its record is repaired.
     pub subject: Subject,
-    /// For operators: the table, the row and the fault.
+    /// For operators: the table, the row and what is wrong.
     pub detail: String,
 }
 
@@ -91,17 +91,17 @@ pub enum ReadError {
 /// Why a use case failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Unknown, of the other family, or of another tenant: the error never tells which.
+    /// The operation is unknown, of the other family, or of another tenant. The error does not say which.
     #[error("operation is unknown")]
     OperationNotFound,
-    /// Unknown, or of another tenant.
+    /// The key is unknown, or of another tenant. The error does not say which.
     #[error("key `{0}` is unknown")]
     KeyNotFound(String),
-    /// Keys of several tenants have this name, and the caller sees all of them.
+    /// Keys of several tenants have this name, none of them of the default tenant, and the caller sees all of them.
     #[error("several tenants have a key `{0}`")]
     KeyAmbiguous(String),
     /// A key of this name exists and was created by another request.
-    #[error("key `{0}` exists")]
+    #[error("key `{0}` already exists")]
     KeyExists(String),
     /// The operation's state forbids it.
     #[error(transparent)]
@@ -111,21 +111,21 @@ pub enum EngineError {
     PolicyRejected {
         /// The policy's reasons.
         reasons: Vec<String>,
-        /// The client's quota, since a refusal takes a token; none while the limit is off.
+        /// The client's quota, because a refusal takes a token; `None` while the limit is off.
         quota: Option<Quota>,
     },
     /// The client exceeds its rate limit.
-    #[error("this client may make {} {of} at once, and did", .quota.limit)]
+    #[error("the rate limit of this client allows {} {of} at once, and they are used up", .quota.limit)]
     RateLimited {
         /// `submissions` or `previews`.
         of: &'static str,
         /// The client's quota.
         quota: Quota,
     },
-    /// This key cannot do what the request asks.
+    /// A member of the request is not allowed, by the key or by the deployment.
     #[error("{message}")]
     Invalid {
-        /// JSON pointer to the member at fault.
+        /// JSON pointer to the member.
         pointer: &'static str,
         /// What is allowed.
         message: String,
@@ -136,7 +136,7 @@ pub enum EngineError {
     /// A dependency did not answer.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// A stored record is damaged: nothing is done with it.
+    /// A stored record is damaged, and the gateway does not use it.
     #[error(transparent)]
     Damaged(#[from] Damage),
     /// A bug of the gateway.
@@ -163,13 +163,13 @@ impl From<ReadError> for EngineError {
     }
 }
 
-impl From<Misfit> for EngineError {
-    fn from(misfit: Misfit) -> Self {
+impl From<KeyError> for EngineError {
+    fn from(misfit: KeyError) -> Self {
         match misfit {
-            Misfit::Exists(key_ref) => Self::KeyExists(key_ref.0),
-            Misfit::Unknown(key_ref) => Self::KeyNotFound(key_ref.0),
-            Misfit::Invalid { pointer, message } => Self::Invalid { pointer, message },
-            Misfit::Refused(refusal) => Self::Refused(refusal),
+            KeyError::Exists(key_ref) => Self::KeyExists(key_ref.0),
+            KeyError::Unknown(key_ref) => Self::KeyNotFound(key_ref.0),
+            KeyError::Invalid { pointer, message } => Self::Invalid { pointer, message },
+            KeyError::Refused(refusal) => Self::Refused(refusal),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What follows admission: execution, node recovery, publication and external export. Each is load → decide → drive.
+//! The use cases after admission: execution, node recovery, publication and external export.
 
 use crate::development::WithKey;
 use crate::engine::{Engine, Inner};
@@ -14,22 +14,22 @@ use std::future::Future;
 /// A parsed request to execute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Execute {
-    /// The caller's clock, epoch milliseconds: a claim.
+    /// The time by the caller's clock, epoch milliseconds, unverified.
     pub requested_at_ms: Option<i64>,
-    /// The caller that sent it.
+    /// The client that sent the request.
     pub requester: Option<Requester>,
 }
 
 /// A parsed request to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publish {
-    /// What is published: `signature` for a signing operation.
+    /// The scope of the publication: `signature` for a signing operation.
     pub scope: String,
-    /// The result that the caller expects to publish.
+    /// The result that the caller expects to publish; `None` for any.
     pub expected_result_ref: Option<String>,
-    /// The caller's clock, epoch milliseconds: a claim.
+    /// The time by the caller's clock, epoch milliseconds, unverified.
     pub requested_at_ms: i64,
-    /// The caller that sent it.
+    /// The client that sent the request.
     pub requester: Option<Requester>,
 }
 
@@ -38,9 +38,9 @@ pub struct Publish {
 pub struct Recover {
     /// The effect's id.
     pub effect_id: String,
-    /// The result that the caller expects.
+    /// The result root that the caller expects.
     pub result_root: Hex32,
-    /// The caller that sent it.
+    /// The client that sent the request.
     pub requester: Option<Requester>,
 }
 
@@ -51,13 +51,13 @@ pub struct Export {
     pub publication_receipt: String,
     /// The state of the export.
     pub export: ExternalExport,
-    /// The caller that sent it.
+    /// The client that sent the request.
     pub requester: Option<Requester>,
 }
 
 impl Engine {
-    /// Executes an admitted operation. When that takes longer than the deployment lets a request wait, the answer is the
-    /// operation in its present state, and execution continues.
+    /// Executes an admitted operation. After [`Rules::answer_within`](crate::Rules::answer_within) it returns the
+    /// operation in its present state, and the execution continues.
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
@@ -78,7 +78,8 @@ impl Engine {
         self.answer_in_time(target, work).await
     }
 
-    /// Completes the named effect, or reports what became of it. Idempotent by effect id.
+    /// Reports the outcome of the named effect. If the effect is not settled, first performs the steps that the
+    /// operation owes.
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
@@ -94,6 +95,7 @@ impl Engine {
         self.run((target, export)).await
     }
 
+    /// The result of `work`, or after the time limit the operation in its present state.
     async fn answer_in_time(
         &self,
         target: Target,
@@ -109,13 +111,14 @@ impl Engine {
 impl UseCase for (Target, Execute) {
     type Answer = Record;
 
-    /// Answers with the operation as it was executed, even where automatic publication has followed: the contract's response
-    /// has the state `executed`, and the next read shows `published`.
+    /// Answers the first request with the operation as executed, even if automatic publication has followed: the contract's
+    /// response has the state `executed`. A repeat answers with the present state.
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
         let (target, execute) = self;
         let mut session = engine.session(target).await?;
         let was_executed = is_executed(&session.operation);
-        // A quorum without a decision, because a dependency did not answer: obtain it first.
+        // The quorum is reached, but the admission is not complete, because a dependency did not answer or the key
+        // did not exist.
         if matches!(session.operation.phase, Phase::Deciding | Phase::Admitting) {
             session.drive().await?;
         }
@@ -123,7 +126,7 @@ impl UseCase for (Target, Execute) {
         let key = keys.subject.clone().map(Box::new);
         let action = Action::Execute { requested_at_ms: execute.requested_at_ms, key };
         if session.decide_for(execute.requester.as_ref(), action)? > 0 {
-            session.decided_on(keys);
+            session.expect_keys(keys);
         }
         session.drive_until(is_executed).await?;
         let executed = session.record();
@@ -133,7 +136,7 @@ impl UseCase for (Target, Execute) {
         match session.drive().await {
             Ok(()) if was_executed => Ok(session.into_record()),
             Ok(()) => Ok(executed),
-            // The result is durable; publication is owed and the reconciler will drive it.
+            // The result is durable. The operation owes its publication, which the reconciler will drive.
             Err(EngineError::Unavailable(why)) => {
                 tracing::warn!(operation_id = %target.id, %why, "automatic publication is postponed");
                 Ok(executed)

@@ -1,14 +1,14 @@
 //! Use cases, ports and the drive loop: the only place that sequences effects.
 //!
-//! Deliberately absent: rules about operations and keys (they are in `gateway_domain`), and everything that knows HTTP, SQL,
-//! WebAssembly or key shares (those are adapters behind [`ports`]).
+//! Deliberately absent: rules about operations and keys (they are in `gateway_domain`), and everything that knows
+//! HTTP, SQL, WebAssembly or key shares (those are adapters behind [`ports`]).
 //!
 //! Start reading at `submit`, then `session` (the unit of work) and `drive` (the loop). The use cases are methods of
 //! [`Engine`]: `submit`, `submit_on_key`, `approve`, `execute`, `publish`, `recover` and `export` move operations,
 //! `reads` answers questions, `reconcile` drives what a crash left behind.
 //!
-//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders` → `engine`
-//! → `session` → `policy`, `drive` → the use cases.
+//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders` →
+//! `engine` → `session` → `policy`, `drive` → the use cases.
 
 mod approve;
 mod backoff;
@@ -29,7 +29,7 @@ mod reconcile;
 mod session;
 mod submit;
 
-pub use approve::Vote;
+pub use approve::Approve;
 pub use engine::{Engine, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Export, Publish, Recover};

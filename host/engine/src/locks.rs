@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::OwnedMutexGuard;
 
-/// The most tasks that hold or await one lock: the default connection limit. A task outlives the connection of its client, so
-/// the connection limit alone does not bound the tasks.
+/// The most tasks that hold or await one lock, as many as the default connection limit. A task may outlive the
+/// connection of its client, so the connection limit alone does not bound the tasks.
 const TASKS_MAX: usize = 1024;
 
 type Lock = tokio::sync::Mutex<()>;

@@ -1,9 +1,9 @@
-//! Evaluating the policy: the one place that builds a request, reads the facts and holds the outcome to the deployment's
-//! minimum of approvals.
+//! Evaluates the policy: reads the facts, and raises the quorum of the outcome to the deployment's minimum of approvals.
 //!
-//! What an account has paid lately is read only for a policy that may ask for it. Two payments that each fit a limit may not
-//! fit it together, so the admission of a payment is decided under the locks of its account and its recipient, from reading
-//! their totals until the decision is durable. A crash in between leaves no decision: the payment is evaluated again.
+//! The spending totals of an account are read only for a policy that may read them. Two payments that each stay below
+//! a limit may exceed it together. Therefore the admission of a payment is decided under the locks of its account and
+//! recipient, from reading their totals until the decision is durable. A crash in between leaves no decision: the
+//! payment is evaluated again.
 
 use crate::development::PROVISIONER;
 use crate::engine::Inner;
@@ -28,11 +28,11 @@ pub(crate) struct PartyLocks {
 }
 
 impl Inner {
-    /// One evaluation. `payment` is what [`Self::needs_velocity`] returned for the request's intent; `required` is the
+    /// One evaluation. `payment` is the result of [`Self::velocity_payment`] for the request's intent; `required` is the
     /// minimum of approvals.
     ///
     /// # Errors
-    /// [`Unavailable`]: the totals could not be read, or were not read although the policy asked for them.
+    /// [`Unavailable`] when the totals could not be read, or were not read although the policy needed them.
     pub(crate) async fn evaluate(
         &self,
         request: policy::Request<'_>,
@@ -42,19 +42,19 @@ impl Inner {
     ) -> Result<policy::Outcome, Unavailable> {
         let rules = facts::Rules { required_approvals: required, ..self.rules.policy.clone() };
         let (now, intent) = (self.ports.clock.now(), request.intent);
-        let spent = match payment {
-            Some(payment) => Some(self.ports.reads.spent(request.tenant, payment, now).await?),
+        let totals = match payment {
+            Some(payment) => Some(self.ports.reads.spending_totals(request.tenant, payment, now).await?),
             None => None,
         };
-        let facts = facts_for(&rules, key, spent.as_ref(), now);
+        let facts = facts_for(&rules, key, totals.as_ref(), now);
         let outcome = self.ports.policy.evaluate(request, &facts).await;
-        if spent.is_none() {
-            check_read(intent, &outcome)?;
+        if totals.is_none() {
+            check_totals_not_needed(intent, &outcome)?;
         }
-        Ok(outcome.held_to(rules.required_approvals))
+        Ok(outcome.raise_quorum_to(rules.required_approvals))
     }
 
-    /// An evaluation of a stored operation over these approvals.
+    /// Evaluates the policy for a stored operation over these approvals.
     pub(crate) async fn evaluate_operation(
         &self,
         moment: Moment,
@@ -64,11 +64,12 @@ impl Inner {
         payment: Option<&Payment>,
     ) -> Result<policy::Outcome, Unavailable> {
         let is_waived = self.may_waive_approvals(&operation.intent) && operation.policy.quorum.required == 0;
-        let required = if is_waived { 0 } else { self.required(&operation.intent, &operation.submitter) };
+        let required =
+            if is_waived { 0 } else { self.required_approvals(&operation.intent, &operation.submitter) };
         self.evaluate(operation.request(moment, approvals), key, payment, required).await
     }
 
-    /// Keeps a decision that moves no operation; it is answered only once it is durable.
+    /// Records a decision that changes no operation. Returns once the record is durable.
     pub(crate) async fn record_decision(
         &self,
         operation_id: OperationId,
@@ -87,8 +88,8 @@ impl Inner {
         DecisionRecord { at_ms: self.ports.clock.now(), operation_id, input: request.to_input(), outcome }
     }
 
-    /// Keeps a refusal that a client caused. The record stays for good, so it takes a token from the client while the limit
-    /// is on. The client's quota after it.
+    /// Records a refusal that a client's request caused. The record is permanent, so it takes a token from the
+    /// client's quota. Returns the quota after it; `None` while the limit is off.
     pub(crate) async fn record_refusal(
         &self,
         operation_id: OperationId,
@@ -102,34 +103,35 @@ impl Inner {
         };
         let record = self.decision(operation_id, request, outcome);
         let written = self.ports.commits.decision_record_with_token(record, token.clone()).await?;
-        let ((), quota) = self.written(&token, written)?;
+        let ((), quota) = self.check_written(&token, written)?;
         Ok(Some(quota))
     }
 
-    /// The token that a request of this client takes.
+    /// The token that a request of this client will take from the client's quota when it is recorded; `None` while
+    /// the limit is off.
     ///
     /// # Errors
-    /// [`EngineError::RateLimited`] when the client is certain to have none.
+    /// [`EngineError::RateLimited`] when this process knows that the quota has no token.
     pub(crate) fn token(&self, tenant: &Tenant, client_id: &str) -> Result<Option<Token>, EngineError> {
         let token = self.submissions.token(tenant, client_id, self.ports.clock.now());
         token.map_err(EngineError::submissions_limited)
     }
 
-    /// The minimum of approvals for what this client submits: none for a development key, which holds nothing of value.
-    pub(crate) fn required(&self, intent: &Intent, submitter: &ClientBinding) -> u32 {
+    /// The deployment's minimum of approvals: 0 for a development key that the gateway submits itself.
+    pub(crate) fn required_approvals(&self, intent: &Intent, submitter: &ClientBinding) -> u32 {
         let is_development_key = self.may_waive_approvals(intent) && submitter.client_id == PROVISIONER;
         if is_development_key { 0 } else { self.rules.policy.required_approvals }
     }
 
-    /// Whether this creates a key, in a deployment that makes keys without approvals: never in production.
+    /// Whether the intent creates a key, in a deployment with `auto_provision_keys`.
     fn may_waive_approvals(&self, intent: &Intent) -> bool {
         self.rules.auto_provision_keys && matches!(intent, Intent::KeyCreate(_))
     }
 
-    /// The payment, if the policy may ask for what its account and recipient moved lately.
-    pub(crate) fn needs_velocity<'a>(&self, intent: &'a Intent) -> Option<&'a Payment> {
+    /// The payment of this intent, if the policy may read the spending totals of its account and recipient.
+    pub(crate) fn velocity_payment<'a>(&self, intent: &'a Intent) -> Option<&'a Payment> {
         match intent {
-            Intent::Payment(payment) if self.ports.policy.asks_for(VELOCITY) => Some(payment),
+            Intent::Payment(payment) if self.ports.policy.may_read_facts(VELOCITY) => Some(payment),
             Intent::Payment(_)
             | Intent::AssetAction(_)
             | Intent::KeyCreate(_)
@@ -140,8 +142,8 @@ impl Inner {
         }
     }
 
-    /// Locks the payment's account and recipient, always after the operation's own lock and in this order, so that no two
-    /// payments wait for each other.
+    /// Locks the payment's account and recipient. The operation is already locked; all payments lock in this order, so that
+    /// there is no deadlock.
     pub(crate) async fn lock_parties(
         &self,
         tenant: &Tenant,
@@ -153,7 +155,7 @@ impl Inner {
     }
 }
 
-/// Refuses the outcome of a bundle that failed: nothing may be decided on its `DENY`.
+/// Refuses the outcome of a bundle that failed: its `DENY` is no decision.
 pub(crate) fn check_evaluated(outcome: &policy::Outcome) -> Result<(), Unavailable> {
     match &outcome.fault {
         None => Ok(()),
@@ -161,13 +163,16 @@ pub(crate) fn check_evaluated(outcome: &policy::Outcome) -> Result<(), Unavailab
     }
 }
 
-/// Refuses the outcome of a bundle that was activated after it was settled which facts to read, and asked for one that was
-/// not read. Only payments have such facts.
-fn check_read(intent: &Intent, outcome: &policy::Outcome) -> Result<(), Unavailable> {
-    let asked = outcome.facts.iter().find(|fact| fact.name.starts_with(VELOCITY));
-    match (intent, asked) {
+/// Refuses the outcome for a payment whose totals were not read, if the policy tried to read one of them. This happens when
+/// another bundle is activated between the choice of the facts and the evaluation.
+fn check_totals_not_needed(intent: &Intent, outcome: &policy::Outcome) -> Result<(), Unavailable> {
+    let read = outcome.facts.iter().find(|fact| fact.name.starts_with(VELOCITY));
+    match (intent, read) {
         (Intent::Payment(_), Some(fact)) => {
-            let detail = format!("the policy was exchanged and now asks for `{}`; ask again", fact.name);
+            let detail = format!(
+                "another policy became active during the request and reads `{}`: send the request again",
+                fact.name
+            );
             Err(Unavailable::new(Dependency::Policy, detail))
         }
         _ => Ok(()),
@@ -177,62 +182,24 @@ fn check_read(intent: &Intent, outcome: &policy::Outcome) -> Result<(), Unavaila
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gateway_domain::ids::Hex32;
-    use gateway_domain::intent::{PublicationMode, Refresh, SigningTerms};
-    use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum};
-    use gateway_domain::roster::Roster;
+    use gateway_domain::intent::PublicationMode;
+    use gateway_domain::policy::{FactRead, Outcome};
+    use gateway_domain::testing::samples::{Kind, intent, verdict};
 
-    fn payment() -> Intent {
-        Intent::Payment(Payment {
-            key_ref: None,
-            from_account: "a".into(),
-            to_account: "b".into(),
-            amount_minor: 1,
-            currency: "EUR".into(),
-            reference: None,
-            bip32: None,
-            terms: SigningTerms {
-                requested_participants: Roster::parse(&[0, 1]).unwrap(),
-                threshold: None,
-                epoch_fence_token_hex: None,
-                publication_mode: PublicationMode::Manual,
-            },
-        })
-    }
-
-    fn refresh() -> Intent {
-        Intent::Refresh(Refresh {
-            change: gateway_domain::intent::Lifecycle {
-                target_epoch: gateway_domain::ids::EpochName("2".into()),
-                reason: "drill".into(),
-                publication_mode: PublicationMode::Manual,
-                metadata: Default::default(),
-            },
-        })
-    }
-
-    fn having_asked(names: &[&str]) -> Outcome {
-        Outcome {
-            decision: Decision::Allow,
-            bundle_id: String::new(),
-            bundle_hash: Hex32::ZERO,
-            reasons: vec![],
-            obligations: vec![],
-            facts: names.iter().map(|name| FactRead { name: (*name).into(), value: None }).collect(),
-            quorum: Quorum::default(),
-            input_hash: Hex32::ZERO,
-            output_hash: Hex32::ZERO,
-            fuel_used: 1,
-            fault: None,
-        }
+    fn outcome_that_read(names: &[&str]) -> Outcome {
+        let facts = names.iter().map(|name| FactRead { name: (*name).into(), value: None }).collect();
+        Outcome { facts, ..verdict(&[], 0) }
     }
 
     #[test]
-    fn an_outcome_that_asked_for_totals_which_were_not_read_is_refused() {
+    fn outcome_that_needs_totals_which_were_not_read_is_refused() {
+        let payment = intent(Kind::Payment, PublicationMode::Manual);
         let velocity = ["time.now_ms", "velocity.account.day_minor"];
-        let refused = check_read(&payment(), &having_asked(&velocity)).unwrap_err();
+        let refused = check_totals_not_needed(&payment, &outcome_that_read(&velocity)).unwrap_err();
         assert!(refused.detail.contains("`velocity.account.day_minor`"), "{}", refused.detail);
-        assert!(check_read(&payment(), &having_asked(&["time.now_ms"])).is_ok());
-        assert!(check_read(&refresh(), &having_asked(&velocity)).is_ok(), "only payments have totals");
+        assert!(check_totals_not_needed(&payment, &outcome_that_read(&["time.now_ms"])).is_ok());
+        let refresh = intent(Kind::Refresh, PublicationMode::Manual);
+        let checked = check_totals_not_needed(&refresh, &outcome_that_read(&velocity));
+        assert!(checked.is_ok(), "only payments have totals");
     }
 }

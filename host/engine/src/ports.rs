@@ -12,7 +12,7 @@ use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Bip32, Payment};
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
-use gateway_domain::policy::{self, Facts, Spent};
+use gateway_domain::policy::{self, Facts, SpendingTotals};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub use crate::error::{Damage, ReadError, Subject};
 pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
-    DescribePolicies, KeepPolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StoredBundle,
+    DescribePolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StorePolicies, StoredBundle,
 };
 
 /// The adapters of all ports.
@@ -37,25 +37,25 @@ pub struct Ports {
     pub policies: Arc<dyn DescribePolicies>,
     pub authority: Arc<dyn SignAdmission>,
     pub nodes: Arc<dyn DriveNodes>,
-    pub clock: Arc<dyn TellTime>,
+    pub clock: Arc<dyn ReadClock>,
 }
 
-/// The operations that a caller can see.
+/// The operations and keys that a caller can see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// All operations: the development bypass without identity.
+    /// Those of all tenants: in development without authentication.
     Everything,
-    /// The operations of one tenant.
+    /// Those of one tenant.
     Tenant(Tenant),
 }
 
 impl Visibility {
-    /// Whether the caller can see this tenant's operations.
+    /// Whether the caller can see this tenant's operations and keys.
     #[must_use]
     pub fn includes(&self, tenant: &Tenant) -> bool {
         match self {
             Self::Everything => true,
-            Self::Tenant(own) => own == tenant,
+            Self::Tenant(visible) => visible == tenant,
         }
     }
 }
@@ -124,12 +124,13 @@ pub enum RateLimited<T> {
     },
 }
 
-/// The record of a denial or fault that moved no operation. Other decisions are recorded in the operation's events.
+/// The record of a policy decision that changed no operation: a denial, or a failure of the bundle. Other decisions are
+/// recorded in the operation's events, or as previews.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionRecord {
     /// The time of the evaluation.
     pub at_ms: EpochMs,
-    /// The operation that was not created or not moved.
+    /// The operation that was not created or not changed.
     pub operation_id: OperationId,
     /// The policy's input.
     pub input: policy::Input,
@@ -155,12 +156,13 @@ pub trait CommitOperations: Send + Sync {
     /// `revision_before`. Returns after the write is on disk.
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable>;
 
-    /// Stores a denial or fault permanently. Returns after the write is on disk. The gateway itself evaluates admissions again
-    /// and again; such a record is stored once for the same input, bundle and outcome.
+    /// Stores a decision permanently. Returns after the write is on disk. The gateway evaluates an admission again
+    /// each time it drives the operation, so the record of an admission is stored only once for the same input,
+    /// bundle and output.
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable>;
 
-    /// Like [`Self::commit`] for a new operation, in one transaction that also takes a token, if the client's quota has one. An
-    /// operation that already exists is a conflict, whatever the quota.
+    /// Like [`Self::commit`] for a new operation, in one transaction that also takes a token, if the client's quota
+    /// has one. An operation that already exists is a conflict, whatever the quota.
     async fn commit_with_token(
         &self,
         commit: Commit,
@@ -181,7 +183,7 @@ pub trait CommitOperations: Send + Sync {
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable>;
 }
 
-/// The holders of a key and their threshold.
+/// The holders of a key's shares, and its threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyQuorum {
     /// The participants that hold shares.
@@ -190,11 +192,11 @@ pub struct KeyQuorum {
     pub threshold: Threshold,
 }
 
-/// Reads what is durable. Operations and keys are returned only if they agree with their events.
+/// Reads what is durable. A single operation or key is returned only if it agrees with its events.
 #[async_trait]
 pub trait ReadOperations: Send + Sync {
-    /// The operation, if the caller can see it; otherwise it is as unknown as one that does not exist. Every operation that a
-    /// caller names is looked up here.
+    /// The operation; `None` if it does not exist or the caller cannot see it. Every operation that a caller names is
+    /// looked up here.
     async fn operation_find(
         &self,
         id: OperationId,
@@ -217,8 +219,8 @@ pub trait ReadOperations: Send + Sync {
         n_max: u32,
     ) -> Result<Vec<OperationId>, Unavailable>;
 
-    /// At most `n_max` custody operations on the key, newest first, each with its position. With `before`, only those at lower
-    /// positions. A rotation belongs to both its keys.
+    /// At most `n_max` custody operations on the key, newest first, each with its position in the log of all events. With
+    /// `before`, only those at lower positions. A rotation belongs to both its keys.
     async fn key_operations(
         &self,
         id: KeyId,
@@ -232,32 +234,39 @@ pub trait ReadOperations: Send + Sync {
     /// The key, by its id.
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError>;
 
-    /// At most `n_max` keys after `after`, by id. Their rows are not checked against events, so they are no basis for action.
+    /// At most `n_max` keys after `after`, by id. Their rows are not checked against events, so they are no basis for
+    /// action.
     async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable>;
 
     /// At most `n_max` different combinations of holders and threshold among the keys that sign.
     async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable>;
 
-    /// The payments from this payment's account, and to its recipient, in its currency, that were admitted in the hour and day
-    /// before `now` and have not failed. Once its own admission is decided, the payment itself is included.
-    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable>;
+    /// The totals of the payments from this payment's account, and to its recipient, in its currency, that were
+    /// admitted in the hour and day before `now` and have not failed. They include this payment itself once its
+    /// admission is decided.
+    async fn spending_totals(
+        &self,
+        tenant: &Tenant,
+        payment: &Payment,
+        now: EpochMs,
+    ) -> Result<SpendingTotals, Unavailable>;
 
-    /// Some of the records that were damaged when they were last read.
+    /// Records that were damaged when they were last read, up to a limit.
     fn damage(&self) -> Vec<Damage>;
 
-    /// Whether the store answers.
+    /// Checks that the store answers.
     async fn ping(&self) -> Result<(), Unavailable>;
 }
 
 /// Evaluates the active policy bundle.
 #[async_trait]
 pub trait EvaluatePolicy: Send + Sync {
-    /// One evaluation. A bundle that fails gives a `DENY` that names the fault, never an error.
+    /// One evaluation. If the bundle fails, the outcome is a `DENY` that names the fault.
     async fn evaluate(&self, request: policy::Request<'_>, facts: &Facts) -> policy::Outcome;
 
     /// Whether the active policy may read a fact whose name begins with `prefix`. Facts that cost a read of the store are
     /// offered only then.
-    fn asks_for(&self, prefix: &str) -> bool;
+    fn may_read_facts(&self, prefix: &str) -> bool;
 }
 
 /// The content of an admission decision, for the authority to sign.
@@ -283,7 +292,7 @@ pub trait SignAdmission: Send + Sync {
     /// Signs the decision.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable>;
 
-    /// Whether the authority could sign. Signs nothing.
+    /// Checks that the authority could sign. Signs nothing.
     async fn check(&self) -> Result<(), Unavailable>;
 }
 
@@ -305,7 +314,7 @@ pub struct NodeFault {
     pub findings: Vec<String>,
     /// The number of all findings.
     pub n_findings: usize,
-    /// The keys whose shares the node lacks or has damaged.
+    /// The keys whose shares are missing or damaged on the node.
     pub keys: BTreeSet<KeyId>,
 }
 
@@ -338,23 +347,23 @@ pub trait DriveNodes: Send + Sync {
     /// Which nodes answer, and their faults.
     async fn nodes_status(&self) -> Result<NodesStatus, Unavailable>;
 
-    /// Continues the check of what each node holds, by some rows.
+    /// Checks some more of the shares that each node holds. [`Self::nodes_status`] reports the findings.
     async fn check(&self);
 
-    /// Of the generations that a node must have in force, those that it lacks, with what it has instead. Empty when the node
-    /// cannot be read, which [`Self::nodes_status`] reports.
-    async fn lacking(
+    /// The keys of which the node does not hold an active share of the given epoch, each with what the node holds
+    /// instead. Empty when the node cannot be read, which [`Self::nodes_status`] reports.
+    async fn missing_shares(
         &self,
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String>;
 
-    /// The child key at a path. `Err` is the reason for people why the key has none.
+    /// The child key at a path. `Err` says, for people, why it cannot be derived.
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String>;
 }
 
-/// The clock. Nothing else reads the time.
-pub trait TellTime: Send + Sync {
+/// The gateway's clock.
+pub trait ReadClock: Send + Sync {
     /// The present time.
     fn now(&self) -> EpochMs;
 }

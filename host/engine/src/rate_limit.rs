@@ -1,16 +1,17 @@
 //! The rate limits of each client: GCRA, the virtual scheduling form (ITU-T I.371, annex A).
 //!
-//! A client's quota is one instant: when it will be full again. For submissions the instant is a row of the store for each
-//! tenant and client, so that replicas share it and a restart keeps it. A token is taken in the transaction that writes the
-//! operation or the record of its refusal; a replay and a version conflict write nothing and take none. This process
-//! remembers the last instants only to refuse sooner. Previews write nothing, so their quota is in memory alone.
+//! A client's quota is one instant: when it will be full again. For submissions the store has the instant of each
+//! tenant and client, so that replicas share it and it survives a restart. A token is taken in the transaction that
+//! writes the operation or the record of a refusal; a replay and a version conflict take none. This process remembers
+//! the last instants only to refuse sooner. The quota of previews is in memory only.
 
 use gateway_domain::ids::Tenant;
 use gateway_domain::time::EpochMs;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Clients remembered. Forgetting one costs a transaction that finds its quota exhausted.
+/// The most clients remembered. Forgetting one costs at most a transaction that finds its quota exhausted; its quota
+/// of previews becomes full.
 const CLIENTS_MAX: usize = 10_000;
 
 /// The largest difference between the clocks of replicas, microseconds. A quota that is full later than any replica's clock
@@ -21,7 +22,7 @@ const CLOCKS_DIFFER_US_MAX: u64 = 60_000_000;
 /// integers.
 const LAST_US: u64 = i64::MAX as u64 / 4;
 
-/// How many submissions, or previews, a client may make.
+/// The rate limit of a client's submissions, or of its previews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// Tokens added each second; 0 switches the limit off.
@@ -35,9 +36,9 @@ pub struct RateLimit {
 pub struct Token {
     /// The client's tenant.
     pub tenant: Tenant,
-    /// The client.
+    /// The client's id.
     pub client_id: String,
-    /// Now.
+    /// The present time.
     pub now_us: u64,
     /// How much later the quota is full once the token is taken, microseconds.
     pub increment_us: u64,
@@ -92,7 +93,7 @@ impl Token {
         full_at_us.clamp(self.now_us, self.latest_us).saturating_add(self.increment_us)
     }
 
-    /// The quota that is full at this instant.
+    /// The quota of a client whose tokens are full at this instant.
     #[must_use]
     pub fn quota_at(&self, full_at_us: u64) -> Quota {
         let early_us = full_at_us.saturating_sub(self.now_us);
@@ -111,10 +112,10 @@ impl Token {
     }
 }
 
-/// The quotas of all clients: those of the store as last read, or those that are in no store.
+/// The quotas of all clients: for submissions as last read from the store, for previews the only copy.
 pub(crate) struct RateLimiter {
     limit: RateLimit,
-    /// When each client's quota is full. The store's instant is never earlier, unless its clock was put back.
+    /// When each client's quota is full. The store's instant is never earlier, unless a clock was put back.
     full_at_us: Mutex<BTreeMap<(Tenant, String), u64>>,
 }
 
@@ -123,10 +124,10 @@ impl RateLimiter {
         Self { limit, full_at_us: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The token that a submission takes; none while the limit is off.
+    /// The token that a submission takes; `None` while the limit is off.
     ///
     /// # Errors
-    /// The client's quota, when it is certain to have no token.
+    /// The client's quota, when it is known to have no token.
     pub(crate) fn token(
         &self,
         tenant: &Tenant,
@@ -141,10 +142,10 @@ impl RateLimiter {
         }
     }
 
-    /// Takes a token from a quota that is in no store.
+    /// Takes a token from a quota in memory.
     ///
     /// # Errors
-    /// The client's quota, which has no token.
+    /// The client's quota, when it has no token.
     pub(crate) fn take(&self, tenant: &Tenant, client_id: &str, now: EpochMs) -> Result<(), Quota> {
         let Some(token) = self.limit.token(tenant, client_id, now) else { return Ok(()) };
         let mut clients = self.with_room(token.now_us);
@@ -156,8 +157,8 @@ impl RateLimiter {
         Ok(())
     }
 
-    /// Remembers the store's instant of a client.
-    pub(crate) fn learn(&self, token: &Token, full_at_us: u64) -> Quota {
+    /// Remembers the instant that the store has for a client, and returns the client's quota.
+    pub(crate) fn remember(&self, token: &Token, full_at_us: u64) -> Quota {
         let mut clients = self.with_room(token.now_us);
         let known = clients.entry(token.client()).or_insert(full_at_us);
         // Answers may arrive out of order: the later instant is the newer, unless the clock was put back.

@@ -3,7 +3,7 @@
 use crate::engine::{Engine, LastProbe};
 use crate::error::{Damage, Dependency, ReadError, Unavailable};
 use crate::ports::{KeyQuorum, NodesStatus, PolicyHealth};
-use gateway_domain::approval::ApprovalFault;
+use gateway_domain::approval::ApprovalError;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::roster::{ParticipantIndex, THRESHOLD_MIN};
@@ -14,10 +14,10 @@ use tokio::time::timeout;
 /// The timeout of one check.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// The time for which the result of a costly check, such as a sync to disk, is reused: probes need no credentials.
+/// The time for which the result of a costly check, such as a sync to disk, is reused. Anyone can send readiness probes.
 const PROBE_EVERY_MS: u64 = 1_000;
 
-/// The most damaged or missing keys that are looked up one by one. A node that lacks more is not counted at all.
+/// The most keys with a missing or damaged share that are looked up one by one.
 const DAMAGED_KEYS_MAX: usize = 1024;
 
 /// The most combinations of holders and threshold that are checked. A deployment has a few, and each costs microseconds.
@@ -28,7 +28,7 @@ const KEY_QUORUMS_MAX: u32 = 256;
 pub struct Readiness {
     /// Reads from the store.
     pub store: Result<(), Unavailable>,
-    /// Operations and keys whose records disagree with their events.
+    /// Operations and keys whose records disagreed with their events when they were last read.
     pub records: Vec<Damage>,
     /// Writes to the store and the log of all events.
     pub audit_append: Result<(), Unavailable>,
@@ -74,19 +74,19 @@ impl Engine {
         let nodes = match nodes {
             Ok(nodes) => within(Dependency::Store, self.damaged_keys(&nodes))
                 .await
-                .and_then(|damaged| enough(nodes, &key_quorums, &damaged)),
+                .and_then(|damaged| check_quorums(nodes, &key_quorums, &damaged)),
             Err(why) => Err(why),
         };
         let records = ports.reads.damage();
         let approvers = if self.can_verify_approvals() {
             Ok(())
         } else {
-            Err(Unavailable::new(Dependency::Policy, ApprovalFault::NoRegistry.to_string()))
+            Err(Unavailable::new(Dependency::Policy, ApprovalError::NoRegistry.to_string()))
         };
         Readiness { store, records, audit_append, policy, approvers, authority, nodes }
     }
 
-    /// Continues the check of the nodes by some rows of each node and some keys. True when a round over all keys has ended.
+    /// Checks some more rows of each node and some more keys. Returns true when a round over all keys has ended.
     ///
     /// # Errors
     /// [`Unavailable`] when the store does not answer.
@@ -104,7 +104,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The nodes that answer, and all known faults of what they hold.
+    /// The nodes that answer, and all known faults of the shares that nodes hold.
     ///
     /// # Errors
     /// [`Unavailable`] when the runtime does not answer.
@@ -118,7 +118,7 @@ impl Engine {
         self.0.rules.signed_approvals.can_verify()
     }
 
-    /// Signing keys that some node lacks or holds damaged, with their holders and threshold.
+    /// Signing keys of which some node's share is missing or damaged, with their holders and threshold.
     async fn damaged_keys(&self, nodes: &NodesStatus) -> Result<Vec<(KeyId, KeyQuorum)>, Unavailable> {
         let ids: BTreeSet<_> =
             nodes.faults.values().flat_map(|fault| &fault.keys).copied().take(DAMAGED_KEYS_MAX).collect();
@@ -137,6 +137,7 @@ impl Engine {
         Ok(damaged)
     }
 
+    /// Runs the probe, or returns its last result if that is less than a second old.
     async fn once_a_second<T: Clone>(
         &self,
         last: &LastProbe<T>,
@@ -156,45 +157,48 @@ impl Engine {
     }
 }
 
-/// Whether every signing key still has its threshold of open nodes. Nodes without a share of such a key do not count. When no
-/// key is known, two nodes are enough, which is the lowest threshold.
-fn enough(
+/// Checks that every signing key has its threshold of open nodes with an undamaged share. At least two nodes must be
+/// open, the lowest threshold, unless fewer have been set up.
+fn check_quorums(
     nodes: NodesStatus,
     keys: &[KeyQuorum],
     damaged: &[(KeyId, KeyQuorum)],
 ) -> Result<NodesStatus, Unavailable> {
     let n_open = nodes.open.len();
-    let not_enough = |detail: String| {
+    let too_few = |detail: String| {
         let faults = nodes.faults_text();
         let detail = if faults.is_empty() { detail } else { format!("{detail}; {faults}") };
         Err(Unavailable::new(Dependency::Runtime, detail))
     };
     if n_open < usize::from(THRESHOLD_MIN).min(nodes.n_known) {
-        return not_enough(format!("{n_open} of {} nodes can be opened", nodes.n_known));
+        return too_few(format!("{n_open} of {} nodes can be opened", nodes.n_known));
     }
     for KeyQuorum { participants, threshold } in keys {
         let n_open = participants.as_set().intersection(&nodes.open).count();
         if n_open < threshold.count() {
             let all: Vec<_> = participants.iter().map(|index| index.to_string()).collect();
             let (all, needed) = (all.join(", "), threshold.count());
-            return not_enough(format!(
+            return too_few(format!(
                 "{n_open} of the nodes {all} can be opened, and their keys need {needed}"
             ));
         }
     }
     for (key_id, KeyQuorum { participants, threshold }) in damaged {
-        let holds = |node: &&ParticipantIndex| {
+        let is_sound = |node: &&ParticipantIndex| {
             nodes.faults.get(node).is_none_or(|fault| !fault.keys.contains(key_id))
         };
-        let n_sound = participants.as_set().intersection(&nodes.open).filter(holds).count();
+        let n_sound = participants.as_set().intersection(&nodes.open).filter(is_sound).count();
         if n_sound < threshold.count() {
             let needed = threshold.count();
-            return not_enough(format!("{n_sound} nodes hold key `{key_id}`, which needs {needed}"));
+            return too_few(format!(
+                "key `{key_id}` needs {needed} nodes, and {n_sound} hold a sound share of it"
+            ));
         }
     }
     Ok(nodes)
 }
 
+/// The answer, or [`Unavailable`] after two seconds.
 async fn within<T>(
     dependency: Dependency,
     answer: impl Future<Output = Result<T, Unavailable>>,
@@ -227,11 +231,8 @@ mod tests {
             [(0, 0, true), (1, 1, true), (2, 16, true), (16, 16, true), (1, 2, false), (0, 3, false)]
         {
             let open: Vec<u16> = (0..n_open).collect();
-            assert_eq!(
-                enough(nodes_status(&open, n_known), &[], &[]).is_ok(),
-                is_enough,
-                "{n_open} of {n_known}"
-            );
+            let checked = check_quorums(nodes_status(&open, n_known), &[], &[]);
+            assert_eq!(checked.is_ok(), is_enough, "{n_open} of {n_known}");
         }
     }
 
@@ -245,7 +246,7 @@ mod tests {
             (&[2, 3, 4, 5, 6], Some("1 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
             (&[7, 8], Some("0 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
         ] {
-            let missing = enough(nodes_status(open, 9), &keys, &[]).err().map(|why| why.detail);
+            let missing = check_quorums(nodes_status(open, 9), &keys, &[]).err().map(|why| why.detail);
             assert_eq!(missing.as_deref(), expected, "{open:?}");
         }
     }
@@ -264,12 +265,14 @@ mod tests {
             (vec![(0, fault(&["broken"], &[1])), (1, fault(&["broken"], &[2]))], None),
             (
                 vec![(0, fault(&["broken"], &[1])), (2, fault(&["gone", "gone too"], &[1, 2]))],
-                Some("1 nodes hold key `KEY`, which needs 2; node 0: broken; node 2: gone, and 1 more"),
+                Some(
+                    "key `KEY` needs 2 nodes, and 1 hold a sound share of it; node 0: broken; node 2: gone, and 1 more",
+                ),
             ),
         ] {
             let faults = faults.into_iter().map(|(node, fault)| (ParticipantIndex(node), fault)).collect();
             let nodes = NodesStatus { faults, ..nodes_status(&[0, 1, 2], 3) };
-            let missing = enough(nodes, &[key(&[0, 1, 2], 2)], &damaged).err().map(|why| why.detail);
+            let missing = check_quorums(nodes, &[key(&[0, 1, 2], 2)], &damaged).err().map(|why| why.detail);
             let expected = expected.map(|expected| expected.replace("KEY", &of(1).to_string()));
             assert_eq!(missing, expected);
         }

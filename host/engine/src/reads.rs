@@ -1,4 +1,4 @@
-//! Reads for callers: operations, keys, the log of all events, the policy's bundles; and the preview, which creates nothing.
+//! Reads for callers: operations, keys, the log of all events, the policy's bundles; and the preview of a policy decision.
 
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, ReadError};
@@ -25,7 +25,7 @@ pub struct Preview {
     pub tenant: Tenant,
     /// The caller that would submit it.
     pub submitter: ClientBinding,
-    /// What the operation would do.
+    /// The work that the operation would do.
     pub intent: Intent,
     /// The approvals it would have, oldest first.
     pub approvals: Vec<Approval>,
@@ -45,9 +45,9 @@ pub struct KeyTarget {
 pub struct KeyOperations {
     /// The key.
     pub key: CustodyKey,
-    /// Newest first.
+    /// The operations, newest first, without those whose records are damaged.
     pub records: Vec<Record>,
-    /// Where the next page begins, when there is one.
+    /// The `before` of the next page; `None` on the last page.
     pub next: Option<u64>,
 }
 
@@ -56,9 +56,9 @@ pub struct KeyOperations {
 pub struct InclusionEvidence {
     /// The event's index in the log, from 0.
     pub index: u64,
-    /// The inclusion proof, with the signed checkpoint that it is against.
+    /// The inclusion proof, with the signed checkpoint that it leads to.
     pub tlog_proof: TlogProof,
-    /// The log right after the event.
+    /// The head of the log right after the event.
     pub after: LogHead,
     /// Proof that the checkpoint's log begins with the log right after the event; empty when they are the same.
     pub consistency: Vec<Hex32>,
@@ -86,10 +86,11 @@ impl Engine {
         Ok((record, events))
     }
 
-    /// What the policy would decide. It is answered once it is on record.
+    /// Evaluates the policy for an operation that is not created. If the deployment records previews, returns once
+    /// the record is durable.
     ///
     /// # Errors
-    /// [`EngineError`]: `RateLimited`, `Invalid`, `Unavailable`.
+    /// [`EngineError`]: `RateLimited`, `Invalid`, `Refused`, `Damaged`, `Unavailable`.
     pub async fn preview(&self, preview: Preview) -> Result<policy::Outcome, EngineError> {
         let Preview { tenant, submitter, intent, approvals } = preview;
         let taken = self.0.previews.take(&tenant, &submitter.client_id, self.now());
@@ -97,7 +98,7 @@ impl Engine {
         self.0.check_participants(&intent)?;
         let key_ref = self.0.key_ref_for(&intent)?;
         let key = self.0.ports.reads.key_load(intent::key_id(&tenant, &key_ref)?).await?;
-        if let Some(key) = key.as_ref().filter(|key| !key.is_free()) {
+        if let Some(key) = key.as_ref().filter(|key| !key.is_name_free()) {
             check_key(&intent, key)?;
         }
         let input = Input {
@@ -109,8 +110,8 @@ impl Engine {
             intent,
             approvals,
         };
-        let payment = self.0.needs_velocity(&input.intent);
-        let required = self.0.required(&input.intent, &input.submitter);
+        let payment = self.0.velocity_payment(&input.intent);
+        let required = self.0.required_approvals(&input.intent, &input.submitter);
         let outcome = self.0.evaluate(input.request(), key.as_ref(), payment, required).await?;
         let n_kept = self.0.rules.preview_records_max;
         if n_kept > 0 {
@@ -120,7 +121,7 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Whether a bundle is active and works, without reading the store.
+    /// The state of the policy's bundles, from memory.
     #[must_use]
     pub fn policy_health(&self) -> PolicyHealth {
         self.0.ports.policies.health()
@@ -137,7 +138,7 @@ impl Engine {
 
 /// Keys.
 impl Engine {
-    /// The key, and the latest of its operations.
+    /// The key, and the latest custody operation on it.
     ///
     /// # Errors
     /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Unavailable`.
@@ -148,7 +149,7 @@ impl Engine {
         Ok((key, latest))
     }
 
-    /// The key's custody operations, newest first, at most `n_max`, beginning before the cursor.
+    /// At most `n_max` custody operations on the key, newest first. With `before`, only those before this position.
     ///
     /// # Errors
     /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Unavailable`.
@@ -159,17 +160,17 @@ impl Engine {
         n_max: u32,
     ) -> Result<KeyOperations, EngineError> {
         let key = self.0.find_key(target).await?;
-        let mut places =
+        let mut found =
             self.0.ports.reads.key_operations(key.key_id, before, n_max.saturating_add(1)).await?;
         let n_max = usize::try_from(n_max).unwrap_or(usize::MAX);
-        let has_more = places.len() > n_max;
-        places.truncate(n_max);
-        let next = places.last().filter(|_| has_more).map(|(place, _)| *place);
-        let mut records = Vec::with_capacity(places.len());
-        for (_, id) in places {
+        let has_more = found.len() > n_max;
+        found.truncate(n_max);
+        let next = found.last().filter(|_| has_more).map(|(position, _)| *position);
+        let mut records = Vec::with_capacity(found.len());
+        for (_, id) in found {
             match self.0.ports.reads.operation_find(id, &target.visibility).await {
                 Ok(record) => records.extend(record),
-                // Left out: a read of this operation is answered with an error, and readiness names it.
+                // Left out of the list. Reading this operation alone gives an error, and readiness names it.
                 Err(ReadError::Damaged(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -177,7 +178,7 @@ impl Engine {
         Ok(KeyOperations { key, records, next })
     }
 
-    /// The tenant that owns the key, and the operations submitted on it.
+    /// The tenant that owns the key. Operations on the key belong to the same tenant.
     ///
     /// # Errors
     /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Unavailable`.
@@ -185,7 +186,7 @@ impl Engine {
         self.0.find_key(target).await.map(|key| key.tenant)
     }
 
-    /// The key of an operation.
+    /// The key of an operation; `None` if it does not exist.
     ///
     /// # Errors
     /// [`EngineError`]: `Unavailable`.
@@ -195,8 +196,8 @@ impl Engine {
 }
 
 impl Inner {
-    /// The key, unless it is unknown or not visible to this caller: one answer for both. A caller that sees every tenant
-    /// means the key of the default tenant, else the only key of this name.
+    /// The key; [`EngineError::KeyNotFound`] if it is unknown or this caller cannot see it. For a caller that sees
+    /// all tenants, the key of the default tenant, else the only key of this name.
     async fn find_key(&self, target: &KeyTarget) -> Result<CustodyKey, EngineError> {
         let KeyTarget { visibility, key_ref } = target;
         let unknown = || EngineError::KeyNotFound(key_ref.0.clone());
@@ -205,8 +206,8 @@ impl Inner {
             Visibility::Tenant(tenant) => tenant,
             Visibility::Everything => &default,
         };
-        let own = self.ports.reads.key_load(intent::key_id(tenant, key_ref)?).await?;
-        match (own, visibility) {
+        let of_tenant = self.ports.reads.key_load(intent::key_id(tenant, key_ref)?).await?;
+        match (of_tenant, visibility) {
             (Some(key), _) => Ok(key),
             (None, Visibility::Tenant(_)) => Err(unknown()),
             (None, Visibility::Everything) => match *self.ports.reads.keys_named(key_ref, 2).await? {
@@ -220,7 +221,7 @@ impl Inner {
 
 /// The log of all events.
 impl Engine {
-    /// The head of the log, signed.
+    /// The signed head of the log.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].
@@ -229,21 +230,22 @@ impl Engine {
         Ok(self.0.ports.checkpoints.sign_checkpoint(head).await?)
     }
 
-    /// A statement signed with the log's key.
+    /// Signs a statement with the log's key.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].
-    pub async fn state(&self, about: &str, value: &Value) -> Result<SignedStatement, EngineError> {
+    pub async fn sign_statement(&self, about: &str, value: &Value) -> Result<SignedStatement, EngineError> {
         Ok(self.0.ports.checkpoints.sign_statement(about, value).await?)
     }
 
-    /// The key that checkpoints verify with. A verifier must get it from the operator, not from the gateway it checks.
+    /// The key that verifies checkpoints. A verifier must get it from the operator, not from the gateway that it checks.
     #[must_use]
     pub fn log_key(&self) -> &VerifierKey {
         self.0.ports.checkpoints.verifier_key()
     }
 
-    /// Proof that the log of `size` events has the one at `index`; none when the log never had this size or this event.
+    /// Proof that the log of `size` events has the one at `index`. `None` when the log is smaller than `size`, or
+    /// `index` is not below it.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].
@@ -251,7 +253,8 @@ impl Engine {
         Ok(self.0.ports.log.log_inclusion(index, size).await?)
     }
 
-    /// Proof that the log of `second` events begins with the log of `first`; none when there is nothing to prove.
+    /// Proof that the log of `second` events begins with the log of `first`. `None` when the log is smaller than
+    /// `second`, or when `first` is zero or above `second`.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].
@@ -263,7 +266,7 @@ impl Engine {
         Ok(self.0.ports.log.log_consistency(first, second).await?)
     }
 
-    /// Proof that an event of an operation is in the log, for a caller that sees the operation.
+    /// Proof that an event of an operation, numbered from 1, is in the log. `None` when there is no such event.
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
@@ -280,8 +283,8 @@ impl Engine {
         Ok(self.inclusion_evidence(id, seq).await?.map(|evidence| evidence.tlog_proof))
     }
 
-    /// Proof that an event of an operation, numbered from 1, is in the log; none when there is no such event. The caller has
-    /// checked that the operation is visible.
+    /// Proof that an event of an operation, numbered from 1, is in the log. `None` when there is no such event. Does
+    /// not check that the caller can see the operation.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].
@@ -294,9 +297,9 @@ impl Engine {
         let Some(index) = log.log_index(id, seq).await? else { return Ok(None) };
         let checkpoint = self.checkpoint().await?;
         let size = checkpoint.unverified().size();
-        let lost = || EngineError::Internal(format!("event {index} is not in the log of {size}"));
-        let inclusion = log.log_inclusion(index, size).await?.ok_or_else(lost)?;
-        let consistency = log.log_consistency(index.saturating_add(1), size).await?.ok_or_else(lost)?;
+        let not_found = || EngineError::Internal(format!("event {index} is not in the log of {size}"));
+        let inclusion = log.log_inclusion(index, size).await?.ok_or_else(not_found)?;
+        let consistency = log.log_consistency(index.saturating_add(1), size).await?.ok_or_else(not_found)?;
         Ok(Some(InclusionEvidence {
             index,
             tlog_proof: TlogProof { extra: Vec::new(), index, hashes: inclusion.hashes, checkpoint },

@@ -1,6 +1,6 @@
-//! Drives operations that owe a step while no request drives them: after a restart, an outage, or a request that gave up.
+//! Drives operations that owe a step while no request drives them: after a restart, an outage, or a request that failed.
 //!
-//! The store lists these operations, so a restart needs no code of its own.
+//! The store lists these operations, so recovery after a restart needs no other code.
 
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
@@ -11,13 +11,13 @@ use gateway_domain::time::EpochMs;
 const ROUND_MAX: u32 = 4096;
 
 impl Engine {
-    /// One round: drives every operation that owes a step, and fails those whose approvals are overdue. Errors are logged, and
-    /// the next round tries again. Returns the number of operations that owe nothing any longer.
+    /// One round: drives every operation that owes a step, and fails those whose approvals are overdue. Errors are
+    /// logged, and the next round tries again. Returns the number of operations that owe nothing any longer.
     pub async fn reconcile(&self) -> usize {
         match self.0.reconcile().await {
             Ok(n_rested) => n_rested,
             Err(error) => {
-                tracing::warn!(%error, "reconciliation round was cut short");
+                tracing::warn!(%error, "the reconciler could not list the operations to drive");
                 0
             }
         }
@@ -38,11 +38,11 @@ impl Inner {
             }
             match self.bring_to_rest(id).await {
                 Ok(()) => {
-                    self.backoff.succeeded(id);
+                    self.backoff.record_success(id);
                     n_rested += 1;
                 }
                 Err(error) => {
-                    let wait_ms = self.backoff.failed(id, self.ports.clock.now());
+                    let wait_ms = self.backoff.record_failure(id, self.ports.clock.now());
                     tracing::warn!(operation_id = %id, %error, wait_ms, "operation still owes a step");
                 }
             }
@@ -51,7 +51,7 @@ impl Inner {
     }
 
     async fn bring_to_rest(&self, id: OperationId) -> Result<(), EngineError> {
-        let mut session = self.own_session(id).await?;
+        let mut session = self.internal_session(id).await?;
         session.expire()?;
         session.drive().await
     }

@@ -1,7 +1,7 @@
 //! A unit of work on one operation: locked, loaded, decided on, committed.
 //!
-//! Every use case that moves an operation is a [`UseCase`] and begins with a [`Session`]. [`Engine::run`] runs it again when
-//! another replica changed the operation in the meantime.
+//! Every use case that moves an operation is a [`UseCase`] and begins with a [`Session`]. [`Engine::run`] runs it
+//! again when another replica changed the operation in the meantime.
 
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
@@ -19,7 +19,7 @@ use gateway_domain::operation::{
 use gateway_domain::time::EpochMs;
 use std::future::Future;
 
-/// How often a use case is run when another replica keeps changing the operation.
+/// The most runs of a use case while other replicas keep changing the operation.
 const RUNS_MAX: u32 = 8;
 
 /// An operation as a caller names it.
@@ -61,7 +61,7 @@ impl Engine {
     }
 }
 
-/// An operation under its lock, with events that are decided and not yet durable.
+/// An operation under its lock, with events that are decided but not yet committed.
 pub(crate) struct Session<'e> {
     pub(crate) engine: &'e Inner,
     pub(crate) operation: Operation,
@@ -94,13 +94,14 @@ impl Inner {
     ///
     /// # Errors
     /// As [`Self::session`].
-    pub(crate) async fn own_session(&self, id: OperationId) -> Result<Session<'_>, EngineError> {
+    pub(crate) async fn internal_session(&self, id: OperationId) -> Result<Session<'_>, EngineError> {
         let lock = self.locks.lock(id).await?;
         let record = self.ports.reads.operation_load(id).await?.ok_or(EngineError::OperationNotFound)?;
         Ok(Session::load(self, lock, record))
     }
 
-    /// The operation, unless it is unknown, of the other family, or not visible to this caller: one answer for all three.
+    /// The operation; [`EngineError::OperationNotFound`] if it is unknown, of the other family, or this caller cannot
+    /// see it.
     pub(crate) async fn find(&self, target: &Target) -> Result<Record, EngineError> {
         let record = self.ports.reads.operation_find(target.id, &target.visibility).await?;
         let found = record.filter(|record| record.operation.intent.family() == target.family);
@@ -126,22 +127,22 @@ impl Inner {
         Ok(Keys { subject, successor })
     }
 
-    /// What was written with a token, and the client's quota after it.
+    /// The value that was written with a token, and the client's quota after it.
     ///
     /// # Errors
     /// [`EngineError`]: `Conflict`, `RateLimited`; nothing was written.
-    pub(crate) fn written<T>(
+    pub(crate) fn check_written<T>(
         &self,
         token: &Token,
         outcome: RateLimited<T>,
     ) -> Result<(T, Quota), EngineError> {
         match outcome {
             RateLimited::Written { written, full_at_us } => {
-                Ok((written, self.submissions.learn(token, full_at_us)))
+                Ok((written, self.submissions.remember(token, full_at_us)))
             }
             RateLimited::Conflict => Err(EngineError::Conflict),
             RateLimited::Exhausted { full_at_us } => {
-                Err(EngineError::submissions_limited(self.submissions.learn(token, full_at_us)))
+                Err(EngineError::submissions_limited(self.submissions.remember(token, full_at_us)))
             }
         }
     }
@@ -180,8 +181,8 @@ impl<'e> Session<'e> {
         Ok(Self { pending: events, claim, keys, token, ..Self::load(engine, lock, record) })
     }
 
-    /// Decides on an action of the gateway itself, now. The events follow with the next commit; their number is 0 when
-    /// the operation is already there.
+    /// Decides on an action of the gateway itself. The next commit writes the events. Returns their number, 0 if the action
+    /// changes nothing.
     pub(crate) fn decide(&mut self, action: Action) -> Result<usize, Refusal> {
         self.decide_at(self.engine.ports.clock.now(), None, action)
     }
@@ -195,6 +196,7 @@ impl<'e> Session<'e> {
         self.decide_at(self.engine.ports.clock.now(), requester, action)
     }
 
+    /// As [`Self::decide_for`], at a given time.
     pub(crate) fn decide_at(
         &mut self,
         at: EpochMs,
@@ -213,12 +215,12 @@ impl<'e> Session<'e> {
         Ok(n_events)
     }
 
-    /// Makes the next commit conditional on these keys, which the decision was made on.
-    pub(crate) fn decided_on(&mut self, keys: Keys) {
+    /// Makes the next commit conditional on these keys, which were read for the decision.
+    pub(crate) fn expect_keys(&mut self, keys: Keys) {
         self.keys = Some(keys);
     }
 
-    /// Makes everything decided durable, in one transaction.
+    /// Writes all decided events, in one transaction. Returns once they are durable.
     ///
     /// # Errors
     /// [`EngineError`]: `Conflict`, `RateLimited`, `Unavailable`; nothing was written.
@@ -239,7 +241,7 @@ impl<'e> Session<'e> {
         let record = match self.token.take() {
             Some(token) => {
                 let outcome = commits.commit_with_token(commit, token.clone()).await?;
-                let (record, quota) = self.engine.written(&token, outcome)?;
+                let (record, quota) = self.engine.check_written(&token, outcome)?;
                 self.quota = Some(quota);
                 record
             }
@@ -253,17 +255,17 @@ impl<'e> Session<'e> {
         Ok(())
     }
 
-    /// The client's quota, where a commit took a token from it.
+    /// The client's quota after the commit that took a token from it; `None` if none did.
     pub(crate) const fn quota(&self) -> Option<Quota> {
         self.quota
     }
 
-    /// The keys that the pending events change. Keys that the decision was made on are taken as they were read then: one
-    /// that has changed since is a version conflict.
+    /// The keys that the pending events change. Their expected revisions are those read for the decision, if any
+    /// were, so that a key that has changed since gives a version conflict.
     async fn key_changes(&mut self) -> Result<Vec<KeyChange>, EngineError> {
         let before = match self.keys.take() {
             Some(read) => read,
-            // A signature changes its key only where it was decided on one.
+            // A signing operation changes its key only with its decision, for which the key was read.
             None if self.operation.intent.operation_type() == OperationType::Sign => return Ok(Vec::new()),
             None => self.engine.keys_of(&self.operation).await?,
         };
@@ -273,7 +275,7 @@ impl<'e> Session<'e> {
         Ok(changes.into_iter().filter_map(|(before, after)| key_change(before, after?)).collect())
     }
 
-    /// The operation as stored; everything decided must be durable.
+    /// The operation as stored. All decided events must be committed.
     pub(crate) fn record(&self) -> Record {
         Record {
             operation: self.operation.clone(),
@@ -288,6 +290,7 @@ impl<'e> Session<'e> {
     }
 }
 
+/// The change of a key; `None` if it is unchanged.
 fn key_change(before: Option<CustodyKey>, key: CustodyKey) -> Option<KeyChange> {
     let revision_before = before.as_ref().map(|before| before.revision);
     (before.as_ref() != Some(&key)).then_some(KeyChange { key, revision_before })

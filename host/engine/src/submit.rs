@@ -24,14 +24,14 @@ pub struct Submit {
     pub tenant: Tenant,
     /// The authenticated caller.
     pub submitter: ClientBinding,
-    /// Names the request within its tenant and family, and its key for a custody operation; without one the digest of the
-    /// body names it.
+    /// The idempotency key, unique within the tenant and family, and for a custody operation within its key. Without
+    /// one, the digest of the body is used.
     pub idempotency_key: Option<String>,
-    /// What the operation is to do.
+    /// The requested work.
     pub intent: Intent,
     /// Digest of the request body.
     pub body_digest: Hex32,
-    /// Members of the body that the contract does not have.
+    /// Members of the body that the interface does not have.
     pub unknown_fields: Vec<String>,
 }
 
@@ -42,9 +42,9 @@ pub struct Submitted {
     pub record: Record,
     /// Whether it existed already.
     pub replayed: bool,
-    /// Whether it was created from another body.
+    /// Whether it existed and was created by a request with another body.
     pub body_differs: bool,
-    /// The client's quota; none for a replay, which takes no token, and while the limit is off.
+    /// The client's quota. `None` for a replay, which takes no token, and while the limit is off.
     pub quota: Option<Quota>,
 }
 
@@ -92,9 +92,9 @@ impl UseCase for (Submit, KeyRef) {
         if matches!(submit.intent, Intent::KeyCreate(_))
             && let Some(key) = engine.ports.reads.key_load(key_id).await?
         {
-            // A creation that failed left nothing behind: the same request is a new creation.
-            if key.is_free() {
-                claim = after_failure(submit, key.created_by)?;
+            // The creation failed and left nothing behind, so the same request is a new creation.
+            if key.is_name_free() {
+                claim = claim_after_failure(submit, key.created_by)?;
             } else {
                 return engine.replay_creation(key.created_by, submit, key_ref).await;
             }
@@ -110,7 +110,7 @@ impl UseCase for (Submit, KeyRef) {
 /// A submission that may be created, or the operation that it created before.
 pub(crate) enum Prepared<'e> {
     Existing(Box<Submitted>),
-    New(Box<New<'e>>),
+    New(Box<NewOperation<'e>>),
 }
 
 impl Prepared<'_> {
@@ -127,7 +127,7 @@ pub(crate) enum Origin {
 }
 
 /// An operation that the policy allows and that does not exist yet. Its id is locked.
-pub(crate) struct New<'e> {
+pub(crate) struct NewOperation<'e> {
     engine: &'e Inner,
     lock: Locked,
     pub(crate) submission: Submission,
@@ -136,18 +136,19 @@ pub(crate) struct New<'e> {
     token: Option<Token>,
 }
 
-/// An operation's identity, before the policy was evaluated.
+/// The id, lock and key of an operation that does not exist yet, before the policy is evaluated.
 struct Identity {
     id: OperationId,
     lock: Locked,
     slot: KeySlot,
     claim: String,
-    /// Taken whether the operation is created or the policy refuses it.
+    /// Taken when the operation is created, and also when the policy refuses it.
     token: Option<Token>,
 }
 
 impl Inner {
-    /// A product submission as far as it goes without writing. `may_lack_key`: the key need not exist yet.
+    /// Finds the operation that this submission created before, or checks that it may be created. With `may_lack_key`
+    /// the key need not exist yet. Writes only a replay with another body, or a refusal.
     ///
     /// # Errors
     /// As [`Engine::submit`].
@@ -168,7 +169,7 @@ impl Inner {
         self.prepare(submit, Identity { id, lock, slot, claim, token }, may_lack_key).await
     }
 
-    /// A custody submission as far as it goes without writing.
+    /// As [`Self::prepare_payment`], for a custody submission.
     ///
     /// # Errors
     /// As [`Engine::submit_on_key`].
@@ -193,7 +194,7 @@ impl Inner {
         self.prepare(submit, Identity { id, lock, slot, claim, token }, false).await
     }
 
-    /// Keys, then policy.
+    /// Checks the participants and the keys, then evaluates the policy.
     async fn prepare(
         &self,
         submit: &Submit,
@@ -215,8 +216,8 @@ impl Inner {
             intent: &submit.intent,
             approvals: &[],
         };
-        let required = self.required(&submit.intent, &submit.submitter);
-        let payment = self.needs_velocity(&submit.intent);
+        let required = self.required_approvals(&submit.intent, &submit.submitter);
+        let payment = self.velocity_payment(&submit.intent);
         let policy = self.evaluate(request, keys.subject.as_ref(), payment, required).await?;
         if !policy.is_allowed() {
             return Err(self.refuse_submission(id, &request, policy, token).await?);
@@ -234,7 +235,7 @@ impl Inner {
             unknown_fields,
             policy,
         };
-        Ok(Prepared::New(Box::new(New { engine: self, lock, submission, claim, keys, token })))
+        Ok(Prepared::New(Box::new(NewOperation { engine: self, lock, submission, claim, keys, token })))
     }
 
     /// Checks that every participant is one of the deployment's nodes.
@@ -245,7 +246,7 @@ impl Inner {
             Intent::KeyCreate(create) => ("/participants", &create.participants),
             Intent::Reshare(reshare) => ("/new_participants", &reshare.new_participants),
             Intent::Rotate(rotate) => ("/participants", &rotate.participants),
-            // A recovery names holders of the key, a refresh none.
+            // A recovery names holders of the key, which `check_key` checks. A refresh names no participants.
             Intent::Refresh(_) | Intent::Recover(_) => return Ok(()),
         };
         let n_nodes = self.rules.n_nodes;
@@ -279,7 +280,7 @@ impl Inner {
         }
     }
 
-    /// The error of a refused submission, once its record is durable.
+    /// Records a refused submission, and returns the error to answer with.
     async fn refuse_submission(
         &self,
         id: OperationId,
@@ -295,14 +296,17 @@ impl Inner {
         })
     }
 
-    /// The same creation of a key again.
+    /// Answers the creation of a key that exists: with the operation that created it if the body is the same.
+    ///
+    /// # Errors
+    /// [`EngineError::KeyExists`] if the body is another.
     async fn replay_creation(
         &self,
         creation: OperationId,
         submit: &Submit,
         key_ref: &KeyRef,
     ) -> Result<Submitted, EngineError> {
-        let session = self.own_session(creation).await?;
+        let session = self.internal_session(creation).await?;
         if session.operation.body_digest != submit.body_digest {
             return Err(EngineError::KeyExists(key_ref.0.clone()));
         }
@@ -310,8 +314,8 @@ impl Inner {
     }
 }
 
-impl New<'_> {
-    /// Makes the operation durable, and drives it as far as it gets without approvals.
+impl NewOperation<'_> {
+    /// Creates the operation, and drives it until it rests.
     ///
     /// # Errors
     /// [`EngineError`]: `Conflict`, `RateLimited`, `Unavailable`.
@@ -326,7 +330,8 @@ impl New<'_> {
 }
 
 impl<'e> Session<'e> {
-    /// The same idempotency key again: the existing operation, whatever the body. Another body is noted.
+    /// Answers a repeated idempotency key with the existing operation, whatever the body. Records the digest of
+    /// another body.
     async fn replay(mut self, body_digest: Hex32) -> Result<Prepared<'e>, EngineError> {
         let body_differs = self.operation.body_digest != body_digest;
         if body_differs {
@@ -338,16 +343,17 @@ impl<'e> Session<'e> {
 }
 
 impl Submit {
+    /// The idempotency key; the digest of the body if there is none.
     fn claim(&self) -> String {
         self.idempotency_key.clone().unwrap_or_else(|| self.body_digest.to_string())
     }
 }
 
-/// Refuses names that are reserved for the gateway itself.
+/// Rejects names that are reserved for the gateway, and a rotation to the key's own name.
 fn check_names(submit: &Submit, key_ref: &KeyRef) -> Result<(), EngineError> {
-    const WHY: &str = "the gateway names development keys so";
+    const WHY: &str = "this prefix is reserved for development keys";
     if submit.submitter.client_id == PROVISIONER {
-        let message = format!("must not be `{PROVISIONER}`: that is the gateway itself");
+        let message = format!("must not be `{PROVISIONER}`: this id is reserved for the gateway");
         return Err(EngineError::Invalid { pointer: "/client/client_id", message });
     }
     match &submit.intent {
@@ -365,8 +371,8 @@ fn check_names(submit: &Submit, key_ref: &KeyRef) -> Result<(), EngineError> {
     }
 }
 
-/// The claim of a creation that follows a failed one.
-fn after_failure(submit: &Submit, failed: OperationId) -> Result<String, EngineError> {
+/// The idempotency key of a creation that follows a failed one.
+fn claim_after_failure(submit: &Submit, failed: OperationId) -> Result<String, EngineError> {
     Ok(canonical::digest("svc/key-create/v1", &(submit.body_digest, failed))?.to_string())
 }
 

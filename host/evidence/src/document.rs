@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// The kind of document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// For the operation's parties. Discloses all fields except sealed ones.
+    /// For the operation's parties. Discloses all fields except sealed ones; the signature only after its publication.
     Evidence,
     /// For auditors. Does not disclose free texts and fields that identify accounts.
     Audit,
@@ -97,12 +97,12 @@ const EVIDENCE: [&str; 29] = [
     "truncated",
 ];
 
-/// The selection of events for a document.
+/// The selection of events for a page of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Selects the events after this one, oldest first. `None` selects the newest.
+    /// Selects the first events after this number; `None` selects the last events.
     pub after_seq: Option<u64>,
-    /// Largest document, in bytes of compact JSON.
+    /// The largest page, in bytes of compact JSON. A page may be without events.
     pub bytes_max: usize,
 }
 
@@ -132,7 +132,8 @@ pub struct StatedKey<'a> {
     pub at_ms: EpochMs,
 }
 
-/// The statement about a key that the log's key signs. It is bound to one document, so that it cannot be pasted into another.
+/// The statement about a key that the log's key signs. It is bound to one document, so that it cannot be pasted into
+/// another.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct KeyStatement<'a> {
     /// The operation whose evidence this is.
@@ -153,7 +154,7 @@ pub struct KeyStatement<'a> {
 pub struct Entry {
     /// The event's number, from 1.
     pub seq: u64,
-    /// The hash of the event and the one before it: see [`gateway_domain::evidence::event_hash`].
+    /// The hash of this event and the hash of the previous one: see [`gateway_domain::evidence::event_hash`].
     pub event_hash: Hex32,
     /// The event, with commitments in place of fields.
     pub event: Value,
@@ -167,7 +168,7 @@ pub const KEY_STATE: &str = "key-state";
 /// Bytes reserved for the members that depend on the selected events.
 const MARGIN_BYTES: usize = 256;
 
-/// Writes the document, with as many events as fit into the page.
+/// Writes a page of the document, with as many events as fit.
 ///
 /// # Errors
 /// [`CanonicalError`], which does not occur for stored events.
@@ -194,9 +195,10 @@ pub fn write(kind: Kind, source: &Source<'_>, page: Page) -> Result<Value, Canon
 /// # Errors
 /// [`NotJson`] with line and column.
 pub fn parse(text: &[u8]) -> Result<Value, NotJson> {
-    json::parse(text, Floats::Taken)
+    json::parse(text, Floats::Allowed)
 }
 
+/// The members of a page that do not depend on the selected events.
 fn head(kind: Kind, source: &Source<'_>) -> Map<String, Value> {
     let n_events = source.events.len();
     let mut members = match kind {
@@ -219,7 +221,7 @@ fn head(kind: Kind, source: &Source<'_>) -> Map<String, Value> {
     members
 }
 
-/// The newest events that fit, or the oldest of those after `after_seq`; ascending.
+/// The last events that fit, or the first ones after `after_seq`, in ascending order.
 fn entries(
     kind: Kind,
     source: &Source<'_>,

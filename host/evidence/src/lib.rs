@@ -2,7 +2,7 @@
 //!
 //! The gateway writes the file with [`write()`]. Anyone can check it offline with [`verify()`], against [`Roots`] from a
 //! separate source. Both derive the members that describe the operation from its events, with
-//! [`summary()`](summary::summary), so every member that is written is also checked.
+//! [`summary()`](summary::summary), and the verifier compares them.
 //!
 //! Two documents share one format: evidence, for the operation's parties, and the audit log, which discloses less. Fields
 //! that are not disclosed are commitments in the file, and the hash chain covers the commitments (see
@@ -16,4 +16,4 @@ pub mod verify;
 
 pub use document::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey, parse, write};
 pub use roots::{Roots, RootsError};
-pub use verify::{Finding, Reader, Report, Rerun, Verdict, verify};
+pub use verify::{Finding, Reader, Report, RerunPolicy, Verdict, verify};

@@ -5,7 +5,7 @@
 //!   "format": "svc/evidence-roots/v1",
 //!   "authorities": ["<64 hexadecimal: Ed25519 public key>"],
 //!   "nodes": { "0": "<64 hexadecimal: Ed25519 public key>" },
-//!   "logs": ["<origin>+<key id>+<key>: a verifier key as C2SP's signed-note has it"],
+//!   "logs": ["<origin>+<key id>+<key>: a verifier key as in C2SP signed-note"],
 //!   "keys": { "<key_id>": "<profile>:<public key>" },
 //!   "bundles": ["<bundle_hash>"],
 //!   "facts": { "<name of a policy fact>": ["<an allowed value>"] },
@@ -14,9 +14,9 @@
 //! }
 //! ```
 //!
-//! `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` are optional. Without `keys`, a public key is trusted as
-//! far as the signatures of nodes and log cover it; without `bundles`, any bundle that the authority named is accepted;
-//! facts and approvers are not checked.
+//! `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` are optional. Without `keys`, a public key is
+//! trusted because the nodes or the log signed for it. Without `bundles`, any bundle is accepted. Facts that are not
+//! listed, and without `approvers` the signatures of approvals, are not checked.
 
 use gateway_domain::approval::{Approvers, ApproversFile, RegistryError};
 use gateway_domain::dsse::{EnvelopeError, KeySet};
@@ -49,7 +49,7 @@ pub struct RootsFile {
     /// The policy bundles that may decide; empty allows any.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub bundles: Vec<Hex32>,
-    /// The policy facts that the reader knows: the allowed values, by name.
+    /// The allowed values of policy facts, by name of the fact.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub facts: BTreeMap<String, Vec<String>>,
     /// The registry of approvers that sign their approvals.

@@ -25,12 +25,12 @@ pub fn verify(signature: &SignatureResult) -> Result<(), SignatureError> {
     let key: [u8; 32] = bytes(public_key_hex).ok_or(SignatureError::Encoding("public_key_hex"))?;
     let sig: [u8; 64] = bytes(signature_hex).ok_or(SignatureError::Encoding("signature_hex"))?;
     let message = signed_digest.as_bytes();
-    let holds = match signature_profile.as_str() {
+    let verifies = match signature_profile.as_str() {
         "frost-ed25519-sha512" => ed25519(&key, message, &sig),
         "frost-secp256k1-sha256-tr" => bip340(&key, message, &sig),
         other => return Err(SignatureError::Profile(other.to_owned())),
     };
-    match holds {
+    match verifies {
         None => Err(SignatureError::Encoding("public_key_hex")),
         Some(false) => Err(SignatureError::Wrong(public_key_hex.clone())),
         Some(true) => Ok(()),

@@ -61,7 +61,7 @@ pub fn result(operation: &Operation) -> Value {
     }
 }
 
-/// Every policy evaluation of the operation: bundle, digests of input and output, decision.
+/// The policy evaluations that the events store: bundle, digests of input and output, decision.
 fn decisions(events: &[Event]) -> Vec<Value> {
     let entry = |evaluation: &gateway_domain::operation::Evaluation| {
         let outcome = &evaluation.outcome;
@@ -86,7 +86,7 @@ fn receipts(events: &[Event]) -> Vec<Value> {
     steps
 }
 
-/// The settled runtime effects, which node recovery may refer to.
+/// The settled effects, which a node recovery may name.
 fn effects(operation: &Operation) -> Vec<Value> {
     let effect = |settled: &gateway_domain::operation::SettledEffect| json!({ "effect_id": settled.id.to_string(), "result_root": settled.result_root });
     operation.settled.iter().map(effect).collect()

@@ -1,4 +1,4 @@
-//! Checks every member of a document, against its events and the reader's roots.
+//! Checks the members of a document against its events and the reader's roots.
 //!
 //! Reading order: `pages` (the form of each page, and whether pages agree), `events` (hashes, times, disclosed fields),
 //! `operation` (replays the events and compares the result with the document), then the parts that others signed:
@@ -26,8 +26,8 @@ use serde_json::Value;
 
 pub use report::{Check, Finding, Report, Status, Verdict};
 
-/// Runs policy bundles that the reader has.
-pub trait Rerun {
+/// Runs policy evaluations again, with bundles that the reader has.
+pub trait RerunPolicy {
     /// Runs the evaluation again. Returns each difference from the recorded one as a line, or `Err` with the reason why it
     /// could not be run.
     fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String>;
@@ -39,7 +39,7 @@ pub struct Reader<'a> {
     /// The keys and values that the reader trusts.
     pub roots: &'a Roots,
     /// Runs the policy again; `None` to skip that.
-    pub rerun: Option<&'a dyn Rerun>,
+    pub rerun: Option<&'a dyn RerunPolicy>,
     /// The operation that the document must be of; `None` for any.
     pub operation_id: Option<OperationId>,
 }
@@ -67,7 +67,7 @@ pub fn verify(pages: Vec<Value>, reader: &Reader<'_>) -> Report {
         receipts::check(replayed, roots, &mut report);
         result::check(replayed, roots, &mut report);
     }
-    // The key's statement names the log size, so check the log first, but report it last.
+    // The statement about the key names the size of the log, so the log is checked first. It is reported last.
     let mut of_log = Report::default();
     let log_sizes = log::check(&document, roots, &mut of_log);
     if let Some(replayed) = &replayed {

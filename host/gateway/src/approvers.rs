@@ -3,9 +3,9 @@
 use crate::compose::StartError;
 use crate::settings::{Settings, SignedApprovals};
 use gateway_cli::{Fault, registry};
-use gateway_domain::approval::{Approvers, Pinned, SigningRule};
+use gateway_domain::approval::{Approvers, PinnedRegistry, SigningRule};
 use gateway_domain::canonical;
-use gateway_domain::chain;
+use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub fn at_nodes(settings: &Settings) -> SigningRule {
 /// While the registry cannot be read no approval counts; [`Verifiers`] reads it again.
 fn rule(settings: &Settings, age_max_ms: u64) -> SigningRule {
     let pinned = |file: &Path| match registry::load(file) {
-        Ok(approvers) => Pinned::new(Arc::new(approvers), age_max_ms),
-        Err(_) => Pinned::without_registry(age_max_ms),
+        Ok(approvers) => PinnedRegistry::new(Arc::new(approvers), age_max_ms),
+        Err(_) => PinnedRegistry::without_registry(age_max_ms),
     };
     match &settings.approvals.signed {
         SignedApprovals::Off => SigningRule::Off,
@@ -79,7 +79,7 @@ impl Verifiers {
         self.fingerprint = fingerprint(&text);
         let approvers = text.and_then(|text| Ok(Arc::new(Approvers::parse(&text)?)));
         for rule in &self.rules {
-            rule.put_in_force(approvers.as_ref().ok().cloned());
+            rule.replace_registry(approvers.as_ref().ok().cloned());
         }
         approvers.map(|_| ())
     }
@@ -93,7 +93,7 @@ fn log(reading: Result<(), Fault>) {
 }
 
 fn log_unusable(error: &Fault) {
-    let error = chain(error.as_ref());
+    let error = error_chain(error.as_ref());
     tracing::error!(error, "the registry of approvers cannot be used: no approval counts until it is right");
 }
 

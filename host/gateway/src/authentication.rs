@@ -6,7 +6,7 @@ use gateway_auth::{
     Authenticator, ClientSecret, Clock, Introspection, IntrospectionConfig, Jwks, JwksConfig, KeySource,
     Provider, ProviderUrl,
 };
-use gateway_engine::ports::TellTime;
+use gateway_engine::ports::ReadClock;
 use gateway_seal::key_file;
 use std::path::Path;
 use std::sync::Arc;

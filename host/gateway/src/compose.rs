@@ -8,13 +8,13 @@ use crate::telemetry;
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
 use gateway_authority::{EmbeddedAuthority, LogSigner};
-use gateway_domain::chain;
 use gateway_domain::dsse::KeySet;
+use gateway_domain::error_chain;
 use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::TellTime;
+use gateway_engine::ports::ReadClock;
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
@@ -31,7 +31,7 @@ use zeroize::Zeroizing;
 
 /// Why the gateway does not start: one line for an operator.
 #[derive(Debug, thiserror::Error)]
-#[error("{what}: {}", chain(.source.as_ref()))]
+#[error("{what}: {}", error_chain(.source.as_ref()))]
 pub struct StartError {
     /// The part that failed.
     what: String,
@@ -47,7 +47,7 @@ impl StartError {
 /// The machine's clock.
 pub struct SystemClock;
 
-impl TellTime for SystemClock {
+impl ReadClock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the clock adapter is where time comes from")]
     fn now(&self) -> EpochMs {
         let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -116,7 +116,7 @@ pub async fn open_lifecycle(
     settings: &Settings,
     policy: Prepared,
     store: Arc<Store>,
-    clock: Arc<dyn TellTime>,
+    clock: Arc<dyn ReadClock>,
 ) -> Result<Arc<Lifecycle>, StartError> {
     policy.open(store, clock).await.map_err(|why| policy_error(settings, why))
 }
@@ -135,7 +135,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let store =
         Store::open(&settings.database_url).await.map_err(|error| StartError::new("database", error))?;
     let store = Arc::new(store);
-    let clock: Arc<dyn TellTime> = Arc::new(SystemClock);
+    let clock: Arc<dyn ReadClock> = Arc::new(SystemClock);
     let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
     let authority = open_authority(settings)?;
     let log_signer = open_log_signer(settings, &authority)?;

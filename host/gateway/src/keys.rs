@@ -9,7 +9,7 @@ mod rotate;
 use crate::settings::{Flags, NodeKey, Settings};
 use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, complain};
-use gateway_domain::chain;
+use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
 use gateway_runtime::existing;
@@ -30,7 +30,7 @@ pub(crate) fn run(command: &KeysCommand<Flags>, settings: &Settings) -> ExitCode
     };
     match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&[chain(error.as_ref())], EXIT_FAILED),
+        Err(error) => complain(&[error_chain(error.as_ref())], EXIT_FAILED),
     }
 }
 

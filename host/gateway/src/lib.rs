@@ -24,7 +24,7 @@ use gateway_cli::evidence::EvidenceCommand;
 use gateway_cli::ledger::LedgerCommand;
 use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
 use gateway_cli::{Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NodesCommand, complain};
-use gateway_engine::ports::TellTime;
+use gateway_engine::ports::ReadClock;
 use settings::{Flags, Resolved, Settings};
 use std::io::Write;
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use crate::node_key;
 use crate::settings::Settings;
 use crate::transport::stopped;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
-use gateway_domain::key::holders;
+use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Engine;
 use gateway_runtime::{Damage, check_file, existing, file_lacks};
@@ -128,7 +128,7 @@ async fn compare(settings: &Settings, kek: Option<&Arc<Kek>>, checked: &mut Chec
     let (mut lacking, mut after) = (Vec::new(), None);
     loop {
         let (keys, last) = fsck.keys_after(after).await?;
-        for (participant, held) in holders(&keys) {
+        for (participant, held) in expected_shares(&keys) {
             let lacks = file_lacks(&settings.nodes.directory, participant, kek, &held).await;
             lacking.extend(lacks.into_iter().map(|damage| (participant, damage)));
         }

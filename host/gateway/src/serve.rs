@@ -223,7 +223,7 @@ fn log_reading(what: &str, reading: Result<(), Box<dyn Error + Send + Sync>>) {
     match reading {
         Ok(()) => tracing::info!("reloaded {what}"),
         Err(error) => tracing::error!(
-            error = gateway_domain::chain(error.as_ref()),
+            error = gateway_domain::error_chain(error.as_ref()),
             "could not reload {what}; the current ones stay in use"
         ),
     }

@@ -7,7 +7,7 @@ use crate::node::NodeSettings;
 use crate::verify::refused;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{
-    ApprovalFault, ApprovalSubject, SigningRule, approvals_root, n_distinct_subjects,
+    ApprovalError, ApprovalSubject, SigningRule, approvals_root, n_distinct_subjects,
 };
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
@@ -65,8 +65,8 @@ fn check_signatures(
 
 /// An invalid approval ends the operation. Without a registry no approval can be checked now, and the admission can be tried
 /// again.
-fn invalid(subject_id: &str, fault: &ApprovalFault) -> NodeError {
-    if *fault == ApprovalFault::NoRegistry {
+fn invalid(subject_id: &str, fault: &ApprovalError) -> NodeError {
+    if *fault == ApprovalError::NoRegistry {
         return NodeError::unavailable("the node's registry of approvers cannot be read");
     }
     let detail = format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str());

@@ -129,7 +129,7 @@ impl Evaluator {
 
     /// Whether the policy may read any fact whose name begins with `beginning`.
     #[must_use]
-    pub fn asks_for(&self, beginning: &str) -> bool {
+    pub fn may_read_facts(&self, beginning: &str) -> bool {
         self.contents.fact_names.has_any_of(beginning)
     }
 

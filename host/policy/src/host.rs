@@ -143,9 +143,9 @@ impl EvaluatePolicy for PolicyHost {
         outcome
     }
 
-    fn asks_for(&self, beginning: &str) -> bool {
+    fn may_read_facts(&self, beginning: &str) -> bool {
         // The candidate needs the facts that it would get if it were active.
-        self.active().is_some_and(|evaluator| evaluator.asks_for(beginning))
-            || self.shadow.asks_for(beginning)
+        self.active().is_some_and(|evaluator| evaluator.may_read_facts(beginning))
+            || self.shadow.may_read_facts(beginning)
     }
 }

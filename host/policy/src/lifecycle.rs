@@ -22,7 +22,7 @@ use crate::{EvaluationFault, Evaluator, PolicyEngine, PolicyHost};
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Activation, ActivationKind, KeepPolicies, TellTime};
+use gateway_engine::ports::{Activation, ActivationKind, ReadClock, StorePolicies};
 use offers::{Offer, Offers, Seen};
 use refusals::{Offered, Refusals, Refused};
 use std::sync::Arc;
@@ -33,8 +33,8 @@ use tokio::task;
 pub struct Lifecycle {
     engine: PolicyEngine,
     host: Arc<PolicyHost>,
-    store: Arc<dyn KeepPolicies>,
-    clock: Arc<dyn TellTime>,
+    store: Arc<dyn StorePolicies>,
+    clock: Arc<dyn ReadClock>,
     sources: Sources,
     /// Locked for the whole of a reload: activations take turns.
     memory: Mutex<Memory>,

@@ -71,8 +71,8 @@ impl Shadow {
     }
 
     /// Whether the candidate may read any fact whose name begins with `beginning`.
-    pub(crate) fn asks_for(&self, beginning: &str) -> bool {
-        self.candidate().is_some_and(|candidate| candidate.evaluator.asks_for(beginning))
+    pub(crate) fn may_read_facts(&self, beginning: &str) -> bool {
+        self.candidate().is_some_and(|candidate| candidate.evaluator.may_read_facts(beginning))
     }
 
     /// Queues a decided request for the candidate, or counts it as dropped.

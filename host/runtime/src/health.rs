@@ -2,7 +2,7 @@
 
 use crate::files::lacks_all;
 use crate::fleet::EmbeddedFleet;
-use gateway_domain::chain;
+use gateway_domain::error_chain;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
 use gateway_domain::roster::ParticipantIndex;
@@ -97,7 +97,7 @@ impl EmbeddedFleet {
                     Some(what) => Err(what),
                     None => Ok(fault(self.health.of(participant))),
                 },
-                Err(error) => Err(chain(&error)),
+                Err(error) => Err(error_chain(&error)),
             };
             match fault {
                 Ok((is_open, fault)) => {
@@ -153,7 +153,7 @@ fn fault(damage: BTreeSet<Damage>) -> (bool, Option<NodeFault>) {
 
 /// The finding for a node that cannot be checked, and so is not usable.
 pub(crate) fn unreadable(error: &NodeError) -> Damage {
-    let what = format!("cannot be checked: {}", chain(error));
+    let what = format!("cannot be checked: {}", error_chain(error));
     Damage { table: "database", row: String::new(), what, scope: Scope::Node }
 }
 

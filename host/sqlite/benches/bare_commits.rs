@@ -1,10 +1,10 @@
 //! Prints the durable transitions per second of one writer: `cargo bench -p gateway-sqlite --bench bare_commits
 //! [-- seconds per line]`. The database is in the temporary folder (`TMPDIR`).
 //!
-//! A transition reads a row, checks its version, updates it and inserts an event. It counts when the caller has
-//! the answer, after the COMMIT. Each SQL text is a trip to SQLite's thread and back: `three` sends each statement
-//! separately, `two` joins the update and the insert, `one` lets the update check the version. The processor time is
-//! that of the whole process, including the clients.
+//! A transition reads a row, checks its version, updates it and inserts an event. It is counted when the caller has
+//! the answer, after the COMMIT. Each SQL text takes a round trip to SQLite's thread: `three` sends each statement
+//! separately, `two` sends the update and the insert together, `one` lets the update check the version. The processor
+//! time is of the whole process, including the clients.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::error::Error;

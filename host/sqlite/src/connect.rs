@@ -14,7 +14,7 @@ use crate::limits::{
 };
 use crate::options::Options;
 
-/// How to connect to one database. Kept because the writer may have to reconnect.
+/// The path and settings of one database, for connecting and reconnecting.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
     pub(crate) path: PathBuf,
@@ -81,7 +81,8 @@ impl Link {
     }
 }
 
-/// Checks that the settings are in force: SQLite does not report a refused journal mode as an error, it keeps the old one.
+/// Checks that the durability settings took effect: SQLite does not report a refused journal mode as an error, but
+/// keeps the old one.
 pub(crate) async fn check_durable(link: &Link, conn: &mut SqliteConnection) -> Result<(), OpenError> {
     let journal: String =
         sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut *conn).await.map_err(|e| link.failed(e))?;
@@ -120,12 +121,12 @@ fn failed(path: &Path, source: sqlx::Error) -> OpenError {
     }
 }
 
-/// The free space, in bytes, below which a disk counts as full. SQLite's shared memory file grows by half as much, and a small
-/// commit needs some pages.
+/// The free space, in bytes, below which a disk counts as full. SQLite's shared memory file grows by half as much,
+/// and a small commit needs some pages.
 const ROOM_BYTES_MIN: u64 = 64 * 1024;
 
-/// Whether a write failed because the disk is full. SQLite may report that as an I/O error, for a sync or for a side file that
-/// cannot grow; then the file system's free space decides.
+/// Whether a write failed because the disk is full. SQLite may report that as an I/O error, for a sync or for a side
+/// file that cannot grow; then the file system's free space decides.
 pub(crate) fn is_disk_full(error: &sqlx::Error, path: &Path) -> bool {
     const IOERR: i32 = 10;
     const FULL: i32 = 13;
@@ -137,7 +138,7 @@ pub(crate) fn is_disk_full(error: &sqlx::Error, path: &Path) -> bool {
     }
 }
 
-/// True also if the file system does not report its free space.
+/// Whether the file system has free space, or does not report it.
 fn has_room(path: &Path) -> bool {
     statvfs(path).map_or(true, |disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM_BYTES_MIN)
 }

@@ -24,17 +24,17 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn committed(&self, n_jobs: usize) {
+    pub(crate) fn record_commit(&self, n_jobs: usize) {
         self.jobs.fetch_add(n_jobs as u64, Relaxed);
         self.commits.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn rolled_back(&self) {
+    pub(crate) fn record_rollback(&self) {
         self.rollbacks.fetch_add(1, Relaxed);
     }
 
-    /// Records whether the last transaction met a full disk. True if that changed.
-    pub(crate) fn disk(&self, is_full: bool) -> bool {
+    /// Records whether the disk was full at the last transaction. Returns true if that changed.
+    pub(crate) fn record_disk(&self, is_full: bool) -> bool {
         self.disk_is_full.swap(is_full, Relaxed) != is_full
     }
 

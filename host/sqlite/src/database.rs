@@ -14,7 +14,7 @@ use crate::error::{OpenError, WriteError};
 use crate::files;
 use crate::job::{Job, State};
 use crate::limits::JOBS_QUEUED_MAX;
-use crate::migrate::{Identity, claim, identify, migrate};
+use crate::migrate::{Identity, identify, migrate, write_application_id};
 use crate::options::Options;
 use crate::queue::{Message, Order, ticket};
 use crate::session::Session;
@@ -42,12 +42,12 @@ impl<S: State> Database<S> {
         files::check_private(&path)?;
         let link = Link::new(path, &options);
         let tally = Arc::new(Tally::default());
-        let session = start(&link, &options, Arc::clone(&tally)).await?;
+        let session = start_session(&link, &options, Arc::clone(&tally)).await?;
         let readers = link.readers(options.readers).await.map_err(|error| link.failed(error))?;
-        let (queue, taken) = mpsc::channel(JOBS_QUEUED_MAX);
+        let (queue, receiver) = mpsc::channel(JOBS_QUEUED_MAX);
         // A task, not a thread: measured with 32 clients, a runtime worker, which looks for more work before it sleeps,
         // gets SQLite's answers sooner than a thread that parks immediately.
-        tokio::spawn(serve(session, taken, lock));
+        tokio::spawn(serve(session, receiver, lock));
         Ok(Self { readers, queue, tally, link })
     }
 
@@ -83,12 +83,12 @@ impl<S: State> Database<S> {
         answer.await.unwrap_or(Err(WriteError::Lost))
     }
 
-    /// The path of the database if the last write failed because its disk is full; None again once a write succeeds.
+    /// The path of the database if the last write failed because its disk is full. `None` again once a write succeeds.
     pub fn full_disk(&self) -> Option<&Path> {
         self.tally.disk_is_full().then_some(self.link.path.as_path())
     }
 
-    /// Commits a change without meaning, to see whether the database can be written.
+    /// Commits a change without effect, to find out whether the database can be written.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl<S: State> fmt::Debug for Database<S> {
     }
 }
 
-/// Rewrites the first page unchanged: `user_version` is not used and stays 0.
+/// Writes the first page. `user_version` is not used and stays 0.
 struct Probe<S>(PhantomData<fn() -> S>);
 
 impl<S: State> Job for Probe<S> {
@@ -143,12 +143,16 @@ impl<S: State> Job for Probe<S> {
 }
 
 /// Prepares the writer's connection: identity, settings, migrations, state.
-async fn start<S: State>(link: &Link, options: &Options, tally: Arc<Tally>) -> Result<Session<S>, OpenError> {
+async fn start_session<S: State>(
+    link: &Link,
+    options: &Options,
+    tally: Arc<Tally>,
+) -> Result<Session<S>, OpenError> {
     let identity = identify(link, options.application_id).await?;
     let mut conn = link.writer().await.map_err(|error| link.failed(error))?;
     check_durable(link, &mut conn).await?;
     if identity == Identity::Fresh {
-        claim(&mut conn, options.application_id).await.map_err(|error| link.failed(error))?;
+        write_application_id(&mut conn, options.application_id).await.map_err(|error| link.failed(error))?;
     }
     migrate(link, &mut conn, options.migrations).await?;
     Session::start(link.clone(), conn, tally).await.map_err(|error| link.failed(error))

@@ -1,8 +1,8 @@
-//! What callers implement: a write, and the state that goes with it.
+//! The traits that callers implement: a write, and the state in memory that belongs to the database.
 
 use sqlx::SqliteConnection;
 
-/// State in memory that must stay in step with the database, such as the peaks of a Merkle tree. It is cloned before each
+/// State in memory that always matches the database, such as the peaks of a Merkle tree. It is cloned before each
 /// transaction and restored on rollback, so a clone must be cheap and share nothing mutable.
 pub trait State: Clone + Send + 'static {
     /// Reads the state from the database: at open, and after the writer had to reconnect.
@@ -17,9 +17,10 @@ impl State for () {
 
 /// One write. Several jobs share a transaction, and each may run more than once before it is answered.
 ///
-/// The rules for a job, which make a refusal possible without a rollback:
+/// The rules for a job:
 ///
-/// - Check first, then write. A job that refuses says so in its output, and changes neither rows nor state.
+/// - Check first, then write. A job that refuses says so in its output, and changes neither rows nor state. So a refusal needs no
+///   rollback.
 /// - Return every [`sqlx::Error`], except a constraint violation that is the answer: after a full disk or an I/O
 ///   error SQLite has already ended the transaction.
 /// - Await nothing but `conn`: all other writes wait for this one.
@@ -28,7 +29,7 @@ impl State for () {
 pub trait Job: Send + Sync + 'static {
     /// The state of the database that the job is for.
     type State: State;
-    /// What the caller gets once the job is durable.
+    /// The value that the caller gets once the job is durable.
     type Output: Send + 'static;
 
     /// Writes on `conn`, inside a transaction, and updates `state` accordingly.

@@ -1,7 +1,8 @@
-//! One way to open, migrate, read and group-commit a SQLite database.
+//! Opens, migrates, reads and group-commits a SQLite database.
 //!
-//! This crate alone holds the durability rules: write-ahead log, `synchronous=FULL`, one writer, and an answer only
-//! after the COMMIT. It knows no table and nothing of the domain. It is not a query builder and not a pool of writers.
+//! The durability rules are in this crate alone: write-ahead log, `synchronous=FULL`, one writer, and an answer only
+//! after the COMMIT. It knows no table and nothing of the domain. It is not a query builder and not a pool of
+//! writers.
 //!
 //! Start at [`Database::open`]. Reads go through [`Database::reader`]. Every write is a [`Job`] passed to
 //! [`Database::write`]; jobs that wait at the same time share one transaction and one sync of the disk. Another

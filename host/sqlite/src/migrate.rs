@@ -16,7 +16,7 @@ use crate::options::{ApplicationId, Migration};
 pub(crate) enum Identity {
     /// It has neither tables nor an application id yet.
     Fresh,
-    /// It carries our application id.
+    /// It has our application id.
     Ours,
 }
 
@@ -48,7 +48,10 @@ pub(crate) async fn identity(
 }
 
 /// Writes our application id into a fresh database.
-pub(crate) async fn claim(conn: &mut SqliteConnection, ours: ApplicationId) -> Result<(), sqlx::Error> {
+pub(crate) async fn write_application_id(
+    conn: &mut SqliteConnection,
+    ours: ApplicationId,
+) -> Result<(), sqlx::Error> {
     // A pragma takes no bound values; the value is a number.
     let sql = format!("PRAGMA application_id = {}", ours.get());
     sqlx::query(AssertSqlSafe(sql)).execute(conn).await?;
@@ -62,8 +65,11 @@ pub(crate) async fn migrate(
     migrations: &[Migration],
 ) -> Result<(), OpenError> {
     check_numbers(migrations)?;
-    let steps = migrations.iter().map(step).collect();
-    Migrator::with_migrations(steps).run(conn).await.map_err(|error| refusal(link, known(migrations), error))
+    let steps = migrations.iter().map(to_sqlx).collect();
+    Migrator::with_migrations(steps)
+        .run(conn)
+        .await
+        .map_err(|error| open_error(link, known(migrations), error))
 }
 
 /// Refuses a schema that differs from `migrations`. Changes nothing.
@@ -78,10 +84,10 @@ pub(crate) async fn check_current(
         sqlx::query_as(sql).fetch_all(conn).await.map_err(|error| link.failed(error))?;
     for (version, checksum) in &applied {
         let Some(known) = migrations.iter().find(|known| i64::from(known.version) == *version) else {
-            return Err(refusal(link, known(migrations), MigrateError::VersionMissing(*version)));
+            return Err(open_error(link, known(migrations), MigrateError::VersionMissing(*version)));
         };
-        if step(known).checksum.as_ref() != checksum.as_slice() {
-            return Err(refusal(link, known.version, MigrateError::VersionMismatch(*version)));
+        if to_sqlx(known).checksum.as_ref() != checksum.as_slice() {
+            return Err(open_error(link, known.version, MigrateError::VersionMismatch(*version)));
         }
     }
     let found = u32::try_from(applied.len()).unwrap_or(u32::MAX);
@@ -91,16 +97,17 @@ pub(crate) async fn check_current(
     Err(OpenError::OldSchema { path: link.path.clone(), found, known: known(migrations) })
 }
 
-fn step(step: &Migration) -> sqlx::migrate::Migration {
+fn to_sqlx(migration: &Migration) -> sqlx::migrate::Migration {
     sqlx::migrate::Migration::new(
-        i64::from(step.version),
-        Cow::Borrowed(step.name),
+        i64::from(migration.version),
+        Cow::Borrowed(migration.name),
         MigrationType::Simple,
-        step.sql.into_sql_str(),
+        migration.sql.into_sql_str(),
         false,
     )
 }
 
+/// The newest version.
 fn known(migrations: &[Migration]) -> u32 {
     u32::try_from(migrations.len()).unwrap_or(u32::MAX)
 }
@@ -115,7 +122,7 @@ fn check_numbers(migrations: &[Migration]) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn refusal(link: &Link, known: u32, error: MigrateError) -> OpenError {
+fn open_error(link: &Link, known: u32, error: MigrateError) -> OpenError {
     let path = link.path.clone();
     // A version beyond u32 was written by another program.
     let number = |version: i64| u32::try_from(version).unwrap_or(u32::MAX);

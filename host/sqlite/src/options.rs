@@ -1,4 +1,4 @@
-//! Which database to open, and how.
+//! The options for opening a database.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

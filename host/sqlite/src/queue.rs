@@ -1,4 +1,4 @@
-//! The queue before the writer: jobs of any type behind one trait.
+//! The messages in the writer's queue. Jobs of any type implement one trait.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::error::WriteError;
 use crate::job::Job;
 
-/// What the writer receives.
+/// A message to the writer.
 pub(crate) enum Message<S> {
     /// Commit a job, in a transaction with other jobs.
     Job(Box<dyn Queued<S>>),
@@ -95,7 +95,7 @@ impl<J: Job> Queued<J::State> for Ticket<J> {
 }
 
 /// Awaits a job and turns a panic into a failure.
-pub(crate) async fn caught(mut applied: Applied<'_>) -> Result<(), Failure> {
+pub(crate) async fn catch_panic(mut applied: Applied<'_>) -> Result<(), Failure> {
     let settled = poll_fn(|cx| {
         // INVARIANT: after a panic the writer rolls back and restores the state, so nothing half done remains.
         match catch_unwind(AssertUnwindSafe(|| applied.as_mut().poll(cx))) {

@@ -1,7 +1,7 @@
 //! Compares the schema of a database with the one that its migrations create.
 //!
-//! A security check: without a constraint or trigger, another program could write rows that ours never would. The migrator
-//! compares only the text of the migrations, not what is in the database.
+//! A security check: in a database without a constraint or trigger, another program could write rows that ours never
+//! would. The migrator compares only the text of the migrations, not the schema of the database.
 
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
@@ -18,7 +18,7 @@ pub struct Object {
     pub name: String,
     /// The table it belongs to; a table's own name.
     pub table: String,
-    /// The statement that created it; None for an index that a constraint created.
+    /// The statement that created it; `None` for an index that a constraint created.
     pub sql: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub fn differences(stored: Vec<Object>, expected: Vec<Object>) -> Vec<(String, &
         match stored.iter().find(|found| found.name == object.name) {
             None => differing.push((named(object), "missing")),
             Some(found) if found != object => {
-                differing.push((named(object), "not as the migrations create it"));
+                differing.push((named(object), "differs from what the migrations create"));
             }
             Some(_) => {}
         }

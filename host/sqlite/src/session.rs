@@ -1,4 +1,4 @@
-//! The writer's connection with the state kept in step with it, and one transaction at a time.
+//! The writer's connection, the state in memory that belongs to it, and its transactions.
 
 use std::mem;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use sqlx::{Row, SqliteConnection};
 use crate::connect::{Link, disconnect, is_disk_full};
 use crate::counters::Tally;
 use crate::job::State;
-use crate::queue::{Failure, Queued, caught};
+use crate::queue::{Failure, Queued, catch_panic};
 
-/// How a transaction ended.
+/// The result of a transaction.
 pub(crate) enum Outcome {
     /// All of its jobs are durable.
     Committed,
     /// One of its jobs failed; nothing was written.
-    Poisoned(Failure),
+    JobFailed(Failure),
     /// Nothing was written, for a reason outside the jobs.
     Unavailable(sqlx::Error),
-    /// COMMIT failed. It is rolled back for this process, but its frames may have reached the log.
+    /// COMMIT failed and was rolled back, but the changes may have reached the log on disk.
     InDoubt(sqlx::Error),
 }
 
 pub(crate) struct Session<S> {
     link: Link,
-    // INVARIANT: Some means open and outside of any transaction. `transaction` takes it out, and puts it back only
-    // if that holds.
+    // INVARIANT: `Some` means open and outside of any transaction. `transaction` takes it out, and puts it back only
+    // if that is true.
     conn: Option<SqliteConnection>,
-    // INVARIANT: while `conn` is Some, equals what `State::load` would read.
+    // INVARIANT: while `conn` is `Some`, equal to what `State::load` would read.
     state: S,
     tally: Arc<Tally>,
 }
@@ -44,7 +44,7 @@ impl<S: State> Session<S> {
         Ok(Self { link, conn: Some(conn), state, tally })
     }
 
-    /// Runs the jobs in one transaction; `top_up` may add more each time all have run. The state changes only if the
+    /// Runs the jobs in one transaction. Each time all have run, `top_up` may add more. The state changes only if the
     /// transaction commits.
     pub(crate) async fn transaction(
         &mut self,
@@ -58,9 +58,9 @@ impl<S: State> Session<S> {
         let saved = self.state.clone();
         let mut n_run = 0;
         while let Some(job) = jobs.get_mut(n_run) {
-            if let Err(failure) = caught(job.apply(&mut conn, &mut self.state)).await {
-                self.undo(conn, saved).await;
-                return Outcome::Poisoned(failure);
+            if let Err(failure) = catch_panic(job.apply(&mut conn, &mut self.state)).await {
+                self.roll_back(conn, saved).await;
+                return Outcome::JobFailed(failure);
             }
             n_run += 1;
             if n_run == jobs.len() {
@@ -70,34 +70,34 @@ impl<S: State> Session<S> {
         match execute(&mut conn, "COMMIT").await {
             Ok(()) => {
                 self.conn = Some(conn);
-                self.tally.committed(jobs.len());
+                self.tally.record_commit(jobs.len());
                 Outcome::Committed
             }
             Err(error) if is_deferred_constraint(&error) => {
-                self.undo(conn, saved).await;
-                Outcome::Poisoned(Failure::Error(error))
+                self.roll_back(conn, saved).await;
+                Outcome::JobFailed(Failure::Error(error))
             }
             Err(error) => {
-                self.undo(conn, saved).await;
+                self.roll_back(conn, saved).await;
                 Outcome::InDoubt(error)
             }
         }
     }
 
-    /// Records whether the disk had room for the transaction, and logs changes. A transaction that failed for another reason
-    /// says nothing about the disk.
+    /// Records whether the disk was full at this transaction, and logs a change. A transaction that failed for
+    /// another reason changes nothing.
     pub(crate) fn note_disk(&self, outcome: &Outcome) {
         let error = match outcome {
             Outcome::Committed => None,
-            Outcome::Poisoned(Failure::Error(error))
+            Outcome::JobFailed(Failure::Error(error))
             | Outcome::Unavailable(error)
             | Outcome::InDoubt(error) => Some(error),
-            Outcome::Poisoned(Failure::Panicked) => return,
+            Outcome::JobFailed(Failure::Panicked) => return,
         };
         let path = self.link.path.display();
         match error {
-            None if self.tally.disk(false) => tracing::info!("the disk with `{path}` has room again"),
-            Some(error) if is_disk_full(error, &self.link.path) && self.tally.disk(true) => {
+            None if self.tally.record_disk(false) => tracing::info!("the disk with `{path}` has room again"),
+            Some(error) if is_disk_full(error, &self.link.path) && self.tally.record_disk(true) => {
                 tracing::error!(
                     error = error as &dyn std::error::Error,
                     "the disk with `{path}` is full: nothing is written until it has room"
@@ -107,16 +107,16 @@ impl<S: State> Session<S> {
         }
     }
 
-    /// Moves the log into the database file and empties it. False if a running read still needs part of it.
+    /// Moves the log into the database file and empties it. Returns false if a running read still needs part of it.
     pub(crate) async fn checkpoint(&mut self) -> Result<bool, sqlx::Error> {
-        let mut conn = self.connected().await?;
+        let mut conn = self.take_connection().await?;
         let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut conn).await;
         self.conn = Some(conn);
         let n_blocked: i64 = row?.try_get(0)?;
         Ok(n_blocked == 0)
     }
 
-    /// Empties the log and closes.
+    /// Empties the log and closes the connection.
     pub(crate) async fn finish(mut self) {
         match self.checkpoint().await {
             Ok(true) => {}
@@ -132,7 +132,7 @@ impl<S: State> Session<S> {
 
     /// Takes the connection out and begins a transaction that holds the write lock.
     async fn begin(&mut self) -> Result<SqliteConnection, sqlx::Error> {
-        let mut conn = self.connected().await?;
+        let mut conn = self.take_connection().await?;
         match execute(&mut conn, "BEGIN IMMEDIATE").await {
             Ok(()) => Ok(conn),
             Err(error) => {
@@ -142,8 +142,8 @@ impl<S: State> Session<S> {
         }
     }
 
-    /// Takes the connection out, reconnecting if the last one was dropped.
-    async fn connected(&mut self) -> Result<SqliteConnection, sqlx::Error> {
+    /// Takes the connection out; reconnects if the last one was dropped.
+    async fn take_connection(&mut self) -> Result<SqliteConnection, sqlx::Error> {
         if let Some(conn) = mem::take(&mut self.conn) {
             return Ok(conn);
         }
@@ -153,9 +153,9 @@ impl<S: State> Session<S> {
     }
 
     /// Rolls back and restores the state; drops the connection if it is in an unknown state.
-    async fn undo(&mut self, mut conn: SqliteConnection, saved: S) {
+    async fn roll_back(&mut self, mut conn: SqliteConnection, saved: S) {
         self.state = saved;
-        self.tally.rolled_back();
+        self.tally.record_rollback();
         if execute(&mut conn, "ROLLBACK").await.is_ok() {
             self.conn = Some(conn);
             return;

@@ -14,7 +14,7 @@ use crate::session::{Outcome, Session};
 
 type Batch<S> = Vec<Box<dyn Queued<S>>>;
 
-/// Takes messages from the queue: jobs, until an order comes.
+/// Takes jobs from the queue, until an order comes.
 pub(crate) struct Intake<S> {
     queue: mpsc::Receiver<Message<S>>,
     /// An order taken from the queue while collecting jobs. It is carried out after their commit.
@@ -22,7 +22,7 @@ pub(crate) struct Intake<S> {
 }
 
 impl<S> Intake<S> {
-    /// Waits for a message; false if the queue is closed and empty.
+    /// Waits for a message. Returns false if the queue is closed and empty.
     async fn wait(&mut self, batch: &mut Batch<S>) -> bool {
         let Some(message) = self.queue.recv().await else { return false };
         self.take(message, batch);
@@ -80,22 +80,22 @@ async fn commit<S: State>(session: &mut Session<S>, intake: &mut Intake<S>, mut 
     }
     let outcome = session.transaction(&mut batch, |batch| intake.fill(batch)).await;
     session.note_disk(&outcome);
-    if batch.len() == 1 || !matches!(outcome, Outcome::Poisoned(_)) {
-        return settle(batch, outcome);
+    if batch.len() == 1 || !matches!(outcome, Outcome::JobFailed(_)) {
+        return answer_callers(batch, outcome);
     }
     for job in batch {
         let mut alone = vec![job];
         let outcome = session.transaction(&mut alone, |_| {}).await;
         session.note_disk(&outcome);
-        settle(alone, outcome);
+        answer_callers(alone, outcome);
     }
 }
 
 /// Answers the callers of a transaction's jobs.
-fn settle<S>(batch: Batch<S>, outcome: Outcome) {
+fn answer_callers<S>(batch: Batch<S>, outcome: Outcome) {
     let error = match outcome {
         Outcome::Committed => return batch.into_iter().for_each(|job| job.answer()),
-        Outcome::Poisoned(failure) => failure.into_write_error(),
+        Outcome::JobFailed(failure) => failure.into_write_error(),
         Outcome::Unavailable(error) => WriteError::Unavailable(Arc::new(error)),
         Outcome::InDoubt(error) => WriteError::Commit(Arc::new(error)),
     };

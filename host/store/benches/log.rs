@@ -1,8 +1,8 @@
-//! Measures the log of all events when it is small and when it is large, in turns in one process, so that other load slows
-//! both alike: `cargo bench -p gateway-store --bench log [-- events of the larger log]`.
+//! Measures a small and a large log of all events: `cargo bench -p gateway-store --bench log [-- events of the larger
+//! log]`. The measurements alternate between the two in one process, so that other load slows both equally.
 //!
-//! Everything goes through the store. Both logs have the same number of operations. Those of the larger log have more events,
-//! written many to a commit, so that seeding a million is fast.
+//! Both logs are in a store and have the same number of operations. The operations of the larger log have more
+//! events. To write a million of them quickly, a commit has many.
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
@@ -22,10 +22,10 @@ type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const SMALL: u64 = 1_000;
 const LARGE: u64 = 1_000_000;
 
-/// Operations of each log. An append goes to a random one, and so to any place in the tables.
+/// Operations of each log. An append goes to a random one, and so to a random part of the tables.
 const N_OPERATIONS: u64 = 500;
 
-/// Measurements of each kind on each log, in turns.
+/// Measurements of each kind on each log.
 const N_ROUNDS: usize = 2_000;
 
 const KINDS: [&str; 5] = [
@@ -46,18 +46,18 @@ async fn main() -> Measured<()> {
         Log::seeded(&folder.path().join("large.db"), large).await?,
     ];
     let mut random = 7_u64;
-    let mut took: Vec<[Vec<f64>; 2]> = KINDS.iter().map(|_| [Vec::new(), Vec::new()]).collect();
+    let mut times: Vec<[Vec<f64>; 2]> = KINDS.iter().map(|_| [Vec::new(), Vec::new()]).collect();
     for _ in 0..N_ROUNDS {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         for (which, log) in logs.iter_mut().enumerate() {
             let micros = log.measure(random >> 16).await?;
-            for (row, micros) in took.iter_mut().zip(micros) {
+            for (row, micros) in times.iter_mut().zip(micros) {
                 row.get_mut(which).into_iter().for_each(|column| column.push(micros));
             }
         }
     }
-    println!("{N_ROUNDS} rounds in turns; median (90th percentile), microseconds");
-    for (name, [small, large]) in KINDS.iter().zip(&mut took) {
+    println!("{N_ROUNDS} rounds; median (90th percentile), microseconds: small log, large log");
+    for (name, [small, large]) in KINDS.iter().zip(&mut times) {
         let ((small, small_90), (large, large_90)) = (quantiles(small), quantiles(large));
         let ratio = large / small;
         println!("  {name:38} {small:8.1} ({small_90:.1}) {large:10.1} ({large_90:.1})   ratio {ratio:.2}");
@@ -73,17 +73,17 @@ struct Log {
 
 impl Log {
     async fn seeded(path: &Path, size: u64) -> Measured<Self> {
-        let began = Instant::now();
+        let start = Instant::now();
         let store = Store::open(&path.display().to_string()).await?;
         let mut records = Vec::new();
         for number in 0..N_OPERATIONS {
             records.push(written(store.commit(seed(number, size / N_OPERATIONS)?).await?)?);
         }
-        // As after a restart, without a write-ahead log.
+        // Opens the store again, as after a restart, with an empty write-ahead log.
         store.close().await;
         let store = Store::open(&path.display().to_string()).await?;
         let size = store.log_head().await?.size;
-        println!("{size} events written in {:.1} s", began.elapsed().as_secs_f64());
+        println!("{size} events written in {:.1} s", start.elapsed().as_secs_f64());
         Ok(Self { store, size, records })
     }
 
@@ -91,20 +91,20 @@ impl Log {
     async fn measure(&mut self, random: u64) -> Measured<[f64; KINDS.len()]> {
         let (index, half, size) = (random % (self.size / 2), self.size / 2, self.size);
         let append = self.append(random).await?;
-        let began = Instant::now();
+        let start = Instant::now();
         self.store.log_head().await?;
-        let head = began.elapsed();
-        let began = Instant::now();
+        let head = start.elapsed();
+        let start = Instant::now();
         self.store.log_inclusion(index, size).await?.ok_or("no proof")?;
-        let inclusion = began.elapsed();
-        let began = Instant::now();
+        let inclusion = start.elapsed();
+        let start = Instant::now();
         self.store.log_inclusion(index, half).await?.ok_or("no proof")?;
-        let past = began.elapsed();
-        let began = Instant::now();
+        let past = start.elapsed();
+        let start = Instant::now();
         self.store.log_consistency(index + 1, size).await?.ok_or("no proof")?;
-        let consistency = began.elapsed();
+        let consistency = start.elapsed();
         let [head, inclusion, past, consistency] =
-            [head, inclusion, past, consistency].map(|took| took.as_secs_f64() * 1e6);
+            [head, inclusion, past, consistency].map(|elapsed| elapsed.as_secs_f64() * 1e6);
         Ok([append, head, inclusion, past, consistency])
     }
 
@@ -119,16 +119,16 @@ impl Log {
             keys: Vec::new(),
             claim: None,
         };
-        let began = Instant::now();
+        let start = Instant::now();
         let committed = self.store.commit(commit).await?;
-        let took = began.elapsed();
+        let elapsed = start.elapsed();
         *record = written(committed)?;
         self.size += 1;
-        Ok(took.as_secs_f64() * 1e6)
+        Ok(elapsed.as_secs_f64() * 1e6)
     }
 }
 
-/// The opening of an operation with `n_events` events, at least the two of its submission.
+/// The commit that creates an operation with `n_events` events, at least the two of its submission.
 fn seed(number: u64, n_events: u64) -> Measured<Commit> {
     let golden: Vec<Event> = serde_json::from_str(include_str!("../../domain/golden/events.json"))?;
     let Some(Change::Submitted(submission)) = golden.into_iter().next().map(|event| event.change) else {
@@ -142,7 +142,7 @@ fn seed(number: u64, n_events: u64) -> Measured<Commit> {
     Ok(Commit { operation, events, previous_record_root: Hex32::ZERO, keys: Vec::new(), claim })
 }
 
-/// An event of typical size. It adds nothing to its operation, whose row would otherwise grow with the log.
+/// An event of typical size that adds nothing to its operation, so that the operation's row does not grow.
 fn filler(number: u64) -> Event {
     let client = ClientBinding {
         client_id: "treasury-desk".into(),
@@ -164,7 +164,7 @@ fn filler(number: u64) -> Event {
 fn written(committed: Committed) -> Measured<Record> {
     match committed {
         Committed::Written(record) => Ok(*record),
-        Committed::Conflict => Err("a commit met a conflict".into()),
+        Committed::Conflict => Err("a commit had a version conflict".into()),
     }
 }
 

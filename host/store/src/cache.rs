@@ -1,7 +1,7 @@
 //! An LRU cache of records, in two generations: a full young generation becomes the old one, and the old one is dropped.
 //!
-//! Only one process may write the database behind it (for SQLite the lock beside the file ensures that). A read that a
-//! write overtook does not fill the cache: it remembers how many writes there were when it began.
+//! Only one process may write the database behind it (for SQLite the lock beside the file ensures that). If anything was
+//! written since a read began, the result of the read is not cached, because it may be old.
 
 use gateway_domain::key::CustodyKey;
 use gateway_engine::ports::Record;
@@ -11,9 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Entries in each of the two generations. An operation takes some kilobytes, and at most some hundred.
 const ENTRIES_MAX: usize = 128;
 
-/// A value that counts its changes.
+/// A value with a revision.
 pub(crate) trait Revised {
-    /// A later value of the same key has a higher revision. None if there is no such record.
+    /// The revision, which is higher for a later value of the same key. `None` if there is no such record.
     fn revision(&self) -> Option<u64>;
 }
 
@@ -49,7 +49,7 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
         Self(Mutex::new(Entries { n_writes: 0, young: BTreeMap::new(), old: BTreeMap::new() }))
     }
 
-    /// The cached value; or, on a miss, what [`fill`](Self::fill) needs after reading the database.
+    /// The cached value; on a miss, the argument for [`fill`](Self::fill) after reading the database.
     pub(crate) fn get(&self, key: K) -> Result<V, ReadStart> {
         let mut entries = self.lock();
         if let Some(value) = entries.young.get(&key) {
@@ -64,7 +64,7 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
         }
     }
 
-    /// Caches what a read found, unless something was written since it began.
+    /// Caches the result of a read, unless something was written since the read began.
     pub(crate) fn fill(&self, start: ReadStart, key: K, value: V) {
         let mut entries = self.lock();
         if entries.n_writes == start.0 {
@@ -72,8 +72,8 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
         }
     }
 
-    /// Caches what was written durably, unless a later revision is cached already: of two commits of one record, the second
-    /// may report first.
+    /// Caches a value that was written durably, unless a later revision is cached already: the result of the second of two
+    /// commits may arrive first.
     pub(crate) fn update(&self, key: K, value: V) {
         let mut entries = self.lock();
         entries.n_writes += 1;
@@ -85,7 +85,7 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
         entries.keep(key, latest);
     }
 
-    /// Drops a value that may or may not have been overwritten.
+    /// Drops a value that may have been overwritten.
     pub(crate) fn invalidate(&self, key: K) {
         let mut entries = self.lock();
         entries.n_writes += 1;
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn read_overtaken_by_a_write_is_not_cached() {
+    fn read_that_began_before_a_write_is_not_cached() {
         let cache = LruCache::new();
         let start = cache.get(1).unwrap_err();
         cache.update(1, 2_u64);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_revision_reported_late_does_not_replace_a_later_one() {
+    fn earlier_revision_that_arrives_late_does_not_replace_a_later_one() {
         let cache = LruCache::new();
         for revision in [7_u64, 6, 5] {
             cache.update(1, revision);

@@ -13,13 +13,13 @@ pub(crate) mod samples;
 pub(crate) mod spending;
 
 use crate::Decisions;
-use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadLog, ReadOperations};
+use gateway_engine::ports::{CommitOperations, ReadLog, ReadOperations, StorePolicies};
 use std::sync::Arc;
 
 /// All ports of the engine that a store implements.
-pub(crate) trait Ports: CommitOperations + ReadOperations + ReadLog + KeepPolicies + 'static {}
+pub(crate) trait Ports: CommitOperations + ReadOperations + ReadLog + StorePolicies + 'static {}
 
-impl<T: CommitOperations + ReadOperations + ReadLog + KeepPolicies + 'static> Ports for T {}
+impl<T: CommitOperations + ReadOperations + ReadLog + StorePolicies + 'static> Ports for T {}
 
 /// A database for one test, empty when first opened.
 pub(crate) trait Deployment {
@@ -27,10 +27,10 @@ pub(crate) trait Deployment {
 
     async fn open(&self) -> Arc<Self::Store>;
 
-    /// Opens the decisions as a tool does, while the store may be open.
+    /// Opens the decision records as a tool does. The store may be open.
     async fn decisions(&self) -> Decisions;
 
-    /// Releases the database, as the end of a process does.
+    /// Closes the store and releases the database.
     async fn close(&self, store: Arc<Self::Store>);
 }
 
@@ -52,7 +52,7 @@ macro_rules! contract_cases {
             keys::stale_key_is_a_conflict_and_writes_nothing
             keys::key_cannot_be_created_twice
             keys::rotation_changes_both_keys_in_one_commit
-            keys::one_of_two_operations_that_saw_the_key_free_executes
+            keys::one_of_two_operations_on_a_key_executes
             log::ledger_roots_follow_rfc_6962
             log::ledger_roots_survive_reopening
             log::events_chain_to_the_record_root
@@ -71,12 +71,12 @@ macro_rules! contract_cases {
             decisions::every_decision_is_found_once_with_its_input
             decisions::repeated_admission_decision_is_stored_once
             decisions::only_the_newest_previews_are_kept
-            decisions::latest_decisions_are_merged_from_all_places
+            decisions::latest_decisions_are_merged_from_all_lists
             spending::admitted_payments_are_summed_by_party_and_window
             spending::payment_counts_from_its_decision_until_it_fails
-            spending::only_payments_spend
-            spending::negative_amounts_free_nothing_and_sums_saturate
-            spending::clock_set_back_frees_nothing
+            spending::only_payments_are_summed
+            spending::negative_amounts_count_as_zero_and_sums_saturate
+            spending::payments_after_now_are_counted
             quota::token_is_taken_with_its_operation_and_survives_reopening
             quota::conflict_takes_no_token
             quota::refusal_takes_a_token_with_its_record

@@ -1,7 +1,8 @@
-//! Policy decisions on record, as the tools get them, and how far they have been read.
+//! Recorded policy decisions, as tools read them, and a cursor over them.
 //!
-//! A decision is kept in one of three places: the event of the operation that it moved, the refusals and faults that moved
-//! none, and the previews. Each place only grows at its end, so one [`Cursor`] holds the position in all three.
+//! A decision is in one of three lists: in the event of the operation that it changed, in the refusals and faults
+//! that changed no operation, or in the previews. Each list only grows at its end, so a [`Cursor`] holds the position
+//! in all three.
 
 use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
@@ -9,29 +10,29 @@ use gateway_domain::time::EpochMs;
 use std::fmt;
 use std::str::FromStr;
 
-/// One decision on record.
+/// A recorded policy decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// Where the decision is kept.
-    pub place: Place,
-    /// The operation that was evaluated; None for a preview.
+pub struct RecordedDecision {
+    /// The position of the record.
+    pub position: DecisionPosition,
+    /// The operation that was evaluated; `None` for a preview.
     pub operation_id: Option<OperationId>,
-    /// When the policy was evaluated.
+    /// The time of the evaluation.
     pub at_ms: EpochMs,
     /// The input of the evaluation.
     pub input: Input,
     /// The outcome of the evaluation.
     pub outcome: Outcome,
-    /// Whether the record still matches the hash it was written with.
+    /// Whether the record matches its stored hash; for a decision in an event, whether all events up to it do.
     pub is_intact: bool,
 }
 
-/// Where a decision is kept.
+/// The list that a decision is in, and its position there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum DecisionPosition {
     /// In an event of an operation.
     Event {
-        /// The event's place in the log of all events, from 0.
+        /// The event's index in the log of all events, from 0.
         ledger_index: u64,
         /// The event's number within its operation, from 1.
         seq: u64,
@@ -42,8 +43,8 @@ pub enum Place {
     Preview(u64),
 }
 
-/// How far the three places have been read. The default is the beginning. What follows a cursor never changes, except that the
-/// oldest previews are dropped.
+/// A position in the three lists. The default is the beginning. New records are only added after every earlier
+/// cursor; the oldest previews are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// The number of events read.
@@ -62,11 +63,13 @@ pub struct InvalidCursor;
 impl Cursor {
     /// The cursor after one more decision.
     #[must_use]
-    pub const fn after(self, place: Place) -> Self {
-        match place {
-            Place::Event { ledger_index, .. } => Self { n_events: ledger_index.saturating_add(1), ..self },
-            Place::Refusal(refusal) => Self { refusal, ..self },
-            Place::Preview(preview) => Self { preview, ..self },
+    pub const fn after(self, position: DecisionPosition) -> Self {
+        match position {
+            DecisionPosition::Event { ledger_index, .. } => {
+                Self { n_events: ledger_index.saturating_add(1), ..self }
+            }
+            DecisionPosition::Refusal(refusal) => Self { refusal, ..self },
+            DecisionPosition::Preview(preview) => Self { preview, ..self },
         }
     }
 }

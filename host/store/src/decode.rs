@@ -1,6 +1,6 @@
-//! Turns rows back into values. A row that cannot be read is an error that names it.
+//! Decodes rows into values. The error for a row that cannot be read says what the row holds.
 
-use crate::decisions::{Place, Recorded};
+use crate::decisions::{DecisionPosition, RecordedDecision};
 use crate::encode::{self, FORMAT};
 use crate::error::{failed, unavailable};
 use gateway_domain::evidence::ChainedEvent;
@@ -37,17 +37,20 @@ pub(crate) fn key_quorum(text: &str) -> Result<KeyQuorum, Unavailable> {
 /// A decision's row: index, instant, operation, format, hash, input, outcome.
 pub(crate) type StoredDecision = (i64, i64, Option<Vec<u8>>, i64, Vec<u8>, String, String);
 
-pub(crate) fn decision(place: fn(u64) -> Place, row: StoredDecision) -> Result<Recorded, Unavailable> {
+pub(crate) fn decision(
+    position: fn(u64) -> DecisionPosition,
+    row: StoredDecision,
+) -> Result<RecordedDecision, Unavailable> {
     let (index, at_ms, id, format, row_hash, input, outcome) = row;
-    let place = place(index.unsigned_abs());
-    let what = match place {
-        Place::Event { .. } | Place::Refusal(_) => format!("policy decision {index}"),
-        Place::Preview(_) => format!("policy preview {index}"),
+    let position = position(index.unsigned_abs());
+    let what = match position {
+        DecisionPosition::Event { .. } | DecisionPosition::Refusal(_) => format!("policy decision {index}"),
+        DecisionPosition::Preview(_) => format!("policy preview {index}"),
     };
     let operation_id = id.as_deref().map(operation_id).transpose()?;
     let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, &input, &outcome));
-    Ok(Recorded {
-        place,
+    Ok(RecordedDecision {
+        position,
         operation_id,
         at_ms: EpochMs(at_ms.unsigned_abs()),
         is_intact: hex32(&what, &row_hash)? == expected,

@@ -1,4 +1,4 @@
-//! Turns commits into rows. This runs in the caller's task, so that the single writer does nothing but write.
+//! Encodes commits as rows. This runs in the caller's task, so that the single writer only writes.
 
 pub(crate) mod policies;
 
@@ -14,7 +14,8 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord};
 use gateway_engine::{Token, Unavailable};
 
-/// The format of the bodies written now. [`crate::decode`] must be able to read every format ever released.
+/// The format of the bodies that are written. [`crate::decode`] must be able to read every released format; so far
+/// there is one.
 pub(crate) const FORMAT: i64 = 1;
 
 /// A commit as rows.
@@ -23,8 +24,8 @@ pub(crate) struct Rows {
     /// In order; never empty.
     pub(crate) events: Vec<EventRow>,
     pub(crate) keys: Vec<KeyRow>,
-    /// The keys to whose lists the commit adds a custody operation.
-    pub(crate) operation_of: Vec<KeyId>,
+    /// The keys whose lists of custody operations get the operation.
+    pub(crate) listed_keys: Vec<KeyId>,
     pub(crate) claim: Option<ClaimRow>,
     pub(crate) spending: Option<Spending>,
 }
@@ -60,7 +61,7 @@ pub(crate) struct KeyRow {
     pub(crate) key_ref: String,
     pub(crate) state: &'static str,
     pub(crate) busy_with: Option<OperationId>,
-    /// None if the key must not exist yet.
+    /// `None` if the key must not exist yet.
     pub(crate) revision_before: Option<i64>,
     pub(crate) revision: i64,
     pub(crate) body: String,
@@ -72,7 +73,7 @@ pub(crate) struct ClaimRow {
     pub(crate) idempotency_key: String,
 }
 
-/// How a commit changes the amounts that count as spent.
+/// The change of the spending totals by a commit.
 pub(crate) enum Spending {
     /// The payment's admission was decided: it counts from now on.
     Admitted(SpendingRow),
@@ -88,13 +89,13 @@ pub(crate) struct SpendingRow {
     pub(crate) amount_minor: i64,
 }
 
-/// A policy decision that moved no operation.
+/// A policy decision that changed no operation.
 pub(crate) struct DecisionRow {
     pub(crate) operation_id: OperationId,
     pub(crate) tenant: String,
     pub(crate) intent_hash: Hex32,
     pub(crate) submitter: String,
-    /// Whether the gateway repeats the evaluation by itself.
+    /// Whether the gateway repeats the evaluation each time it drives the operation.
     pub(crate) repeats: bool,
     pub(crate) evaluation: EvaluationRow,
 }
@@ -109,7 +110,7 @@ pub(crate) struct TokenRow {
     pub(crate) trusted_until_us: i64,
 }
 
-/// The part that every decision record has: input and outcome of the evaluation.
+/// The columns that every decision record has: time, input and outcome of the evaluation.
 #[derive(Debug)]
 pub(crate) struct EvaluationRow {
     pub(crate) at_ms: i64,
@@ -131,10 +132,10 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
     let record_root = events.last().map_or(commit.previous_record_root, |last| last.hash);
     let keys = commit.keys.iter().map(key_row).collect::<Result<_, _>>()?;
     let operation = operation_row(commit, integer(revision_before), record_root)?;
-    let operation_of = if revision_before == 0 { operation_of(&commit.operation) } else { Vec::new() };
+    let listed_keys = if revision_before == 0 { listed_keys(&commit.operation) } else { Vec::new() };
     let claim = commit.claim.as_ref().map(|claim| claim_row(commit, claim));
     let spending = spending(commit);
-    Ok(Rows { operation, events, keys, operation_of, claim, spending })
+    Ok(Rows { operation, events, keys, listed_keys, claim, spending })
 }
 
 /// The row of a decision.
@@ -191,14 +192,14 @@ pub(crate) fn contents(at_ms: i64, operation_id: Option<OperationId>, input: &st
     canonical::digest_bytes("svc/decision-row/v1", &parts.concat())
 }
 
-/// Detects a decision record that was damaged, copied or moved to another index. It has no key, so it proves nothing against a
-/// program that can write the database.
+/// The hash of a decision record at an index. It reveals a record that was damaged, copied or moved to another index.
+/// It is not keyed, so a program that can write the database can also write the hash.
 pub(crate) fn row_hash(index: i64, contents: Hex32) -> Hex32 {
     let parts = [&index.to_be_bytes()[..], &contents.as_bytes()[..]];
     canonical::digest_bytes("svc/decision-place/v1", &parts.concat())
 }
 
-/// An instant as a column, which is only searched: the body keeps the exact value.
+/// An instant as a column. Larger values are stored as `i64::MAX`.
 pub(crate) fn instant(at: EpochMs) -> i64 {
     integer(at.0)
 }
@@ -276,7 +277,8 @@ pub(crate) fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
     ClaimRow { key_ref, idempotency_key: idempotency_key.to_owned() }
 }
 
-/// Only payments spend. A payment that is decided and fails in the same commit spends nothing.
+/// The change of the spending totals by a commit: only payments change them. A payment that is decided and fails in
+/// one commit counts as failed.
 pub(crate) fn spending(commit: &Commit) -> Option<Spending> {
     let Intent::Payment(payment) = &commit.operation.intent else { return None };
     let last = |is_it: fn(&Change) -> bool| commit.events.iter().rfind(|event| is_it(&event.change));
@@ -294,7 +296,7 @@ pub(crate) fn spending(commit: &Commit) -> Option<Spending> {
 }
 
 /// The keys that list an operation: none for the product family, two for a rotation.
-pub(crate) fn operation_of(operation: &Operation) -> Vec<KeyId> {
+pub(crate) fn listed_keys(operation: &Operation) -> Vec<KeyId> {
     match operation.intent.family() {
         Family::Product => Vec::new(),
         Family::Custody => [Some(&operation.key), operation.successor.as_ref()]

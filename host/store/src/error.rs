@@ -13,14 +13,14 @@ pub enum OpenError {
     Sqlite(#[from] gateway_sqlite::OpenError),
 }
 
-/// An error that says what failed and nothing about storage. Logs the cause.
+/// An error with the text `what`. The cause is only logged, because callers see the error.
 pub(crate) fn failed(what: impl Display, error: &(dyn Error + 'static)) -> Unavailable {
     let detail = what.to_string();
     tracing::error!(error, "{detail}");
     Unavailable::new(Dependency::Store, detail)
 }
 
-/// Like [`failed`], for a write: says so if the disk is full, and logs its path.
+/// Like [`failed`], for a write. If the disk is full, the error says so, and the log has the path.
 pub(crate) fn unwritten<S: State>(
     database: &Database<S>,
     what: impl Display,
@@ -36,7 +36,7 @@ pub(crate) fn unwritten<S: State>(
     }
 }
 
-/// An error without a deeper cause.
+/// An error without a cause.
 pub(crate) fn unavailable(detail: impl Display) -> Unavailable {
     Unavailable::new(Dependency::Store, detail.to_string())
 }

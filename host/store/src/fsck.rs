@@ -1,9 +1,9 @@
-//! `ledger fsck`: compares every stored row with the events it follows from.
+//! `ledger fsck`: checks the whole store.
 //!
-//! Events are trusted as far as their hash chain holds. Everything else is rebuilt from them, by the functions that a commit
-//! calls, and compared with the stored rows; a row that follows from no event carries a hash of itself. One read transaction
-//! sees one state, even while a gateway writes. Memory holds every custody key and eight bytes for each event that may change
-//! one; nothing else grows with the log.
+//! The events of an operation must form a hash chain. The rows that are derived from events are rebuilt, by the
+//! functions that a commit calls, and compared with the stored rows; other rows have a hash of themselves. One read
+//! transaction sees one state, even while a gateway writes. The check holds every custody key in memory, and eight
+//! bytes for each event that may change one.
 //!
 //! A program that can write the database can rewrite all of it consistently. Only a comparison of the log with a root kept
 //! elsewhere detects that: [`Checked::head`].
@@ -31,14 +31,14 @@ use std::fmt;
 /// Rows read in one statement.
 const PAGE: i64 = 256;
 
-/// A row, a table or the file that is not what it should be.
+/// A fault of a row, a table or the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The table; `sqlite_schema` for the schema, `database` for the file.
     pub table: String,
     /// The key of the row; empty if the finding is about the whole table.
     pub row: String,
-    /// What is wrong. It never quotes a request.
+    /// What is wrong, without text from a stored body.
     pub what: String,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was checked.
+/// The numbers of checked rows, and the head of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Rows of `events`.
@@ -64,7 +64,7 @@ pub struct Checked {
     pub n_previews: u64,
     /// Rows of `policy_activations`.
     pub n_activations: u64,
-    /// The head of the log, to compare with a checkpoint kept elsewhere; None if leaves are missing.
+    /// The head of the log, to compare with a checkpoint kept elsewhere; `None` if leaves are missing.
     pub head: Option<Head>,
 }
 
@@ -108,9 +108,9 @@ impl Fsck {
         Ok(Self { snapshot: Snapshot::open(location).await? })
     }
 
-    /// Checks everything and reports each finding as it turns up. No finding means that the store is consistent.
+    /// Checks the store and reports each finding immediately. Without findings the store is consistent.
     ///
-    /// Does not check that the files of a policy bundle produce its hash: the caller does, with [`Self::bundle`].
+    /// Does not check that the files of a policy bundle have the bundle's hash: the caller does, with [`Self::bundle`].
     ///
     /// # Errors
     /// [`Unavailable`] if the database cannot be read, other than because of damage to its content.
@@ -162,8 +162,8 @@ impl Fsck {
         unless_damaged(policies::stored(&mut self.snapshot, bundle_hash).await)
     }
 
-    /// A page of keys by id, starting after `after`, and where the next page starts; None at the end. Skips rows that cannot
-    /// be read: [`Self::check`] reports those.
+    /// A page of keys by id, starting after `after`, and the `after` of the next page; `None` at the end. Skips rows
+    /// that cannot be read: [`Self::check`] reports those.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -188,7 +188,7 @@ impl Fsck {
     }
 }
 
-/// [`Fsck::check`] has reported the damage.
+/// Turns damage into an error without details: [`Fsck::check`] reports those.
 fn unless_damaged<T>(read: Result<T, Stop>) -> Result<T, Unavailable> {
     read.map_err(|stop| match stop {
         Stop::Damaged => unavailable("the database is damaged"),
@@ -212,7 +212,7 @@ impl Check<'_> {
         self.snapshot.rows(sql, bound).await
     }
 
-    /// The outcome of one part. Damaged pages end that part with a finding; the check continues with the next part.
+    /// The outcome of one part of the check; `None` if damaged pages ended it, which is reported as a finding.
     fn ended<T>(&mut self, table: &str, outcome: Result<T, Stop>) -> Result<Option<T>, Unavailable> {
         match outcome {
             Ok(value) => Ok(Some(value)),

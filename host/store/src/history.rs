@@ -1,7 +1,7 @@
 //! Rebuilds records from their events: an operation from its own chain, keys from the operations that changed them.
 //!
-//! Every operation or key read back from disk is compared with the rebuilt one: by the gateway before it uses a record that
-//! it has not written itself since its start, and by `ledger fsck` for all records.
+//! The gateway compares an operation or key that it reads from disk with the rebuilt one. `ledger fsck` compares all
+//! records.
 
 use crate::encode::FORMAT;
 use crate::fsck::Finding;
@@ -23,9 +23,9 @@ pub(crate) const EVENTS: &str =
 pub(crate) struct Chain {
     /// The number of the last event.
     pub(crate) last_seq: i64,
-    /// The places of the events in the log.
+    /// The indexes of the events in the log.
     pub(crate) ledger_indexes: Vec<i64>,
-    /// None if the chain is broken; the findings say where.
+    /// `None` if the chain is broken; the findings say where.
     pub(crate) history: Option<History>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct History {
 /// How far a chain was followed.
 struct Walk {
     seq: i64,
-    /// None after a missing event, or one whose hash cannot be read.
+    /// The hash of the previous event. `None` after a missing event, or one whose hash cannot be read.
     previous: Option<Hex32>,
     events: Vec<Event>,
     is_sound: bool,
@@ -70,12 +70,13 @@ pub(crate) fn report_missing(findings: &mut Report<'_>, id: &str, first: i64, la
 }
 
 impl Walk {
+    /// Checks the next event and its hash.
     fn link(&mut self, id: &str, row: &Row, findings: &mut Report<'_>) {
         let mut problems = Vec::new();
         let seq = row.integer("seq").unwrap_or_default();
         let due = self.seq.saturating_add(1);
         if seq < due {
-            problems.push(format!("`seq` is {seq}; numbers begin at 1"));
+            problems.push(format!("`seq` is {seq}, but {due} or more was expected"));
         } else if seq > due {
             report_missing(findings, id, due, seq.saturating_sub(1));
             (self.previous, self.is_sound) = (None, false);
@@ -109,6 +110,7 @@ impl Walk {
         }
     }
 
+    /// The history, if all events are sound and begin with the submission of the operation.
     fn history(self, rows: &[Row], findings: &mut Report<'_>) -> Option<History> {
         let (first, record_root) = (rows.first()?, self.previous?);
         if !self.is_sound {
@@ -158,7 +160,7 @@ impl KeyFold {
     }
 }
 
-/// What is wrong with an event's hash, or with a salt that no hash covers.
+/// What is wrong with an event's hash, or with the salt of an event that hides nothing.
 fn hash_problem(chained: &ChainedEvent, previous: Hex32) -> Option<&'static str> {
     let Ok(redacted) = chained.redact() else { return Some("the event cannot be hashed") };
     if event_hash(previous, &redacted.event).ok() != Some(chained.hash) {
@@ -172,8 +174,8 @@ fn name(row: &Row) -> String {
     row.named(&["ledger_index", "seq", "operation_id"])
 }
 
-/// Parses a body, which must be byte for byte what the gateway would write. The parser's message is dropped because it may
-/// quote the body.
+/// Parses a body. It must have exactly the bytes that the gateway would write. The parser's message is not used,
+/// because it may quote the body.
 fn event(body: &str) -> Result<Event, String> {
     let event: Event = serde_json::from_str(body)
         .map_err(|error| format!("`body` is not an event, at character {}", error.column()))?;

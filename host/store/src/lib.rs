@@ -1,16 +1,16 @@
 //! Durable commits and reads: the engine's ports [`CommitOperations`], [`ReadOperations`], [`ReadLog`] and
-//! [`KeepPolicies`] on a database.
+//! [`StorePolicies`] on a database.
 //!
-//! The store has no rules about operations: a commit was decided before it came here. This crate compares revisions,
-//! appends the events to the log of all events, and writes everything or nothing. It reads an operation only for the
-//! columns that are searched.
+//! The store has no rules about operations: the engine decides before it commits. This crate compares revisions,
+//! appends the events to the log of all events, and writes a commit as a whole or not at all. On reading, it compares
+//! operations and keys with their events.
 //!
 //! Start at [`Store::open`]. Tools that run beside a gateway read decisions with [`Decisions::open`] and check the store's
 //! consistency with [`Fsck::open`]. `encode` makes rows and `decode` reads them. `contract` is the test suite that every
 //! backend must pass; `sqlite` is the only backend.
 //!
 //! [`CommitOperations`]: gateway_engine::ports::CommitOperations
-//! [`KeepPolicies`]: gateway_engine::ports::KeepPolicies
+//! [`StorePolicies`]: gateway_engine::ports::StorePolicies
 //! [`ReadLog`]: gateway_engine::ports::ReadLog
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 
@@ -26,7 +26,7 @@ mod history;
 mod row;
 mod sqlite;
 
-pub use decisions::{Cursor, InvalidCursor, Place, Recorded};
+pub use decisions::{Cursor, DecisionPosition, InvalidCursor, RecordedDecision};
 pub use error::OpenError;
 pub use fsck::{Checked, Finding, Fsck, Head};
 pub use sqlite::{Counters, Decisions, Store};

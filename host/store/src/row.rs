@@ -1,4 +1,4 @@
-//! Stored rows with any content, and the values that their columns should have.
+//! Stored rows with any content, and the expected values of their columns.
 
 use gateway_domain::ids::Hex32;
 use std::fmt;
@@ -39,7 +39,7 @@ impl From<Hex32> for Cell {
     }
 }
 
-/// For naming rows by their keys, never for a body.
+/// The value in a message that names a row by its key columns. Not used for bodies.
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -68,7 +68,7 @@ impl Row {
         self.names.iter().map(String::as_str).zip(&self.cells)
     }
 
-    /// A column; NULL if there is no such column.
+    /// The value of a column; NULL if there is no such column.
     pub(crate) fn cell(&self, name: &str) -> &Cell {
         self.iter().find(|(found, _)| *found == name).map_or(&Cell::Null, |(_, cell)| cell)
     }
@@ -98,7 +98,7 @@ impl Row {
         self.bytes(name).and_then(|bytes| bytes.try_into().ok()).map(Hex32::new)
     }
 
-    /// `name value` for each of these columns, so that a person can find the row.
+    /// The names and values of these columns, by which a person finds the row.
     pub(crate) fn named(&self, names: &[&str]) -> String {
         let named: Vec<_> = names.iter().map(|name| format!("{name} {}", self.cell(name))).collect();
         named.join(", ")
@@ -118,7 +118,7 @@ impl Row {
     }
 }
 
-/// What a column should be.
+/// The expected value of a column.
 pub(crate) enum Expected {
     Is(Cell),
     /// Another check compares it.

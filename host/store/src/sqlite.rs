@@ -1,4 +1,4 @@
-//! The store on SQLite: one file, one writer that commits waiting jobs together, and read-only connections beside it.
+//! The store on SQLite: one file, one writer that commits waiting jobs together, and read-only connections.
 
 mod checked;
 mod commit;
@@ -79,7 +79,7 @@ pub struct Store {
     damaged: Damaged,
 }
 
-/// What the store has written since it was opened.
+/// Totals of the writes since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Commits run in a transaction, conflicts included.
@@ -118,7 +118,7 @@ impl Store {
         Ok(Options::at(location, APPLICATION_ID, MIGRATIONS)?.exists())
     }
 
-    /// What was written so far.
+    /// The totals of the writes so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let written = self.database.counters();
@@ -135,7 +135,7 @@ impl Store {
         self.database.close().await;
     }
 
-    /// Runs a job; `what` says what failed if it fails.
+    /// Runs a job. `what` is the text of the error if it fails.
     async fn write<J: Job<State = LogFrontier>>(
         &self,
         job: J,
@@ -164,7 +164,7 @@ impl Store {
                 }
                 Ok(RateLimited::Written { written: Box::new(record), full_at_us })
             }
-            // Another commit came first, or the result is unknown: the next read must go to the database.
+            // Nothing was written, or the result is unknown: the next read must go to the database.
             unwritten => {
                 self.operations.invalidate(operation.id);
                 for KeyChange { key, .. } in keys {

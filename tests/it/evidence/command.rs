@@ -60,7 +60,7 @@ fn evidence_verifies_offline_after_the_gateway_stopped() {
     let (code, out, _) = verify(reader.path(), &["--operation", id]);
     assert!(code == 3 && out.contains(&format!("ok    operation: `{id}`")), "{out}");
     let (code, out, _) = verify(reader.path(), &["--operation", &"11".repeat(32)]);
-    assert!(code == 1 && out.contains("FAIL  operation: /operation_id: the operation asked for is"), "{out}");
+    assert!(code == 1 && out.contains("FAIL  operation: /operation_id: the requested operation is"), "{out}");
 
     // With the facts and the bundle, everything can be checked and holds.
     let mut known: Value = serde_json::from_str(&roots).unwrap();

@@ -4,7 +4,7 @@ use crate::harness::samples::{path, payment, published, submitted, with};
 use crate::harness::world::World;
 use gateway_domain::operation::Evaluation;
 use gateway_evidence::verify::Status;
-use gateway_evidence::{Reader, Rerun};
+use gateway_evidence::{Reader, RerunPolicy};
 use serde_json::json;
 
 /// Every check that a published signature passes.
@@ -125,7 +125,7 @@ async fn evidence_fails_under_the_roots_of_another_deployment() {
 /// A bundle that answers the second evaluation otherwise, and cannot answer the third.
 struct DifferentPolicy;
 
-impl Rerun for DifferentPolicy {
+impl RerunPolicy for DifferentPolicy {
     fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String> {
         match evaluation.seq {
             1 => Ok(Vec::new()),

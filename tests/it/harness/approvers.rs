@@ -3,7 +3,7 @@
 use gateway_domain::approval::{Approval, ApprovalSubject};
 use gateway_domain::ids::Tenant;
 use gateway_domain::testing::approvers::{Authenticator, approval, key, key_entry, registry, signed};
-use gateway_engine::ports::TellTime;
+use gateway_engine::ports::ReadClock;
 use operation_gateway::SystemClock;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -5,7 +5,7 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::policy::Spent;
+use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Damage, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
@@ -85,8 +85,13 @@ impl ReadOperations for PausingStore {
         self.store.key_quorums(n_max).await
     }
 
-    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {
-        self.store.spent(tenant, payment, now).await
+    async fn spending_totals(
+        &self,
+        tenant: &Tenant,
+        payment: &Payment,
+        now: EpochMs,
+    ) -> Result<SpendingTotals, Unavailable> {
+        self.store.spending_totals(tenant, payment, now).await
     }
 
     fn damage(&self) -> Vec<Damage> {

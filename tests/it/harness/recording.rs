@@ -42,7 +42,7 @@ impl EvaluatePolicy for Recording {
         self.host.evaluate(request, facts).await
     }
 
-    fn asks_for(&self, beginning: &str) -> bool {
-        self.host.asks_for(beginning)
+    fn may_read_facts(&self, beginning: &str) -> bool {
+        self.host.may_read_facts(beginning)
     }
 }

@@ -7,7 +7,7 @@ use axum::http::Request;
 use gateway_api::state::App;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Ports;
-use gateway_engine::ports::TellTime;
+use gateway_engine::ports::ReadClock;
 use gateway_runtime::EmbeddedFleet;
 use operation_gateway::settings::Settings;
 use operation_gateway::{SystemClock, compose};
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// Starts at the system's time, which the nodes use.
 struct Clock(AtomicU64);
 
-impl TellTime for Clock {
+impl ReadClock for Clock {
     fn now(&self) -> EpochMs {
         EpochMs(self.0.load(Ordering::SeqCst))
     }

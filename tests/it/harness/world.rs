@@ -11,7 +11,7 @@ use gateway_api::state::App;
 use gateway_auth::Peer;
 use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::TellTime;
+use gateway_engine::ports::ReadClock;
 use gateway_engine::{Engine, Ports};
 use gateway_evidence::roots::RootsFile;
 use gateway_runtime::EmbeddedFleet;
@@ -102,7 +102,7 @@ pub(crate) fn parsed(folder: &Path, given: &[(&str, &str)]) -> Settings {
 /// Every call returns a later instant.
 struct Clock;
 
-impl TellTime for Clock {
+impl ReadClock for Clock {
     fn now(&self) -> EpochMs {
         // Starts a minute behind the nodes' clock, which is the system's: a test reads the clock fewer than 60,000 times.
         static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(SystemClock.now().0 - 60_000));
@@ -114,7 +114,7 @@ impl TellTime for Clock {
 pub(super) async fn real_ports(
     settings: &Settings,
     of_nodes: &Settings,
-    clock: Arc<dyn TellTime>,
+    clock: Arc<dyn ReadClock>,
 ) -> (Arc<Store>, Arc<EmbeddedFleet>, Ports) {
     let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
     let policy = compose::open_policy(settings).unwrap();

@@ -6,7 +6,7 @@ use crate::harness::faulty::Faults;
 use crate::harness::samples::{admitted, approval, path, payment, published, submitted, with};
 use crate::harness::world::World;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Activated, Activation, ActivationKind, KeepPolicies, StoredBundle};
+use gateway_engine::ports::{Activated, Activation, ActivationKind, StorePolicies, StoredBundle};
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};

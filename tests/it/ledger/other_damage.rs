@@ -27,8 +27,8 @@ const DAMAGES: [(&str, &str, &str); 13] = [
         "events",
         "not the submission of its operation",
     ),
-    ("UPDATE events SET ledger_index = -1 WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "places begin at 0"),
-    ("UPDATE events SET seq = 0 WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "`seq` is 0; numbers begin at 1"),
+    ("UPDATE events SET ledger_index = -1 WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "`ledger_index` is negative"),
+    ("UPDATE events SET seq = 0 WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "`seq` is 0, but 1 or more was expected"),
     ("UPDATE events SET salt = x'00' WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "`salt` is not 32 bytes"),
     ("UPDATE events SET event_hash = x'00' WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "`event_hash` is not 32 bytes"),
     (

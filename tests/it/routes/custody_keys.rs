@@ -427,7 +427,7 @@ async fn operation_on_an_unfinished_key_executes_only_after_the_key_is_made() {
         );
         let message =
             world.post_nothing(&path(&early, "/execute")).await.fails(409, "custody_key_not_active");
-        assert_eq!(message, "key is `creating`");
+        assert_eq!(message, "the key is `creating`");
         let now = world.get(&path(&early, "")).await.ok();
         assert_eq!(now["next_actions"], json!(["approve", "execute"]), "enough have approved");
     }

@@ -8,7 +8,7 @@ async fn execution_before_admission_reports_the_missing_approvals() {
     let operation = submitted(&world, &payment("early")).await;
     let message =
         world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_not_executed");
-    assert_eq!(message, "operation was not executed: 0 of 2 approvals");
+    assert_eq!(message, "the operation is not ready: it has 0 of 2 approvals");
 }
 
 #[tokio::test]

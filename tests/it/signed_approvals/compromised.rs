@@ -43,7 +43,7 @@ async fn nodes_refuse_to_make_an_unapproved_key() {
             world.post("/v1/operations/sign", &with(payment("first"), "/key_ref", Value::Null)).await;
         let message = answer.fails(503, "runtime_unavailable");
         assert!(
-            message.contains("the key of this operation is not made") && message.contains("0 of 2"),
+            message.contains("the key of this operation could not be created") && message.contains("0 of 2"),
             "{message}"
         );
     }

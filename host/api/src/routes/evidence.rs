@@ -128,7 +128,7 @@ async fn stated_key(
     let stated_at_ms = app.engine().now().max(operation.updated_at_ms);
     let statement =
         KeyStatement { operation_id: operation.id, record_root, log_size, stated_at_ms, key: &key };
-    let note = app.engine().state(KEY_STATE, &json!(statement)).await?.to_string();
+    let note = app.engine().sign_statement(KEY_STATE, &json!(statement)).await?.to_string();
     Ok((key, note, stated_at_ms))
 }
 

@@ -15,7 +15,7 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::intent::Family;
 use gateway_domain::operation::{Recovery, Requester};
 use gateway_engine::ports::Record;
-use gateway_engine::{Execute, Publish, Recover, Submitted, Target, Vote};
+use gateway_engine::{Approve, Execute, Publish, Recover, Submitted, Target};
 
 /// A response body and its additional headers.
 pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
@@ -37,7 +37,7 @@ pub async fn approve(
 ) -> Result<(HeaderMap, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     check_approver(principal, &body.value)?;
-    let record = app.engine().approve(target, Vote { requester, ..body.value.vote()? }).await?;
+    let record = app.engine().approve(target, Approve { requester, ..body.value.vote()? }).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
 

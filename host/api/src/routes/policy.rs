@@ -76,7 +76,7 @@ fn in_the_intent(error: EngineError) -> ApiError {
 
 /// The approval as it would be recorded, with the claimed time in place of the gateway's. A signature is not verified: there
 /// is no operation that it could be over.
-fn claimed(vote: gateway_engine::Vote) -> Approval {
+fn claimed(vote: gateway_engine::Approve) -> Approval {
     Approval {
         approved_at_ms: EpochMs(u64::try_from(vote.claimed_at_ms).unwrap_or_default()),
         subject_id: vote.subject_id,

@@ -7,7 +7,7 @@ use super::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use crate::strict::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Bip32 as DomainBip32, Intent, Payment, SigningTerms};
-use gateway_engine::{Publish, Recover, Vote};
+use gateway_engine::{Approve, Publish, Recover};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -147,11 +147,11 @@ impl ApproveOperationRequest {
     ///
     /// # Errors
     /// [`Fault`] for an empty subject or a malformed signature.
-    pub fn vote(self) -> Result<Vote, Fault> {
+    pub fn vote(self) -> Result<Approve, Fault> {
         let subject_id = not_empty("/subject_id", self.subject_id)?;
         let signature = self.signature.map(|signature| signature.parse("/signature")).transpose()?;
         let signature = signature.map(Box::new);
-        Ok(Vote {
+        Ok(Approve {
             subject_id,
             roles: self.roles,
             claimed_at_ms: self.approved_at_ms,

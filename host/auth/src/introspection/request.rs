@@ -32,7 +32,7 @@ pub(super) async fn send(
 }
 
 fn claims(answer: &[u8]) -> Result<Option<Map<String, Value>>, ProviderFault> {
-    let Ok(Value::Object(claims)) = json::parse(answer, Floats::Taken) else {
+    let Ok(Value::Object(claims)) = json::parse(answer, Floats::Allowed) else {
         return Err(ProviderFault::Malformed("not a JSON object"));
     };
     match claims.get("active") {

@@ -33,7 +33,7 @@ impl KeySet {
         if bytes.len() > KEY_SET_BYTES_MAX {
             return Err(KeySetFault::TooLarge);
         }
-        let document = json::parse(bytes, Floats::Taken).map_err(|_| KeySetFault::Malformed)?;
+        let document = json::parse(bytes, Floats::Allowed).map_err(|_| KeySetFault::Malformed)?;
         let given = document.get("keys").and_then(Value::as_array).ok_or(KeySetFault::Malformed)?;
         if given.len() > KEY_SET_KEYS_MAX {
             return Err(KeySetFault::TooLarge);

@@ -1,7 +1,7 @@
 //! `decisions export`, and decision records in words.
 
 use super::{Export, RecordsError};
-use gateway_store::{Cursor, Decisions, Place, Recorded};
+use gateway_store::{Cursor, DecisionPosition, Decisions, RecordedDecision};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
@@ -27,23 +27,23 @@ pub(super) async fn run(
         }
         n_left = n_left.saturating_sub(page.len());
         for decision in &page {
-            cursor = cursor.after(decision.place);
+            cursor = cursor.after(decision.position);
             writeln!(out, "{}", line(decision, cursor))?;
         }
     }
 }
 
 /// The whole record. An export that starts `--after` this `cursor` continues with the next line.
-fn line(decision: &Recorded, cursor: Cursor) -> Value {
-    let (place, index, seq) = match decision.place {
-        Place::Event { ledger_index, seq } => ("operation", ledger_index, Some(seq)),
-        Place::Refusal(index) => ("refusal", index, None),
-        Place::Preview(index) => ("preview", index, None),
+fn line(decision: &RecordedDecision, cursor: Cursor) -> Value {
+    let (position, index, seq) = match decision.position {
+        DecisionPosition::Event { ledger_index, seq } => ("operation", ledger_index, Some(seq)),
+        DecisionPosition::Refusal(index) => ("refusal", index, None),
+        DecisionPosition::Preview(index) => ("preview", index, None),
     };
     json!({
         "format": FORMAT,
         "cursor": cursor.to_string(),
-        "place": place,
+        "place": position,
         "index": index,
         "operation_id": decision.operation_id,
         "seq": seq,
@@ -55,12 +55,12 @@ fn line(decision: &Recorded, cursor: Cursor) -> Value {
 }
 
 /// For example `event 3 of operation <id>, approval`.
-pub(super) fn title(decision: &Recorded) -> String {
+pub(super) fn title(decision: &RecordedDecision) -> String {
     let moment = decision.input.moment.as_str();
     let operation = || decision.operation_id.map(|id| format!(" of operation {id}")).unwrap_or_default();
-    match decision.place {
-        Place::Event { seq, .. } => format!("event {seq}{}, {moment}", operation()),
-        Place::Refusal(index) => format!("decision {index}{}, {moment}", operation()),
-        Place::Preview(index) => format!("preview {index}"),
+    match decision.position {
+        DecisionPosition::Event { seq, .. } => format!("event {seq}{}, {moment}", operation()),
+        DecisionPosition::Refusal(index) => format!("decision {index}{}, {moment}", operation()),
+        DecisionPosition::Preview(index) => format!("preview {index}"),
     }
 }

@@ -7,7 +7,7 @@ use super::{Impact, RecordsError, Trust, bundle};
 use gateway_domain::policy::Facts;
 use gateway_domain::policy::compare;
 use gateway_policy::{Evaluator, PolicyEngine};
-use gateway_store::{Cursor, Decisions, Recorded};
+use gateway_store::{Cursor, Decisions, RecordedDecision};
 use report::Report;
 use std::io::Write;
 use std::process::ExitCode;
@@ -55,13 +55,13 @@ async fn evaluate_all(
         if page.is_empty() {
             return Ok(());
         }
-        cursor = page.iter().fold(cursor, |cursor, decision| cursor.after(decision.place));
+        cursor = page.iter().fold(cursor, |cursor, decision| cursor.after(decision.position));
         page.iter().for_each(|decision| evaluate(candidate, decision, report));
     }
 }
 
 /// With the recorded facts alone. If the candidate reads another fact, the impact is unknown.
-fn evaluate(candidate: &Evaluator, decision: &Recorded, report: &mut Report) {
+fn evaluate(candidate: &Evaluator, decision: &RecordedDecision, report: &mut Report) {
     let facts = Facts::recorded(&decision.outcome.facts);
     let answer = candidate.evaluate(&decision.input.request(), &facts, candidate.fuel_max());
     report.add(decision, &compare::impact(&decision.outcome, &answer.outcome), answer.outcome.fuel_used);

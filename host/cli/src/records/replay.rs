@@ -7,7 +7,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::policy::compare::{self, Difference};
 use gateway_domain::policy::{Facts, Input, Outcome};
 use gateway_policy::{EvaluationFault, Evaluator};
-use gateway_store::{Decisions, Place, Recorded};
+use gateway_store::{DecisionPosition, Decisions, RecordedDecision};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -45,11 +45,11 @@ pub(super) async fn run(
 }
 
 /// The selected decisions; at least one.
-async fn selected(decisions: &Decisions, selection: &Replay) -> Result<Vec<Recorded>, RecordsError> {
+async fn selected(decisions: &Decisions, selection: &Replay) -> Result<Vec<RecordedDecision>, RecordsError> {
     let mut found = Vec::new();
     if let Some(id) = selection.operation {
-        let is_selected = |decision: &Recorded| match (selection.seq, decision.place) {
-            (Some(selected), Place::Event { seq, .. }) => selected == seq,
+        let is_selected = |decision: &RecordedDecision| match (selection.seq, decision.position) {
+            (Some(selected), DecisionPosition::Event { seq, .. }) => selected == seq,
             (seq, _) => seq.is_none(),
         };
         found.extend(decisions.of_operation(id).await?.into_iter().filter(is_selected));
@@ -63,7 +63,7 @@ async fn selected(decisions: &Decisions, selection: &Replay) -> Result<Vec<Recor
     if found.is_empty() { Err(RecordsError::NoSuchDecision) } else { Ok(found) }
 }
 
-async fn again(deciders: &mut Deciders<'_>, decision: &Recorded) -> Result<Found, RecordsError> {
+async fn again(deciders: &mut Deciders<'_>, decision: &RecordedDecision) -> Result<Found, RecordsError> {
     let outcome = &decision.outcome;
     let found = match unrepeatable(outcome) {
         Some(why) => Err(why),
@@ -82,7 +82,7 @@ async fn again(deciders: &mut Deciders<'_>, decision: &Recorded) -> Result<Found
 }
 
 /// Damage of the record itself: it does not match its own hashes.
-fn damage(decision: &Recorded) -> Vec<Difference> {
+fn damage(decision: &RecordedDecision) -> Vec<Difference> {
     let mut found = Vec::new();
     let digest = decision.input.request().digest().unwrap_or(Hex32::ZERO);
     if digest != decision.outcome.input_hash {
@@ -96,7 +96,7 @@ fn damage(decision: &Recorded) -> Vec<Difference> {
     found
 }
 
-fn print(decision: &Recorded, found: &Found, out: &mut impl Write) -> Result<(), RecordsError> {
+fn print(decision: &RecordedDecision, found: &Found, out: &mut impl Write) -> Result<(), RecordsError> {
     let (title, outcome) = (export::title(decision), &decision.outcome);
     match found {
         Found::Same => writeln!(

@@ -4,7 +4,7 @@ use super::registry::{
     ANY_TENANT, Algorithm, ApproverEntry, ApproversFile, FORMAT, KeyEntry, RegistryError, Validity,
 };
 use super::webauthn::{Credential, CredentialKey};
-use super::{ApprovalFault, ApprovalSignature, Statement, limits};
+use super::{ApprovalError, ApprovalSignature, Statement, limits};
 use crate::ed25519::PublicKey;
 use crate::ids::Tenant;
 use crate::time::EpochMs;
@@ -44,7 +44,7 @@ impl Approvers {
     /// Checks a registry file.
     ///
     /// # Errors
-    /// [`RegistryError::Format`], [`RegistryError::Entry`], [`RegistryError::Duplicate`].
+    /// [`RegistryError`], except [`RegistryError::TooLarge`].
     pub fn new(file: ApproversFile) -> Result<Self, RegistryError> {
         if file.format != FORMAT {
             return Err(RegistryError::Format(file.format));
@@ -57,11 +57,11 @@ impl Approvers {
         let (mut known_keys, mut known_credentials) = (BTreeMap::new(), BTreeMap::new());
         for entry in &file.approvers {
             let wrong = |what: String| RegistryError::Entry { subject_id: entry.subject_id.clone(), what };
-            let approver = approver(entry).map_err(wrong)?;
+            let approver = parse_approver(entry).map_err(wrong)?;
             for (key, _) in &approver.keys {
-                once(&mut known_keys, key.bytes(), entry, "key")?;
+                check_unique(&mut known_keys, key.public_key_bytes(), entry, "key")?;
                 if let Key::Webauthn(credential) = key {
-                    once(&mut known_credentials, credential.id.0.clone(), entry, "credential")?;
+                    check_unique(&mut known_credentials, credential.id.0.clone(), entry, "credential")?;
                 }
             }
             let same = entries.entry(entry.subject_id.clone()).or_default();
@@ -83,30 +83,33 @@ impl Approvers {
     /// Checks that the statement's subject signed it, with a key that is valid at `now`, in roles that the subject holds.
     ///
     /// # Errors
-    /// [`ApprovalFault`].
+    /// [`ApprovalError`].
     pub fn verify(
         &self,
         statement: &Statement<'_>,
         signature: &ApprovalSignature,
         now: EpochMs,
-    ) -> Result<(), ApprovalFault> {
+    ) -> Result<(), ApprovalError> {
         let named = self.entries.get(statement.subject_id).into_iter().flatten();
         let approver = named
             .into_iter()
-            .find(|approver| approver.serves(statement.tenant))
-            .ok_or(ApprovalFault::UnknownApprover)?;
-        let (key, validity) =
-            approver.keys.iter().find(|(key, _)| key.made(signature)).ok_or(ApprovalFault::UnknownKey)?;
+            .find(|approver| approver.approves_for(statement.tenant))
+            .ok_or(ApprovalError::UnknownApprover)?;
+        let (key, validity) = approver
+            .keys
+            .iter()
+            .find(|(key, _)| key.is_named_by(signature))
+            .ok_or(ApprovalError::UnknownKey)?;
         validity.check(now)?;
         if let Some(role) = statement.roles.iter().find(|role| !approver.roles.contains(*role)) {
-            return Err(ApprovalFault::RoleNotHeld(role.clone()));
+            return Err(ApprovalError::RoleNotHeld(role.clone()));
         }
         key.verify(statement, signature)
     }
 }
 
-/// A key or credential belongs to one entry, because it identifies one person.
-fn once(
+/// Checks that no earlier key of the registry has these bytes: a key or credential identifies one person.
+fn check_unique(
     known: &mut BTreeMap<Vec<u8>, String>,
     bytes: Vec<u8>,
     entry: &ApproverEntry,
@@ -121,9 +124,9 @@ fn once(
     }
 }
 
-fn approver(entry: &ApproverEntry) -> Result<Approver, String> {
-    name("subject_id", &entry.subject_id)?;
-    let tenants = names("tenants", &entry.tenants)?;
+fn parse_approver(entry: &ApproverEntry) -> Result<Approver, String> {
+    check_name("subject_id", &entry.subject_id)?;
+    let tenants = parse_names("tenants", &entry.tenants)?;
     let is_any = tenants.contains(ANY_TENANT);
     if is_any && tenants.len() > 1 {
         return Err(format!("`tenants` must name tenants, or `{ANY_TENANT}` alone"));
@@ -131,28 +134,28 @@ fn approver(entry: &ApproverEntry) -> Result<Approver, String> {
     if entry.keys.is_empty() || entry.keys.len() > limits::KEYS_MAX {
         return Err(format!("`keys` must have 1 to {} entries", limits::KEYS_MAX));
     }
-    let keys = entry.keys.iter().map(|entry| Ok((key(entry)?, validity(entry)?)));
+    let keys = entry.keys.iter().map(|entry| Ok((parse_key(entry)?, parse_validity(entry)?)));
     Ok(Approver {
         tenants: (!is_any).then_some(tenants),
-        roles: names("roles", &entry.roles)?,
+        roles: parse_names("roles", &entry.roles)?,
         keys: keys.collect::<Result<_, String>>()?,
     })
 }
 
-fn name(member: &str, name: &str) -> Result<(), String> {
+fn check_name(member: &str, name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > limits::NAME_BYTES_MAX {
         return Err(format!("`{member}` must have names of 1 to {} bytes", limits::NAME_BYTES_MAX));
     }
     Ok(())
 }
 
-fn names(member: &str, given: &[String]) -> Result<BTreeSet<String>, String> {
-    if given.is_empty() || given.len() > limits::NAMES_MAX {
+fn parse_names(member: &str, entries: &[String]) -> Result<BTreeSet<String>, String> {
+    if entries.is_empty() || entries.len() > limits::NAMES_MAX {
         return Err(format!("`{member}` must have 1 to {} entries", limits::NAMES_MAX));
     }
     let mut names = BTreeSet::new();
-    for entry in given {
-        name(member, entry)?;
+    for entry in entries {
+        check_name(member, entry)?;
         if !names.insert(entry.clone()) {
             return Err(format!("`{member}` has `{entry}` twice"));
         }
@@ -160,7 +163,7 @@ fn names(member: &str, given: &[String]) -> Result<BTreeSet<String>, String> {
     Ok(names)
 }
 
-fn validity(entry: &KeyEntry) -> Result<Validity, String> {
+fn parse_validity(entry: &KeyEntry) -> Result<Validity, String> {
     let validity = entry.validity();
     match validity {
         Validity { not_before_ms: Some(from), not_after_ms: Some(until), .. } if from >= until => {
@@ -170,26 +173,26 @@ fn validity(entry: &KeyEntry) -> Result<Validity, String> {
     }
 }
 
-fn key(entry: &KeyEntry) -> Result<Key, String> {
+fn parse_key(entry: &KeyEntry) -> Result<Key, String> {
     match entry {
-        KeyEntry::Ed25519 { public_key, .. } => ed25519(public_key.as_bytes()).map(Key::Ed25519),
+        KeyEntry::Ed25519 { public_key, .. } => parse_ed25519(public_key.as_bytes()).map(Key::Ed25519),
         KeyEntry::Webauthn { credential_id, algorithm, public_key, rp_id, origins, .. } => {
             if credential_id.0.is_empty() || credential_id.0.len() > limits::CREDENTIAL_ID_BYTES_MAX {
                 let max = limits::CREDENTIAL_ID_BYTES_MAX;
                 return Err(format!("`credential_id` must have 1 to {max} bytes"));
             }
-            name("rp_id", rp_id)?;
+            check_name("rp_id", rp_id)?;
             Ok(Key::Webauthn(Credential {
                 id: credential_id.clone(),
-                key: credential_key(*algorithm, public_key)?,
+                key: parse_credential_key(*algorithm, public_key)?,
                 rp_id: rp_id.clone(),
-                origins: names("origins", origins)?,
+                origins: parse_names("origins", origins)?,
             }))
         }
     }
 }
 
-fn credential_key(algorithm: Algorithm, public_key: &str) -> Result<CredentialKey, String> {
+fn parse_credential_key(algorithm: Algorithm, public_key: &str) -> Result<CredentialKey, String> {
     let is_lower = !public_key.bytes().any(|byte| byte.is_ascii_uppercase());
     let bytes = hex::decode(public_key).ok().filter(|_| is_lower);
     let bytes = bytes.ok_or("`public_key` must be lowercase hexadecimal")?;
@@ -198,19 +201,19 @@ fn credential_key(algorithm: Algorithm, public_key: &str) -> Result<CredentialKe
             .ok_or_else(|| "`public_key` must be an uncompressed point of P-256, 65 bytes".to_owned()),
         Algorithm::EdDsa => {
             let bytes: [u8; 32] = bytes.try_into().map_err(|_| "`public_key` must be 32 bytes")?;
-            ed25519(&bytes).map(CredentialKey::EdDsa)
+            parse_ed25519(&bytes).map(CredentialKey::EdDsa)
         }
     }
 }
 
-/// Rejects keys of small order, which verify messages that no one signed, when the registry is read.
-fn ed25519(bytes: &[u8; 32]) -> Result<PublicKey, String> {
+/// Rejects keys of small order too, under which messages verify that no one signed.
+fn parse_ed25519(bytes: &[u8; 32]) -> Result<PublicKey, String> {
     let key = PublicKey::from_bytes(bytes).filter(|key| !key.is_weak());
     key.ok_or_else(|| "`public_key` must be an Ed25519 public key".to_owned())
 }
 
 impl Approver {
-    fn serves(&self, tenant: &Tenant) -> bool {
+    fn approves_for(&self, tenant: &Tenant) -> bool {
         self.tenants.as_ref().is_none_or(|tenants| tenants.contains(&tenant.0))
     }
 
@@ -223,8 +226,8 @@ impl Approver {
 }
 
 impl Key {
-    /// The public key alone, so that a key is the same key in every use.
-    fn bytes(&self) -> Vec<u8> {
+    /// The bytes of the public key, which find a key that two entries have.
+    fn public_key_bytes(&self) -> Vec<u8> {
         match self {
             Self::Ed25519(key) => key.to_bytes().to_vec(),
             Self::Webauthn(credential) => credential.key.bytes(),
@@ -232,7 +235,7 @@ impl Key {
     }
 
     /// Whether the signature names this key.
-    fn made(&self, signature: &ApprovalSignature) -> bool {
+    fn is_named_by(&self, signature: &ApprovalSignature) -> bool {
         match (self, signature) {
             (Self::Ed25519(key), ApprovalSignature::Ed25519 { public_key, .. }) => {
                 key.to_bytes() == *public_key.as_bytes()
@@ -245,21 +248,25 @@ impl Key {
         }
     }
 
-    fn verify(&self, statement: &Statement<'_>, signature: &ApprovalSignature) -> Result<(), ApprovalFault> {
+    fn verify(&self, statement: &Statement<'_>, signature: &ApprovalSignature) -> Result<(), ApprovalError> {
         match (self, signature) {
             (Self::Ed25519(key), ApprovalSignature::Ed25519 { signature, .. }) => {
-                let message = statement.message().map_err(|_| ApprovalFault::Malformed("statement"))?;
-                if key.verifies(&message, &signature.0) { Ok(()) } else { Err(ApprovalFault::BadSignature) }
+                let message = statement.message().map_err(|_| ApprovalError::Malformed("statement"))?;
+                if key.verifies(&message, signature.as_bytes()) {
+                    Ok(())
+                } else {
+                    Err(ApprovalError::BadSignature)
+                }
             }
             (
                 Self::Webauthn(credential),
                 ApprovalSignature::Webauthn { authenticator_data, client_data_json, signature, .. },
             ) => {
-                let challenge = statement.digest().map_err(|_| ApprovalFault::Malformed("statement"))?;
+                let challenge = statement.digest().map_err(|_| ApprovalError::Malformed("statement"))?;
                 credential.verify(challenge, &authenticator_data.0, &client_data_json.0, &signature.0)
             }
             (Self::Ed25519(_), ApprovalSignature::Webauthn { .. })
-            | (Self::Webauthn(_), ApprovalSignature::Ed25519 { .. }) => Err(ApprovalFault::UnknownKey),
+            | (Self::Webauthn(_), ApprovalSignature::Ed25519 { .. }) => Err(ApprovalError::UnknownKey),
         }
     }
 }
@@ -268,16 +275,16 @@ impl Validity {
     /// Checks that a key may be used at `now`.
     ///
     /// # Errors
-    /// [`ApprovalFault::KeyRevoked`], [`ApprovalFault::KeyNotYetValid`], [`ApprovalFault::KeyExpired`].
-    pub fn check(&self, now: EpochMs) -> Result<(), ApprovalFault> {
+    /// [`ApprovalError::KeyRevoked`], [`ApprovalError::KeyNotYetValid`], [`ApprovalError::KeyExpired`].
+    pub fn check(&self, now: EpochMs) -> Result<(), ApprovalError> {
         if self.revoked_at_ms.is_some_and(|revoked| now.0 >= revoked) {
-            return Err(ApprovalFault::KeyRevoked);
+            return Err(ApprovalError::KeyRevoked);
         }
         if self.not_before_ms.is_some_and(|from| now.0 < from) {
-            return Err(ApprovalFault::KeyNotYetValid);
+            return Err(ApprovalError::KeyNotYetValid);
         }
         if self.not_after_ms.is_some_and(|until| now.0 >= until) {
-            return Err(ApprovalFault::KeyExpired);
+            return Err(ApprovalError::KeyExpired);
         }
         Ok(())
     }

@@ -15,8 +15,8 @@ pub const NAMES_MAX: usize = 64;
 /// The longest name, bytes: as long as a string in a request.
 pub const NAME_BYTES_MAX: usize = 1024;
 
-/// The longest credential id, bytes. WebAuthn allows 1023. Authenticators use at most a few hundred, and the base64 text must
-/// fit a string in a request.
+/// The longest credential id, bytes. WebAuthn allows 1023. Authenticators use at most a few hundred, and the base64
+/// text must fit a string in a request.
 pub const CREDENTIAL_ID_BYTES_MAX: usize = 768;
 
 /// The most authenticator data, bytes: 37, and extensions, which are ignored.
@@ -28,6 +28,6 @@ pub const CLIENT_DATA_BYTES_MAX: usize = 768;
 /// The longest signature of a credential, bytes: DER of two 256-bit integers has at most 72, EdDSA has 64.
 pub const SIGNATURE_BYTES_MAX: usize = 80;
 
-/// The largest difference between two clocks, milliseconds: an approver's may be ahead of the verifier's, and a node's behind
-/// the gateway's.
+/// The tolerated difference between two clocks, milliseconds: an approver's may be ahead of the verifier's, and a
+/// node's behind the gateway's.
 pub const CLOCK_SKEW_MS: u64 = 5 * 60_000;

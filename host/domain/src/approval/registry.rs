@@ -116,24 +116,24 @@ pub enum Algorithm {
 /// The reason why a registry is invalid. Each displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// It is larger than the limit.
+    /// The file is larger than the limit.
     #[error("the registry has more than {} bytes", limits::REGISTRY_BYTES_MAX)]
     TooLarge,
-    /// It is not JSON, or does not have exactly these members.
+    /// The file is not JSON, does not have exactly the expected members, or has too many approvers.
     #[error("not a registry of approvers: {0}")]
     Shape(String),
-    /// It has another format.
-    #[error("the registry has format `{0}`; `{FORMAT}` is known here")]
+    /// The file has another format.
+    #[error("the registry has format `{0}` instead of `{FORMAT}`")]
     Format(String),
     /// An entry is invalid.
     #[error("approver `{subject_id}`: {what}")]
     Entry {
         /// The approver.
         subject_id: String,
-        /// The fault.
+        /// What is invalid.
         what: String,
     },
-    /// Two entries that contradict each other.
+    /// Two entries have the same key or credential, or are for the same subject and tenant.
     #[error("{0}")]
     Duplicate(String),
 }

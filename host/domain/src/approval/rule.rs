@@ -1,25 +1,25 @@
-//! Whether approvals have to be signed, and the check of one approval.
+//! Whether approvals must be signed, and the check of one approval.
 
 use super::limits::CLOCK_SKEW_MS;
-use super::{Approval, ApprovalFault, ApprovalSubject, Approvers};
+use super::{Approval, ApprovalError, ApprovalSubject, Approvers};
 use crate::time::EpochMs;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Whether approvals are signed by their approvers.
 #[derive(Clone, Debug, Default)]
 pub enum SigningRule {
-    /// Signatures are neither required nor verified.
+    /// Approvals are not signed; a signed one is rejected.
     #[default]
     Off,
-    /// Signed approvals are verified; unsigned ones count too.
-    Optional(Pinned),
-    /// Only signed approvals count.
-    Required(Pinned),
+    /// Signed approvals are verified; unsigned ones are accepted too.
+    Optional(PinnedRegistry),
+    /// Only signed approvals are accepted.
+    Required(PinnedRegistry),
 }
 
-/// The registry in force and the age limit of approvals. Clones share the registry: a replacement takes effect for all.
+/// The current registry, and the age limit of approvals. Clones share the registry: a replacement takes effect for all.
 #[derive(Clone, Debug)]
-pub struct Pinned {
+pub struct PinnedRegistry {
     /// `None` while the registry cannot be read. The unread change may be a revocation, so no approval counts.
     approvers: Arc<RwLock<Option<Arc<Approvers>>>>,
     age_max_ms: u64,
@@ -32,82 +32,82 @@ impl SigningRule {
         matches!(self, Self::Required(_))
     }
 
-    /// Whether approvals can be counted: when signatures are verified, only while the registry can be read.
+    /// Whether approvals can be accepted: when signatures are verified, only while the registry can be read.
     #[must_use]
     pub fn can_verify(&self) -> bool {
         match self {
             Self::Off => true,
-            Self::Optional(pinned) | Self::Required(pinned) => pinned.in_force().is_ok(),
+            Self::Optional(pinned) | Self::Required(pinned) => pinned.registry().is_ok(),
         }
     }
 
-    /// Replaces the registry in this rule and all its clones, if signatures are verified. With `None`, no approval counts,
-    /// signed or not.
-    pub fn put_in_force(&self, approvers: Option<Arc<Approvers>>) {
+    /// Replaces the registry in this rule and all its clones. With `None`, no approval is accepted, signed or not.
+    /// Does nothing if the rule is `Off`.
+    pub fn replace_registry(&self, approvers: Option<Arc<Approvers>>) {
         if let Self::Optional(pinned) | Self::Required(pinned) = self {
             *pinned.approvers.write().unwrap_or_else(PoisonError::into_inner) = approvers;
         }
     }
 
-    /// Checks whether this approval of this subject counts at `now`.
+    /// Checks the approval's signature and age at `now`.
     ///
     /// # Errors
-    /// [`ApprovalFault`].
+    /// [`ApprovalError`].
     pub fn check(
         &self,
         subject: &ApprovalSubject<'_>,
         approval: &Approval,
         now: EpochMs,
-    ) -> Result<(), ApprovalFault> {
+    ) -> Result<(), ApprovalError> {
         match (self, approval.signature.as_deref()) {
             (Self::Off, None) => Ok(()),
-            (Self::Off, Some(_)) => Err(ApprovalFault::NotTaken),
-            (Self::Optional(pinned), None) => pinned.in_force().map(|_| ()),
+            (Self::Off, Some(_)) => Err(ApprovalError::SignaturesDisabled),
+            (Self::Optional(pinned), None) => pinned.registry().map(|_| ()),
             (Self::Required(pinned), None) => {
-                pinned.in_force()?;
-                Err(ApprovalFault::NotSigned)
+                pinned.registry()?;
+                Err(ApprovalError::NotSigned)
             }
             (Self::Optional(pinned) | Self::Required(pinned), Some(signature)) => {
                 let statement = subject.statement(approval);
-                pinned.in_force()?.verify(&statement, signature, now)?;
+                pinned.registry()?.verify(&statement, signature, now)?;
                 pinned.check_age(statement.approved_at_ms, now)
             }
         }
     }
 }
 
-impl Pinned {
+impl PinnedRegistry {
     /// Pins a registry. `age_max_ms` is the longest time between the approver's claimed time and the verification.
     #[must_use]
     pub fn new(approvers: Arc<Approvers>, age_max_ms: u64) -> Self {
         Self { approvers: Arc::new(RwLock::new(Some(approvers))), age_max_ms }
     }
 
-    /// Pins no registry yet: no approval counts until one is put in force.
+    /// Without a registry, no approval is accepted until [`SigningRule::replace_registry`] provides one.
     #[must_use]
     pub fn without_registry(age_max_ms: u64) -> Self {
         Self { approvers: Arc::default(), age_max_ms }
     }
 
-    /// The present registry, to be used for one whole verification.
-    fn in_force(&self) -> Result<Arc<Approvers>, ApprovalFault> {
+    /// The current registry. A verification gets it once, so that a replacement does not change it in between.
+    fn registry(&self) -> Result<Arc<Approvers>, ApprovalError> {
         let approvers = self.approvers.read().unwrap_or_else(PoisonError::into_inner).clone();
-        approvers.ok_or(ApprovalFault::NoRegistry)
+        approvers.ok_or(ApprovalError::NoRegistry)
     }
 
-    fn check_age(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalFault> {
-        claimed_between(claimed_at_ms, EpochMs(now.0.saturating_sub(self.age_max_ms)), now)
+    fn check_age(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalError> {
+        check_claimed_time(claimed_at_ms, EpochMs(now.0.saturating_sub(self.age_max_ms)), now)
     }
 }
 
 /// Checks that an approver's clock gave a time from `first` to `last`; it may be ahead by [`CLOCK_SKEW_MS`].
 ///
 /// # Errors
-/// [`ApprovalFault`]: `InFuture`, `TooOld`.
-pub fn claimed_between(claimed_at_ms: i64, first: EpochMs, last: EpochMs) -> Result<(), ApprovalFault> {
-    let claimed = EpochMs(u64::try_from(claimed_at_ms).map_err(|_| ApprovalFault::TooOld)?);
+/// [`ApprovalError`]: `InFuture`, `TooOld`.
+pub fn check_claimed_time(claimed_at_ms: i64, first: EpochMs, last: EpochMs) -> Result<(), ApprovalError> {
+    let claimed = EpochMs(u64::try_from(claimed_at_ms).map_err(|_| ApprovalError::TooOld)?);
     if claimed > last.plus_ms(CLOCK_SKEW_MS) {
-        return Err(ApprovalFault::InFuture);
+        return Err(ApprovalError::InFuture);
     }
-    if claimed < first { Err(ApprovalFault::TooOld) } else { Ok(()) }
+    if claimed < first { Err(ApprovalError::TooOld) } else { Ok(()) }
 }

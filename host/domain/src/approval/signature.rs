@@ -1,5 +1,6 @@
-//! An approver's signature, as it is sent, stored and shown. Each value has exactly one text.
+//! An approver's signature, as it is sent, stored and shown. Each value is written in exactly one way.
 
+use crate::ed25519::Signature;
 use crate::ids::Hex32;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,7 +17,7 @@ pub enum ApprovalSignature {
         /// The approver's public key.
         public_key: Hex32,
         /// The signature.
-        signature: Hex64,
+        signature: Signature,
     },
     /// A WebAuthn assertion whose challenge is [`Statement::digest`](super::Statement::digest).
     Webauthn {
@@ -42,45 +43,20 @@ impl ApprovalSignature {
     }
 }
 
-/// 64 bytes, written as 128 lowercase hexadecimal characters.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Hex64(pub [u8; 64]);
-
 /// Bytes, written in base64url without padding (RFC 4648, section 5).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Base64Url(pub Vec<u8>);
 
-/// The text is not in the required form.
+/// The text is not base64url without padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be {0}")]
-pub struct InvalidText(&'static str);
-
-impl FromStr for Hex64 {
-    type Err = InvalidText;
-
-    fn from_str(text: &str) -> Result<Self, InvalidText> {
-        let invalid = InvalidText("128 lowercase hexadecimal characters");
-        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return Err(invalid);
-        }
-        let mut bytes = [0; 64];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| invalid)?;
-        Ok(Self(bytes))
-    }
-}
+#[error("must be base64url without padding")]
+pub struct InvalidBase64Url;
 
 impl FromStr for Base64Url {
-    type Err = InvalidText;
+    type Err = InvalidBase64Url;
 
-    fn from_str(text: &str) -> Result<Self, InvalidText> {
-        let bytes = URL_SAFE_NO_PAD.decode(text);
-        bytes.map(Self).map_err(|_| InvalidText("base64url without padding"))
-    }
-}
-
-impl fmt::Display for Hex64 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
+    fn from_str(text: &str) -> Result<Self, InvalidBase64Url> {
+        URL_SAFE_NO_PAD.decode(text).map(Self).map_err(|_| InvalidBase64Url)
     }
 }
 
@@ -90,27 +66,21 @@ impl fmt::Display for Base64Url {
     }
 }
 
-macro_rules! as_text {
-    ($($name:ident)*) => {$(
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-                text.parse().map_err(de::Error::custom)
-            }
-        }
-    )*};
+impl fmt::Debug for Base64Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
-as_text! { Hex64 Base64Url }
+impl Serialize for Base64Url {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64Url {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}

@@ -5,8 +5,8 @@
 //! digest  = SHA-256(message)
 //! ```
 //!
-//! An Ed25519 key signs the message; a WebAuthn credential signs the digest as its challenge. Vectors by another program:
-//! `host/domain/vectors/approval_statement.json`.
+//! An Ed25519 key signs the message; a WebAuthn credential signs the digest as its challenge. Another program wrote
+//! the test vectors in `host/domain/vectors/approval_statement.json`.
 
 use super::Approval;
 use crate::canonical::{self, CanonicalError};
@@ -16,14 +16,14 @@ use serde::Serialize;
 /// The domain tag that a message begins with.
 pub const TAG: &str = "svc/approval-statement/v1";
 
-/// The subject of the approvals of one operation.
+/// The part of the statement that is the same for all approvers of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApprovalSubject<'a> {
     /// The tenant that owns the operation.
     pub tenant: &'a Tenant,
     /// The operation.
     pub operation_id: OperationId,
-    /// The key that signs or is changed; the intent alone need not name it.
+    /// The key that signs, is created or is changed. An intent may not name it.
     pub key_id: KeyId,
     /// Hash of the canonical intent.
     pub intent_hash: Hex32,
@@ -64,8 +64,8 @@ impl<'a> ApprovalSubject<'a> {
         }
     }
 
-    /// The message with the placeholders `{approved_at_ms}`, `{roles}` and `{subject_id}` for the approver's values. The latter
-    /// two stand for JSON texts.
+    /// The message with placeholders for the approver's values: `{approved_at_ms}` for a decimal number, `{roles}` and
+    /// `{subject_id}` for canonical JSON.
     ///
     /// # Errors
     /// [`CanonicalError`], which texts never cause.

@@ -1,4 +1,4 @@
-//! Signatures by other programs, invalid registries, and altered statements.
+//! Signatures by other programs, altered statements, and the signing rule.
 
 mod registries;
 
@@ -12,9 +12,9 @@ use serde_json::json;
 
 const NOW: EpochMs = EpochMs(1_790_000_060_000);
 
-/// A statement of the vectors.
+/// A statement in a vectors file.
 #[derive(Deserialize)]
-struct Stated {
+struct StatementVector {
     tenant: Tenant,
     operation_id: OperationId,
     key_id: KeyId,
@@ -24,7 +24,7 @@ struct Stated {
     approved_at_ms: i64,
 }
 
-impl Stated {
+impl StatementVector {
     fn approval_subject(&self) -> ApprovalSubject<'_> {
         let Self { tenant, operation_id, key_id, intent_hash, .. } = self;
         ApprovalSubject { tenant, operation_id: *operation_id, key_id: *key_id, intent_hash: *intent_hash }
@@ -41,13 +41,13 @@ impl Stated {
     }
 }
 
-/// The vectors are by `host/domain/vectors/approval_statement.py`, which shares no code with this crate.
+/// `host/domain/vectors/approval_statement.py` wrote the vectors. It shares no code with this crate.
 #[test]
 fn statements_agree_with_another_program() {
     #[derive(Deserialize)]
     struct Vector {
         name: String,
-        statement: Stated,
+        statement: StatementVector,
         message: String,
         sha256: Hex32,
     }
@@ -59,7 +59,7 @@ fn statements_agree_with_another_program() {
         let ours = subject.statement(&approval);
         assert_eq!(String::from_utf8(ours.message().unwrap()).unwrap(), message, "{name}");
         assert_eq!(ours.digest().unwrap(), sha256, "{name}");
-        // The template, filled in like a client without a canonical encoder does it.
+        // Fills in the template, as a client without a canonical encoder does.
         let filled = subject
             .template()
             .unwrap()
@@ -70,9 +70,10 @@ fn statements_agree_with_another_program() {
     }
 }
 
-/// The vectors are by `host/domain/vectors/webauthn.py`: assertions by soft-webauthn and fido2, verified by fido2's server.
+/// `host/domain/vectors/webauthn.py` wrote the vectors: assertions by soft-webauthn and fido2, and the results of
+/// fido2's server.
 #[test]
-fn assertions_are_verified_like_by_fido2() {
+fn assertions_are_accepted_and_rejected_as_by_fido2() {
     #[derive(Deserialize)]
     struct Vectors {
         now_ms: EpochMs,
@@ -83,7 +84,7 @@ fn assertions_are_verified_like_by_fido2() {
     struct Case {
         name: String,
         expected: String,
-        statement: Stated,
+        statement: StatementVector,
         signature: ApprovalSignature,
     }
     let vectors: Vectors = serde_json::from_str(include_str!("../../vectors/webauthn.json")).unwrap();
@@ -92,8 +93,8 @@ fn assertions_are_verified_like_by_fido2() {
     for Case { name, expected, statement, signature } in vectors.cases {
         let (subject, approval) = (statement.approval_subject(), statement.approval());
         let verified = approvers.verify(&subject.statement(&approval), &signature, vectors.now_ms);
-        let word = verified.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok");
-        assert_eq!(word, expected, "{name}: {verified:?}");
+        let code = verified.as_ref().map_or_else(ApprovalError::as_str, |()| "ok");
+        assert_eq!(code, expected, "{name}: {verified:?}");
         let stored: ApprovalSignature = serde_json::from_value(json!(signature)).unwrap();
         assert_eq!(stored, signature);
     }
@@ -113,7 +114,7 @@ fn registry(entries: &[serde_json::Value]) -> Approvers {
     Approvers::parse(file.to_string().as_bytes()).unwrap()
 }
 
-struct Given {
+struct SignedApproval {
     tenant: Tenant,
     operation_id: OperationId,
     key_id: KeyId,
@@ -121,7 +122,7 @@ struct Given {
     approval: Approval,
 }
 
-impl Given {
+impl SignedApproval {
     fn by(signing: &SigningKey) -> Self {
         let approval = Approval {
             subject_id: "alice".into(),
@@ -131,10 +132,10 @@ impl Given {
             signature: None,
         };
         let (operation_id, key_id) = (OperationId(hex32(3)), KeyId(hex32(2)));
-        let mut given =
+        let mut signed =
             Self { tenant: Tenant("default".into()), operation_id, key_id, intent_hash: hex32(1), approval };
-        given.sign(signing);
-        given
+        signed.sign(signing);
+        signed
     }
 
     fn approval_subject(&self) -> ApprovalSubject<'_> {
@@ -144,21 +145,25 @@ impl Given {
 
     fn sign(&mut self, signing: &SigningKey) {
         let message = self.approval_subject().statement(&self.approval).message().unwrap();
-        let signature = Hex64(signing.sign(&message).to_bytes());
+        let signature = Signature::new(signing.sign(&message).to_bytes());
         let signature = ApprovalSignature::Ed25519 { public_key: public(signing), signature };
         self.approval.signature = Some(Box::new(signature));
     }
 
     fn alter_signature(&mut self, alter: impl FnOnce(&mut [u8; 64])) {
         match self.approval.signature.as_deref_mut() {
-            Some(ApprovalSignature::Ed25519 { signature, .. }) => alter(&mut signature.0),
+            Some(ApprovalSignature::Ed25519 { signature, .. }) => {
+                let mut bytes = *signature.as_bytes();
+                alter(&mut bytes);
+                *signature = Signature::new(bytes);
+            }
             other => panic!("{other:?}"),
         }
     }
 }
 
-fn pinned(approvers: Approvers) -> Pinned {
-    Pinned::new(std::sync::Arc::new(approvers), 60_000)
+fn pinned(approvers: Approvers) -> PinnedRegistry {
+    PinnedRegistry::new(std::sync::Arc::new(approvers), 60_000)
 }
 
 fn required() -> SigningRule {
@@ -168,45 +173,45 @@ fn required() -> SigningRule {
 }
 
 #[track_caller]
-fn word(rule: &SigningRule, given: &Given) -> &'static str {
-    let checked = rule.check(&given.approval_subject(), &given.approval, NOW);
-    checked.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok")
+fn code(rule: &SigningRule, signed: &SignedApproval) -> &'static str {
+    let checked = rule.check(&signed.approval_subject(), &signed.approval, NOW);
+    checked.as_ref().map_or_else(ApprovalError::as_str, |()| "ok")
 }
 
 #[test]
 fn signature_covers_every_member_of_the_statement() {
-    assert_eq!(word(&required(), &Given::by(&key(1))), "ok");
-    type Alter = fn(&mut Given);
+    assert_eq!(code(&required(), &SignedApproval::by(&key(1))), "ok");
+    type Alter = fn(&mut SignedApproval);
     let altered: [(Alter, &str); 9] = [
-        (|given| given.tenant.0 = "second".into(), "bad_signature"),
-        (|given| given.tenant.0 = "third".into(), "unknown_approver"),
-        (|given| given.operation_id.0 = hex32(4), "bad_signature"),
-        (|given| given.key_id.0 = hex32(4), "bad_signature"),
-        (|given| given.intent_hash = hex32(4), "bad_signature"),
-        (|given| given.approval.claimed_at_ms += 1, "bad_signature"),
-        (|given| given.approval.roles.clear(), "bad_signature"),
-        (|given| given.approval.roles.push("treasurer".into()), "role_not_held"),
-        (|given| given.approval.subject_id = "bob".into(), "unknown_key"),
+        (|signed| signed.tenant.0 = "second".into(), "bad_signature"),
+        (|signed| signed.tenant.0 = "third".into(), "unknown_approver"),
+        (|signed| signed.operation_id.0 = hex32(4), "bad_signature"),
+        (|signed| signed.key_id.0 = hex32(4), "bad_signature"),
+        (|signed| signed.intent_hash = hex32(4), "bad_signature"),
+        (|signed| signed.approval.claimed_at_ms += 1, "bad_signature"),
+        (|signed| signed.approval.roles.clear(), "bad_signature"),
+        (|signed| signed.approval.roles.push("treasurer".into()), "role_not_held"),
+        (|signed| signed.approval.subject_id = "bob".into(), "unknown_key"),
     ];
     for (index, (alter, expected)) in altered.into_iter().enumerate() {
-        let mut given = Given::by(&key(1));
-        alter(&mut given);
-        assert_eq!(word(&required(), &given), expected, "{index}");
+        let mut signed = SignedApproval::by(&key(1));
+        alter(&mut signed);
+        assert_eq!(code(&required(), &signed), expected, "{index}");
     }
 }
 
 #[test]
 fn altered_signature_or_another_key_is_rejected() {
-    let mut given = Given::by(&key(1));
-    given.alter_signature(|signature| signature[5] ^= 1);
-    assert_eq!(word(&required(), &given), "bad_signature");
+    let mut signed = SignedApproval::by(&key(1));
+    signed.alter_signature(|signature| signature[5] ^= 1);
+    assert_eq!(code(&required(), &signed), "bad_signature");
     // S + L is the same scalar: a second encoding of the signature, unless its range is checked (RFC 8032, section 8.4).
     const ORDER: [u8; 32] = [
         0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
     ];
-    let mut given = Given::by(&key(1));
-    given.alter_signature(|signature| {
+    let mut signed = SignedApproval::by(&key(1));
+    signed.alter_signature(|signature| {
         let mut carry = 0_u16;
         for (byte, order) in signature[32..].iter_mut().zip(ORDER) {
             carry += u16::from(*byte) + u16::from(order);
@@ -214,53 +219,53 @@ fn altered_signature_or_another_key_is_rejected() {
             carry >>= 8;
         }
     });
-    assert_eq!(word(&required(), &given), "bad_signature");
-    assert_eq!(word(&required(), &Given::by(&key(9))), "unknown_key");
-    // Bob's key for an approval by Alice.
-    assert_eq!(word(&required(), &Given::by(&key(2))), "unknown_key");
+    assert_eq!(code(&required(), &signed), "bad_signature");
+    assert_eq!(code(&required(), &SignedApproval::by(&key(9))), "unknown_key");
+    // Bob's key does not sign for Alice.
+    assert_eq!(code(&required(), &SignedApproval::by(&key(2))), "unknown_key");
 }
 
 #[test]
-fn rule_decides_whether_unsigned_approvals_count() {
+fn rule_decides_whether_unsigned_approvals_are_accepted() {
     let SigningRule::Required(pinned) = required() else { panic!() };
     let optional = SigningRule::Optional(pinned);
-    let mut unsigned = Given::by(&key(1));
+    let mut unsigned = SignedApproval::by(&key(1));
     unsigned.approval.signature = None;
-    let signed = Given::by(&key(1));
-    assert_eq!([word(&required(), &unsigned), word(&required(), &signed)], ["not_signed", "ok"]);
-    assert_eq!([word(&optional, &unsigned), word(&optional, &signed)], ["ok", "ok"]);
-    assert_eq!(word(&optional, &Given::by(&key(9))), "unknown_key");
-    assert_eq!([word(&SigningRule::Off, &unsigned), word(&SigningRule::Off, &signed)], ["ok", "not_taken"]);
+    let signed = SignedApproval::by(&key(1));
+    assert_eq!([code(&required(), &unsigned), code(&required(), &signed)], ["not_signed", "ok"]);
+    assert_eq!([code(&optional, &unsigned), code(&optional, &signed)], ["ok", "ok"]);
+    assert_eq!(code(&optional, &SignedApproval::by(&key(9))), "unknown_key");
+    assert_eq!([code(&SigningRule::Off, &unsigned), code(&SigningRule::Off, &signed)], ["ok", "not_taken"]);
 }
 
 #[test]
-fn without_a_registry_no_approval_counts_signed_or_not() {
+fn without_a_registry_no_approval_is_accepted_signed_or_not() {
     let SigningRule::Required(pinned) = required() else { panic!() };
     let sound = registry(&[entry("alice", &["default"], &["approver"], &key(1))]);
     let rules = [SigningRule::Required(pinned.clone()), SigningRule::Optional(pinned)];
-    let signed = Given::by(&key(1));
-    let mut unsigned = Given::by(&key(1));
+    let signed = SignedApproval::by(&key(1));
+    let mut unsigned = SignedApproval::by(&key(1));
     unsigned.approval.signature = None;
-    rules[0].put_in_force(None);
+    rules[0].replace_registry(None);
     for rule in &rules {
-        assert_eq!([word(rule, &signed), word(rule, &unsigned)], ["no_registry"; 2], "{rule:?}");
+        assert_eq!([code(rule, &signed), code(rule, &unsigned)], ["no_registry"; 2], "{rule:?}");
         assert!(!rule.can_verify());
     }
-    rules[1].put_in_force(Some(std::sync::Arc::new(sound)));
-    assert!(rules.iter().all(|rule| rule.can_verify() && word(rule, &signed) == "ok"));
-    let never = SigningRule::Optional(Pinned::without_registry(60_000));
-    assert_eq!((word(&never, &unsigned), never.can_verify()), ("no_registry", false));
-    SigningRule::Off.put_in_force(None);
+    rules[1].replace_registry(Some(std::sync::Arc::new(sound)));
+    assert!(rules.iter().all(|rule| rule.can_verify() && code(rule, &signed) == "ok"));
+    let never = SigningRule::Optional(PinnedRegistry::without_registry(60_000));
+    assert_eq!((code(&never, &unsigned), never.can_verify()), ("no_registry", false));
+    SigningRule::Off.replace_registry(None);
     assert!(SigningRule::Off.can_verify());
 }
 
 #[test]
 fn approval_that_is_too_old_or_in_the_future_is_rejected() {
     let at = |claimed_at_ms: i64| {
-        let mut given = Given::by(&key(1));
-        given.approval.claimed_at_ms = claimed_at_ms;
-        given.sign(&key(1));
-        word(&required(), &given)
+        let mut signed = SignedApproval::by(&key(1));
+        signed.approval.claimed_at_ms = claimed_at_ms;
+        signed.sign(&key(1));
+        code(&required(), &signed)
     };
     let now = i64::try_from(NOW.0).unwrap();
     let skew = i64::try_from(limits::CLOCK_SKEW_MS).unwrap();
@@ -276,7 +281,7 @@ fn key_outside_its_validity_is_rejected() {
         let mut alice = entry("alice", &["default"], &["approver"], &signing);
         let key = alice["keys"][0].as_object_mut().unwrap();
         key.extend(members.as_object().unwrap().clone());
-        word(&SigningRule::Required(pinned(registry(&[alice]))), &Given::by(&signing))
+        code(&SigningRule::Required(pinned(registry(&[alice]))), &SignedApproval::by(&signing))
     };
     let now = NOW.0;
     assert_eq!(
@@ -310,7 +315,7 @@ fn signature_has_exactly_one_text() {
     assert_eq!("YQ".parse::<Base64Url>().unwrap().0, b"a");
 }
 
-/// Approvals stored before approvals had signatures keep their digest.
+/// Approvals of earlier releases have no member for a signature.
 #[test]
 fn unsigned_approvals_keep_their_digest() {
     let old =
@@ -320,9 +325,9 @@ fn unsigned_approvals_keep_their_digest() {
     let root = canonical::digest("svc/approvals/v1", &json!({ "intent_hash": hex32(1), "approvals": old }));
     assert_eq!(approvals_root(hex32(1), &read).unwrap(), root.unwrap());
     let mut signed = read.clone();
-    signed[0].signature = Given::by(&key(1)).approval.signature;
+    signed[0].signature = SignedApproval::by(&key(1)).approval.signature;
     assert_ne!(approvals_root(hex32(1), &signed).unwrap(), approvals_root(hex32(1), &read).unwrap());
     let mut other = signed.clone();
-    other[0].signature = Given::by(&key(2)).approval.signature;
+    other[0].signature = SignedApproval::by(&key(2)).approval.signature;
     assert_ne!(approvals_root(hex32(1), &signed).unwrap(), approvals_root(hex32(1), &other).unwrap());
 }

@@ -3,7 +3,7 @@
 //! Verification needs no session, because the challenge follows from the approval. Signature counters are ignored: a node
 //! stores nothing about a credential, and synchronised passkeys have no counters.
 
-use super::{ApprovalFault, Base64Url, limits};
+use super::{ApprovalError, Base64Url, limits};
 use crate::ed25519::PublicKey;
 use crate::ids::Hex32;
 use p256::ecdsa::signature::Verifier;
@@ -12,8 +12,8 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
-/// SHA-256 of the relying party's id, one byte of flags, four of a counter (section 6.1).
 const RP_HASH_BYTES: usize = 32;
+/// SHA-256 of the relying party's id, one byte of flags, four of a counter (section 6.1).
 const AUTHENTICATOR_DATA_BYTES_MIN: usize = 37;
 const SEC1_UNCOMPRESSED_BYTES: usize = 65;
 
@@ -86,54 +86,54 @@ impl Credential {
         authenticator_data: &[u8],
         client_data: &[u8],
         signature: &[u8],
-    ) -> Result<(), ApprovalFault> {
-        within("authenticator_data", authenticator_data, limits::AUTHENTICATOR_DATA_BYTES_MAX)?;
-        within("client_data_json", client_data, limits::CLIENT_DATA_BYTES_MAX)?;
-        within("signature", signature, limits::SIGNATURE_BYTES_MAX)?;
+    ) -> Result<(), ApprovalError> {
+        check_length("authenticator_data", authenticator_data, limits::AUTHENTICATOR_DATA_BYTES_MAX)?;
+        check_length("client_data_json", client_data, limits::CLIENT_DATA_BYTES_MAX)?;
+        check_length("signature", signature, limits::SIGNATURE_BYTES_MAX)?;
         self.check_client_data(challenge, client_data)?;
         self.check_authenticator_data(authenticator_data)?;
         let client_data_hash: [u8; 32] = Sha256::digest(client_data).into();
         let signed = [authenticator_data, &client_data_hash].concat();
-        if self.key.verifies(&signed, signature) { Ok(()) } else { Err(ApprovalFault::BadSignature) }
+        if self.key.verifies(&signed, signature) { Ok(()) } else { Err(ApprovalError::BadSignature) }
     }
 
-    fn check_client_data(&self, challenge: Hex32, bytes: &[u8]) -> Result<(), ApprovalFault> {
-        let malformed = ApprovalFault::Malformed("client_data_json");
+    fn check_client_data(&self, challenge: Hex32, bytes: &[u8]) -> Result<(), ApprovalError> {
+        let malformed = ApprovalError::Malformed("client_data_json");
         // serde would also accept an array of the members' values.
         if bytes.first() != Some(&b'{') {
             return Err(malformed);
         }
         let data: ClientData = serde_json::from_slice(bytes).map_err(|_| malformed)?;
         if data.kind != "webauthn.get" {
-            return Err(ApprovalFault::WrongType);
+            return Err(ApprovalError::WrongType);
         }
         if data.challenge != Base64Url(challenge.as_bytes().to_vec()).to_string() {
-            return Err(ApprovalFault::WrongChallenge);
+            return Err(ApprovalError::WrongChallenge);
         }
         if !self.origins.contains(&data.origin) {
-            return Err(ApprovalFault::WrongOrigin(data.origin));
+            return Err(ApprovalError::WrongOrigin(data.origin));
         }
         if data.cross_origin || data.top_origin.is_some() {
-            return Err(ApprovalFault::CrossOrigin);
+            return Err(ApprovalError::CrossOrigin);
         }
         Ok(())
     }
 
-    fn check_authenticator_data(&self, bytes: &[u8]) -> Result<(), ApprovalFault> {
-        let malformed = ApprovalFault::Malformed("authenticator_data");
+    fn check_authenticator_data(&self, bytes: &[u8]) -> Result<(), ApprovalError> {
+        let malformed = ApprovalError::Malformed("authenticator_data");
         let Some((rp_id_hash, [flags, ..])) = bytes.split_at_checked(RP_HASH_BYTES) else {
             return Err(malformed);
         };
         let expected: [u8; 32] = Sha256::digest(&self.rp_id).into();
         if rp_id_hash != expected {
-            return Err(ApprovalFault::WrongRp);
+            return Err(ApprovalError::WrongRp);
         }
         let has = |flag: u8| flags & flag != 0;
         if !has(USER_PRESENT) {
-            return Err(ApprovalFault::UserNotPresent);
+            return Err(ApprovalError::UserNotPresent);
         }
         if !has(USER_VERIFIED) {
-            return Err(ApprovalFault::UserNotVerified);
+            return Err(ApprovalError::UserNotVerified);
         }
         // An assertion has no attested credential data, and only extensions may follow the counter.
         let is_whole = match bytes.len().checked_sub(AUTHENTICATOR_DATA_BYTES_MIN) {
@@ -146,6 +146,6 @@ impl Credential {
     }
 }
 
-fn within(what: &'static str, bytes: &[u8], bytes_max: usize) -> Result<(), ApprovalFault> {
-    if bytes.len() > bytes_max { Err(ApprovalFault::Malformed(what)) } else { Ok(()) }
+fn check_length(what: &'static str, bytes: &[u8], bytes_max: usize) -> Result<(), ApprovalError> {
+    if bytes.len() > bytes_max { Err(ApprovalError::Malformed(what)) } else { Ok(()) }
 }

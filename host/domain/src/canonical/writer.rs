@@ -115,13 +115,13 @@ impl Members<'_> {
         spare.extend(out.drain(self.start..));
         let unsorted =
             |from: usize, to: usize| spare.get(from - self.start..to - self.start).unwrap_or_default();
-        let own = members.get_mut(self.first..).unwrap_or_default();
-        if own.iter().any(|member| member.end <= member.name_end) {
+        let of_object = members.get_mut(self.first..).unwrap_or_default();
+        if of_object.iter().any(|member| member.end <= member.name_end) {
             return Err(CanonicalError::NotJson("a member has no value".to_owned()));
         }
-        own.sort_by(|a, b| by_utf16(unsorted(a.start, a.name_end), unsorted(b.start, b.name_end)));
+        of_object.sort_by(|a, b| by_utf16(unsorted(a.start, a.name_end), unsorted(b.start, b.name_end)));
         out.push(b'{');
-        for (index, member) in own.iter().enumerate() {
+        for (index, member) in of_object.iter().enumerate() {
             if index > 0 {
                 out.push(b',');
             }

@@ -17,13 +17,13 @@ pub struct Payment {
     pub key_ref: Option<KeyRef>,
     /// The account that pays.
     pub from_account: String,
-    /// The account that is paid; recipient policies check it.
+    /// The account that is paid.
     pub to_account: String,
-    /// The amount in minor units of `currency`; policies deny amounts that are not positive.
+    /// The amount in minor units of `currency`. May be zero or negative: it is for the policy to deny that.
     pub amount_minor: i64,
     /// The currency, as the caller wrote it.
     pub currency: String,
-    /// The caller's free text.
+    /// Free text of the caller.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reference: Option<String>,
     /// The child key that signs, if it is not the key itself.
@@ -34,18 +34,18 @@ pub struct Payment {
     pub terms: SigningTerms,
 }
 
-/// The contract's `CustodySignRequest`, minus client and idempotency key.
+/// The contract's `CustodySignRequest`, without client and idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssetAction {
     /// The asset that is moved.
     pub asset_id: String,
     /// The kind of action, for example `transfer`.
     pub action: String,
-    /// The chain it happens on.
+    /// The chain of the action.
     pub chain_id: String,
     /// The 32 bytes that are signed.
     pub request_digest: Hex32,
-    /// Root of the typed data the digest was computed from.
+    /// Root of the typed data that the digest was computed from.
     pub typed_data_root: Hex32,
     /// The caller's fields that accompany the digest.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
@@ -60,7 +60,7 @@ pub struct AssetAction {
 pub struct Bip32 {
     /// The network's name; it is signed with the request and not interpreted.
     pub network: String,
-    /// Exactly `digits/digits`, checked by [`Bip32::indices`].
+    /// The path, as `digits/digits`. [`Bip32::indices`] parses it.
     pub path: String,
 }
 

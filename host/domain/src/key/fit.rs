@@ -1,5 +1,5 @@
-//! Whether a key can serve an intent. The engine checks it before it creates an operation and again before the admission.
-//! The authority and each node check the family that the key serves again.
+//! Checks whether a key can do what an intent requests. The engine checks it before it creates an operation and again
+//! before the admission. The authority and each node check again that the key signs for the operation's family.
 
 use super::transitions::Keys;
 use super::{CustodyKey, EPOCHS_MAX, KeyState};
@@ -9,11 +9,11 @@ use crate::operation::command::Refusal;
 use crate::roster::{Roster, Threshold};
 
 /// The signature profile that supports BIP-32 child keys.
-pub const WITH_CHILDREN: &str = "frost-secp256k1-sha256-tr";
+pub const BIP32_PROFILE: &str = "frost-secp256k1-sha256-tr";
 
-/// The reason why a key cannot serve an intent.
+/// The reason why a key cannot do what an intent requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum KeyError {
     /// A key of this name exists.
     Exists(KeyRef),
     /// No key of this name exists.
@@ -29,7 +29,7 @@ pub enum Misfit {
     Refused(Refusal),
 }
 
-impl From<Refusal> for Misfit {
+impl From<Refusal> for KeyError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
@@ -39,20 +39,25 @@ impl From<Refusal> for Misfit {
 /// exist yet.
 ///
 /// # Errors
-/// [`Misfit`].
-pub fn check_keys(intent: &Intent, key_ref: &KeyRef, keys: &Keys, may_lack_key: bool) -> Result<(), Misfit> {
+/// [`KeyError`].
+pub fn check_keys(
+    intent: &Intent,
+    key_ref: &KeyRef,
+    keys: &Keys,
+    may_lack_key: bool,
+) -> Result<(), KeyError> {
     let key = keys.subject.as_ref();
-    let exists = key.filter(|key| !key.is_free());
+    let exists = key.filter(|key| !key.is_name_free());
     match (intent, exists) {
         (Intent::KeyCreate(_), None) => Ok(()),
-        (Intent::KeyCreate(_), Some(_)) => Err(Misfit::Exists(key_ref.clone())),
+        (Intent::KeyCreate(_), Some(_)) => Err(KeyError::Exists(key_ref.clone())),
         (Intent::Payment(_), None) if may_lack_key => Ok(()),
         // A rotated key never signs again.
         (Intent::Payment(_), Some(key)) if key.state == KeyState::Rotated => Err(not_active(key)),
-        (_, None) => Err(key.map_or_else(|| Misfit::Unknown(key_ref.clone()), not_active)),
+        (_, None) => Err(key.map_or_else(|| KeyError::Unknown(key_ref.clone()), not_active)),
         (Intent::Rotate(rotate), Some(key)) => {
-            if keys.successor.as_ref().is_some_and(|taken| !taken.is_free()) {
-                return Err(Misfit::Exists(rotate.new_key_ref.clone()));
+            if keys.successor.as_ref().is_some_and(|taken| !taken.is_name_free()) {
+                return Err(KeyError::Exists(rotate.new_key_ref.clone()));
             }
             check_key(intent, key)
         }
@@ -63,8 +68,8 @@ pub fn check_keys(intent: &Intent, key_ref: &KeyRef, keys: &Keys, may_lack_key: 
 /// Checks that the key, in its present state, can do what the intent requests.
 ///
 /// # Errors
-/// [`Misfit`]: `Invalid`, `Refused`.
-pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), Misfit> {
+/// [`KeyError`]: `Invalid`, `Refused`.
+pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
     check_epoch(key, intent)?;
     check_use(intent, key)?;
     match intent {
@@ -80,95 +85,95 @@ pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), Misfit> {
     }
 }
 
-/// Whether a key that serves `serves` may sign for `key_use`. A key serves one family: otherwise a digest from the custody
-/// platform could be that of a payment that the policy denies.
+/// Whether a key that signs for `serves` may be used for `key_use`. A key signs for one family: otherwise a digest from the
+/// custody platform could be that of a payment that the policy denies.
 #[must_use]
 pub fn serves(serves: Option<KeyUse>, key_use: Option<KeyUse>) -> bool {
     serves.is_none() || key_use.is_none() || serves == key_use
 }
 
-/// The threshold of a signature: the terms may raise the key's, never lower it.
+/// The threshold of a signature: the higher one of the terms and the key.
 #[must_use]
 pub fn signing_threshold(terms: &SigningTerms, key: &CustodyKey) -> Threshold {
     terms.threshold.map_or(key.threshold, |raised| raised.max(key.threshold))
 }
 
-fn check_use(intent: &Intent, key: &CustodyKey) -> Result<(), Misfit> {
+fn check_use(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
     let other = key.serves.filter(|_| !serves(key.serves, intent.key_use()));
     match (other, intent) {
         (None, _) => Ok(()),
         (Some(serves), Intent::Payment(_)) => {
             let message =
                 format!("must name a key that serves `payments`; this one serves `{}`", serves.as_str());
-            Err(Misfit::Invalid { pointer: "/key_ref", message })
+            Err(KeyError::Invalid { pointer: "/key_ref", message })
         }
         (Some(serves), _) => Err(Refusal::KeyServesOther { serves }.into()),
     }
 }
 
-/// Only one signature profile supports child keys.
-fn check_child(payment: &Payment, key: &CustodyKey) -> Result<(), Misfit> {
-    if payment.bip32.is_none() || key.signature_profile == WITH_CHILDREN {
+/// Checks that the key supports child keys, if the payment requests one.
+fn check_child(payment: &Payment, key: &CustodyKey) -> Result<(), KeyError> {
+    if payment.bip32.is_none() || key.signature_profile == BIP32_PROFILE {
         return Ok(());
     }
     let message = format!(
-        "must be left out: the key's profile is `{}`, and only keys of `{WITH_CHILDREN}` have child keys",
+        "must be left out: the key's profile is `{}`, and only keys of `{BIP32_PROFILE}` have child keys",
         key.signature_profile
     );
-    Err(Misfit::Invalid { pointer: "/bip32", message })
+    Err(KeyError::Invalid { pointer: "/bip32", message })
 }
 
-fn not_active(key: &CustodyKey) -> Misfit {
+fn not_active(key: &CustodyKey) -> KeyError {
     Refusal::KeyNotActive { state: key.state.as_str() }.into()
 }
 
-/// Every signer must hold a share, and the threshold may only be raised.
-fn check_terms(terms: &SigningTerms, key: &CustodyKey) -> Result<(), Misfit> {
+/// Checks that every signer holds a share, that the threshold is not lowered, and that there are enough signers.
+fn check_terms(terms: &SigningTerms, key: &CustodyKey) -> Result<(), KeyError> {
     if !key.participants.contains_all(&terms.requested_participants) {
-        return Err(must_hold("/requested_participants", key));
+        return Err(not_holders("/requested_participants", key));
     }
     let threshold = terms.threshold.unwrap_or(key.threshold);
     if threshold < key.threshold {
         let message = format!("must be at least the key's threshold, {}", key.threshold.0);
-        return Err(Misfit::Invalid { pointer: "/threshold", message });
+        return Err(KeyError::Invalid { pointer: "/threshold", message });
     }
     if terms.requested_participants.n_participants() < threshold.count() {
         let message = format!("must name at least {} participants, the threshold", threshold.0);
-        return Err(Misfit::Invalid { pointer: "/requested_participants", message });
+        return Err(KeyError::Invalid { pointer: "/requested_participants", message });
     }
     Ok(())
 }
 
-/// The present and the new participants take part in one operation, so together they must fit one roster.
-fn check_union(pointer: &'static str, key: &CustodyKey, new: &Roster) -> Result<(), Misfit> {
+/// Checks that the present and the new participants, who take part in one operation, together fit one roster.
+fn check_union(pointer: &'static str, key: &CustodyKey, new: &Roster) -> Result<(), KeyError> {
     let union = key.participants.union(new);
-    union.map(|_| ()).map_err(|why| Misfit::Invalid {
+    union.map(|_| ()).map_err(|why| KeyError::Invalid {
         pointer,
         message: format!("with the key's present participants {why}"),
     })
 }
 
-fn check_recovery(recover: &Recover, key: &CustodyKey) -> Result<(), Misfit> {
+fn check_recovery(recover: &Recover, key: &CustodyKey) -> Result<(), KeyError> {
     if !key.participants.as_set().contains(&recover.recovering_participant) {
-        return Err(must_hold("/recovering_participant", key));
+        return Err(not_holders("/recovering_participant", key));
     }
     if !key.participants.contains_all(&recover.helper_participants) {
-        return Err(must_hold("/helper_participants", key));
+        return Err(not_holders("/helper_participants", key));
     }
     if recover.helper_participants.n_participants() < key.threshold.count() {
         let message = format!("must name at least {} participants, the key's threshold", key.threshold.0);
-        return Err(Misfit::Invalid { pointer: "/helper_participants", message });
+        return Err(KeyError::Invalid { pointer: "/helper_participants", message });
     }
     Ok(())
 }
 
-fn must_hold(pointer: &'static str, key: &CustodyKey) -> Misfit {
+fn not_holders(pointer: &'static str, key: &CustodyKey) -> KeyError {
     let holders = key.participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join(", ");
-    Misfit::Invalid { pointer, message: format!("must be participants of the key: {holders}") }
+    KeyError::Invalid { pointer, message: format!("must be participants of the key: {holders}") }
 }
 
-/// Whether the key can enter the epoch that an intent names. The name must be new, and a decimal name must be above all
-/// earlier decimal names. A rotation names the first epoch of another key.
+/// Checks that the key can enter the epoch that an intent names. The name must be new, and a decimal name must be above all
+/// earlier decimal names. Does not check the epoch of a rotation, which is the first of another key.
 ///
 /// # Errors
 /// [`Refusal::EpochConflict`].
@@ -183,13 +188,15 @@ pub fn check_epoch(key: &CustodyKey, intent: &Intent) -> Result<(), Refusal> {
     };
     let conflict = |why: String| Err(Refusal::EpochConflict(why));
     if key.past_epochs.len() >= EPOCHS_MAX {
-        return conflict(format!("the key has had {EPOCHS_MAX} epochs, as many as a key may: rotate it"));
+        return conflict(format!(
+            "the key has {EPOCHS_MAX} past epochs, the most that are allowed: rotate the key"
+        ));
     }
-    let had = || key.past_epochs.iter().chain([&key.epoch.name]);
-    if had().any(|name| name == requested) {
-        return conflict(format!("the key has had epoch `{requested}`: it needs a name it never had"));
+    let used = || key.past_epochs.iter().chain([&key.epoch.name]);
+    if used().any(|name| name == requested) {
+        return conflict(format!("the key already used the epoch name `{requested}`: use another name"));
     }
-    let latest = had().filter_map(|name| decimal(name).map(|value| (value, name))).max();
+    let latest = used().filter_map(|name| decimal(name).map(|value| (value, name))).max();
     match (decimal(requested), latest) {
         (Some(requested_value), Some((value, latest))) if requested_value <= value => conflict(format!(
             "epoch `{requested}` does not come after `{latest}`: decimal epochs must increase"

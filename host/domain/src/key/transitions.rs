@@ -15,47 +15,49 @@ pub struct Keys {
     pub successor: Option<CustodyKey>,
 }
 
-/// The keys after an operation's event; all changes of keys are made here. `operation` is the operation *after* the event.
-/// A signing operation changes nothing but the family that the key serves.
+/// The keys after an operation's event. `operation` is the operation *after* the event. A signing operation changes
+/// only the family that the key signs for, if it is not fixed yet.
 #[must_use]
 pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
     let Keys { subject, successor } = keys;
     match &operation.intent {
         Intent::Payment(_) | Intent::AssetAction(_) => {
-            Keys { subject: subject.map(|key| bound(key, operation, change)), successor }
+            Keys { subject: subject.map(|key| fix_use(key, operation, change)), successor }
         }
         Intent::KeyCreate(create) => {
             let new = Some(CustodyKey::creating(operation, create));
-            Keys { subject: made(subject, new, operation, change), successor }
+            Keys { subject: after_creation(subject, new, operation, change), successor }
         }
         Intent::Rotate(rotate) => {
             let new = subject.as_ref().and_then(|subject| subject.successor(operation, rotate));
-            let mut successor = made(successor, new, operation, change);
+            let mut successor = after_creation(successor, new, operation, change);
             if let (Change::Executed { .. }, Some(key), Some(old)) = (change, &mut successor, &subject)
                 && key.created_by == operation.id
             {
                 (key.serves, key.serves_since) = (old.serves, old.serves_since);
             }
-            Keys { subject: held(subject, operation, change), successor }
+            Keys { subject: after_change(subject, operation, change), successor }
         }
         Intent::Refresh(_) | Intent::Reshare(_) | Intent::Recover(_) => {
-            Keys { subject: held(subject, operation, change), successor }
+            Keys { subject: after_change(subject, operation, change), successor }
         }
     }
 }
 
-/// A key that signs. The first admitted signing operation fixes the family that it serves, if its creation did not.
-fn bound(key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
-    let settles = matches!(change, Change::DecisionSigned { .. }) && key.serves.is_none();
-    if !settles {
+/// The key of a signing operation. The first decision to sign fixes the family that the key signs for, if its
+/// creation did not.
+fn fix_use(key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
+    let is_first = matches!(change, Change::DecisionSigned { .. }) && key.serves.is_none();
+    if !is_first {
         return key;
     }
     let revision = key.revision.saturating_add(1);
     CustodyKey { serves: operation.intent.key_use(), serves_since: Some(operation.id), revision, ..key }
 }
 
-/// A key that the operation creates. Its name is taken at submission.
-fn made(
+/// The key that an operation creates, from its submission on. `new` is the key to be created; a key that exists under
+/// its name is kept, unless its creation failed.
+fn after_creation(
     key: Option<CustodyKey>,
     new: Option<CustodyKey>,
     operation: &Operation,
@@ -63,26 +65,28 @@ fn made(
 ) -> Option<CustodyKey> {
     if !matches!(change, Change::Submitted(_)) {
         let is_ours = |key: &CustodyKey| key.created_by == operation.id && key.state == KeyState::Creating;
-        return key.map(|key| if is_ours(&key) { moved(key, operation, change) } else { key });
+        return key.map(|key| if is_ours(&key) { apply(key, operation, change) } else { key });
     }
     match (key, new) {
         (None, new) => new,
-        (Some(failed), Some(new)) if failed.is_free() => {
+        (Some(failed), Some(new)) if failed.is_name_free() => {
             Some(CustodyKey { revision: failed.revision.saturating_add(1), ..new })
         }
         (Some(key), _) => Some(key),
     }
 }
 
-/// A key that the operation changes. Only the operation that executes on it does; one that fails while it waits does not.
-fn held(key: Option<CustodyKey>, operation: &Operation, change: &Change) -> Option<CustodyKey> {
+/// The key that a lifecycle operation changes, from the start of its execution on. Before that, the operation changes
+/// nothing.
+fn after_change(key: Option<CustodyKey>, operation: &Operation, change: &Change) -> Option<CustodyKey> {
     let key = key?;
-    let takes = matches!(change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();
-    let holds = key.busy_with == Some(operation.id);
-    Some(if takes || holds { moved(key, operation, change) } else { key })
+    let starts = matches!(change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();
+    let is_executing = key.busy_with == Some(operation.id);
+    Some(if starts || is_executing { apply(key, operation, change) } else { key })
 }
 
-fn moved(mut key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
+/// Applies a change of the operation that creates or changes the key.
+fn apply(mut key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
     let successor = operation.successor.as_ref().filter(|successor| successor.key_id != key.key_id);
     match change {
         Change::ExecutionRequested { .. } => {
@@ -146,6 +150,7 @@ fn busy_state(key: &CustodyKey, operation: &Operation) -> KeyState {
 }
 
 impl CustodyKey {
+    /// The key of a key creation, at its submission.
     fn creating(operation: &Operation, create: &KeyCreate) -> Self {
         Self {
             key_id: operation.key.key_id,
@@ -170,7 +175,7 @@ impl CustodyKey {
         }
     }
 
-    /// The key that a rotation creates: the same purpose and profile, with its own shares.
+    /// The key that a rotation creates, at its submission: the same asset, purpose and profile.
     fn successor(&self, operation: &Operation, rotate: &Rotate) -> Option<Self> {
         let slot = operation.successor.clone()?;
         Some(Self {

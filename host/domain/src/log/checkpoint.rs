@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// The head of a log at one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    // INVARIANT: one line, and so is each extension; none is empty. Kept by `new` and `from_str`.
+    // INVARIANT: `origin` and each extension is one line that is not empty; kept by `new` and `from_str`.
     origin: String,
     size: u64,
     root: Hex32,
@@ -20,7 +20,7 @@ pub struct Checkpoint {
 /// A checkpoint with signatures that are not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedCheckpoint {
-    // INVARIANT: parsed from, or written to, the note's text.
+    // INVARIANT: equal to the text of `note`.
     checkpoint: Checkpoint,
     note: SignedNote,
 }
@@ -137,7 +137,7 @@ impl SignedCheckpoint {
         let checkpoint = Checkpoint::new(key.name(), size, root);
         let text = checkpoint.to_string();
         let signature = sign(text.as_bytes())?;
-        Ok(Self { checkpoint, note: SignedNote::signed(text, key, signature) })
+        Ok(Self { checkpoint, note: SignedNote::with_signature(text, key, signature) })
     }
 
     /// The checkpoint, without verification.
@@ -146,7 +146,7 @@ impl SignedCheckpoint {
         &self.checkpoint
     }
 
-    /// The checkpoint, if one of these keys signed it in the name of its log.
+    /// The checkpoint, if a key with the log's name signed it. Keys with other names are not used.
     ///
     /// # Errors
     /// [`SignedCheckpointError::UnknownOrigin`] when no key has the log's origin as its name;

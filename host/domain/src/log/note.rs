@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest note that is parsed: room for sixteen signatures of the largest kind, and far more text than a checkpoint
+/// The longest note that is parsed: room for sixteen signatures of the largest type, and far more text than a checkpoint
 /// has.
 pub const NOTE_BYTES_MAX: usize = 256 * 1024;
 
@@ -207,13 +207,13 @@ impl SignedNote {
     }
 
     /// A note with one signature over exactly `text`. The caller guarantees the form of `text`.
-    pub(super) fn signed(text: String, key: &VerifierKey, signature: [u8; SIGNATURE_BYTES]) -> Self {
+    pub(super) fn with_signature(text: String, key: &VerifierKey, signature: [u8; SIGNATURE_BYTES]) -> Self {
         let signature = NoteSignature { name: key.name.clone(), id: key.id, bytes: signature.to_vec() };
         Self { text, signatures: vec![signature] }
     }
 
-    /// Checks that at least one of these keys signed the text. Signatures by other keys are ignored, but a wrong signature by
-    /// one of these keys is an error.
+    /// Checks that at least one of these keys signed the text. Signatures by other keys are ignored, but a wrong
+    /// signature by one of these keys is an error.
     ///
     /// # Errors
     /// [`NoteError::BadSignature`], [`NoteError::UnknownSigner`].

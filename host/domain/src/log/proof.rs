@@ -15,7 +15,7 @@ pub enum ProofError {
         size: u64,
     },
     /// No consistency can be proved between these sizes.
-    #[error("a log of {first} is no beginning of a log of {second} that could be proved")]
+    #[error("there is no consistency proof from a log of {first} to a log of {second}")]
     Sizes {
         /// The size of the smaller log.
         first: u64,
@@ -23,12 +23,12 @@ pub enum ProofError {
         second: u64,
     },
     /// There are more hashes than these sizes need.
-    #[error("the proof has a hash too many")]
+    #[error("the proof has too many hashes")]
     TooLong,
     /// There are fewer hashes than these sizes need.
-    #[error("the proof lacks a hash")]
+    #[error("the proof has too few hashes")]
     TooShort,
-    /// The hashes give another root than the log's, or than the larger log's where there are two.
+    /// The hashes give another root than the log's; in a consistency proof, than the larger log's.
     #[error("the proof leads to another root")]
     Root,
     /// The hashes give another root than the smaller log's.
@@ -62,7 +62,7 @@ pub fn verify_inclusion(
         };
     }
     // Step 5.
-    at.ends_with(hash == root)
+    at.check_end(hash == root)
 }
 
 /// Checks that the log of `second` leaves with `second_root` begins with the log of `first` leaves with `first_root`. For
@@ -108,11 +108,11 @@ pub fn verify_consistency(
         }
     }
     // Step 7.
-    at.ends_with(new == second_root)?;
+    at.check_end(new == second_root)?;
     if old == first_root { Ok(()) } else { Err(ProofError::FirstRoot) }
 }
 
-/// The side of the path on which the next hash stands.
+/// The side of the path that the next hash of the proof is on.
 enum Side {
     Left,
     Right,
@@ -127,7 +127,7 @@ struct Path {
 }
 
 impl Path {
-    /// Consumes one hash of the proof.
+    /// Moves up by one hash of the proof, and returns that hash's side.
     fn climb(&mut self) -> Result<Side, ProofError> {
         if self.last == 0 {
             return Err(ProofError::TooLong);
@@ -151,7 +151,7 @@ impl Path {
     }
 
     /// Checks, at the end of the proof, that the path is at the root and that the root is right.
-    fn ends_with(&self, is_root: bool) -> Result<(), ProofError> {
+    fn check_end(&self, is_root: bool) -> Result<(), ProofError> {
         if self.last != 0 {
             return Err(ProofError::TooShort);
         }

@@ -1,5 +1,5 @@
-//! Statements by the log's operator other than checkpoints. The first line of the signed note is not the origin of a log, so
-//! that a statement cannot be taken for a checkpoint.
+//! Statements by the log's operator other than checkpoints. The first line of the signed note is not the origin of a
+//! log, so that a statement cannot be taken for a checkpoint.
 //!
 //! ```text
 //! <origin>/<about>
@@ -27,10 +27,10 @@ pub enum StatementError {
     #[error(transparent)]
     Note(#[from] NoteError),
     /// It states something other than expected.
-    #[error("the signed statement is another")]
+    #[error("the signed statement differs from the expected one")]
     OtherStatement,
     /// The expected value has no canonical form.
-    #[error("what is stated has no canonical form")]
+    #[error("the expected statement has no canonical form")]
     NotCanonical(#[from] CanonicalError),
 }
 
@@ -47,16 +47,16 @@ impl SignedStatement {
     ) -> Result<Self, CanonicalError> {
         let text = text(key, about, value)?;
         let signature = sign(text.as_bytes());
-        Ok(Self(SignedNote::signed(text, key, signature)))
+        Ok(Self(SignedNote::with_signature(text, key, signature)))
     }
 
-    /// The stated value without verification, with integers as strings. `None` when it is not JSON.
+    /// The stated value, without verification. Its integers are strings. `None` when it is not JSON.
     #[must_use]
     pub fn unverified(&self) -> Option<Value> {
         self.0.text().lines().nth(1).and_then(|json| serde_json::from_str(json).ok())
     }
 
-    /// Checks that one of these keys signed exactly this statement, with no wrong signature by one of them.
+    /// Checks that one of these keys signed exactly this statement. A wrong signature by one of them is an error.
     ///
     /// # Errors
     /// [`StatementError`].
@@ -131,7 +131,7 @@ mod tests {
         let checkpoint: Result<SignedCheckpoint, _> = signed.to_string().parse();
         assert!(
             !checkpoint.is_ok_and(|read| read.verify(&keys).is_ok()),
-            "a statement passed for a checkpoint"
+            "a statement was accepted as a checkpoint"
         );
     }
 }

@@ -8,7 +8,7 @@ use crate::ids::Hex32;
 
 /// The position of a complete subtree's root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct NodePosition {
     /// 0 for a leaf, 1 for the parent of two leaves.
     pub level: u32,
     /// 0-based position within the level.
@@ -27,12 +27,12 @@ pub struct Subtree {
 /// sibling to the root's child (RFC 6962, section 2.1.1). `None` when the log has no such leaf.
 #[must_use]
 pub fn inclusion(index: u64, size: u64) -> Option<Vec<Subtree>> {
-    let mut around = Subtree::whole(size).filter(|log| index < log.end)?;
+    let mut subtree = Subtree::whole(size).filter(|log| index < log.end)?;
     let mut siblings = Vec::new();
-    while let Some((left, right)) = around.split() {
-        let (inside, sibling) = if index < left.end { (left, right) } else { (right, left) };
+    while let Some((left, right)) = subtree.split() {
+        let (with_leaf, sibling) = if index < left.end { (left, right) } else { (right, left) };
         siblings.push(sibling);
-        around = inside;
+        subtree = with_leaf;
     }
     siblings.reverse();
     Some(siblings)
@@ -42,23 +42,23 @@ pub fn inclusion(index: u64, size: u64) -> Option<Vec<Subtree>> {
 /// (RFC 6962, section 2.1.2); empty for equal sizes. `None` when `first` is zero or above `second`.
 #[must_use]
 pub fn consistency(first: u64, second: u64) -> Option<Vec<Subtree>> {
-    let mut around = Subtree::whole(second).filter(|log| 0 < first && first <= log.end)?;
+    let mut subtree = Subtree::whole(second).filter(|log| 0 < first && first <= log.end)?;
     let mut parts = Vec::new();
-    // While the descent only goes left, it ends at the whole first log, whose root the verifier knows.
+    // Until the descent goes right, the subtree begins with the whole first log, whose root the verifier knows.
     let mut is_known = true;
-    while first < around.end {
-        let Some((left, right)) = around.split() else { break };
+    while first < subtree.end {
+        let Some((left, right)) = subtree.split() else { break };
         if first <= left.end {
             parts.push(right);
-            around = left;
+            subtree = left;
         } else {
             parts.push(left);
-            around = right;
+            subtree = right;
             is_known = false;
         }
     }
     if !is_known {
-        parts.push(around);
+        parts.push(subtree);
     }
     parts.reverse();
     Some(parts)
@@ -71,24 +71,24 @@ impl Subtree {
         if size == 0 { None } else { Some(Self { start: 0, end: size }) }
     }
 
-    /// The complete subtrees that it consists of, largest first; itself when it is complete.
-    pub fn places(self) -> impl Iterator<Item = Place> + Send {
+    /// The positions of the complete subtrees that it consists of, largest first. Its own position when it is complete.
+    pub fn positions(self) -> impl Iterator<Item = NodePosition> + Send {
         let n_leaves = self.end.saturating_sub(self.start);
         let is_set = move |level: &u32| (n_leaves >> level) & 1 == 1;
         (0..u64::BITS).rev().filter(is_set).map(move |level| {
             let before = (n_leaves >> level).saturating_sub(1);
-            Place { level, index: (self.start >> level).saturating_add(before) }
+            NodePosition { level, index: (self.start >> level).saturating_add(before) }
         })
     }
 
     /// Its root, computed from the roots of the complete subtrees that it consists of.
     ///
     /// # Errors
-    /// The first place for which `hash_at` has no hash.
-    pub fn root(self, mut hash_at: impl FnMut(Place) -> Option<Hex32>) -> Result<Hex32, Place> {
-        let hashes = self.places().map(|place| hash_at(place).ok_or(place)).collect::<Result<Vec<_>, _>>()?;
+    /// The first position for which `hash_at` has no hash.
+    pub fn root(self, mut hash_at: impl FnMut(NodePosition) -> Option<Hex32>) -> Result<Hex32, NodePosition> {
+        let hashes = self.positions().map(|at| hash_at(at).ok_or(at)).collect::<Result<Vec<_>, _>>()?;
         let folded = hashes.into_iter().rev().reduce(|right, left| node_hash(left, right));
-        folded.ok_or(Place { level: 0, index: self.start })
+        folded.ok_or(NodePosition { level: 0, index: self.start })
     }
 
     /// Its two parts, the left one as large as the largest power of two below its size. `None` for a leaf.
@@ -109,18 +109,20 @@ mod tests {
     const N: u64 = 130;
 
     /// The nodes that a store has for these leaves.
-    fn stored(leaves: &[Hex32]) -> BTreeMap<Place, Hex32> {
+    fn stored(leaves: &[Hex32]) -> BTreeMap<NodePosition, Hex32> {
         let mut frontier = Frontier::default();
         let mut nodes = BTreeMap::new();
         for (index, leaf) in (0..).zip(leaves) {
-            nodes.insert(Place { level: 0, index }, *leaf);
+            nodes.insert(NodePosition { level: 0, index }, *leaf);
             let completed = frontier.append(*leaf).into_iter();
-            nodes.extend(completed.map(|node| (Place { level: node.level, index: node.index }, node.hash)));
+            nodes.extend(
+                completed.map(|node| (NodePosition { level: node.level, index: node.index }, node.hash)),
+            );
         }
         nodes
     }
 
-    fn roots(parts: Vec<Subtree>, nodes: &BTreeMap<Place, Hex32>) -> Vec<Hex32> {
+    fn roots(parts: Vec<Subtree>, nodes: &BTreeMap<NodePosition, Hex32>) -> Vec<Hex32> {
         parts.into_iter().map(|part| part.root(|place| nodes.get(&place).copied()).unwrap()).collect()
     }
 
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn proof_needs_at_most_twice_the_height_in_nodes() {
         let n_places =
-            |parts: Option<Vec<Subtree>>| parts.unwrap().into_iter().flat_map(Subtree::places).count();
+            |parts: Option<Vec<Subtree>>| parts.unwrap().into_iter().flat_map(Subtree::positions).count();
         for size in [1, 2, 3, 1000, 1_000_000, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX] {
             let height = size.ilog2() as usize + 1;
             for at in [0, 1, size / 3, size / 2, size - 1].map(|at| at.min(size - 1)) {
@@ -199,7 +201,13 @@ mod tests {
     fn missing_node_is_named() {
         let subtree = Subtree::whole(3).unwrap();
         let hash = Hex32::ZERO;
-        assert_eq!(subtree.root(|at| (at.level == 0).then_some(hash)), Err(Place { level: 1, index: 0 }));
-        assert_eq!(subtree.root(|at| (at.level == 1).then_some(hash)), Err(Place { level: 0, index: 2 }));
+        assert_eq!(
+            subtree.root(|at| (at.level == 0).then_some(hash)),
+            Err(NodePosition { level: 1, index: 0 })
+        );
+        assert_eq!(
+            subtree.root(|at| (at.level == 1).then_some(hash)),
+            Err(NodePosition { level: 0, index: 2 })
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Approvals. The policy decides which of them count, and whether they are enough.
+//! Approvals of an operation. The policy's outcome lists the subjects that count, and says whether the quorum is reached.
 
 use super::command::Refusal;
 use super::effect::Failure;
@@ -10,16 +10,18 @@ use crate::intent::Intent;
 use crate::policy;
 use crate::time::EpochMs;
 
-/// Late approvals kept in evidence; further ones get the same answer and are not recorded.
+/// The most late approvals recorded for one operation; further ones are answered but not recorded.
 const LATE_APPROVALS_MAX: usize = 64;
 
-/// Whether an approval of this subject could count now, so that the policy has to be evaluated over it.
+/// Whether the operation waits for approvals and this subject has not approved it yet.
 #[must_use]
 pub fn approval_is_open(operation: &Operation, subject_id: &str) -> bool {
     matches!(operation.phase, Phase::Submitted | Phase::PendingApproval)
         && !operation.approvals.iter().any(|approval| approval.subject_id == subject_id)
 }
 
+/// The changes that an approval causes. `policy` is the evaluation over all approvals including this one; it is not needed
+/// when [`approval_is_open`] is false.
 pub(super) fn decide(
     operation: &Operation,
     approval: &Approval,
@@ -29,7 +31,7 @@ pub(super) fn decide(
         return Err(Refusal::Failed(failure.clone()));
     }
     if !approval_is_open(operation, &approval.subject_id) {
-        return Ok(late(operation, approval));
+        return Ok(record_late(operation, approval));
     }
     let Some(policy) = policy else { return Ok(Vec::new()) };
     if !policy.is_allowed() {
@@ -48,8 +50,7 @@ pub(super) fn decide(
     Ok(changes)
 }
 
-/// Waives the approvals of a key creation, if the policy itself requires none. A policy that required some would deny the
-/// operation at admission.
+/// Waives the approvals of a key creation that the policy allows without any.
 pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Change> {
     let waits = operation.phase == Phase::PendingApproval && matches!(operation.intent, Intent::KeyCreate(_));
     if !waits || !policy.is_allowed() || !policy.quorum.satisfied || policy.quorum.required > 0 {
@@ -59,10 +60,10 @@ pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Chan
 }
 
 /// Records a subject's first approval after the quorum. A subject's second approval changes nothing.
-fn late(operation: &Operation, approval: &Approval) -> Vec<Change> {
-    let voted = operation.approvals.iter().any(|earlier| earlier.subject_id == approval.subject_id)
+fn record_late(operation: &Operation, approval: &Approval) -> Vec<Change> {
+    let has_approved = operation.approvals.iter().any(|earlier| earlier.subject_id == approval.subject_id)
         || operation.late_approvals.contains(&approval.subject_id);
-    if voted || operation.late_approvals.len() >= LATE_APPROVALS_MAX {
+    if has_approved || operation.late_approvals.len() >= LATE_APPROVALS_MAX {
         return Vec::new();
     }
     vec![Change::LateApprovalRecorded { approval: approval.clone() }]

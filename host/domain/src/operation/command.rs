@@ -1,8 +1,8 @@
-//! Commands that move an operation, and the reasons why one is refused.
+//! Commands that move an operation, and the reasons reasons_text one is refused.
 
 use super::effect::{Failure, Outcome};
 use super::event::ExternalExport;
-use crate::approval::{Approval, ApprovalFault};
+use crate::approval::{Approval, ApprovalError};
 use crate::ids::Hex32;
 use crate::intent::KeyUse;
 use crate::key::CustodyKey;
@@ -22,24 +22,25 @@ pub struct Command {
 /// The requested action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Count an approval. `policy` is the evaluation over all approvals including this one; the engine omits it
-    /// when [`super::approval_is_open`] says that the approval cannot count.
+    /// Record an approval.
     Approve {
-        /// The vote.
+        /// The approval.
         approval: Approval,
-        /// The evaluation, which says which approvals count.
+        /// The policy evaluation over all approvals including this one. `None` when [`super::approval_is_open`] is false:
+        /// the approval cannot count then.
         policy: Option<policy::Outcome>,
     },
-    /// Create a key without waiting for approvals. `policy` is the evaluation over the approvals so far, with none required.
+    /// Create a key without waiting for approvals.
     WaiveApprovals {
-        /// The evaluation.
+        /// The policy evaluation over the approvals so far, with none required by the deployment.
         policy: policy::Outcome,
     },
-    /// Bring the operation to execution.
+    /// Request the execution of an admitted operation.
     Execute {
         /// The time of the request by the caller's clock, unverified.
         requested_at_ms: Option<i64>,
-        /// The current key; `None` for a key creation that has not generated it yet.
+        /// The key as stored, which must still be able to do what the intent requests. `None` skips this check; a key
+        /// creation has nothing to check.
         key: Option<Box<CustodyKey>>,
     },
     /// Record that the ceremony begins, before any node takes part in it.
@@ -53,11 +54,11 @@ pub enum Action {
         /// Digest of the outcome, see [`Outcome::result_root`].
         result_root: Hex32,
     },
-    /// Bring the operation to publication.
+    /// Request the publication of the result.
     Publish {
         /// The scope of the publication: `signature` for a signing operation.
         scope: String,
-        /// The result that the caller expects to publish.
+        /// The result that the caller expects to publish; `None` for any.
         expected_result_ref: Option<String>,
         /// The time of the request by the caller's clock, unverified.
         requested_at_ms: i64,
@@ -66,7 +67,7 @@ pub enum Action {
     Recover {
         /// The effect's id, as the caller gave it.
         effect_id: String,
-        /// The result the caller expects.
+        /// The result root that the caller expects.
         result_root: Hex32,
     },
     /// Record the progress of the published result on an external rail.
@@ -76,9 +77,9 @@ pub enum Action {
         /// The state of the export.
         export: ExternalExport,
     },
-    /// Fail an operation whose approvals are missing for too long.
+    /// Fail an operation that has no quorum, or no signed decision, for too long.
     Expire {
-        /// The longest time from submission to quorum, milliseconds.
+        /// The longest time from submission to the decision, milliseconds.
         approval_ttl_ms: u64,
     },
     /// Record that the idempotency key was used again with another body.
@@ -88,45 +89,45 @@ pub enum Action {
     },
 }
 
-/// The reason why a command is refused.
+/// The reason reasons_text a command is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Execution before admission, or publication before execution.
-    #[error("operation was not executed: {missing}")]
+    /// The request comes too early: execution before admission, publication before execution, or export before publication.
+    #[error("the operation is not ready: {missing}")]
     NotExecuted {
-        /// What has to happen first.
+        /// The state of the operation, or the condition that is not met, for people.
         missing: String,
     },
-    /// Publication of another result.
+    /// The caller expects to publish another result.
     #[error("`expected_result_ref` is not the operation's result `{actual}`")]
     ResultRefMismatch {
         /// The operation's result.
         actual: Hex32,
     },
-    /// Publication in a scope this operation does not have.
+    /// The operation cannot be published in this scope.
     #[error("`/scope` must be {allowed}")]
     PublicationScope {
         /// The scopes that are allowed.
         allowed: &'static str,
     },
     /// The policy does not count this approver.
-    #[error("approval of `{subject_id}` does not count{}", why(.reasons))]
+    #[error("approval of `{subject_id}` does not count{}", reasons_text(.reasons))]
     ApproverNotPermitted {
         /// The approver's subject id.
         subject_id: String,
         /// The policy's reasons.
         reasons: Vec<String>,
     },
-    /// The approval's signature is missing or wrong.
+    /// The approval's signature is missing or wrong, its time is not acceptable, or the registry cannot be read.
     #[error("approval of `{subject_id}` is refused: `{}`: {fault}", .fault.as_str())]
     ApprovalNotSigned {
         /// The approver's subject id.
         subject_id: String,
-        /// The fault of the signature.
-        fault: ApprovalFault,
+        /// The reason.
+        fault: ApprovalError,
     },
-    /// The policy denies the operation itself.
-    #[error("policy denies the operation{}", why(.reasons))]
+    /// The policy denies the operation.
+    #[error("policy denies the operation{}", reasons_text(.reasons))]
     PolicyRejected {
         /// The policy's reasons.
         reasons: Vec<String>,
@@ -134,20 +135,20 @@ pub enum Refusal {
     /// The operation has failed.
     #[error("operation failed: {}", .0.detail)]
     Failed(Failure),
-    /// The key is not in the epoch that the caller fenced.
+    /// The key is not in the epoch that the caller's fence names.
     #[error("`epoch_fence_token_hex` is not the key's active epoch root `{actual}`")]
     EpochFenceMismatch {
         /// The root of the key's active epoch.
         actual: Hex32,
     },
-    /// The key does not sign, or cannot be changed, in its present state.
-    #[error("key is `{state}`")]
+    /// A key in this state cannot sign or be changed.
+    #[error("the key is `{state}`")]
     KeyNotActive {
         /// The key's state.
         state: &'static str,
     },
     /// The key signs for the other family of operations.
-    #[error("the key serves `{}` and signs nothing else; a key of its own is needed", serves.as_str())]
+    #[error("the key signs only `{}`: use another key", serves.as_str())]
     KeyServesOther {
         /// The family that the key signs for.
         serves: KeyUse,
@@ -155,28 +156,29 @@ pub enum Refusal {
     /// Another lifecycle operation executes on the key.
     #[error("another lifecycle operation is executing on the key")]
     KeyBusy,
-    /// The epoch cannot follow the key's, or the key has left the epoch that the operation was admitted in.
+    /// The requested epoch cannot follow the key's epochs, or the key has left the epoch that the operation was
+    /// admitted in.
     #[error("{0}")]
     EpochConflict(String),
-    /// Export of another publication.
-    #[error("`publication_receipt` is not the operation's; its view has it")]
+    /// The caller names another publication than the operation's.
+    #[error("`publication_receipt` is not the operation's publication receipt")]
     PublicationReceiptMismatch,
-    /// The export would go backwards, or is another export.
+    /// The export's state would go back, or the request is about another export.
     #[error(
         "the export is `{}` on rail `{}` as `{}`: the same export may only go forward",
         .0.state.as_str(), .0.rail, .0.external_id
     )]
     ExportConflict(ExternalExport),
-    /// A recovery of a known effect with another result.
+    /// The effect, or an earlier recovery of it, has another result root than the caller expects.
     #[error("effect `{effect_id}` has the result root `{actual}`")]
     RecoveryConflict {
-        /// The effect.
+        /// The effect's id.
         effect_id: String,
-        /// Its recorded result.
+        /// The recorded result root.
         actual: Hex32,
     },
 }
 
-fn why(reasons: &[String]) -> String {
+fn reasons_text(reasons: &[String]) -> String {
     if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
 }

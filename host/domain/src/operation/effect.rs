@@ -11,7 +11,7 @@ use crate::step::EffectId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A step for the authority or for some nodes to perform. They recognise a repeat by its id.
+/// A step for the authority or for nodes to perform. A node answers a repeat, which has the same id, from its ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     /// The effect's id.
@@ -60,7 +60,8 @@ impl SignatureResult {
 }
 
 impl Outcome {
-    /// Digest of the outcome. That of a ceremony is the contract's `result_ref`.
+    /// Digest of the outcome. For a signature or new shares it is the contract's `result_ref`, for a decision the admission
+    /// hash.
     ///
     /// # Errors
     /// [`CanonicalError`], which an outcome never causes.
@@ -76,7 +77,7 @@ impl Outcome {
     }
 }
 
-/// The outcome of an effect. An unreachable service is not an outcome: the effect stays owed.
+/// The outcome of an effect. A service that does not answer gives no outcome: the operation still owes the effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The policy allowed the operation, and the authority signed the decision.
@@ -104,7 +105,7 @@ pub enum Outcome {
     },
     /// The secrets of the attempt are lost, for example because a node restarted. A new attempt can succeed.
     AttemptLost(String),
-    /// The policy, the authority or a node refused, finally.
+    /// The policy, the authority or a node refused, and would refuse a retry too.
     Rejected {
         /// The reason.
         failure: Failure,

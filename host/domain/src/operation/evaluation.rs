@@ -9,7 +9,7 @@ use crate::approval::Approval;
 use crate::policy::{self, Input, Moment, Request};
 use crate::time::EpochMs;
 
-/// One policy evaluation that moved an operation.
+/// A policy evaluation that one of the operation's events stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluation {
     /// The number of the event that stores it, from 1: the operation's revision after the event.
@@ -18,7 +18,7 @@ pub struct Evaluation {
     pub at_ms: EpochMs,
     /// The policy's input. Its digest is the outcome's `input_hash`.
     pub input: Input,
-    /// The policy's answer.
+    /// The policy's outcome.
     pub outcome: policy::Outcome,
 }
 
@@ -48,7 +48,7 @@ impl Change {
                 Some((Moment::Approval, policy))
             }
             Self::DecisionSigned { policy, .. } => Some((Moment::Admission, policy)),
-            // The only denial that ends an existing operation.
+            // Of the evaluations of an existing operation, only a denial at admission ends it.
             Self::Failed { policy, .. } => policy.as_ref().map(|policy| (Moment::Admission, policy)),
             Self::ApprovalRequested { .. }
             | Self::LateApprovalRecorded { .. }
@@ -76,17 +76,18 @@ impl Change {
 pub fn evaluations(events: &[Event]) -> Vec<Evaluation> {
     let Some((first, rest)) = events.split_first() else { return Vec::new() };
     let Some(mut operation) = replay(std::slice::from_ref(first)) else { return Vec::new() };
-    let mut found: Vec<_> = of(&operation, first).into_iter().collect();
+    let mut found: Vec<_> = stored_evaluation(&operation, first).into_iter().collect();
     for event in rest {
         operation = evolve(operation, event);
-        found.extend(of(&operation, event));
+        found.extend(stored_evaluation(&operation, event));
     }
     found
 }
 
-/// The evaluation stored in `event`, which is the last event of `operation`. The evaluation of an approval includes the
-/// approval itself, and no other evaluated event adds one: the input has the approvals that count after the event.
-fn of(operation: &Operation, event: &Event) -> Option<Evaluation> {
+/// The evaluation stored in `event`, which is the last event of `operation`. Its input has the approvals after the
+/// event: an approval is evaluated together with the earlier ones, and no other event with an evaluation adds an
+/// approval.
+fn stored_evaluation(operation: &Operation, event: &Event) -> Option<Evaluation> {
     let (moment, outcome) = event.change.evaluation()?;
     Some(Evaluation {
         seq: operation.revision,

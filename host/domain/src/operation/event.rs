@@ -21,18 +21,18 @@ pub struct Event {
     pub at_ms: EpochMs,
     /// The change.
     pub change: Change,
-    /// The request that caused the event, if its requester is recorded.
+    /// The requester, on the first event that its request caused. `None` on other events.
     #[serde(rename = "asked_by", skip_serializing_if = "Option::is_none", default)]
     pub requested_by: Option<Requester>,
-    /// The effect that this event completes.
+    /// The effect whose outcome caused this event and perhaps the ones after it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub settles: Option<SettledEffect>,
 }
 
-/// The requester of a step: the client, and the unknown members of its request.
+/// The client that sent a request, and the unknown members of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requester {
-    /// The client, as authenticated; in bypass mode, as stated.
+    /// The authenticated client; in bypass mode, the client that the request names.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client: Option<ClientBinding>,
     /// Members of the body that the interface does not have.
@@ -40,7 +40,7 @@ pub struct Requester {
     pub unknown_fields: Vec<String>,
 }
 
-/// A key by its name and its id.
+/// The name and the id of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeySlot {
     /// The caller's name for the key, or the development key's.
@@ -67,7 +67,7 @@ pub struct Submission {
     /// The key that a rotation creates.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub successor: Option<KeySlot>,
-    /// Digest of the request body: a replay with another body is noticed by it.
+    /// Digest of the request body, to detect a replay with another body.
     pub body_digest: Hex32,
     /// Members of the body that the interface does not have.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -89,23 +89,23 @@ pub enum Change {
     },
     /// An approval was received and counts.
     ApprovalRecorded {
-        /// The vote.
+        /// The approval.
         approval: Approval,
         /// The evaluation over all approvals so far.
         policy: policy::Outcome,
     },
-    /// Development only: the deployment creates this key without waiting for approvals, because an operation is to sign
+    /// Development only: the deployment creates this key without waiting for approvals, because an approved operation signs
     /// with it (`host/docs/interface.md`, section *Keys*).
     ApprovalsWaived {
-        /// The evaluation over the approvals so far, with none required.
+        /// The evaluation over the approvals so far, with none required by the deployment.
         policy: policy::Outcome,
     },
     /// An approval arrived after the quorum; it changes nothing.
     LateApprovalRecorded {
-        /// The vote.
+        /// The approval.
         approval: Approval,
     },
-    /// Enough approvals count.
+    /// The quorum is reached.
     QuorumReached,
     /// The policy allowed the operation over all approvals, and the authority signed the decision.
     DecisionSigned {
@@ -119,9 +119,9 @@ pub enum Change {
         /// The nodes' signed receipts.
         receipts: Vec<NodeReceipt>,
     },
-    /// A caller requested execution.
+    /// A caller, or the gateway for a development key, requested execution.
     ExecutionRequested {
-        /// The time of the request by the caller's clock, unverified.
+        /// The time of the request by the caller's clock, unverified; `None` when it was not given.
         requested_at_ms: Option<i64>,
     },
     /// Enough nodes issued the policy receipt.
@@ -133,7 +133,7 @@ pub enum Change {
     },
     /// The ceremony begins; from here on nodes may hold state of it.
     CeremonyStarted {
-        /// From 1.
+        /// The attempt, from 1.
         attempt: u32,
     },
     /// The secrets of an attempt are lost; the next attempt starts over.
@@ -183,7 +183,8 @@ pub enum Change {
         /// The reason.
         failure: Failure,
     },
-    /// The operation failed. No new share is staged for it, and too few nodes are left to sign it.
+    /// The operation failed. Where nodes held staged shares or an admission to sign, so many have discarded them that the
+    /// operation can no longer succeed; events of earlier releases may lack the receipts of a signing operation.
     Failed {
         /// The reason.
         failure: Failure,
@@ -212,7 +213,7 @@ pub struct Recovery {
     pub effect_id: String,
     /// The result of the lookup.
     pub outcome: RecoveryOutcome,
-    /// The result root that the caller gave; for a completed effect it is the effect's own.
+    /// The result root that the caller gave; for a completed effect it equals the effect's.
     pub result_root: Hex32,
     /// The time of the first answer.
     pub recovered_at_ms: EpochMs,
@@ -262,7 +263,7 @@ impl ExportState {
 pub enum RecoveryOutcome {
     /// The effect completed with this result.
     Complete,
-    /// The operation has no effect of this id.
+    /// No effect with this id has completed.
     UnknownEffect,
 }
 

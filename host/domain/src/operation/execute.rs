@@ -1,4 +1,4 @@
-//! Execution: requested once, then driven.
+//! Requests to execute an operation, and the start of its ceremony.
 
 use super::command::Refusal;
 use super::effect::Failure;
@@ -12,6 +12,7 @@ use crate::key::CustodyKey;
 use crate::key::fit::check_epoch;
 use crate::time::EpochMs;
 
+/// The changes that a request to execute causes; none when the operation is already executing or executed.
 pub(super) fn decide(
     operation: &Operation,
     requested_at_ms: Option<i64>,
@@ -30,7 +31,7 @@ pub(super) fn decide(
         | Phase::Executed
         | Phase::Publishing
         | Phase::Published => Ok(Vec::new()),
-        // Still `executing`: the drive loop sends the discard to the nodes again.
+        // The operation's state is still `executing`: the drive loop sends the discard to the nodes again.
         Phase::Discarding if operation.state() != State::Failed => Ok(Vec::new()),
         Phase::Discarding | Phase::Failed => Err(Refusal::Failed(failure(operation))),
     }
@@ -57,7 +58,7 @@ fn start(
     Ok(vec![Change::ExecutionRequested { requested_at_ms }])
 }
 
-/// A signature needs an active key in the epoch that the caller fenced; a change needs the key to itself.
+/// Checks that the key is in the epoch of the caller's fence, and that it can sign or be changed now.
 fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     let terms = operation.intent.signing_terms();
     let fence = terms.and_then(|terms| terms.epoch_fence_token_hex.as_ref());
@@ -74,7 +75,8 @@ fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     }
 }
 
-/// The key must be free, active and in the admitted generation, and the requested epoch must be able to follow.
+/// Checks that the key can be changed now: no other operation is changing it, it signs, it is in the admitted
+/// generation, and the requested epoch can follow.
 fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     if key.busy_with.is_some_and(|holder| holder != operation.id) {
         return Err(Refusal::KeyBusy);
@@ -86,13 +88,13 @@ fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> 
     check_epoch(key, &operation.intent)
 }
 
-/// The admitted generation of shares must still be active.
+/// Checks that the generation of shares that was admitted is still active.
 fn check_generation(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     let decision = operation.admission.as_ref().map(|admission| &admission.decision);
     match decision.filter(|decision| decision.epoch_root != key.epoch.root) {
         None => Ok(()),
-        Some(AdmissionDecision { epoch: then, .. }) => Err(Refusal::EpochConflict(format!(
-            "the key is in epoch `{}`, the operation was admitted in `{then}`; submit it anew",
+        Some(AdmissionDecision { epoch: admitted_in, .. }) => Err(Refusal::EpochConflict(format!(
+            "the key is in epoch `{}`, but the operation was admitted in `{admitted_in}`: submit it again",
             key.epoch.name
         ))),
     }
@@ -107,16 +109,17 @@ pub(super) fn begin_ceremony(operation: &Operation) -> Vec<Change> {
     }
 }
 
-/// What has to happen before execution, for people.
-pub(super) fn missing_approvals(operation: &Operation) -> String {
+/// The condition of execution that is not met, for people.
+fn missing_approvals(operation: &Operation) -> String {
     let quorum = &operation.policy.quorum;
     if quorum.satisfied {
-        "the quorum is reached, the admission decision is not applied yet".to_owned()
+        "its quorum is reached, but the nodes have not yet confirmed the admission".to_owned()
     } else {
-        format!("{} of {} approvals", quorum.subjects.len(), quorum.required)
+        format!("it has {} of {} approvals", quorum.subjects.len(), quorum.required)
     }
 }
 
+/// The reason why the operation failed.
 pub(super) fn failure(operation: &Operation) -> Failure {
     operation.failure.clone().unwrap_or_else(|| Failure {
         code: "failed".to_owned(),

@@ -1,4 +1,4 @@
-//! External export of a published result: Submitted → Accepted → Settled, forward only.
+//! External export of a published result. Its state goes from Submitted to Accepted to Settled; Accepted may be skipped.
 
 use super::command::Refusal;
 use super::event::Change;
@@ -26,8 +26,7 @@ pub(super) fn decide(
         | Phase::CommittingEpoch { .. }
         | Phase::Executed
         | Phase::Publishing => {
-            let missing =
-                format!("its state is `{}`, an export is of what was published", operation.state().as_str());
+            let missing = format!("its state is `{}`, not `published`", operation.state().as_str());
             return Err(Refusal::NotExecuted { missing });
         }
     }
@@ -41,7 +40,7 @@ pub(super) fn decide(
     if is_same && known.state < export.state {
         return Ok(vec![Change::ExternallyExported(export.clone())]);
     }
-    // A repeat, whatever its time.
+    // A repeat, even with another `exported_at_ms`.
     if is_same && known.state == export.state && known.export_ref == export.export_ref {
         return Ok(Vec::new());
     }
@@ -56,7 +55,7 @@ mod tests {
     use crate::testing::samples::{Kind, hex32, intent, submission};
     use crate::time::EpochMs;
 
-    fn published() -> Operation {
+    fn published_operation() -> Operation {
         let intent = intent(Kind::AssetAction, PublicationMode::Manual);
         let mut operation = replay(&open(submission(intent, 1), EpochMs(1))).unwrap();
         operation.phase = Phase::Published;
@@ -69,7 +68,11 @@ mod tests {
         ExternalExport { rail: "swift".into(), export_ref: hex32(1), state, external_id, exported_at_ms: 5 }
     }
 
-    fn exported(operation: &Operation, receipt: &str, export: &ExternalExport) -> Result<Operation, Refusal> {
+    fn record_export(
+        operation: &Operation,
+        receipt: &str,
+        export: &ExternalExport,
+    ) -> Result<Operation, Refusal> {
         let action = Action::Export { publication_receipt: receipt.into(), export: export.clone() };
         let events = decide(operation, &Command { at: EpochMs(2), action })?;
         Ok(events.iter().fold(operation.clone(), evolve))
@@ -88,9 +91,9 @@ mod tests {
             (Settled, Accepted, false),
             (Settled, Submitted, false),
         ] {
-            let known = exported(&published(), "receipt", &export(from)).unwrap();
+            let known = record_export(&published_operation(), "receipt", &export(from)).unwrap();
             let later = ExternalExport { exported_at_ms: 6, ..export(to) };
-            match exported(&known, "receipt", &later) {
+            match record_export(&known, "receipt", &later) {
                 Ok(after) if from == to => assert_eq!(after, known),
                 Ok(after) => assert!(moves && after.export == Some(later), "{from:?} {to:?}"),
                 Err(refusal) => {
@@ -102,7 +105,8 @@ mod tests {
 
     #[test]
     fn export_on_another_rail_or_under_another_id_is_a_conflict() {
-        let known = exported(&published(), "receipt", &export(ExportState::Submitted)).unwrap();
+        let known =
+            record_export(&published_operation(), "receipt", &export(ExportState::Submitted)).unwrap();
         let next = || export(ExportState::Accepted);
         let same = || export(ExportState::Submitted);
         for other in [
@@ -112,23 +116,23 @@ mod tests {
             ExternalExport { export_ref: hex32(2), ..same() },
         ] {
             assert_eq!(
-                exported(&known, "receipt", &other),
+                record_export(&known, "receipt", &other),
                 Err(Refusal::ExportConflict(same())),
                 "{other:?}"
             );
         }
-        assert!(exported(&known, "receipt", &ExternalExport { export_ref: hex32(2), ..next() }).is_ok());
+        assert!(record_export(&known, "receipt", &ExternalExport { export_ref: hex32(2), ..next() }).is_ok());
     }
 
     #[test]
     fn export_needs_a_published_operation_and_its_publication_receipt() {
         let export = export(ExportState::Settled);
-        let refused = exported(&published(), "another", &export);
+        let refused = record_export(&published_operation(), "another", &export);
         assert_eq!(refused, Err(Refusal::PublicationReceiptMismatch));
-        let executed = Operation { phase: Phase::Executed, ..published() };
-        assert!(matches!(exported(&executed, "receipt", &export), Err(Refusal::NotExecuted { .. })));
-        let failed = Operation { phase: Phase::Failed, ..published() };
-        assert!(matches!(exported(&failed, "receipt", &export), Err(Refusal::Failed(_))));
+        let executed = Operation { phase: Phase::Executed, ..published_operation() };
+        assert!(matches!(record_export(&executed, "receipt", &export), Err(Refusal::NotExecuted { .. })));
+        let failed = Operation { phase: Phase::Failed, ..published_operation() };
+        assert!(matches!(record_export(&failed, "receipt", &export), Err(Refusal::Failed(_))));
     }
 
     #[test]
@@ -136,10 +140,14 @@ mod tests {
         let names = |operation: &Operation| {
             operation.next_actions().iter().map(|action| action.as_str()).collect::<Vec<_>>()
         };
-        assert_eq!((names(&published()), published().state()), (vec!["external-export"], State::Published));
-        let accepted = exported(&published(), "receipt", &export(ExportState::Accepted)).unwrap();
+        assert_eq!(
+            (names(&published_operation()), published_operation().state()),
+            (vec!["external-export"], State::Published)
+        );
+        let accepted =
+            record_export(&published_operation(), "receipt", &export(ExportState::Accepted)).unwrap();
         assert_eq!(names(&accepted), ["external-export"]);
-        let settled = exported(&accepted, "receipt", &export(ExportState::Settled)).unwrap();
+        let settled = record_export(&accepted, "receipt", &export(ExportState::Settled)).unwrap();
         assert_eq!(names(&settled), Vec::<&str>::new());
     }
 }

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 /// The next step of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// None until a caller acts.
+    /// Nothing to do: the operation waits for a caller, or is final.
     Rest,
-    /// A record, without any effect outside the store.
+    /// An action to decide and commit, without any effect outside the store.
     Record(Box<Action>),
     /// An effect outside the store.
     Perform(Effect),

@@ -1,14 +1,14 @@
 //! The order of events, for readers that do not trust the writer of a history.
 //!
-//! The gateway does not need this rule, because `decide` makes all the events that it writes. An auditor who is handed a
-//! history checks it here.
+//! The gateway derives its events from the state and does not check their order. An auditor, who is handed a history, does.
 
 use super::event::Change;
 use super::phase::Phase;
 use super::state::Operation;
 use crate::intent::{Intent, OperationType};
 
-/// Whether this can be the next change of the operation. The crash simulation checks it for every event.
+/// Whether this type of change can come next, by the operation's phase and intent. The content of the change is not
+/// checked.
 #[must_use]
 pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
     let phase = &operation.phase;

@@ -5,17 +5,18 @@ use crate::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The phase of an operation. A phase either rests until a caller acts, or owes a step (see [`super::next`]).
+/// The phase of an operation. In some phases the operation rests, until a caller acts or for good. In the others it owes a
+/// step, which the engine performs (see [`super::next`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Phase {
     /// Between the first two events, which are written together.
     Submitted,
-    /// Rests until enough approvals count.
+    /// Rests until the quorum is reached, or the approvals are overdue.
     PendingApproval,
     /// Owes the authority's signed decision.
     Deciding,
-    /// Owes the acceptance of the decision by the nodes.
+    /// Owes the nodes' receipts for the decision.
     #[serde(rename = "applying")]
     Admitting,
     /// Rests until execution is requested.
@@ -28,18 +29,18 @@ pub enum Phase {
     /// Owes the ceremony: a signature, or new shares.
     #[serde(rename = "preparing")]
     Executing {
-        /// From 1; a lost attempt is never resumed.
+        /// The attempt, from 1. A lost attempt is never resumed.
         attempt: u32,
     },
     /// Past the point of no return: owes the promotion of the new shares on the nodes that have not confirmed it.
     #[serde(rename = "committing")]
     CommittingEpoch {
-        /// Counts the changes of `unacked`, so that an effect id never names two different actions.
+        /// From 1; grows whenever `unacked` shrinks, so that an effect id never names two different actions.
         attempt: u32,
-        /// The nodes that have not confirmed.
+        /// The nodes that have not confirmed the promotion.
         unacked: BTreeSet<ParticipantIndex>,
     },
-    /// Rests in manual mode until publication is requested.
+    /// Rests until publication is requested. In automatic mode the request is written in the same commit.
     Executed,
     /// Owes publication.
     Publishing,
@@ -67,8 +68,8 @@ pub enum State {
 }
 
 impl State {
-    /// The state after a stored change of this `type`; `None` for a change that keeps the state. `signs` is true for signing
-    /// operations. For readers of redacted exports, which cannot fold the events.
+    /// The state after a stored change of this `type`; `None` for a change that keeps the state. `signs` is true for
+    /// signing operations. For readers of redacted exports, which cannot fold the events.
     #[must_use]
     pub fn after(change_type: &str, signs: bool) -> Option<Self> {
         match change_type {

@@ -1,4 +1,4 @@
-//! The nodes that each kind of operation needs. Inside the state machine, only this file tells the families apart.
+//! The nodes that each type of operation needs.
 
 use super::state::Operation;
 use crate::admission::{AdmissionDecision, Target};
@@ -13,23 +13,25 @@ use std::collections::BTreeSet;
 pub struct Plan {
     /// All nodes that take part.
     pub nodes: BTreeSet<ParticipantIndex>,
-    /// The nodes whose present shares are used.
+    /// The nodes whose present shares are used: the requested signers, or the holders of a key that is changed. Empty
+    /// when the operation creates a key.
     pub holders: BTreeSet<ParticipantIndex>,
-    /// The number of holders that must confirm each step.
+    /// The number of holders that must confirm the admission, the policy receipt and, for a signature, the publication.
     pub n_holders_required: usize,
-    /// The nodes that get new shares: all of them must confirm each step. Empty for a signature.
+    /// The nodes that get new shares; all of them must confirm every step. Empty for a signature.
     pub receivers: BTreeSet<ParticipantIndex>,
 }
 
 impl Plan {
-    /// Whether these confirmations complete a step.
+    /// Whether these nodes are enough to confirm the admission or the policy receipt: all receivers, and the required
+    /// number of holders.
     #[must_use]
     pub fn is_enough(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         self.is_received(confirmed) && self.holders.intersection(confirmed).count() >= self.n_holders_required
     }
 
-    /// Whether these confirmations complete a publication. Once new shares are active, former holders that have left the key
-    /// need not confirm.
+    /// Whether these nodes are enough to confirm the publication. Where new shares were made, the receivers are
+    /// enough: holders that have left the key need not confirm.
     #[must_use]
     pub fn is_published(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         self.is_enough(confirmed) || (self.stages_epoch() && self.is_received(confirmed))
@@ -41,8 +43,8 @@ impl Plan {
         self.receivers.is_subset(confirmed)
     }
 
-    /// Whether the operation has failed once these nodes have discarded it: all receivers, or for a signature so many holders
-    /// that fewer than the threshold remain.
+    /// Whether the operation has failed once these nodes have discarded it: all receivers, or for a signature so many
+    /// holders that fewer than the threshold remain.
     #[must_use]
     pub fn is_discarded(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         let n_left = self.holders.difference(confirmed).count();
@@ -56,31 +58,31 @@ impl Plan {
     }
 }
 
-/// The plan of an admitted operation. A signature needs its threshold of holders. New shares need all their receivers and,
-/// unless the key is new, the threshold of the present holders: a node that leaves the key may be down.
+/// The plan of an admitted operation. A signature needs the threshold of its signers. New shares need all receivers and,
+/// unless the key is new, the threshold of the present holders, so a node that leaves the key may be down.
 #[must_use]
 pub fn plan(decision: &AdmissionDecision) -> Plan {
     let nodes = decision.participants.as_set().clone();
     let held = decision.holders.as_ref().map(|holders| holders.as_set().clone()).unwrap_or_default();
-    // Before `target` existed, only key creations made shares, and all participants received one.
-    let made =
+    // Decisions of early releases have no `target`. Among those, only key creations made shares, for all participants.
+    let receivers =
         decision.target.as_ref().map_or_else(|| nodes.clone(), |target| target.participants.as_set().clone());
     let (holders, n_holders_required, receivers) = match decision.operation_type {
         OperationType::Sign => (nodes.clone(), decision.threshold.count(), BTreeSet::new()),
-        OperationType::KeyCreate | OperationType::Rotate => (BTreeSet::new(), 0, made),
+        OperationType::KeyCreate | OperationType::Rotate => (BTreeSet::new(), 0, receivers),
         OperationType::Refresh | OperationType::Reshare | OperationType::Recover => {
-            (held, decision.threshold.count(), made)
+            (held, decision.threshold.count(), receivers)
         }
     };
     Plan { nodes, holders, n_holders_required, receivers }
 }
 
-/// The generation of shares that an operation makes from the current key; `None` for a signature, or when a change has no
-/// key.
+/// The generation of shares that an operation makes. `None` for a signature. Also `None` when the key of a refresh or
+/// recovery, or the successor of a rotation, is missing.
 #[must_use]
 pub fn target(operation: &Operation, key: Option<&CustodyKey>) -> Option<Target> {
-    let (key_id, new) = (operation.key.key_id, operation.successor.as_ref().map(|slot| slot.key_id));
-    let as_held = |epoch: &EpochName| {
+    let (key_id, new_key_id) = (operation.key.key_id, operation.successor.as_ref().map(|slot| slot.key_id));
+    let same_holders = |epoch: &EpochName| {
         let CustodyKey { participants, threshold, .. } = key?;
         Some((key_id, epoch.clone(), participants.clone(), *threshold))
     };
@@ -90,15 +92,15 @@ pub fn target(operation: &Operation, key: Option<&CustodyKey>) -> Option<Target>
             let first = EpochName(FIRST_EPOCH.to_owned());
             Some((key_id, first, create.participants.clone(), create.threshold))
         }
-        Intent::Refresh(refresh) => as_held(&refresh.change.target_epoch),
-        Intent::Recover(recover) => as_held(&recover.change.target_epoch),
+        Intent::Refresh(refresh) => same_holders(&refresh.change.target_epoch),
+        Intent::Recover(recover) => same_holders(&recover.change.target_epoch),
         Intent::Reshare(reshare) => {
             let epoch = reshare.change.target_epoch.clone();
             Some((key_id, epoch, reshare.new_participants.clone(), reshare.threshold))
         }
         Intent::Rotate(rotate) => {
             let epoch = rotate.change.target_epoch.clone();
-            Some((new?, epoch, rotate.participants.clone(), rotate.threshold))
+            Some((new_key_id?, epoch, rotate.participants.clone(), rotate.threshold))
         }
     }?;
     Some(Target { key_id, epoch, participants, threshold })

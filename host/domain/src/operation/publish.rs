@@ -1,4 +1,4 @@
-//! Publication of a result.
+//! Requests to publish a result.
 
 use super::command::Refusal;
 use super::event::Change;
@@ -10,6 +10,7 @@ use crate::intent::OperationType;
 /// The scope of a signing operation's publication.
 pub(super) const SIGNATURE_SCOPE: &str = "signature";
 
+/// The changes that a request to publish causes; none when the publication is already requested or complete.
 pub(super) fn decide(
     operation: &Operation,
     scope: &str,

@@ -15,8 +15,8 @@ impl Operation {
     }
 }
 
-/// The signed receipts of an event and their kind; `None` for an event without receipts. `before` is the operation before
-/// the event.
+/// The signed receipts of an event and their kind. `None` for an event without receipts, or when `before`, the operation
+/// before the event, lacks what the receipts are about.
 ///
 /// Together with [`Operation::receipt_chain`] and [`Chain::statement`] this is the input of [`NodeReceipt::verify`]: a
 /// verifier needs only the events and the nodes' public keys.

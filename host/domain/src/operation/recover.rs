@@ -1,4 +1,4 @@
-//! Node recovery, idempotent by effect id.
+//! Node recovery: a caller asks for the outcome of an effect, by its id. Repeating a request returns the same answer.
 
 use super::command::Refusal;
 use super::event::Change;
@@ -7,14 +7,14 @@ use super::state::Operation;
 use crate::ids::Hex32;
 use crate::time::EpochMs;
 
-/// Recoveries kept for one operation; it has fewer effects than this.
+/// The most recoveries recorded for one operation; further ones are answered but not recorded.
 const RECOVERIES_MAX: usize = 64;
 
-/// The outcome of the named effect, and whether this recovery is still to be recorded. Before calling it, the engine
-/// drives the operation, unless the effect is settled.
+/// The answer to a recovery, and whether it must be recorded: false for one that is recorded already or never will
+/// be. Before calling it, the engine drives the operation, unless the effect is settled.
 ///
 /// # Errors
-/// [`Refusal::RecoveryConflict`] when the effect has another result.
+/// [`Refusal::RecoveryConflict`] when the effect, or an earlier recovery of it, has another result root.
 pub fn recovery(
     operation: &Operation,
     effect_id: &str,
@@ -40,6 +40,7 @@ pub fn recovery(
     Ok((Recovery { effect_id, outcome, result_root, recovered_at_ms: at, participants }, is_new))
 }
 
+/// The change that records the recovery, if it is to be recorded.
 pub(super) fn decide(
     operation: &Operation,
     effect_id: &str,

@@ -4,6 +4,7 @@ use super::effect::{Effect, Failure, Outcome};
 use super::event::Change;
 use super::next::{Step, next};
 use super::phase::Phase;
+use super::plan::Plan;
 use super::publish::SIGNATURE_SCOPE;
 use super::state::Operation;
 use crate::ids::Hex32;
@@ -14,11 +15,11 @@ use crate::roster::ParticipantIndex;
 use crate::step::{EffectId, EffectStep};
 use std::collections::BTreeSet;
 
-/// Attempts at a ceremony that makes shares. It locks the key, so it has to end. An attempt is lost when a node restarts or
-/// fails during it. A signature is approved already and is retried without limit.
+/// The most attempts at a ceremony that makes shares. While it runs no other operation can change the key, so it must
+/// end. A signature is retried without limit.
 pub const ATTEMPTS_MAX: u32 = 16;
 
-/// An outcome of an effect that is not owed changes nothing.
+/// The changes that the outcome of an effect causes; none when the operation does not owe this effect.
 pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome, root: Hex32) -> Vec<Change> {
     let Step::Perform(owed) = next(operation) else { return Vec::new() };
     if owed.id != effect {
@@ -36,14 +37,14 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
             | EffectStep::Publish
             | EffectStep::Discard => Vec::new(),
         },
-        Outcome::Acked(receipts) => acked(operation, &owed, receipts, root),
-        // The result counts only with a signed receipt from every participant.
+        Outcome::Acked(receipts) => acked_changes(operation, &owed, receipts, root),
+        // The result counts only with a signed receipt from every signer, or from every holder of a new share.
         Outcome::Signed { signature, receipts }
             if ceremony_is_owed(operation, false)
                 && *signature.signers.as_set() == participants(receipts) =>
         {
             let (signature, receipts) = (Some(signature.clone()), receipts.clone());
-            executed(operation, Change::Executed { result_ref: root, signature, receipts })
+            executed_changes(operation, Change::Executed { result_ref: root, signature, receipts })
         }
         Outcome::Staged { staged, receipts }
             if ceremony_is_owed(operation, true)
@@ -52,12 +53,12 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
             vec![Change::EpochDecided { staged: staged.clone(), receipts: receipts.clone() }]
         }
         Outcome::Signed { .. } | Outcome::Staged { .. } => Vec::new(),
-        Outcome::AttemptLost(reason) => attempt_lost(operation, reason),
+        Outcome::AttemptLost(reason) => attempt_lost_changes(operation, reason),
         Outcome::Rejected { failure, policy } => match &operation.phase {
             Phase::Deciding | Phase::Admitting | Phase::IssuingReceipt | Phase::Executing { .. } => {
                 vec![give_up(operation, failure.clone(), policy.clone())]
             }
-            // Past the point of no return the effect stays owed until it succeeds.
+            // From these phases the operation only goes forward: the effect stays owed until it succeeds.
             Phase::CommittingEpoch { .. } | Phase::Publishing | Phase::Discarding => Vec::new(),
             // These phases owe nothing, so no outcome gets here.
             Phase::Submitted
@@ -71,24 +72,26 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
     }
 }
 
-fn acked(operation: &Operation, owed: &Effect, receipts: &[NodeReceipt], root: Hex32) -> Vec<Change> {
+/// The changes when these nodes confirmed the owed step; none while more receipts are needed.
+fn acked_changes(operation: &Operation, owed: &Effect, receipts: &[NodeReceipt], root: Hex32) -> Vec<Change> {
+    let confirms = |check: fn(&Plan, &BTreeSet<ParticipantIndex>) -> bool| {
+        operation.plan().is_some_and(|plan| check(&plan, &participants(receipts)))
+    };
     match owed.id.step {
-        EffectStep::Admission if enough(operation, receipts) => {
+        EffectStep::Admission if confirms(Plan::is_enough) => {
             vec![Change::AdmissionApplied { receipts: receipts.to_vec() }]
         }
-        EffectStep::PolicyReceipt if enough(operation, receipts) => {
+        EffectStep::PolicyReceipt if confirms(Plan::is_enough) => {
             vec![Change::ReceiptMaterialized {
                 receipts: receipts.to_vec(),
                 policy_receipt_id: root.to_string(),
             }]
         }
-        EffectStep::CommitEpoch => epoch_acked(operation, &owed.nodes, receipts),
-        EffectStep::Publish if is_published(operation, receipts) => {
+        EffectStep::CommitEpoch => epoch_acked_changes(operation, &owed.nodes, receipts),
+        EffectStep::Publish if confirms(Plan::is_published) => {
             vec![Change::Published { receipts: receipts.to_vec(), publication_receipt: root.to_string() }]
         }
-        EffectStep::Discard
-            if operation.plan().is_some_and(|plan| plan.is_discarded(&participants(receipts))) =>
-        {
+        EffectStep::Discard if confirms(Plan::is_discarded) => {
             let failure = super::execute::failure(operation);
             vec![Change::Failed { failure, policy: None, receipts: receipts.to_vec() }]
         }
@@ -101,7 +104,8 @@ fn acked(operation: &Operation, owed: &Effect, receipts: &[NodeReceipt], root: H
     }
 }
 
-fn epoch_acked(
+/// Records the nodes that promoted their new shares. With the last of them, the operation is executed.
+fn epoch_acked_changes(
     operation: &Operation,
     unacked: &BTreeSet<ParticipantIndex>,
     receipts: &[NodeReceipt],
@@ -111,11 +115,11 @@ fn epoch_acked(
     if receipts.is_empty() {
         return Vec::new();
     }
-    let all = participants(&receipts) == *unacked;
+    let is_complete = participants(&receipts) == *unacked;
     let mut changes = vec![Change::EpochAcked { receipts }];
     let ceremony = operation.settled.iter().rev().find(|settled| settled.id.step == EffectStep::Execute);
-    if let (true, Some(ceremony)) = (all, ceremony) {
-        changes.extend(executed(
+    if let (true, Some(ceremony)) = (is_complete, ceremony) {
+        changes.extend(executed_changes(
             operation,
             Change::Executed { result_ref: ceremony.result_root, signature: None, receipts: Vec::new() },
         ));
@@ -124,7 +128,7 @@ fn epoch_acked(
 }
 
 /// Execution, followed by the request to publish in automatic mode.
-fn executed(operation: &Operation, executed: Change) -> Vec<Change> {
+fn executed_changes(operation: &Operation, executed: Change) -> Vec<Change> {
     match operation.intent.publication_mode() {
         PublicationMode::Manual => vec![executed],
         PublicationMode::Automatic => {
@@ -141,24 +145,25 @@ fn executed(operation: &Operation, executed: Change) -> Vec<Change> {
     }
 }
 
-fn attempt_lost(operation: &Operation, reason: &str) -> Vec<Change> {
+/// The start of the next attempt, or the end of the operation when it has used all of them.
+fn attempt_lost_changes(operation: &Operation, reason: &str) -> Vec<Change> {
     let Phase::Executing { attempt } = operation.phase else { return Vec::new() };
     let stages_epoch = operation.plan().is_some_and(|plan| plan.stages_epoch());
     if !stages_epoch || attempt < ATTEMPTS_MAX {
         return vec![Change::AttemptLost { attempt, reason: reason.to_owned() }];
     }
-    let detail = format!("the ceremony was lost {ATTEMPTS_MAX} times, the last time because {reason}");
+    let detail = format!("the ceremony failed {ATTEMPTS_MAX} times, the last time because {reason}");
     let failure = Failure { code: "attempts_exhausted".to_owned(), detail, culprits: Vec::new() };
     vec![give_up(operation, failure, None)]
 }
 
 /// Ends an operation before the point of no return. Nodes that may hold staged shares, or an admission to sign, have to
-/// discard them first.
+/// discard them before it is failed.
 pub(super) fn give_up(operation: &Operation, failure: Failure, policy: Option<policy::Outcome>) -> Change {
-    let is_held = operation
+    let must_discard = operation
         .plan()
         .is_some_and(|plan| !plan.stages_epoch() || matches!(operation.phase, Phase::Executing { .. }));
-    if is_held {
+    if must_discard {
         Change::Aborted { failure }
     } else {
         Change::Failed { failure, policy, receipts: Vec::new() }
@@ -168,12 +173,4 @@ pub(super) fn give_up(operation: &Operation, failure: Failure, policy: Option<po
 fn ceremony_is_owed(operation: &Operation, stages_epoch: bool) -> bool {
     matches!(operation.phase, Phase::Executing { .. })
         && operation.plan().is_some_and(|plan| plan.stages_epoch() == stages_epoch)
-}
-
-fn is_published(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
-    operation.plan().is_some_and(|plan| plan.is_published(&participants(receipts)))
-}
-
-fn enough(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
-    operation.plan().is_some_and(|plan| plan.is_enough(&participants(receipts)))
 }

@@ -1,4 +1,4 @@
-//! The state of an operation, folded from its events. The fold is total: an unexpected event only raises the revision.
+//! The state of an operation, folded from its events. The fold never fails, and does not check the order of the events.
 
 use super::effect::{Failure, SignatureResult};
 use super::event::ExportState;
@@ -6,7 +6,7 @@ use super::event::{Change, Event, ExternalExport, KeySlot, Recovery, SettledEffe
 use super::phase::{NextAction, Phase, State};
 use crate::admission::Admission;
 use crate::approval::limits::CLOCK_SKEW_MS;
-use crate::approval::{Approval, ApprovalFault, ApprovalSubject, claimed_between};
+use crate::approval::{Approval, ApprovalError, ApprovalSubject, check_claimed_time};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::{Intent, OperationType};
@@ -43,9 +43,9 @@ pub struct Operation {
     pub phase: Phase,
     /// The approvals that count, oldest first, at most one for each subject.
     pub approvals: Vec<Approval>,
-    /// The subjects of approvals that arrived after the quorum.
+    /// The subjects of recorded approvals that arrived after the quorum.
     pub late_approvals: Vec<String>,
-    /// The latest policy evaluation.
+    /// The latest recorded policy evaluation.
     pub policy: policy::Outcome,
     /// The signed decision, once the authority has made it.
     pub admission: Option<Box<Admission>>,
@@ -66,9 +66,9 @@ pub struct Operation {
     pub failure: Option<Failure>,
     /// Effects that have completed, in order.
     pub settled: Vec<SettledEffect>,
-    /// Digests of other bodies that arrived under the same idempotency key.
+    /// Recorded digests of other bodies that arrived under the same idempotency key.
     pub replays: Vec<Hex32>,
-    /// Node recoveries that were requested, in order.
+    /// The recorded node recoveries, in order.
     pub recoveries: Vec<Recovery>,
     /// The time of submission.
     pub created_at_ms: EpochMs,
@@ -80,42 +80,44 @@ impl Operation {
     /// The contract's `state`. A signing operation in `Discarding` is still `executing`: a signature may exist.
     #[must_use]
     pub const fn state(&self) -> State {
-        if self.is_being_given_up() { State::Executing } else { self.phase.state() }
+        if self.is_discarding_signature() { State::Executing } else { self.phase.state() }
     }
 
-    const fn is_being_given_up(&self) -> bool {
+    const fn is_discarding_signature(&self) -> bool {
         matches!((&self.phase, self.intent.operation_type()), (Phase::Discarding, OperationType::Sign))
     }
 
-    /// The endpoints that advance it. A published custody signature can be exported until its rail has settled it.
+    /// The endpoints that a caller may use to advance it. A published custody signature can be exported until the export is
+    /// settled.
     #[must_use]
     pub fn next_actions(&self) -> &'static [NextAction] {
         let is_settled = self.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
         match (&self.intent, &self.phase) {
             (Intent::AssetAction(_), Phase::Published) if !is_settled => &[NextAction::ExternalExport],
-            _ if self.is_being_given_up() => &[NextAction::Execute],
+            _ if self.is_discarding_signature() => &[NextAction::Execute],
             (_, phase) => phase.next_actions(self.intent.publication_mode()),
         }
     }
 
-    /// The subject that its approvals sign.
+    /// The part of the approval statement that is the same for all approvers.
     #[must_use]
     pub const fn approval_subject(&self) -> ApprovalSubject<'_> {
         let Self { tenant, id, key, intent_hash, .. } = self;
         ApprovalSubject { tenant, operation_id: *id, key_id: key.key_id, intent_hash: *intent_hash }
     }
 
-    /// Checks the time that an approval received now claims to be given at. It must not precede the submission: ids follow
-    /// from names, so an earlier approval belongs to an earlier operation with the same id.
+    /// Checks that the approver's clock gave a time between the submission and `now`, with a tolerance of
+    /// [`CLOCK_SKEW_MS`]. An earlier approval may belong to another operation with the same id: a gateway with a new
+    /// database derives the same id from the same idempotency key.
     ///
     /// # Errors
-    /// [`ApprovalFault`]: `InFuture`, `TooOld`.
-    pub fn may_be_approved_at(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalFault> {
+    /// [`ApprovalError`]: `InFuture`, `TooOld`.
+    pub fn check_approval_time(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalError> {
         let submitted = EpochMs(self.created_at_ms.0.saturating_sub(CLOCK_SKEW_MS));
-        claimed_between(claimed_at_ms, submitted, now)
+        check_claimed_time(claimed_at_ms, submitted, now)
     }
 
-    /// The attempt of the ceremony that produced the result; 1 if none did yet.
+    /// The latest attempt of the ceremony that is settled; once executed, the one that produced the result. 1 before any.
     #[must_use]
     pub fn executed_attempt(&self) -> u32 {
         let settled = self.settled.iter().rev().map(|settled| settled.id);
@@ -128,10 +130,11 @@ impl Operation {
 pub fn replay(events: &[Event]) -> Option<Operation> {
     let (first, rest) = events.split_first()?;
     let Change::Submitted(submission) = &first.change else { return None };
-    Some(rest.iter().fold(opened(submission, first.at_ms), evolve))
+    Some(rest.iter().fold(submitted(submission, first.at_ms), evolve))
 }
 
-fn opened(submission: &Submission, at: EpochMs) -> Operation {
+/// The operation right after its submission.
+fn submitted(submission: &Submission, at: EpochMs) -> Operation {
     Operation {
         id: submission.operation_id,
         revision: 1,
@@ -172,7 +175,10 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         Change::Submitted(_) => {}
         Change::ReplayNoted { body_digest } => operation.replays.push(*body_digest),
         Change::ApprovalRequested { .. } => operation.phase = Phase::PendingApproval,
-        Change::ApprovalRecorded { approval, policy } => counted(&mut operation, approval, policy),
+        Change::ApprovalRecorded { approval, policy } => {
+            operation.approvals.push(approval.clone());
+            operation.policy = policy.clone();
+        }
         Change::ApprovalsWaived { policy } => operation.policy = policy.clone(),
         Change::LateApprovalRecorded { approval } => {
             operation.late_approvals.push(approval.subject_id.clone())
@@ -198,7 +204,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
             operation.phase = Phase::CommittingEpoch { attempt: 1, unacked };
         }
-        Change::EpochAcked { receipts } => acked(&mut operation, receipts),
+        Change::EpochAcked { receipts } => remove_acked(&mut operation, receipts),
         Change::Executed { result_ref, signature, .. } => {
             operation.result_ref = Some(*result_ref);
             operation.signature.clone_from(signature);
@@ -224,12 +230,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
     operation
 }
 
-fn counted(operation: &mut Operation, approval: &Approval, policy: &policy::Outcome) {
-    operation.approvals.push(approval.clone());
-    operation.policy = policy.clone();
-}
-
-fn acked(operation: &mut Operation, receipts: &[NodeReceipt]) {
+fn remove_acked(operation: &mut Operation, receipts: &[NodeReceipt]) {
     if let Phase::CommittingEpoch { attempt, unacked } = &mut operation.phase {
         *attempt = attempt.saturating_add(1);
         unacked.retain(|node| !receipts.iter().any(|receipt| receipt.participant == *node));

@@ -18,8 +18,8 @@ fn check_all_seeds(kind: Kind) {
         totals.add(&simulate(kind, seed));
     }
     println!("{kind:?}: {totals:?}");
-    assert!(totals.n_crashes > 2 * SEEDS.end, "the simulation must really crash: {totals:?}");
-    assert!(totals.n_published > SEEDS.end / 4, "most operations are published: {totals:?}");
+    assert!(totals.n_crashes > 2 * SEEDS.end, "too few crashes: {totals:?}");
+    assert!(totals.n_published > SEEDS.end / 4, "too few published operations: {totals:?}");
     assert!(totals.n_failed > 0, "some operations fail: {totals:?}");
     let signs = matches!(kind, Kind::Payment | Kind::AssetAction);
     assert_eq!(totals.n_undecided > 0, signs, "only signing operations can stay in Discarding: {totals:?}");
@@ -107,7 +107,6 @@ fn promotion_is_recorded_once_for_each_node() {
     assert_eq!(rest[0].change, Change::EpochAcked { receipts: all[1..].to_vec() });
 }
 
-/// Lost attempts leave no receipts.
 #[test]
 fn receipts_name_the_attempt_that_succeeded() {
     use super::{Action, Command, Outcome, Step, decide, next};
@@ -127,7 +126,7 @@ fn receipts_name_the_attempt_that_succeeded() {
     let executed = settle(&machine.operation, signed);
     let (kind, _) = signed_receipts(&machine.operation, &executed[0]).unwrap();
     assert!(matches!(kind, ReceiptKind::Signed { attempt: 2, .. }), "{kind:?}");
-    invariants::receipts_hold(&machine.operation, &executed[0]);
+    invariants::check_event_receipts(&machine.operation, &executed[0]);
 }
 
 #[test]

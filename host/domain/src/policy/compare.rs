@@ -1,4 +1,4 @@
-//! Comparison of two outcomes of one request: of a re-run with its record, and of a candidate bundle with the active one.
+//! Comparison of a recorded outcome with that of a re-run, or with that of a candidate bundle.
 
 use super::{Decision, FactRead, Outcome, Quorum, Statement};
 use serde::Serialize;
@@ -27,8 +27,8 @@ impl Difference {
 #[must_use]
 pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
     // The record's quorum was raised to the deployment's minimum, which the bundle does not know.
-    let again = &again.clone().held_to(recorded.quorum.required);
-    let fault = |outcome: &Outcome| shown(outcome.fault.as_deref());
+    let again = &again.clone().raise_quorum_to(recorded.quorum.required);
+    let fault = |outcome: &Outcome| outcome.fault.clone().unwrap_or("(none)".to_owned());
     let fields = [
         Difference::new("input_hash", recorded.input_hash, again.input_hash),
         Difference::new("bundle_id", &recorded.bundle_id, &again.bundle_id),
@@ -99,7 +99,7 @@ pub fn impact(recorded: &Outcome, candidate: &Outcome) -> Impact {
     let reasons = codes(&recorded.reasons) != codes(&candidate.reasons);
     let obligations = codes(&recorded.obligations) != codes(&candidate.obligations);
     let reworded = recorded.reasons != candidate.reasons || recorded.obligations != candidate.obligations;
-    let quorum = candidate.quorum.clone().at_least(required_min(&recorded.facts));
+    let quorum = candidate.quorum.clone().raise_to(required_min(&recorded.facts));
     Impact::Verdict(Changes {
         allow_to_deny: recorded.decision == Decision::Allow && candidate.decision == Decision::Deny,
         deny_to_allow: recorded.decision == Decision::Deny && candidate.decision == Decision::Allow,
@@ -127,10 +127,6 @@ fn texts(statements: &[Statement]) -> String {
 
 fn facts(read: &[FactRead]) -> String {
     read.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-fn shown(text: Option<&str>) -> String {
-    text.unwrap_or("(none)").to_owned()
 }
 
 fn shown_quorum(quorum: &Quorum) -> String {
@@ -197,7 +193,7 @@ mod tests {
         let again =
             Outcome { quorum: Quorum { required: 1, satisfied: true, ..outcome().quorum }, ..outcome() };
         let again = Outcome { output_hash: again.output_digest(), ..again };
-        let recorded = again.clone().held_to(2);
+        let recorded = again.clone().raise_quorum_to(2);
         assert_ne!(recorded.output_hash, again.output_hash);
         assert_eq!(differences(&recorded, &again), []);
         let unraised = Outcome { quorum: Quorum { satisfied: true, ..recorded.quorum.clone() }, ..recorded };

@@ -2,7 +2,7 @@
 
 use super::FactRead;
 use crate::key::CustodyKey;
-use crate::policy::Spent;
+use crate::policy::SpendingTotals;
 use crate::time::EpochMs;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Rules {
     pub separation_of_duties: bool,
 }
 
-/// Facts by name. A policy reads them one by one, and what it reads is recorded. Cloning shares the values.
+/// Facts by name. A policy reads them one by one, and each read is recorded. Cloning shares the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts(Arc<BTreeMap<Cow<'static, str>, String>>);
 
@@ -36,17 +36,22 @@ impl Facts {
         Self(Arc::new(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()))
     }
 
-    /// The facts of a recorded evaluation, for a re-run: a fact without a value then has none now.
+    /// The facts of a recorded evaluation, for a re-run. Leaves out facts that had no value.
     #[must_use]
     pub fn recorded(read: &[FactRead]) -> Self {
-        let given = |fact: &FactRead| Some((fact.name.clone(), fact.value.clone()?));
-        Self::from_pairs(read.iter().filter_map(given))
+        let with_value = |fact: &FactRead| Some((fact.name.clone(), fact.value.clone()?));
+        Self::from_pairs(read.iter().filter_map(with_value))
     }
 }
 
-/// All facts for one evaluation. `spent` is given only to policies that may read it.
+/// The facts for one evaluation. `totals` is `None` when the policy may not read spending totals.
 #[must_use]
-pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, spent: Option<&Spent>, now: EpochMs) -> Facts {
+pub fn facts_for(
+    rules: &Rules,
+    key: Option<&CustodyKey>,
+    totals: Option<&SpendingTotals>,
+    now: EpochMs,
+) -> Facts {
     let deployment = [
         ("deployment.permitted_recipients", rules.permitted_recipients.clone()),
         ("deployment.required_approvals", rules.required_approvals.to_string()),
@@ -61,9 +66,9 @@ pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, spent: Option<&Spent>,
             ("key.roster", roster_text(key)),
         ]
     });
-    let spent = spent.map(Spent::facts);
+    let totals = totals.map(SpendingTotals::facts);
     Facts::from_pairs(
-        deployment.into_iter().chain(key.into_iter().flatten()).chain(spent.into_iter().flatten()),
+        deployment.into_iter().chain(key.into_iter().flatten()).chain(totals.into_iter().flatten()),
     )
 }
 

@@ -12,7 +12,7 @@ pub const DAY_MS: u64 = 86_400_000;
 /// Payments of one tenant in one currency that were admitted within a window and have not failed. Amounts are in minor
 /// units; a negative amount counts as zero, so that it cannot make room for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct SpendingTotals {
     /// The amount from the account in the last hour.
     pub account_hour_minor: u64,
     /// The amount from the account in the last day.
@@ -25,7 +25,7 @@ pub struct Spent {
     pub recipient_day_minor: u64,
 }
 
-impl Spent {
+impl SpendingTotals {
     /// The facts, under the contract's names.
     pub(super) fn facts(&self) -> [(&'static str, String); 5] {
         [
@@ -43,15 +43,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_sum_is_published_under_its_name() {
-        let spent = Spent {
+    fn each_total_has_its_fact_name() {
+        let totals = SpendingTotals {
             account_hour_minor: 1,
             account_day_minor: 2,
             account_day_count: 3,
             recipient_hour_minor: 4,
             recipient_day_minor: 5,
         };
-        let facts = spent.facts().map(|(name, value)| format!("{name} = {value}"));
+        let facts = totals.facts().map(|(name, value)| format!("{name} = {value}"));
         let expected = [
             "velocity.account.day_count = 3",
             "velocity.account.day_minor = 2",

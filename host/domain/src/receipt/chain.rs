@@ -1,4 +1,4 @@
-//! The order of a node's steps, as a chain of hashes that gateway and node compute independently.
+//! The order of a node's steps, as a hash chain that the gateway and the node compute independently.
 //!
 //! ```text
 //! sign        admission → policy-receipt → execute.k → publish

@@ -13,7 +13,7 @@ use serde::Serialize;
 pub enum ReceiptKind {
     /// It verified and stored the decision.
     Admitted,
-    /// It recorded the policy's input and outcome: the operation is about to be executed.
+    /// It recorded the policy evaluation that the decision is based on, before the execution.
     PolicyReceipt(PolicyBasis),
     /// It released its signature share. A node releases at most one for each operation.
     Signed {
@@ -47,7 +47,8 @@ pub enum ReceiptKind {
         /// The contract's `result_ref`.
         result_ref: Hex32,
     },
-    /// It discarded the operation and any share staged for it. It has not released a signature share, and never will.
+    /// It discarded the operation and any share staged for it. It has not released a signature share for it, and
+    /// never will.
     Discarded,
 }
 

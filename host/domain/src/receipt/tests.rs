@@ -25,12 +25,12 @@ fn sign_by(key: &SigningKey, statement: &ReceiptStatement) -> NodeReceipt {
 }
 
 thread_local! {
-    /// The simulated operations share their statements; each is signed and verified once.
+    /// The simulated operations have the same statements, so each is signed and verified only once.
     static SIGNED: RefCell<BTreeMap<Vec<u8>, NodeReceipt>> = RefCell::default();
 }
 
-/// The node's receipt for a statement, verified when it is signed.
-fn honest(statement: &ReceiptStatement) -> NodeReceipt {
+/// The node's valid receipt for a statement.
+fn valid_receipt(statement: &ReceiptStatement) -> NodeReceipt {
     let sign = || {
         let receipt = sign_by(&key(statement.participant), statement);
         receipt.verify(statement, &public(statement.participant.0)).unwrap();
@@ -46,16 +46,16 @@ pub(crate) fn receipts(
     kind: ReceiptKind,
     nodes: impl Iterator<Item = ParticipantIndex>,
 ) -> Vec<NodeReceipt> {
-    let receipt = |node| honest(&operation.receipt_chain(node).unwrap().statement(&kind).unwrap());
+    let receipt = |node| valid_receipt(&operation.receipt_chain(node).unwrap().statement(&kind).unwrap());
     nodes.map(receipt).collect()
 }
 
-/// Each receipt is its node's, for the statement that follows from the operation.
+/// Checks that each receipt is valid for the statement that follows from the operation.
 #[track_caller]
 pub(crate) fn check_receipts(operation: &Operation, kind: &ReceiptKind, receipts: &[NodeReceipt]) {
     for receipt in receipts {
         let statement = operation.receipt_chain(receipt.participant).unwrap().statement(kind).unwrap();
-        assert_eq!(*receipt, honest(&statement), "{kind:?}");
+        assert_eq!(*receipt, valid_receipt(&statement), "{kind:?}");
     }
 }
 
@@ -112,7 +112,7 @@ fn kinds() -> Vec<ReceiptKind> {
 #[test]
 fn receipt_verifies_only_for_its_own_kind_and_node() {
     for (one, kind) in kinds().iter().enumerate() {
-        let receipt = honest(&chain(0).statement(kind).unwrap());
+        let receipt = valid_receipt(&chain(0).statement(kind).unwrap());
         for (other, other_kind) in kinds().iter().enumerate() {
             let verified = receipt.verify(&chain(0).statement(other_kind).unwrap(), &public(0));
             assert_eq!(verified.is_ok(), one == other, "{kind:?} as {other_kind:?}");
@@ -124,11 +124,10 @@ fn receipt_verifies_only_for_its_own_kind_and_node() {
     }
 }
 
-/// A verifier does not have to trust what is stored beside the signature.
 #[test]
 fn every_member_of_a_statement_is_signed() {
     let statement = chain(0).statement(&kinds()[7]).unwrap();
-    let receipt = honest(&statement);
+    let receipt = valid_receipt(&statement);
     let altered = [
         ReceiptStatement { operation_id: OperationId(hex32(2)), ..statement.clone() },
         ReceiptStatement { step: EffectStep::Publish, ..statement.clone() },
@@ -155,7 +154,7 @@ fn key_of_small_order_is_rejected() {
     let statement = chain(0).statement(&ReceiptKind::Admitted).unwrap();
     let (mut neutral, mut signature) = ([0; 32], [0; 64]);
     (neutral[0], signature[0]) = (1, 1);
-    let receipt = NodeReceipt { signature: Signature::new(signature), ..honest(&statement) };
+    let receipt = NodeReceipt { signature: Signature::new(signature), ..valid_receipt(&statement) };
     let signed = pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload().unwrap());
     use ed25519_dalek::Verifier as _;
     let lax = VerifyingKey::from_bytes(&neutral).unwrap();
@@ -169,7 +168,7 @@ fn key_of_small_order_is_rejected() {
 #[test]
 fn second_encoding_of_a_signature_is_rejected() {
     let statement = chain(0).statement(&ReceiptKind::Admitted).unwrap();
-    let receipt = honest(&statement);
+    let receipt = valid_receipt(&statement);
     let mut bytes = key(ParticipantIndex(0))
         .sign(&pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload().unwrap()))
         .to_bytes();
@@ -195,13 +194,14 @@ fn receipt_agrees_with_the_openssl_vector() {
     assert_eq!(hex::encode(public(0)), vector["public_key_hex"]);
     let receipt: NodeReceipt = serde_json::from_value(vector["receipt"].clone()).unwrap();
     receipt.verify(&statement, &public(0)).unwrap();
-    assert_eq!(receipt, honest(&statement));
+    assert_eq!(receipt, valid_receipt(&statement));
     assert_eq!(serde_json::to_value(&receipt).unwrap(), vector["receipt"]);
 }
 
 #[test]
 fn receipt_without_a_valid_signature_is_not_parsed() {
-    let receipt = serde_json::to_value(honest(&chain(0).statement(&ReceiptKind::Admitted).unwrap())).unwrap();
+    let receipt =
+        serde_json::to_value(valid_receipt(&chain(0).statement(&ReceiptKind::Admitted).unwrap())).unwrap();
     let text = receipt["node_signature"].as_str().unwrap();
     for wrong in [String::new(), text[1..].to_owned(), format!("{text}00"), text.to_uppercase()] {
         let mut altered = receipt.clone();

@@ -1,6 +1,6 @@
 //! Opening fields of a redacted event.
 
-use super::{Disclosure, Visibility, shown};
+use super::{Disclosure, Visibility, masked_text};
 use serde_json::{Map, Value, json};
 
 /// The reason why a disclosure does not open its field.
@@ -10,10 +10,10 @@ pub enum DisclosureError {
     #[error("there is no commitment at `{0}`")]
     NoCommitment(String),
     /// Salt and value do not match the commitment.
-    #[error("the field at `{0}` is not what was committed to")]
+    #[error("the value and salt of `{0}` do not match its commitment")]
     Mismatch(String),
     /// The masked text does not match the value.
-    #[error("what is shown at `{0}` is not of its value")]
+    #[error("the masked text at `{0}` does not match the value")]
     Mask(String),
 }
 
@@ -33,28 +33,28 @@ pub struct Opened {
 pub fn open(mut redacted: Value, disclosures: &[Disclosure]) -> Result<Opened, DisclosureError> {
     for disclosure in disclosures {
         let path = || disclosure.path.clone();
-        let place = redacted
+        let field = redacted
             .pointer_mut(&disclosure.path)
             .filter(|found| is_commitment(found))
             .ok_or_else(|| DisclosureError::NoCommitment(path()))?;
         let commitment = disclosure.commitment().map_err(|_| DisclosureError::Mismatch(path()))?;
-        if place.get("commitment") != Some(&json!(commitment)) {
+        if field.get("commitment") != Some(&json!(commitment)) {
             return Err(DisclosureError::Mismatch(path()));
         }
-        let mask = shown(&disclosure.value, Visibility::Masked);
-        if place.get("shown").is_some_and(|shown| Some(shown) != mask.map(Value::from).as_ref()) {
+        let mask = masked_text(&disclosure.value, Visibility::Masked);
+        if field.get("shown").is_some_and(|shown| Some(shown) != mask.map(Value::from).as_ref()) {
             return Err(DisclosureError::Mask(path()));
         }
-        place.clone_from(&disclosure.value);
+        field.clone_from(&disclosure.value);
     }
     // An opened value may look like a commitment, so opened values are not searched.
     let opened: Vec<&str> = disclosures.iter().map(|disclosure| disclosure.path.as_str()).collect();
     let mut closed = Vec::new();
-    take_closed(&mut redacted, &mut String::new(), &opened, &mut closed);
+    remove_closed(&mut redacted, &mut String::new(), &opened, &mut closed);
     Ok(Opened { event: redacted, closed })
 }
 
-/// Whether redaction wrote this: a commitment, perhaps with a masked text.
+/// Whether this has the form of a commitment, perhaps with a masked text.
 fn is_commitment(value: &Value) -> bool {
     value.as_object().is_some_and(|members: &Map<String, Value>| {
         members.get("commitment").is_some_and(Value::is_string)
@@ -62,23 +62,24 @@ fn is_commitment(value: &Value) -> bool {
     })
 }
 
-fn take_closed(value: &mut Value, path: &mut String, opened: &[&str], closed: &mut Vec<String>) {
+/// Removes the commitments in `value` that are not opened, and adds their paths to `closed`. `path` is the path of `value`.
+fn remove_closed(value: &mut Value, path: &mut String, opened: &[&str], closed: &mut Vec<String>) {
     match value {
-        Value::Object(members) => {
-            members.retain(|name, member| !at(path, name, |path| is_closed(member, path, opened, closed)))
-        }
+        Value::Object(members) => members
+            .retain(|name, member| !with_token(path, name, |path| is_closed(member, path, opened, closed))),
         Value::Array(items) => {
             let mut index = 0_usize;
             items.retain_mut(|item| {
                 let name = index.to_string();
                 index = index.saturating_add(1);
-                !at(path, &name, |path| is_closed(item, path, opened, closed))
+                !with_token(path, &name, |path| is_closed(item, path, opened, closed))
             });
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
+/// Whether `value` itself is a commitment that is not opened. If not, removes those in it.
 fn is_closed(value: &mut Value, path: &mut String, opened: &[&str], closed: &mut Vec<String>) -> bool {
     if opened.contains(&path.as_str()) {
         return false;
@@ -87,14 +88,15 @@ fn is_closed(value: &mut Value, path: &mut String, opened: &[&str], closed: &mut
         closed.push(path.clone());
         return true;
     }
-    take_closed(value, path, opened, closed);
+    remove_closed(value, path, opened, closed);
     false
 }
 
-fn at<T>(path: &mut String, name: &str, with: impl FnOnce(&mut String) -> T) -> T {
+/// Calls `run` with the pointer extended by one token.
+fn with_token<T>(path: &mut String, token: &str, run: impl FnOnce(&mut String) -> T) -> T {
     let length = path.len();
-    super::push_token(path, name);
-    let given = with(path);
+    super::push_token(path, token);
+    let result = run(path);
     path.truncate(length);
-    given
+    result
 }

@@ -1,11 +1,11 @@
 //! The redaction rule of each member of an event. A member without a rule is sealed for everyone.
 //!
-//! These tables are part of the stored form, because the chain hashes what they leave. Changing a rule needs a new form
-//! (`svc/event/v2`), and `golden/redacted.json` pins the present one. Adding a rule for a new member does not.
+//! These tables are part of the stored form, because the chain hashes the redacted events. Changing a rule needs a new form
+//! (`svc/event/v2`); adding a rule for a new member does not. `golden/redacted.json` pins the present form.
 
 use self::Rule::{Each, Masked, Members, Open, Parties, Published, Tagged};
 
-/// The treatment of a value.
+/// The redaction of a value.
 #[derive(Debug)]
 pub enum Rule {
     /// It appears in clear, with everything in it.
@@ -87,7 +87,7 @@ const SUBMISSION: &Group = &[
 
 const KEY: &Shape = &[&[("key_ref", Open), ("key_id", Open)]];
 
-/// Credentials appear in events only as salted digests.
+/// All open: credentials are already salted digests.
 const CLIENT: &Shape = &[&[
     ("client_id", Open),
     ("subject_id", Open),
@@ -100,7 +100,7 @@ const CLIENT: &Shape = &[&[
 
 const CREDENTIAL: &Shape = &[&[("salt", Open), ("sha256", Open)]];
 
-/// Only the parties see a signature, because it names the approver's key or credential.
+/// The signature is hidden, because it names the approver's key or credential.
 const APPROVAL: &Shape = &[&[
     ("subject_id", Open),
     ("roles", Open),
@@ -167,7 +167,7 @@ const RECOVER: &Group = &[
     ("expected_helper_admission_root", Parties),
 ];
 
-/// Codes and names are open; only the parties see operands and values.
+/// Codes and names are open; details and values are hidden.
 const OUTCOME: &Shape = &[&[
     ("decision", Open),
     ("bundle_id", Open),
@@ -184,7 +184,7 @@ const OUTCOME: &Shape = &[&[
 
 const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];
 
-/// The signed decision has only hashes of hidden values.
+/// All open: of hidden values, the signed decision has only hashes.
 const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("envelope", Open)]];
 
 const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("node_signature", Open)]];

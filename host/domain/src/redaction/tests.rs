@@ -12,14 +12,14 @@ fn submitted(intent: Intent) -> Event {
     Event { at_ms: EpochMs(1), change, requested_by: None, settles: None }
 }
 
-/// Every kind of change, and a submission of every kind with all optional members.
+/// Every type of change, and a submission of every kind of intent with optional members fill_optional in.
 fn events() -> Vec<Event> {
     let mut events: Vec<Event> = serde_json::from_str(include_str!("../../golden/events.json")).unwrap();
-    events.extend(Kind::ALL.map(|kind| submitted(filled(intent(kind, PublicationMode::Manual)))));
+    events.extend(Kind::ALL.map(|kind| submitted(fill_optional(intent(kind, PublicationMode::Manual)))));
     events
 }
 
-fn filled(mut intent: Intent) -> Intent {
+fn fill_optional(mut intent: Intent) -> Intent {
     let free = || std::iter::once(("note".to_owned(), "free text".to_owned())).collect();
     match &mut intent {
         Intent::Payment(payment) => payment.reference = Some("invoice 7".into()),
@@ -102,7 +102,7 @@ fn event_with_all_fields_opened_is_the_original() {
 }
 
 #[test]
-fn accounts_and_free_texts_are_not_in_the_form() {
+fn accounts_and_free_texts_are_not_in_the_redacted_form() {
     for event in events() {
         let form = redact(&event, &SALT).unwrap().event.to_string();
         for hidden in ["acct-1", "free text", "drill", "invoice", "ext-77", "cid-1", "12500 <="] {
@@ -111,9 +111,9 @@ fn accounts_and_free_texts_are_not_in_the_form() {
     }
 }
 
-/// Neither two fields of one event, nor one field of two events, reveal that their values are equal.
+/// Two fields of one event, or one field in two events, do not reveal that their values are equal.
 #[test]
-fn equal_values_have_unequal_commitments() {
+fn equal_values_have_different_commitments() {
     let payment =
         |salt: &Salt| redact(&submitted(intent(Kind::Payment, PublicationMode::Manual)), salt).unwrap();
     let at =
@@ -149,7 +149,7 @@ fn altered_disclosure_is_rejected() {
     assert_eq!(error, DisclosureError::Mask("/change/intent/to_account".into()));
 }
 
-/// Callers choose the values.
+/// Callers can send such values.
 #[test]
 fn value_that_looks_like_a_commitment_is_kept() {
     let mut action = intent(Kind::AssetAction, PublicationMode::Manual);

@@ -1,6 +1,6 @@
 //! Test approvers: keys, and a WebAuthn authenticator with its browser.
 
-use crate::approval::{Approval, ApprovalSignature, ApprovalSubject, Base64Url, Hex64};
+use crate::approval::{Approval, ApprovalSignature, ApprovalSubject, Base64Url};
 use crate::ids::Hex32;
 use crate::time::EpochMs;
 use ed25519_dalek::Signer;
@@ -8,7 +8,7 @@ use p256::ecdsa::Signature;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// The relying party and the origin of every [`Authenticator`].
+/// The relying party of every [`Authenticator`].
 pub const RP_ID: &str = "approve.example";
 /// The origin of every [`Authenticator`].
 pub const ORIGIN: &str = "https://approve.example";
@@ -58,7 +58,7 @@ pub fn signed(
 ) -> Approval {
     let message = subject.statement(&approval).message().unwrap();
     let public_key = Hex32::new(key.verifying_key().to_bytes());
-    let signature = Hex64(key.sign(&message).to_bytes());
+    let signature = crate::ed25519::Signature::new(key.sign(&message).to_bytes());
     approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
     approval
 }

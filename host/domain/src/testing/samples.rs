@@ -141,7 +141,7 @@ pub fn verdict(subjects: &[String], required: u32) -> Outcome {
     }
 }
 
-/// The verdict with the digest of its request, as the policy host returns it.
+/// The outcome with the digest of its request, as the policy host returns it.
 #[must_use]
 pub fn evaluated(request: &Request<'_>, verdict: Outcome) -> Outcome {
     Outcome { input_hash: request.digest().unwrap(), ..verdict }

@@ -9,8 +9,8 @@ use gateway_domain::log::note::NoteError;
 use gateway_domain::log::{KeyName, SignedNote, VerifierKey};
 use serde_json::Value;
 
-/// The cases that verify, of 914. In all of them, key and commitment have full order, perhaps with a component of small order,
-/// and the plain equation holds.
+/// The numbers of the cases that verify, of 914. In all of them, the key and commitment have full order, perhaps with
+/// a component of small order, and the plain equation is true.
 const ACCEPTED: [u64; 43] = [
     7, 29, 50, 117, 139, 161, 182, 249, 305, 411, 425, 438, 465, 473, 481, 489, 497, 511, 525, 538, 565, 573,
     581, 589, 597, 611, 625, 638, 665, 673, 681, 689, 697, 711, 725, 738, 765, 773, 781, 789, 797, 832, 899,
@@ -40,7 +40,7 @@ fn strict_verification_accepts_exactly_these_cases() {
 }
 
 #[test]
-fn accepted_cases_have_no_flag_but_a_component_of_small_order() {
+fn accepted_cases_have_no_flag_other_than_a_component_of_small_order() {
     for case in cases() {
         let flags = case["flags"].as_array().into_iter().flatten();
         let is_harmless = flags

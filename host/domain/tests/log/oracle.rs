@@ -1,4 +1,4 @@
-//! Another implementation of RFC 6962 as the oracle, and random proofs.
+//! Compares roots and proofs with another implementation of RFC 6962, and checks altered and random proofs.
 
 use ct_merkle::mem_backed_tree::MemoryBackedTree;
 use ct_merkle::{ConsistencyProof, InclusionProof};
@@ -6,7 +6,7 @@ use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::subtree::{consistency, inclusion};
 use gateway_domain::log::{
-    Frontier, Place, ProofError, Subtree, empty_root, leaf_hash, verify_consistency, verify_inclusion,
+    Frontier, NodePosition, ProofError, Subtree, empty_root, leaf_hash, verify_consistency, verify_inclusion,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn event(n: u64) -> Hex32 {
 #[derive(Default)]
 struct Log {
     frontier: Frontier,
-    nodes: BTreeMap<Place, Hex32>,
+    nodes: BTreeMap<NodePosition, Hex32>,
 }
 
 impl Log {
@@ -35,9 +35,9 @@ impl Log {
 
     fn push(&mut self, event_hash: Hex32) {
         let leaf = leaf_hash(event_hash);
-        self.nodes.insert(Place { level: 0, index: self.frontier.n_leaves() }, leaf);
+        self.nodes.insert(NodePosition { level: 0, index: self.frontier.n_leaves() }, leaf);
         for node in self.frontier.append(leaf) {
-            self.nodes.insert(Place { level: node.level, index: node.index }, node.hash);
+            self.nodes.insert(NodePosition { level: node.level, index: node.index }, node.hash);
         }
     }
 
@@ -115,7 +115,7 @@ fn proof_of_wrong_length_is_rejected() {
     }
 }
 
-/// Every bit of every hash matters, and so does every number.
+/// Changes each bit of each hash, and each number.
 #[test]
 fn altered_proof_is_rejected() {
     let log = Log::of(40);
@@ -161,7 +161,6 @@ fn any_hash() -> impl Strategy<Value = Hex32> {
 }
 
 proptest! {
-    /// No panic, and no random proof is accepted.
     #[test]
     fn random_proof_is_rejected(
         a in prop_oneof![0..70_u64, any::<u64>()],

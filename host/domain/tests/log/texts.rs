@@ -1,4 +1,4 @@
-//! Texts of signed notes, checkpoints and proofs: they are written back unchanged, and malformed ones are rejected.
+//! Valid texts of signed notes, checkpoints and proofs are parsed and written back unchanged; malformed ones are rejected.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -172,7 +172,7 @@ fn malformed_checkpoint_is_rejected() {
 }
 
 #[test]
-fn checkpoint_is_trusted_only_under_a_key_of_its_own_log() {
+fn checkpoint_is_trusted_only_with_a_key_of_its_own_log() {
     let signed = checkpoint(ORIGIN, 7, event(0));
     let (own, other) = (verifier(ORIGIN, 1), verifier("example.com/other", 1));
     assert_eq!(signed.verify(&[other.clone(), own.clone()]), Ok(&Checkpoint::new(own.name(), 7, event(0))));
@@ -262,8 +262,8 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// A text that is parsed is written back unchanged.
-fn is_written_back_unchanged<T: FromStr + ToString>(text: &str) -> Result<(), TestCaseError> {
+/// If the text can be parsed, it is written back unchanged.
+fn check_written_back<T: FromStr + ToString>(text: &str) -> Result<(), TestCaseError> {
     if let Ok(parsed) = text.parse::<T>() {
         prop_assert_eq!(parsed.to_string(), text);
     }
@@ -273,11 +273,11 @@ fn is_written_back_unchanged<T: FromStr + ToString>(text: &str) -> Result<(), Te
 proptest! {
     #[test]
     fn parsed_text_is_written_back_unchanged(text in pieces()) {
-        is_written_back_unchanged::<SignedNote>(&text)?;
-        is_written_back_unchanged::<Checkpoint>(&text)?;
-        is_written_back_unchanged::<SignedCheckpoint>(&text)?;
-        is_written_back_unchanged::<TlogProof>(&text)?;
-        is_written_back_unchanged::<VerifierKey>(&text)?;
+        check_written_back::<SignedNote>(&text)?;
+        check_written_back::<Checkpoint>(&text)?;
+        check_written_back::<SignedCheckpoint>(&text)?;
+        check_written_back::<TlogProof>(&text)?;
+        check_written_back::<VerifierKey>(&text)?;
     }
 
     #[test]

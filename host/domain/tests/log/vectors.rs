@@ -23,34 +23,34 @@ fn proof(case: &Value) -> Vec<Hex32> {
     case["proof"].as_array().into_iter().flatten().map(|value| hash("proof", value)).collect()
 }
 
-/// The number of rejected and of accepted cases, each as expected.
-fn tally(kind: &str, holds: impl Fn(&Value) -> bool) -> (usize, usize) {
+/// Checks that each case is rejected or accepted as expected. Returns the numbers of rejected and accepted cases.
+fn check_cases(kind: &str, verifies: impl Fn(&Value) -> bool) -> (usize, usize) {
     let cases = cases(kind);
-    let refused = cases.iter().filter(|case| {
-        let is_refused = !holds(case);
-        assert_eq!(case["wantErr"], is_refused, "{}", case["file"]);
-        is_refused
+    let rejected = cases.iter().filter(|case| {
+        let is_rejected = !verifies(case);
+        assert_eq!(case["wantErr"], is_rejected, "{}", case["file"]);
+        is_rejected
     });
-    let n_refused = refused.count();
-    (n_refused, cases.len() - n_refused)
+    let n_rejected = rejected.count();
+    (n_rejected, cases.len() - n_rejected)
 }
 
 #[test]
 fn inclusion_proofs_are_verified_as_published() {
     let number = |case: &Value, name: &str| case[name].as_u64().unwrap();
-    let tally = tally("inclusion", |case| {
+    let counts = check_cases("inclusion", |case| {
         let (leaf, root) = (hash("leaf", &case["leafHash"]), hash("root", &case["root"]));
         verify_inclusion(leaf, number(case, "leafIdx"), number(case, "treeSize"), &proof(case), root).is_ok()
     });
-    assert_eq!(tally, (92, 6));
+    assert_eq!(counts, (92, 6));
 }
 
 #[test]
 fn consistency_proofs_are_verified_as_published() {
     let number = |case: &Value, name: &str| case[name].as_u64().unwrap();
-    let tally = tally("consistency", |case| {
+    let counts = check_cases("consistency", |case| {
         let (first, second) = (hash("root", &case["root1"]), hash("root", &case["root2"]));
         verify_consistency(number(case, "size1"), number(case, "size2"), &proof(case), first, second).is_ok()
     });
-    assert_eq!(tally, (92, 6));
+    assert_eq!(counts, (92, 6));
 }

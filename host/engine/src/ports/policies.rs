@@ -56,10 +56,10 @@ pub struct Activation {
 /// The result of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activated {
-    /// The activation is durable, and the new high-water mark.
+    /// The activation is durable, and is the new high-water mark.
     Recorded,
-    /// The bundle is already active. Nothing was added, except new signatures of the bundle.
-    Standing,
+    /// The bundle is already active. No activation was added; the stored signatures of the bundle were updated.
+    AlreadyActive,
     /// Another bundle is active with the same or a higher sequence. Nothing was written.
     Superseded {
         /// The high-water mark's sequence.
@@ -69,7 +69,7 @@ pub enum Activated {
 
 /// Stores bundles and activations.
 #[async_trait]
-pub trait KeepPolicies: Send + Sync {
+pub trait StorePolicies: Send + Sync {
     /// In one transaction, compares with the high-water mark, stores the bundle and adds the activation. Returns after the
     /// write is on disk.
     async fn activation_append(
@@ -122,7 +122,7 @@ pub struct ActivatedBundle {
     pub bundle: Option<BundleDescription>,
 }
 
-/// An offer that was refused.
+/// A file offered to the policy engine, and why it was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedOffer {
     /// The time of the refusal.
@@ -135,8 +135,8 @@ pub struct RefusedOffer {
     pub why: String,
 }
 
-/// Comparison of a candidate with the active bundle. Each evaluation is counted in `n_evaluated` and in exactly one of the
-/// members from `n_same` to `n_faults`.
+/// Comparison of a candidate with the active bundle. Each evaluation of the candidate is counted in `n_evaluated` and
+/// in exactly one of the members from `n_same` to `n_faults`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ShadowCounts {
@@ -146,7 +146,7 @@ pub struct ShadowCounts {
     pub n_deny_to_allow: u64,
     /// The same decision with other reasons, obligations, or counted approvals.
     pub n_otherwise_different: u64,
-    /// At least one of the two failed without a verdict.
+    /// At least one of the two bundles failed.
     pub n_faults: u64,
     /// Not evaluated, because the queue was full.
     pub n_dropped: u64,

@@ -5,7 +5,7 @@ use super::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
-use gateway_domain::chain;
+use gateway_domain::error_chain;
 use gateway_domain::intent::{Intent, KeyUse};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::policy;
@@ -21,12 +21,11 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
     let Some((index, event, policy, admission)) = decided else { return };
     let at = format!("/events/{index}/event/change");
     let mut findings = Findings::default();
-    signed(event, admission, roots, &format!("{at}/admission"), &mut findings);
-    let then = replayed.events.get(..=index).and_then(replay);
-    if let Some(operation) = then {
-        bound(&operation, policy, admission, &format!("{at}/admission/decision"), &mut findings);
-        serves(&operation, admission, &format!("{at}/admission/decision/serves"), &mut findings);
-        quorum(&operation, policy, &at, &mut findings);
+    check_envelope(event, admission, roots, &format!("{at}/admission"), &mut findings);
+    if let Some(operation) = replayed.events.get(..=index).and_then(replay) {
+        check_decision(&operation, policy, admission, &format!("{at}/admission/decision"), &mut findings);
+        check_use(&operation, admission, &format!("{at}/admission/decision/serves"), &mut findings);
+        check_quorum(&operation, policy, &at, &mut findings);
     }
     let seen = format!(
         "signed with {} approvals, of {} required",
@@ -37,9 +36,9 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
 }
 
 /// Checks that the authority signed the envelope, and that the decision beside it is the one in the envelope.
-fn signed(event: &Event, admission: &Admission, roots: &Roots, at: &str, findings: &mut Findings) {
+fn check_envelope(event: &Event, admission: &Admission, roots: &Roots, at: &str, findings: &mut Findings) {
     match admission::verify(&admission.envelope, &roots.authorities, event.at_ms) {
-        Err(error) => findings.add(format!("{at}/envelope"), chain(&error)),
+        Err(error) => findings.add(format!("{at}/envelope"), error_chain(&error)),
         Ok(signed) => {
             if signed.decision != admission.decision {
                 findings.add(format!("{at}/decision"), "differs from the decision that the authority signed");
@@ -55,7 +54,8 @@ fn signed(event: &Event, admission: &Admission, roots: &Roots, at: &str, finding
     }
 }
 
-fn bound(
+/// Checks that the decision is about this operation, its policy evaluation and its approvals.
+fn check_decision(
     operation: &Operation,
     policy: &policy::Outcome,
     admission: &Admission,
@@ -63,45 +63,45 @@ fn bound(
     findings: &mut Findings,
 ) {
     let decision = &admission.decision;
-    let mut same = |name: &str, what: &str, actual: &dyn Display, expected: &dyn Display| {
+    let mut check = |name: &str, what: &str, actual: &dyn Display, expected: &dyn Display| {
         findings.same(&format!("{at}/{name}"), what, &actual.to_string(), &expected.to_string());
     };
     let kind = operation.intent.operation_type();
-    same("operation_id", "the operation", &decision.operation_id, &operation.id);
-    same("operation_type", "the operation's type", &decision.operation_type.as_str(), &kind.as_str());
-    same("intent_hash", "the intent's hash", &decision.intent_hash, &operation.intent_hash);
-    same("key_id", "the key", &decision.key_id, &operation.key.key_id);
-    same("bundle_hash", "the deciding bundle", &decision.bundle_hash, &policy.bundle_hash);
+    check("operation_id", "the operation", &decision.operation_id, &operation.id);
+    check("operation_type", "the operation's type", &decision.operation_type.as_str(), &kind.as_str());
+    check("intent_hash", "the intent's hash", &decision.intent_hash, &operation.intent_hash);
+    check("key_id", "the key", &decision.key_id, &operation.key.key_id);
+    check("bundle_hash", "the deciding bundle", &decision.bundle_hash, &policy.bundle_hash);
     let (input, output) = (&policy.input_hash, &policy.output_hash);
-    same("policy_input_hash", "the digest of the policy input", &decision.policy_input_hash, input);
-    same("policy_output_hash", "the digest of the policy output", &decision.policy_output_hash, output);
+    check("policy_input_hash", "the digest of the policy input", &decision.policy_input_hash, input);
+    check("policy_output_hash", "the digest of the policy output", &decision.policy_output_hash, output);
     if let Ok(digest) = operation.intent.request_digest(operation.id, operation.key.key_id) {
-        same("request_digest", "the digest to be signed", &decision.request_digest, &digest);
+        check("request_digest", "the digest to be signed", &decision.request_digest, &digest);
     }
     let signer =
         |path: Option<&String>| path.map_or("the key itself".to_owned(), |path| format!("child {path}"));
     let decided = signer(decision.derivation.as_ref().map(|child| &child.path));
     let intended = signer(operation.intent.bip32().map(|child| &child.path));
-    same("derivation", "the signing key", &decided, &intended);
+    check("derivation", "the signing key", &decided, &intended);
     if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
-        same("approvals_root", "the root of the approvals", &decision.approvals_root, &root);
+        check("approvals_root", "the root of the approvals", &decision.approvals_root, &root);
     }
 }
 
-/// Checks that the key may be used for this operation.
-fn serves(operation: &Operation, admission: &Admission, at: &str, findings: &mut Findings) {
+/// Checks that the decision states the use of the key that the intent needs.
+fn check_use(operation: &Operation, admission: &Admission, at: &str, findings: &mut Findings) {
     let intended = match &operation.intent {
         Intent::Payment(_) | Intent::AssetAction(_) => operation.intent.key_use(),
         Intent::KeyCreate(create) => create.serves,
         // These intents do not state a use.
         Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => return,
     };
-    let word = |serves: Option<KeyUse>| serves.map_or("left open", KeyUse::as_str);
-    findings.same(at, "the key's use", &word(admission.decision.serves), &word(intended));
+    let text = |serves: Option<KeyUse>| serves.map_or("left open", KeyUse::as_str);
+    findings.same(at, "the key's use", &text(admission.decision.serves), &text(intended));
 }
 
-/// Checks that the quorum counts enough different people, all of whom approved.
-fn quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &mut Findings) {
+/// Checks that the policy allowed the operation, and that the quorum counts enough different people, all of whom approved.
+fn check_quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &mut Findings) {
     let policy::Quorum { subjects, required, satisfied } = &policy.quorum;
     let approved = |subject: &String| operation.approvals.iter().any(|one| one.subject_id == *subject);
     let counted: Vec<_> =
@@ -110,7 +110,7 @@ fn quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &
     if !(policy.is_allowed() && *satisfied && enough && subjects.iter().all(approved)) {
         findings.add(
             format!("{at}/policy/quorum"),
-            "the quorum counts a person who did not approve, or too few people",
+            "the policy did not allow the operation, or the quorum counts a person who did not approve, or too few people",
         );
     }
 }

@@ -1,10 +1,11 @@
-//! Checks that each approver signed its own approval of this operation, with a key that was valid then. Approvals without a
-//! signature are claimed by the gateway alone, and are reported as not checked.
+//! Checks that each approver signed its own approval of this operation, with a key that was valid then. Approvals
+//! that only the gateway claims, because they have no signature or the roots have no approvers, are reported as not
+//! checked.
 
 use super::operation::Replayed;
 use super::report::{Findings, Report};
 use crate::roots::Roots;
-use gateway_domain::approval::{Approval, ApprovalFault};
+use gateway_domain::approval::{Approval, ApprovalError};
 use gateway_domain::operation::{Change, Event};
 
 const NAME: &str = "approvals signed";
@@ -23,7 +24,7 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
             (Some(signature), Some(approvers)) => {
                 let statement = replayed.operation.approval_subject().statement(approval);
                 let verified = approvers.verify(&statement, signature, event.at_ms).and_then(|()| {
-                    replayed.operation.may_be_approved_at(statement.approved_at_ms, event.at_ms)
+                    replayed.operation.check_approval_time(statement.approved_at_ms, event.at_ms)
                 });
                 match verified {
                     Ok(()) => n_signed = n_signed.saturating_add(1),
@@ -31,7 +32,7 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
                 }
             }
             (None, _) if roots.requires_signatures => {
-                findings.add(at, describe(&approval.subject_id, &ApprovalFault::NotSigned));
+                findings.add(at, describe(&approval.subject_id, &ApprovalError::NotSigned));
             }
             (None, _) | (Some(_), None) => unsigned.push(approval.subject_id.as_str()),
         }
@@ -65,6 +66,6 @@ fn approval(event: &Event) -> Option<&Approval> {
     }
 }
 
-fn describe(subject_id: &str, fault: &ApprovalFault) -> String {
+fn describe(subject_id: &str, fault: &ApprovalError) -> String {
     format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str())
 }

@@ -2,7 +2,7 @@
 
 use super::operation::Replayed;
 use super::report::{Findings, Report};
-use super::{Reader, Rerun};
+use super::{Reader, RerunPolicy};
 use crate::roots::Roots;
 use gateway_domain::operation::{Evaluation, evaluations};
 use std::collections::BTreeSet;
@@ -13,17 +13,17 @@ pub(crate) fn check(replayed: &Replayed, reader: &Reader<'_>, report: &mut Repor
     for evaluation in &found {
         check_evaluation(evaluation, reader.roots, &mut findings);
     }
-    let more = if reader.rerun.is_some() { "" } else { "; without `--bundle` no policy was run again" };
-    let seen = format!("{} match the digests of their inputs and outputs{more}", found.len());
+    let note = if reader.rerun.is_some() { "" } else { "; without `--bundle` no policy was run again" };
+    let seen = format!("{} match the digests of their inputs and outputs{note}", found.len());
     report.add("policy decisions", findings, seen);
-    facts(&found, reader.roots, report);
+    check_facts(&found, reader.roots, report);
     if let Some(rerun) = reader.rerun {
-        run_again(&found, rerun, report);
+        rerun_policies(&found, rerun, report);
     }
 }
 
 /// Compares the facts that the policy read with those in the roots. Facts that the roots do not list are not checked.
-fn facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
+fn check_facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
     const NAME: &str = "policy facts";
     let (mut findings, mut n_known, mut unknown) = (Findings::default(), 0_usize, BTreeSet::new());
     for evaluation in found {
@@ -52,6 +52,7 @@ fn facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
     }
 }
 
+/// The JSON pointer to the evaluation in the document.
 fn at(evaluation: &Evaluation) -> String {
     format!("/events/{}/event/change/policy", evaluation.seq.saturating_sub(1))
 }
@@ -84,7 +85,7 @@ fn check_evaluation(evaluation: &Evaluation, roots: &Roots, findings: &mut Findi
     }
 }
 
-fn run_again(found: &[Evaluation], rerun: &dyn Rerun, report: &mut Report) {
+fn rerun_policies(found: &[Evaluation], rerun: &dyn RerunPolicy, report: &mut Report) {
     let (mut findings, mut not_run) = (Findings::default(), Vec::new());
     for evaluation in found {
         match rerun.differences(evaluation) {

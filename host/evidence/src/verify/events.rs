@@ -26,27 +26,31 @@ pub(crate) struct History {
 /// Checks hashes, numbers, times and disclosed fields.
 pub(crate) fn check(document: &Document, report: &mut Report) -> History {
     let mut findings = Findings::default();
-    let (last, n_missing) = chain(document, &mut findings);
-    let has_last = ends(document, last, &mut findings);
+    let (last, n_missing) = check_chain(document, &mut findings);
+    let has_last = check_last(document, last, &mut findings);
     let numbers = (document.entries.first(), document.entries.last());
     let (from, to) = (numbers.0.map_or(0, |entry| entry.seq), numbers.1.map_or(0, |entry| entry.seq));
     let is_complete = from == 1 && n_missing == 0 && has_last;
     let is_whole = is_complete && findings.is_empty();
     // Event numbers are not hashed, so they are reported only for a complete history.
-    let seen = if is_whole { format!("events 1 to {to} of {to}") } else { linked(document) };
+    let seen = if is_whole { format!("events 1 to {to} of {to}") } else { linked_summary(document) };
     report.add("chain", findings, seen);
     if !is_complete {
-        report.not_checked("pages", missing(from, n_missing, has_last));
+        report.not_checked("pages", missing_pages(from, n_missing, has_last));
     }
-    let last_at_ms = times(&document.entries, report);
-    open(document, is_whole, last_at_ms, report)
+    let last_at_ms = check_times(&document.entries, report);
+    open_fields(document, is_whole, last_at_ms, report)
 }
 
-fn linked(document: &Document) -> String {
-    format!("{} events, each linked to the one before it where that is present", document.entries.len())
+fn linked_summary(document: &Document) -> String {
+    format!(
+        "{} events, each linked_summary to the one before it where that is present",
+        document.entries.len()
+    )
 }
 
-fn missing(from: u64, n_missing: u64, has_last: bool) -> String {
+/// Why the pages are not the complete history.
+fn missing_pages(from: u64, n_missing: u64, has_last: bool) -> String {
     let mut why = Vec::new();
     if from != 1 {
         why.push("the first event is missing".to_owned());
@@ -60,9 +64,9 @@ fn missing(from: u64, n_missing: u64, has_last: bool) -> String {
     format!("{}: pass every page, starting with `?after_seq=0`", why.join(", "))
 }
 
-/// Checks that each event is hashed with the one before it. Returns the last hash, and the number of missing events in
-/// between.
-fn chain(document: &Document, findings: &mut Findings) -> (Hex32, u64) {
+/// Checks that each hash is of its event and the previous hash. Returns the last hash, and the number of events that
+/// are missing between the others.
+fn check_chain(document: &Document, findings: &mut Findings) -> (Hex32, u64) {
     let (mut previous, mut due, mut n_missing) = (Hex32::ZERO, 1, 0_u64);
     for (index, entry) in document.entries.iter().enumerate() {
         let stated = document.before.get(&entry.seq).copied();
@@ -91,8 +95,9 @@ fn chain(document: &Document, findings: &mut Findings) -> (Hex32, u64) {
     (previous, n_missing)
 }
 
-/// Whether the operation's last event is present: `record_root`, which the log proof covers, is its hash.
-fn ends(document: &Document, hash_of_last: Hex32, findings: &mut Findings) -> bool {
+/// Checks `record_root`, the hash of the operation's last event, which the log proof covers. Returns whether that event is
+/// present.
+fn check_last(document: &Document, hash_of_last: Hex32, findings: &mut Findings) -> bool {
     let Some(record_root) = hash(&document.members, "record_root") else {
         findings.add("/record_root", "is not a hash");
         return false;
@@ -110,7 +115,7 @@ fn ends(document: &Document, hash_of_last: Hex32, findings: &mut Findings) -> bo
 }
 
 /// Checks that times do not go back. Returns the time of the last event.
-fn times(entries: &[Entry], report: &mut Report) -> u64 {
+fn check_times(entries: &[Entry], report: &mut Report) -> u64 {
     let (mut findings, mut previous, mut first) = (Findings::default(), 0_u64, None);
     for (index, entry) in entries.iter().enumerate() {
         let at = format!("/events/{index}/event/at_ms");
@@ -131,7 +136,8 @@ fn times(entries: &[Entry], report: &mut Report) -> u64 {
     previous
 }
 
-fn open(document: &Document, has_all: bool, last_at_ms: u64, report: &mut Report) -> History {
+/// Checks the disclosed fields against their commitments. For evidence, parses the events.
+fn open_fields(document: &Document, has_all: bool, last_at_ms: u64, report: &mut Report) -> History {
     let (mut findings, mut events, mut n_opened) = (Findings::default(), Vec::new(), 0_usize);
     for (index, entry) in document.entries.iter().enumerate() {
         n_opened = n_opened.saturating_add(entry.disclosures.len());
@@ -149,8 +155,8 @@ fn open(document: &Document, has_all: bool, last_at_ms: u64, report: &mut Report
     History { events, is_whole, last_at_ms }
 }
 
-/// Parses an event. Rejects unknown members, and fields that are not disclosed except an unpublished signature, which becomes
-/// empty.
+/// Parses an event. Rejects unknown members, and fields that are not disclosed. An unpublished signature need not be
+/// disclosed, and becomes empty.
 fn event(opened: Opened) -> Result<Event, String> {
     const UNKNOWN: &str = "is not an event that this version knows";
     let mut value = opened.event;

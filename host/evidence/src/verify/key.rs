@@ -1,4 +1,5 @@
-//! Checks the key: the log's key signed its state for this document, it is the operation's key, and new shares belong to it.
+//! Checks the key: the log's key signed its state for this document, it is the operation's key, and new shares belong
+//! to it.
 
 use super::operation::Replayed;
 use super::pages::{Document, hash};
@@ -17,8 +18,8 @@ use serde_json::{Map, Value};
 
 const NAME: &str = "key";
 
-/// `log_sizes` are from the verified checkpoints of the pages, `last_at_ms` is the time of the last event in epoch
-/// milliseconds.
+/// Checks the key of each page. `log_sizes` are the sizes in the verified checkpoints of the pages; `last_at_ms` is
+/// the time of the last event in epoch milliseconds.
 pub(crate) fn check(
     document: &Document,
     replayed: &Replayed,
@@ -38,14 +39,14 @@ pub(crate) fn check(
             stated_at_ms: EpochMs(stated_at_ms),
             key,
         };
-        stated(page, &statement, roots, &mut findings);
+        check_statement(page, &statement, roots, &mut findings);
         if stated_at_ms < last_at_ms {
             let what = format!("is before the operation's last event at {last_at_ms}");
             findings.add("/key_stated_at_ms", what);
         }
         let state = key.get("state").and_then(Value::as_str);
         if state.is_some() {
-            named(key, replayed, roots, &mut findings);
+            check_key(key, replayed, roots, &mut findings);
         } else if replayed.operation.result_ref.is_some() {
             findings.add("/key", "the operation has a result, but its key has no state");
         }
@@ -53,13 +54,18 @@ pub(crate) fn check(
             (state.map_or("no key exists".to_owned(), |state| format!("`{state}`")), statement.log_size);
         seen = format!("{state} at {stated_at_ms}, when the log had {size} events, signed by the log's key");
     }
-    new_shares(replayed, &mut findings);
+    check_new_shares(replayed, &mut findings);
     report.add(NAME, findings, seen);
 }
 
-/// Checks that the log's key signed exactly this statement. A note from other evidence differs in operation, last event, log
-/// size or time.
-fn stated(page: &Map<String, Value>, expected: &KeyStatement<'_>, roots: &Roots, findings: &mut Findings) {
+/// Checks that the log's key signed exactly this statement. A note from other evidence differs in operation, last
+/// event, log size or time.
+fn check_statement(
+    page: &Map<String, Value>,
+    expected: &KeyStatement<'_>,
+    roots: &Roots,
+    findings: &mut Findings,
+) {
     let note = page.get("key_note").and_then(Value::as_str).unwrap_or_default();
     let statement: SignedStatement = match note.parse() {
         Ok(statement) => statement,
@@ -74,7 +80,7 @@ fn stated(page: &Map<String, Value>, expected: &KeyStatement<'_>, roots: &Roots,
     match statement.verify(&roots.logs, KEY_STATE, expected) {
         Ok(()) => {}
         Err(StatementError::OtherStatement) => {
-            let differing = differing(expected, &statement.unverified().unwrap_or_default());
+            let differing = differing_members(expected, &statement.unverified().unwrap_or_default());
             for name in &differing {
                 let at = match name.as_str() {
                     "key" => "/key",
@@ -94,15 +100,17 @@ fn stated(page: &Map<String, Value>, expected: &KeyStatement<'_>, roots: &Roots,
     }
 }
 
-/// The names of the members in which the statement differs.
-fn differing(expected: &KeyStatement<'_>, stated: &Value) -> Vec<String> {
+/// The names of the members in which the statement differs from the expected one.
+fn differing_members(expected: &KeyStatement<'_>, stated: &Value) -> Vec<String> {
     let canonical = canonical::to_bytes(expected).unwrap_or_default();
     let expected: Map<String, Value> = serde_json::from_slice(&canonical).unwrap_or_default();
     let differs = |(name, value): &(String, Value)| stated.get(name) != Some(value);
     expected.into_iter().filter(differs).map(|(name, _)| name).collect()
 }
 
-fn named(key: &Value, replayed: &Replayed, roots: &Roots, findings: &mut Findings) {
+/// Checks that the key is the operation's, and that its public key is the one of the roots, the signature and the new
+/// shares.
+fn check_key(key: &Value, replayed: &Replayed, roots: &Roots, findings: &mut Findings) {
     let text = |name: &str| key.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let operation = &replayed.operation;
     findings.same("/key/key_id", "the operation's key", &text("key_id"), &operation.key.key_id.to_string());
@@ -131,8 +139,8 @@ fn named(key: &Value, replayed: &Replayed, roots: &Roots, findings: &mut Finding
     }
 }
 
-/// New shares are those that were admitted, of the epoch that nodes staged, and the published result is their digest.
-fn new_shares(replayed: &Replayed, findings: &mut Findings) {
+/// Checks that the new shares are those that were admitted, and that the result is their digest.
+fn check_new_shares(replayed: &Replayed, findings: &mut Findings) {
     let Some(staged) = &replayed.operation.staged else { return };
     for (index, event) in replayed.events.iter().enumerate() {
         let at = format!("/events/{index}/event/change");
@@ -143,7 +151,7 @@ fn new_shares(replayed: &Replayed, findings: &mut Findings) {
             Change::Executed { result_ref, signature: None, .. } => {
                 let at = format!("{at}/result_ref");
                 match staged.result_ref() {
-                    Ok(is) => findings.same(&at, "the digest of the new shares", result_ref, &is),
+                    Ok(digest) => findings.same(&at, "the digest of the new shares", result_ref, &digest),
                     Err(error) => findings.add(at, error.to_string()),
                 }
             }
@@ -152,8 +160,8 @@ fn new_shares(replayed: &Replayed, findings: &mut Findings) {
     }
 }
 
-/// The public key that was published with new shares of the operation's own key. `None` for a rotation, which creates another
-/// key.
+/// The public key that was published with new shares of the operation's own key. `None` for a rotation, which creates
+/// another key.
 fn published_key(operation: &Operation) -> Option<&str> {
     let staged = operation.staged.as_ref().filter(|_| operation.phase == Phase::Published)?;
     let is_another = target(operation).is_some_and(|target| target.key_id != operation.key.key_id);

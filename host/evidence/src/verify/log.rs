@@ -25,7 +25,7 @@ pub(crate) fn check(document: &Document, roots: &Roots, report: &mut Report) -> 
     for page in &document.pages {
         let section = page.get("log").cloned().unwrap_or_default();
         let head = match serde_json::from_value(section) {
-            Ok(section) => included(document, &section, roots, &mut findings),
+            Ok(section) => check_inclusion(document, &section, roots, &mut findings),
             Err(error) => {
                 findings.add("/log", format!("is not a log proof: {error}"));
                 None
@@ -38,8 +38,8 @@ pub(crate) fn check(document: &Document, roots: &Roots, report: &mut Report) -> 
     sizes
 }
 
-/// The size of the log, and a summary.
-fn included(
+/// Checks the proof of a page. Returns the size of its signed log and a summary, or `None` if the proof fails.
+fn check_inclusion(
     document: &Document,
     section: &LogSection,
     roots: &Roots,
@@ -71,10 +71,10 @@ fn included(
     let size = proof.index.saturating_add(1);
     if let Err(error) = verify_consistency(size, head.size(), &section.consistency, ledger_root, head.root())
     {
-        // Either value may be the altered one.
+        // Either of the two may have been altered.
         findings
             .add("/ledger_root", format!("is not proved to be the log's root after event {}", proof.index));
-        findings.add("/log/consistency", format!("does not prove it: {error}"));
+        findings.add("/log/consistency", format!("does not prove `ledger_root`: {error}"));
     }
     Some((head.size(), format!("event {} of {} in `{}`", proof.index, head.size(), head.origin())))
 }

@@ -24,7 +24,7 @@ pub(crate) fn check(
     reader: &Reader<'_>,
     report: &mut Report,
 ) -> Option<Replayed> {
-    let mut findings = asked_for(document, reader);
+    let mut findings = check_requested(document, reader);
     if !history.is_whole {
         if !findings.is_empty() {
             report.add(NAME, findings, "");
@@ -35,7 +35,7 @@ pub(crate) fn check(
         return None;
     }
     if document.kind == Kind::Audit {
-        audit(document, findings, report);
+        check_audit_log(document, findings, report);
         return None;
     }
     let Some(operation) = replay(&history.events) else {
@@ -43,14 +43,14 @@ pub(crate) fn check(
         return None;
     };
     let replayed = Replayed { operation, events: history.events };
-    compared(&document.members, &summary(&replayed.operation, &replayed.events), &mut findings);
-    names(&replayed.operation, &mut findings);
-    out_of_order(&replayed.events, &mut findings);
-    report.add(NAME, findings, seen(&replayed));
+    compare_members(&document.members, &summary(&replayed.operation, &replayed.events), &mut findings);
+    check_ids(&replayed.operation, &mut findings);
+    check_order(&replayed.events, &mut findings);
+    report.add(NAME, findings, summary_line(&replayed));
     Some(replayed)
 }
 
-fn seen(replayed: &Replayed) -> String {
+fn summary_line(replayed: &Replayed) -> String {
     let Operation { id, tenant, intent, .. } = &replayed.operation;
     format!(
         "`{id}`, a `{}` of tenant `{tenant}`, is `{}` after {} events",
@@ -60,18 +60,19 @@ fn seen(replayed: &Replayed) -> String {
     )
 }
 
-/// Checks that the document is of the operation that the reader asked for.
-fn asked_for(document: &Document, reader: &Reader<'_>) -> Findings {
+/// Checks that the document is about the operation that the reader requested.
+fn check_requested(document: &Document, reader: &Reader<'_>) -> Findings {
     let mut findings = Findings::default();
     let actual = document.members.get("operation_id").and_then(Value::as_str).unwrap_or_default();
-    if let Some(asked) = reader.operation_id {
-        findings.same("/operation_id", "the operation asked for", &actual.to_owned(), &asked.to_string());
+    if let Some(requested) = reader.operation_id {
+        let requested = requested.to_string();
+        findings.same("/operation_id", "the requested operation", &actual.to_owned(), &requested);
     }
     findings
 }
 
 /// Checks the hash of the intent and the id of the key.
-fn names(operation: &Operation, findings: &mut Findings) {
+fn check_ids(operation: &Operation, findings: &mut Findings) {
     match operation.intent.hash() {
         Ok(hash) => findings.same("/intent_hash", "the intent's hash", &operation.intent_hash, &hash),
         Err(error) => findings.add("/intent", error.to_string()),
@@ -82,9 +83,9 @@ fn names(operation: &Operation, findings: &mut Findings) {
     }
 }
 
-/// Checks that the events are in an order that the gateway writes: no decision, admission or signature twice or too early. An
-/// approval has the time of its event, or an earlier time if the clock was set back.
-fn out_of_order(events: &[Event], findings: &mut Findings) {
+/// Checks that the events are in an order that the gateway can write: no decision, admission or signature twice or
+/// too early. Also checks that an approval has the time of its event, or an earlier time if the clock was set back.
+fn check_order(events: &[Event], findings: &mut Findings) {
     for_each_event(events, |index, before, event| {
         let at = format!("/events/{index}/event/change");
         if !may_follow(before, &event.change) {
@@ -106,7 +107,7 @@ fn out_of_order(events: &[Event], findings: &mut Findings) {
 }
 
 /// Checks that members equal the values that follow from the events.
-fn compared(members: &Map<String, Value>, expected: &Map<String, Value>, findings: &mut Findings) {
+fn compare_members(members: &Map<String, Value>, expected: &Map<String, Value>, findings: &mut Findings) {
     for (name, expected) in expected {
         // The check `form` reports missing members.
         if let Some(actual) = members.get(name).filter(|actual| *actual != expected) {
@@ -139,7 +140,7 @@ fn first_difference(actual: &Value, expected: &Value, at: String) -> String {
 
 /// Checks an audit log, which discloses too little to replay its events. Its members are compared with the visible parts
 /// of the events; the rest is not checked.
-fn audit(document: &Document, mut findings: Findings, report: &mut Report) {
+fn check_audit_log(document: &Document, mut findings: Findings, report: &mut Report) {
     let submitted = |pointer: &str| {
         let first = document.entries.first();
         first.and_then(|entry| entry.event.pointer(pointer)).cloned().unwrap_or_default()
@@ -159,7 +160,7 @@ fn audit(document: &Document, mut findings: Findings, report: &mut Report) {
         (state_name.to_owned(), json!(state)),
         (total.to_owned(), json!(document.entries.len())),
     ]);
-    compared(&document.members, &expected, &mut findings);
+    compare_members(&document.members, &expected, &mut findings);
     let shown = |name: &str| expected.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let seen = format!("`{}` is `{}` after {} events", shown(id), shown(state_name), document.entries.len());
     report.add(NAME, findings, seen);

@@ -10,7 +10,7 @@ const NAME: &str = "form";
 
 /// The members in which the pages of a document may differ: those about the page's events, and those about the time of the
 /// request.
-const OF_A_PAGE: [&str; 7] =
+const PAGE_MEMBERS: [&str; 7] =
     ["key", "key_note", "key_stated_at_ms", "log", "next_after_seq", "previous_hash", "truncated"];
 
 /// A document, joined from its pages.
@@ -36,13 +36,13 @@ struct Page {
 pub(crate) fn read(pages: Vec<Value>, report: &mut Report) -> Option<Document> {
     let mut read = Vec::new();
     for page in pages {
-        match page_of(page) {
+        match parse_page(page) {
             Ok(page) => read.push(page),
-            Err(Unread::Wrong(findings)) => {
+            Err(PageError::Invalid(findings)) => {
                 report.add(NAME, findings, "");
                 return None;
             }
-            Err(Unread::Earlier(why)) => {
+            Err(PageError::EarlierRelease(why)) => {
                 report.not_checked(NAME, why);
                 return None;
             }
@@ -50,7 +50,7 @@ pub(crate) fn read(pages: Vec<Value>, report: &mut Report) -> Option<Document> {
     }
     let mut findings = Findings::default();
     let kind = read.first()?.kind;
-    let members = shared(&read, &mut findings);
+    let members = shared_members(&read, &mut findings);
     let mut before = BTreeMap::new();
     for page in &read {
         check_members(page, &mut findings);
@@ -62,24 +62,24 @@ pub(crate) fn read(pages: Vec<Value>, report: &mut Report) -> Option<Document> {
             }
         }
     }
-    let (pages, entries) = merged(read, &mut findings);
+    let (pages, entries) = merge_events(read, &mut findings);
     report.add(NAME, findings, format!("`{}`", kind.format()));
     Some(Document { kind, members, pages, entries, before })
 }
 
 /// Why a page cannot be read.
-enum Unread {
-    Wrong(Findings),
+enum PageError {
+    Invalid(Findings),
     /// An earlier release wrote it.
-    Earlier(String),
+    EarlierRelease(String),
 }
 
-fn page_of(page: Value) -> Result<Page, Unread> {
-    let wrong = |at: &str, what: String| Unread::Wrong(Findings::of(at, what));
+fn parse_page(page: Value) -> Result<Page, PageError> {
+    let wrong = |at: &str, what: String| PageError::Invalid(Findings::of(at, what));
     let Value::Object(mut members) = page else { return Err(wrong("", "is not a JSON object".to_owned())) };
     let format = members.get("format").and_then(Value::as_str).unwrap_or_default();
     if format == "svc/evidence/v1" {
-        return Err(Unread::Earlier(format!(
+        return Err(PageError::EarlierRelease(format!(
             "`{format}` was written by an earlier release and cannot be checked: its statement about the key names no operation. \
              Get the evidence from the gateway again, as `{}`, or verify it with the release that wrote it",
             Kind::Evidence.format()
@@ -93,11 +93,11 @@ fn page_of(page: Value) -> Result<Page, Unread> {
     Ok(Page { kind, members, entries })
 }
 
-/// The members that all pages share; they must be equal.
-fn shared(pages: &[Page], findings: &mut Findings) -> Map<String, Value> {
+/// The members that all pages share. Checks that they are equal.
+fn shared_members(pages: &[Page], findings: &mut Findings) -> Map<String, Value> {
     let mut members = Map::new();
     for (name, value) in pages.iter().flat_map(|page| &page.members) {
-        if OF_A_PAGE.contains(&name.as_str()) {
+        if PAGE_MEMBERS.contains(&name.as_str()) {
             continue;
         }
         let first = members.entry(name).or_insert_with(|| value.clone());
@@ -108,6 +108,7 @@ fn shared(pages: &[Page], findings: &mut Findings) -> Map<String, Value> {
     members
 }
 
+/// Checks that the page has exactly the members of its format.
 fn check_members(page: &Page, findings: &mut Findings) {
     let names = page.kind.members();
     for name in page.members.keys().filter(|name| !names.contains(&name.as_str())) {
@@ -151,8 +152,9 @@ fn check_page(page: &Page, findings: &mut Findings) {
     }
 }
 
-/// Merges the events of all pages. Pages may overlap, but an event must be the same on each.
-fn merged(pages: Vec<Page>, findings: &mut Findings) -> (Vec<Map<String, Value>>, Vec<Entry>) {
+/// Merges the events of all pages. Pages may overlap, but an event must be the same on each. Returns the members of
+/// each page, and the events.
+fn merge_events(pages: Vec<Page>, findings: &mut Findings) -> (Vec<Map<String, Value>>, Vec<Entry>) {
     let (mut members, mut merged) = (Vec::new(), BTreeMap::<u64, Entry>::new());
     for page in pages {
         members.push(page.members);

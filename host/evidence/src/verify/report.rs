@@ -6,9 +6,9 @@ use std::fmt;
 /// A fault in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The place of the fault, as a JSON pointer into the document.
+    /// The JSON pointer to the fault in the document.
     pub at: String,
-    /// The fault, as text that follows the place.
+    /// The fault, as text that follows the pointer.
     pub what: String,
 }
 
@@ -81,6 +81,7 @@ impl Report {
         }
     }
 
+    /// Adds a check: it fails if there are findings, else holds with the summary `seen`.
     pub(crate) fn add(&mut self, name: &'static str, findings: Findings, seen: impl Into<String>) {
         let status =
             if findings.0.is_empty() { Status::Holds(seen.into()) } else { Status::Fails(findings.0) };

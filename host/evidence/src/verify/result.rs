@@ -1,4 +1,5 @@
-//! Checks the threshold signature: the admitted digest, key and signers. For a failed operation, checks that none can exist.
+//! Checks the threshold signature: the admitted digest, key and signers. For a failed operation, checks that none can
+//! exist.
 
 use super::operation::Replayed;
 use super::report::{Findings, Report};
@@ -18,7 +19,7 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
         _ => None,
     });
     let Some((index, result_ref, signature)) = executed else {
-        unsigned(replayed, report);
+        check_unsigned(replayed, report);
         return;
     };
     if replayed.operation.phase != Phase::Published {
@@ -34,8 +35,8 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
         Ok(root) => findings.same(&format!("{at}/result_ref"), "the digest of the result", result_ref, &root),
         Err(error) => findings.add(format!("{at}/signature"), error.to_string()),
     }
-    admitted(replayed, signature, &at, &mut findings);
-    pinned(replayed, roots, signature, &at, &mut findings);
+    check_admitted(replayed, signature, &at, &mut findings);
+    check_pinned_key(replayed, roots, signature, &at, &mut findings);
     report.add(
         NAME,
         findings,
@@ -43,9 +44,9 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
     );
 }
 
-/// A signing operation that failed after its decision has discard receipts of so many nodes that the others are too few to
-/// sign.
-fn unsigned(replayed: &Replayed, report: &mut Report) {
+/// Checks that no signature can exist for a failed operation: it has discard receipts from so many nodes that the
+/// others are too few to sign.
+fn check_unsigned(replayed: &Replayed, report: &mut Report) {
     let operation = &replayed.operation;
     if operation.phase != Phase::Failed || operation.intent.operation_type() != OperationType::Sign {
         return;
@@ -79,7 +80,8 @@ fn unsigned(replayed: &Replayed, report: &mut Report) {
     }
 }
 
-fn admitted(replayed: &Replayed, signature: &SignatureResult, at: &str, findings: &mut Findings) {
+/// Checks that the signature is over the admitted digest, by the admitted key and enough admitted signers.
+fn check_admitted(replayed: &Replayed, signature: &SignatureResult, at: &str, findings: &mut Findings) {
     let Some(admission) = &replayed.operation.admission else {
         findings.add(at, "a signature exists, but the operation was never admitted");
         return;
@@ -100,7 +102,7 @@ fn admitted(replayed: &Replayed, signature: &SignatureResult, at: &str, findings
 }
 
 /// Compares the key with the one in the roots. A child key is in the decision instead.
-fn pinned(
+fn check_pinned_key(
     replayed: &Replayed,
     roots: &Roots,
     signature: &SignatureResult,

@@ -2,7 +2,9 @@
 //! approvers did not sign.
 
 use crate::support::{Group, KEY, NOW, code};
-use gateway_domain::approval::{Approval, ApprovalSubject, Approvers, Pinned, SigningRule, approvals_root};
+use gateway_domain::approval::{
+    Approval, ApprovalSubject, Approvers, PinnedRegistry, SigningRule, approvals_root,
+};
 use gateway_domain::ids::{KeyId, KeyRef, Tenant};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::EffectStep;
@@ -38,8 +40,8 @@ fn approvers() -> Approvers {
     Approvers::parse(registry(&[alice, bob, carol]).as_bytes()).unwrap()
 }
 
-fn pinned() -> Pinned {
-    Pinned::new(Arc::new(approvers()), AGE_MAX_MS)
+fn pinned() -> PinnedRegistry {
+    PinnedRegistry::new(Arc::new(approvers()), AGE_MAX_MS)
 }
 
 fn owner(tenant: &str, key_ref: &str) -> Owner {
@@ -270,13 +272,13 @@ async fn admission_waits_while_the_registry_cannot_be_read() {
         let mut group = Group::with_key(3, 2, SUITES[0]).await;
         group.set_signed_approvals(rule.clone()).await;
         let case = approved(action(&group));
-        rule.put_in_force(None);
+        rule.replace_registry(None);
         for node in &group.nodes {
             let refused = node.admit(&case.request()).await.unwrap_err();
             assert!(matches!(refused, NodeError::Unavailable { .. }), "{refused}");
             assert!(refused.to_string().contains("registry of approvers"), "{refused}");
         }
-        rule.put_in_force(Some(Arc::new(approvers())));
+        rule.replace_registry(Some(Arc::new(approvers())));
         group.admit(&case).await;
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn parse<T: DeserializeOwned + Serialize>(file: &str, bytes: &[u8]) -
 /// # Errors
 /// [`BundleError::Json`], [`BundleError::DuplicateKey`], each naming `file`.
 pub(super) fn parse_unique(file: &str, bytes: &[u8]) -> Result<Value, BundleError> {
-    json::parse(bytes, Floats::Refused).map_err(|NotJson { duplicate, fault }| match duplicate {
+    json::parse(bytes, Floats::Rejected).map_err(|NotJson { duplicate, fault }| match duplicate {
         Some(key) => BundleError::DuplicateKey { file: file.to_owned(), key },
         None => BundleError::Json { file: file.to_owned(), fault: fault.to_string() },
     })

@@ -128,7 +128,7 @@ impl Lifecycle {
         let (sequence, kind) = (activation.sequence, activation.kind);
         match self.store.activation_append(activation.clone(), kept(&bundle)).await? {
             Activated::Recorded => counters::activated(kind),
-            Activated::Standing => return self.stand(memory, bundle, evaluator).await,
+            Activated::AlreadyActive => return self.stand(memory, bundle, evaluator).await,
             Activated::Superseded { reached } => {
                 return Err(BundleError::Rollback { offered: sequence, reached }.into());
             }

@@ -2,7 +2,7 @@
 
 use crate::bundle::BundleError;
 use crate::counters;
-use gateway_domain::chain;
+use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
@@ -66,7 +66,7 @@ impl Refusals {
         at_ms: EpochMs,
     ) {
         let offer = offered.as_str();
-        let why = chain(why);
+        let why = error_chain(why);
         tracing::error!(
             offer,
             bundle_hash = bundle_hash.map(tracing::field::display),

@@ -7,7 +7,7 @@ use crate::bundle::{Bundle, BundleError, TrustPolicy};
 use crate::{EngineError, Evaluator, PolicyEngine, PolicyHost};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{KeepPolicies, TellTime};
+use gateway_engine::ports::{ReadClock, StorePolicies};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -81,8 +81,8 @@ impl Prepared {
     /// [`StartError::Store`].
     pub async fn open(
         self,
-        store: Arc<dyn KeepPolicies>,
-        clock: Arc<dyn TellTime>,
+        store: Arc<dyn StorePolicies>,
+        clock: Arc<dyn ReadClock>,
     ) -> Result<Arc<Lifecycle>, StartError> {
         let Self { engine, sources, first } = self;
         let (prepared, broken) = match first {

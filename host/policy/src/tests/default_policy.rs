@@ -29,7 +29,7 @@ fn the_strict_bundle_is_the_same_component_with_data_and_loads_too() {
     assert_eq!(files.get("policy.wasm").unwrap(), committed().get("policy.wasm").unwrap());
     let bundle = verify(files, &committed_trust()).unwrap();
     let evaluator = Evaluator::load(&engine(), &bundle).unwrap();
-    assert!(evaluator.asks_for("velocity.") && !load(&engine()).asks_for("velocity."));
+    assert!(evaluator.may_read_facts("velocity.") && !load(&engine()).may_read_facts("velocity."));
     // Every code that the component can give is shown by a vector of one of the two.
     let (mut shown, ours) =
         (std::collections::BTreeSet::new(), verify(committed(), &committed_trust()).unwrap());

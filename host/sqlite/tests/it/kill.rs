@@ -29,7 +29,7 @@ async fn acknowledged_writes_survive_sigkill() {
     assert_eq!(seen.len(), 500, "the child ended early");
     let refused = Database::<Total>::open(options(&path)).await.unwrap_err();
     assert!(matches!(refused, OpenError::InUse { .. }), "the child has it open: {refused:?}");
-    // A reader finds all writes acknowledged so far, while the child writes on.
+    // A reader finds all writes acknowledged so far, while the child continues to write.
     assert_eq!(missing(&path, &seen).await, []);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -64,7 +64,7 @@ async fn missing(path: &Path, wanted: &[i64]) -> Vec<i64> {
     wanted.iter().copied().filter(|id| !found.contains(id)).collect()
 }
 
-/// Not a test by itself: the child process of the one above.
+/// Not a test by itself: the child process of `acknowledged_writes_survive_sigkill`.
 #[tokio::test]
 async fn child_writes_until_killed() {
     let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };

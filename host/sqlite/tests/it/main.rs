@@ -1,4 +1,4 @@
-//! The rules of the crate, each tested on a real file.
+//! Tests on real database files.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests fail by panicking")]
 
 mod kill;

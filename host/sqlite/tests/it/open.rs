@@ -1,4 +1,4 @@
-//! What `open` creates, and what it refuses with which message.
+//! The files that `open` creates, and its errors.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
 use crate::support::{Add, MIGRATIONS, OURS, SCHEMA, Total, fresh, open, options};
 
-async fn refusal(options: Options) -> OpenError {
+async fn open_error(options: Options) -> OpenError {
     Database::<Total>::open(options).await.unwrap_err()
 }
 
@@ -35,7 +35,7 @@ fn chmod(path: &Path, mode: u32) {
 }
 
 #[tokio::test]
-async fn files_accessible_to_other_users_are_refused_by_name() {
+async fn files_accessible_to_other_users_are_refused_and_named_in_the_error() {
     let (folder, path) = fresh();
     open(&path).await.close().await;
     for suffix in ["", "-wal", "-shm", "-journal", ".lock"] {
@@ -49,7 +49,7 @@ async fn files_accessible_to_other_users_are_refused_by_name() {
             let expected = format!(
                 "the database file `DB` has mode {mode:04o}; it must be 0600 or 0400: run `chmod 600 DB`"
             );
-            assert_eq!(line(&refusal(options(&path)).await, &file), expected);
+            assert_eq!(line(&open_error(options(&path)).await, &file), expected);
             let read = Reader::open(options(&path)).await.unwrap_err();
             assert_eq!(line(&read, &file), expected, "a reader refuses it too");
         }
@@ -70,13 +70,13 @@ async fn world_writable_folder_is_refused_and_stays_empty() {
         chmod(folder.path(), mode);
         let expected =
             format!("every user can write the database's folder `DB` (mode {mode:04o}): run `chmod o-w DB`");
-        assert_eq!(line(&refusal(options(&path)).await, folder.path()), expected);
+        assert_eq!(line(&open_error(options(&path)).await, folder.path()), expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
     chmod(folder.path(), 0o770);
     open(&path).await.close().await;
     chmod(folder.path(), 0o777);
-    for error in [refusal(options(&path)).await, Reader::open(options(&path)).await.unwrap_err()] {
+    for error in [open_error(options(&path)).await, Reader::open(options(&path)).await.unwrap_err()] {
         assert!(matches!(error, OpenError::ExposedFolder { mode: 0o777, .. }), "{error:?}");
     }
 }
@@ -106,7 +106,7 @@ async fn database_uses_the_write_ahead_log() {
 #[tokio::test]
 async fn missing_file_is_not_created_unless_asked() {
     let (_folder, path) = fresh();
-    let error = refusal(Options::at_path(&path, OURS, MIGRATIONS)).await;
+    let error = open_error(Options::at_path(&path, OURS, MIGRATIONS)).await;
     assert_eq!(line(&error, &path), "the database `DB` does not exist");
     assert!(!path.exists());
 }
@@ -116,14 +116,14 @@ async fn file_that_is_not_sqlite_is_refused_and_unchanged() {
     let (_folder, path) = fresh();
     for bytes in [&b"hello"[..], &[0; 4096][..]] {
         fs::write(&path, bytes).unwrap();
-        let error = refusal(options(&path)).await;
+        let error = open_error(options(&path)).await;
         assert_eq!(line(&error, &path), "`DB` is not a SQLite database");
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
     // Only the first bytes are right.
     fs::write(&path, b"SQLite format 3\0 and then something else").unwrap();
     chmod(&path, 0o600);
-    assert!(matches!(refusal(options(&path)).await, OpenError::ForeignBytes { .. }));
+    assert!(matches!(open_error(options(&path)).await, OpenError::ForeignBytes { .. }));
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn database_of_another_program_is_refused_and_unchanged() {
         let (_folder, path) = fresh();
         run_as_another_program(&path, sql).await;
         let before = fs::read(&path).unwrap();
-        let error = refusal(options(&path)).await;
+        let error = open_error(options(&path)).await;
         let expected = format!("the database `DB` belongs to another program (application id {found})");
         assert_eq!(line(&error, &path), expected);
         assert_eq!(fs::read(&path).unwrap(), before);
@@ -147,7 +147,7 @@ async fn database_of_another_program_is_refused_and_unchanged() {
 async fn other_application_id_is_refused() {
     let (_folder, path) = fresh();
     open(&path).await.close().await;
-    let error = refusal(Options::at_path(&path, ApplicationId::new(*b"ELSE"), MIGRATIONS)).await;
+    let error = open_error(Options::at_path(&path, ApplicationId::new(*b"ELSE"), MIGRATIONS)).await;
     assert!(matches!(error, OpenError::ForeignApplication { .. }), "{error:?}");
 }
 
@@ -155,9 +155,10 @@ async fn other_application_id_is_refused() {
 async fn unwritable_path_is_refused() {
     let (folder, path) = fresh();
     fs::write(&path, b"").unwrap();
-    for place in [path.join("under/a/file.db"), PathBuf::from("/proc/nowhere/test.db"), folder.path().into()]
+    for unwritable in
+        [path.join("under/a/file.db"), PathBuf::from("/proc/nowhere/test.db"), folder.path().into()]
     {
-        let error = refusal(options(&place)).await;
+        let error = open_error(options(&unwritable)).await;
         assert!(matches!(error, OpenError::Unwritable { .. }), "{error:?}");
         assert!(error.to_string().ends_with("cannot be written"), "{error}");
     }
@@ -170,7 +171,7 @@ async fn second_open_is_refused_until_the_first_closes() {
     let other_name = folder.path().join("link.db");
     std::os::unix::fs::symlink(&path, &other_name).unwrap();
     for name in [&path, &other_name] {
-        let error = refusal(options(name)).await;
+        let error = open_error(options(name)).await;
         assert_eq!(line(&error, &path), "the database `DB` is already open in another process");
     }
     first.close().await;
@@ -202,7 +203,7 @@ async fn migrations_are_applied_once_and_never_edited() {
     assert_eq!(line(&failed, &path), "migration 2 of the database `DB` failed");
     let gap = with(&path, WITH_GAP).await.unwrap_err();
     assert_eq!(line(&gap, &path), "found migration 3 where 2 was expected");
-    // Had the failed migration left its table behind, this would fail.
+    // This would fail if the failed migration had left its table behind.
     with(&path, SCHEMA_AND_SECOND).await.unwrap();
     with(&path, SCHEMA_AND_SECOND).await.unwrap();
     let newer = with(&path, MIGRATIONS).await.unwrap_err();

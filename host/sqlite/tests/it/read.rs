@@ -1,4 +1,4 @@
-//! Reading while a writer is running, or without one.
+//! Reading with a `Reader`, with and without a running writer.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ async fn n_entries(reader: &Reader) -> i64 {
     sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(reader.pool()).await.unwrap()
 }
 
-async fn refusal(path: &Path, id: ApplicationId, migrations: &'static [Migration]) -> String {
+async fn open_error(path: &Path, id: ApplicationId, migrations: &'static [Migration]) -> String {
     let error = Reader::open(Options::at_path(path, id, migrations)).await.unwrap_err();
     error.to_string().replace(&path.display().to_string(), "DB")
 }
@@ -57,24 +57,24 @@ async fn reading_does_not_change_a_closed_database() {
 #[tokio::test]
 async fn reader_refuses_any_other_database_or_schema() {
     let (_folder, path) = fresh();
-    assert_eq!(refusal(&path, OURS, MIGRATIONS).await, "the database `DB` does not exist");
+    assert_eq!(open_error(&path, OURS, MIGRATIONS).await, "the database `DB` does not exist");
     assert!(!path.exists());
     fs::write(&path, b"").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let empty =
         "the database `DB` has schema version 0 of 1: start the gateway once, which brings it up to date";
-    assert_eq!(refusal(&path, OURS, MIGRATIONS).await, empty);
+    assert_eq!(open_error(&path, OURS, MIGRATIONS).await, empty);
     fs::write(&path, b"Not a database.").unwrap();
-    assert_eq!(refusal(&path, OURS, MIGRATIONS).await, "`DB` is not a SQLite database");
+    assert_eq!(open_error(&path, OURS, MIGRATIONS).await, "`DB` is not a SQLite database");
     fs::remove_file(&path).unwrap();
     open(&path).await.close().await;
-    let foreign = refusal(&path, ApplicationId::new(*b"ELSE"), MIGRATIONS).await;
+    let foreign = open_error(&path, ApplicationId::new(*b"ELSE"), MIGRATIONS).await;
     assert!(foreign.starts_with("the database `DB` belongs to another program"), "{foreign}");
     let old =
         "the database `DB` has schema version 1 of 2: start the gateway once, which brings it up to date";
-    assert_eq!(refusal(&path, OURS, &[SCHEMA, MORE]).await, old);
+    assert_eq!(open_error(&path, OURS, &[SCHEMA, MORE]).await, old);
     let edited = "migration 1 of the database `DB` was edited after it was applied";
-    assert_eq!(refusal(&path, OURS, &[OTHER]).await, edited);
+    assert_eq!(open_error(&path, OURS, &[OTHER]).await, edited);
     let newer = Reader::open(Options::at_path(&path, OURS, &[])).await;
     assert!(matches!(newer, Err(OpenError::ForeignSchema { found: 1, known: 0, .. })), "{newer:?}");
 }

@@ -1,4 +1,4 @@
-//! A small schema, some jobs, and a database in a temporary folder.
+//! A small schema, test jobs, and a database in a temporary folder.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub(crate) async fn open(path: &Path) -> Database<Total> {
     Database::open(options(path)).await.unwrap()
 }
 
-/// The number of entries, kept in memory in step with the table.
+/// The number of entries, in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Total(pub(crate) i64);
 
@@ -56,7 +56,7 @@ impl Job for Add {
 }
 
 /// Jobs that fail after they inserted an entry and changed the state.
-pub(crate) enum Spoil {
+pub(crate) enum FailingJob {
     Error,
     Panic,
     /// Leaves a dangling reference, which only COMMIT detects.
@@ -65,7 +65,7 @@ pub(crate) enum Spoil {
     Rollback,
 }
 
-impl Job for Spoil {
+impl Job for FailingJob {
     type State = Total;
     type Output = ();
 
@@ -73,8 +73,8 @@ impl Job for Spoil {
         total.0 += 1000;
         sqlx::query("INSERT INTO entry (id) VALUES (-1)").execute(&mut *conn).await?;
         match self {
-            Self::Error => Err(sqlx::Error::Protocol("spoilt".to_owned())),
-            Self::Panic => panic!("spoilt"),
+            Self::Error => Err(sqlx::Error::Protocol("failed".to_owned())),
+            Self::Panic => panic!("failed"),
             Self::DeferredConstraint => {
                 sqlx::query("UPDATE entry SET parent = -2 WHERE id = -1").execute(conn).await.map(|_| ())
             }

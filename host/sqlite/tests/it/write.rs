@@ -1,4 +1,4 @@
-//! Group commit: right answers, few commits, and isolated failures.
+//! Group commit, isolated failures, and a full disk.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
 use tokio::task::JoinSet;
 
-use crate::support::{Add, Run, Spoil, Total, fresh, open, options, totals};
+use crate::support::{Add, FailingJob, Run, Total, fresh, open, options, totals};
 
 #[tokio::test]
 async fn thousand_jobs_get_right_answers_in_few_commits() {
@@ -29,8 +29,8 @@ async fn thousand_jobs_get_right_answers_in_few_commits() {
     assert_eq!(totals(&database).await, (1000, 1000));
 }
 
-/// Puts a failing job among good ones, all in one batch: they are queued before the writer runs.
-async fn beside_good_ones(database: &Database<Total>, bad: Spoil) -> Result<(), WriteError> {
+/// Writes a failing job together with others. They are in one batch, because they are queued before the writer runs.
+async fn write_with_others(database: &Database<Total>, bad: FailingJob) -> Result<(), WriteError> {
     let (one, two, bad, three) = tokio::join!(
         database.write(Add(1)),
         database.write(Add(2)),
@@ -43,11 +43,11 @@ async fn beside_good_ones(database: &Database<Total>, bad: Spoil) -> Result<(), 
 
 #[tokio::test]
 async fn failing_job_does_not_fail_others_in_its_batch() {
-    for bad in [Spoil::Error, Spoil::Panic, Spoil::DeferredConstraint] {
+    for bad in [FailingJob::Error, FailingJob::Panic, FailingJob::DeferredConstraint] {
         let (_folder, path) = fresh();
         let database = open(&path).await;
-        let panics = matches!(bad, Spoil::Panic);
-        let error = beside_good_ones(&database, bad).await.unwrap_err();
+        let panics = matches!(bad, FailingJob::Panic);
+        let error = write_with_others(&database, bad).await.unwrap_err();
         assert_eq!(matches!(error, WriteError::Panicked), panics, "{error:?}");
         assert!(error.wrote_nothing());
         // One rollback of the batch, one of the failing job alone.
@@ -62,9 +62,9 @@ async fn state_is_restored_when_a_single_job_rolls_back() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     assert_eq!(database.write(Add(1)).await.unwrap(), 1);
-    assert!(matches!(database.write(Spoil::Error).await, Err(WriteError::Job(_))));
-    assert!(matches!(database.write(Spoil::Panic).await, Err(WriteError::Panicked)));
-    // A constraint checked immediately, not at COMMIT.
+    assert!(matches!(database.write(FailingJob::Error).await, Err(WriteError::Job(_))));
+    assert!(matches!(database.write(FailingJob::Panic).await, Err(WriteError::Panicked)));
+    // A violation of a constraint that is checked immediately, not at COMMIT.
     assert!(matches!(database.write(Add(1)).await, Err(WriteError::Job(_))));
     assert_eq!(totals(&database).await, (1, 1));
 }
@@ -75,7 +75,7 @@ async fn failed_commit_fails_its_jobs_and_the_writer_continues() {
     let database = open(&path).await;
     assert_eq!(database.write(Add(1)).await.unwrap(), 1);
     let (before, bad, after) =
-        tokio::join!(database.write(Add(2)), database.write(Spoil::Rollback), database.write(Add(3)));
+        tokio::join!(database.write(Add(2)), database.write(FailingJob::Rollback), database.write(Add(3)));
     for error in [before.unwrap_err(), bad.unwrap_err(), after.unwrap_err()] {
         assert!(matches!(error, WriteError::Commit(_)), "{error:?}");
         assert!(!error.wrote_nothing());
@@ -108,7 +108,7 @@ async fn disconnected_caller_does_not_stop_its_job() {
     {
         let mut write = std::pin::pin!(database.write(Add(1)));
         let first = std::future::poll_fn(|cx| std::task::Poll::Ready(write.as_mut().poll(cx))).await;
-        assert!(first.is_pending(), "queued, not answered");
+        assert!(first.is_pending(), "the job is queued, but has no answer yet");
     }
     assert_eq!(database.write(Add(2)).await.unwrap(), 2);
     assert_eq!(totals(&database).await, (2, 2));
@@ -171,10 +171,11 @@ async fn readers_cannot_write() {
     assert!(refused.unwrap_err().to_string().contains("readonly"));
 }
 
-/// Limits the database to its present size plus some pages. A transaction that needs more gets `SQLITE_FULL`, as on a full disk.
-struct Room(i64);
+/// Limits the database to its present size plus some pages. A transaction that needs more fails with `SQLITE_FULL`,
+/// as on a full disk.
+struct LimitPages(i64);
 
-impl Job for Room {
+impl Job for LimitPages {
     type State = Total;
     type Output = ();
 
@@ -190,7 +191,7 @@ async fn full_disk_is_reported_until_a_write_succeeds() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     assert_eq!(database.full_disk(), None);
-    database.write(Room(1)).await.unwrap();
+    database.write(LimitPages(1)).await.unwrap();
     let mut n_written = 0;
     let error = loop {
         match database.write(Add(n_written)).await {
@@ -200,10 +201,10 @@ async fn full_disk_is_reported_until_a_write_succeeds() {
     };
     assert!(n_written > 0, "{error:?}");
     assert_eq!(database.full_disk(), Some(fs::canonicalize(&path).unwrap().as_path()));
-    assert!(matches!(database.write(Spoil::Error).await, Err(WriteError::Job(_))));
-    assert!(database.full_disk().is_some(), "an error of another kind says nothing about the disk");
+    assert!(matches!(database.write(FailingJob::Error).await, Err(WriteError::Job(_))));
+    assert!(database.full_disk().is_some(), "another error must not clear the report");
     assert_eq!(totals(&database).await, (n_written, n_written), "acknowledged writes are kept");
-    database.write(Room(1_000)).await.unwrap();
+    database.write(LimitPages(1_000)).await.unwrap();
     database.probe().await.unwrap();
     assert_eq!(database.full_disk(), None);
     assert_eq!(database.write(Add(n_written)).await.unwrap(), n_written + 1);

@@ -4,26 +4,15 @@ use super::Deployment;
 use super::samples::{
     decision, following, golden, hex32, id, note, opening_payment, payment, preview, submission, written,
 };
-use crate::{Cursor, Decisions, Place, Recorded};
-use gateway_domain::approval::Approval;
+use crate::{Cursor, DecisionPosition, Decisions, RecordedDecision};
 use gateway_domain::operation::{Change, Failure};
 use gateway_domain::policy::{Moment, Outcome};
+use gateway_domain::testing::samples::approval;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, DecisionRecord, PreviewRecord};
 
-fn approved(subject: &str) -> Approval {
-    let roles = vec!["approver".to_owned()];
-    Approval {
-        subject_id: subject.into(),
-        roles,
-        claimed_at_ms: 1,
-        approved_at_ms: EpochMs(2),
-        signature: None,
-    }
-}
-
 /// All decisions after a cursor, read in pages of `n_max`.
-async fn all(decisions: &Decisions, mut cursor: Cursor, n_max: usize) -> Vec<(Recorded, Cursor)> {
+async fn all(decisions: &Decisions, mut cursor: Cursor, n_max: usize) -> Vec<(RecordedDecision, Cursor)> {
     let mut found = Vec::new();
     loop {
         let page = decisions.page(cursor, n_max).await.unwrap();
@@ -32,14 +21,14 @@ async fn all(decisions: &Decisions, mut cursor: Cursor, n_max: usize) -> Vec<(Re
         }
         assert!(page.len() <= n_max);
         for decision in page {
-            cursor = cursor.after(decision.place);
+            cursor = cursor.after(decision.position);
             found.push((decision, cursor));
         }
     }
 }
 
-fn places(found: &[(Recorded, Cursor)]) -> Vec<Place> {
-    found.iter().map(|(decision, _)| decision.place).collect()
+fn positions(found: &[(RecordedDecision, Cursor)]) -> Vec<DecisionPosition> {
+    found.iter().map(|(decision, _)| decision.position).collect()
 }
 
 pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &impl Deployment) {
@@ -47,7 +36,10 @@ pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &imp
     written(&*store, golden()).await;
     let record = written(&*store, opening_payment(2)).await;
     let policy = submission(2, payment()).policy;
-    let counted = |subject| Change::ApprovalRecorded { approval: approved(subject), policy: policy.clone() };
+    let counted = |subject| Change::ApprovalRecorded {
+        approval: approval(subject, EpochMs(2)),
+        policy: policy.clone(),
+    };
     let failure = Failure { code: "policy_rejected".into(), detail: String::new(), culprits: vec![] };
     let failed = Change::Failed { failure, policy: Some(policy.clone()), receipts: vec![] };
     let changes = vec![counted("alice"), note(1), counted("bob"), Change::QuorumReached, failed];
@@ -67,31 +59,44 @@ pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &imp
         found.iter().map(|(one, _)| one).filter(|one| one.operation_id == Some(id(2))).collect();
     let moments: Vec<_> =
         of_payment.iter().map(|one| (one.input.moment, one.input.approvals.len())).collect();
-    let (submit, approval) = (Moment::Submit, Moment::Approval);
-    assert_eq!(moments, [(submit, 0), (approval, 1), (approval, 2), (Moment::Admission, 2)]);
-    let seqs: Vec<_> = of_payment.iter().map(|one| one.place).collect();
-    assert!(matches!(seqs[..], [Place::Event { seq: 1, .. }, Place::Event { seq: 3, .. }, ..]), "{seqs:?}");
+    use Moment::{Admission, Approval, Submit};
+    assert_eq!(moments, [(Submit, 0), (Approval, 1), (Approval, 2), (Admission, 2)]);
+    let seqs: Vec<_> = of_payment.iter().map(|one| one.position).collect();
+    assert!(
+        matches!(
+            seqs[..],
+            [DecisionPosition::Event { seq: 1, .. }, DecisionPosition::Event { seq: 3, .. }, ..]
+        ),
+        "{seqs:?}"
+    );
     let of_operation = decisions.of_operation(id(2)).await.unwrap();
     assert_eq!(of_operation.iter().collect::<Vec<_>>(), of_payment);
     let DecisionRecord { at_ms, operation_id, input, outcome } = refusal;
-    let place = Place::Refusal(2);
-    let kept = Recorded { place, operation_id: Some(operation_id), at_ms, input, outcome, is_intact: true };
+    let position = DecisionPosition::Refusal(2);
+    let kept = RecordedDecision {
+        position,
+        operation_id: Some(operation_id),
+        at_ms,
+        input,
+        outcome,
+        is_intact: true,
+    };
     assert_eq!(decisions.refusal(2).await.unwrap().as_ref(), Some(&kept));
     let PreviewRecord { at_ms, input, outcome } = previewed;
-    let place = Place::Preview(1);
-    let kept = Recorded { place, operation_id: None, at_ms, input, outcome, is_intact: true };
+    let position = DecisionPosition::Preview(1);
+    let kept = RecordedDecision { position, operation_id: None, at_ms, input, outcome, is_intact: true };
     assert_eq!(decisions.preview(1).await.unwrap().as_ref(), Some(&kept));
     assert_eq!(decisions.refusal(3).await.unwrap(), None);
     assert_eq!(decisions.of_operation(id(9)).await.unwrap(), []);
 
-    let in_order = places(&found);
+    let in_order = positions(&found);
     assert!(in_order.is_sorted() && in_order.windows(2).all(|pair| pair[0] != pair[1]), "{in_order:?}");
     // With any page size and from any cursor, each decision is found once.
     for n_max in [1, 2, 3] {
-        assert_eq!(places(&all(&decisions, Cursor::default(), n_max).await), in_order);
+        assert_eq!(positions(&all(&decisions, Cursor::default(), n_max).await), in_order);
     }
     for (n_before, (_, cursor)) in found.iter().enumerate() {
-        assert_eq!(places(&all(&decisions, *cursor, 2).await), in_order[n_before + 1..]);
+        assert_eq!(positions(&all(&decisions, *cursor, 2).await), in_order[n_before + 1..]);
     }
     decisions.close().await;
 }
@@ -99,10 +104,10 @@ pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &imp
 pub(crate) async fn repeated_admission_decision_is_stored_once(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let fault = decision(1, Moment::Admission);
-    let dearer = Outcome { fuel_used: 2, ..fault.outcome.clone() };
-    let other_answer = Outcome { output_hash: hex32(99), ..fault.outcome.clone() };
+    let more_fuel = Outcome { fuel_used: 2, ..fault.outcome.clone() };
+    let other_output = Outcome { output_hash: hex32(99), ..fault.outcome.clone() };
     let other_bundle = Outcome { bundle_hash: hex32(98), ..fault.outcome.clone() };
-    for outcome in [fault.outcome.clone(), dearer, other_answer, other_bundle, fault.outcome.clone()] {
+    for outcome in [fault.outcome.clone(), more_fuel, other_output, other_bundle, fault.outcome.clone()] {
         store.decision_record(DecisionRecord { outcome, ..fault.clone() }).await.unwrap();
     }
     store.decision_record(decision(2, Moment::Admission)).await.unwrap();
@@ -120,18 +125,18 @@ pub(crate) async fn only_the_newest_previews_are_kept(deployment: &impl Deployme
         clients.spawn(async move { store.preview_record(preview(EpochMs(at)), 10).await });
     }
     assert!(clients.join_all().await.iter().all(Result::is_ok));
-    let newest: Vec<_> = (31..=40).map(Place::Preview).collect();
+    let newest: Vec<_> = (31..=40).map(DecisionPosition::Preview).collect();
     let decisions = deployment.decisions().await;
-    assert_eq!(places(&all(&decisions, Cursor::default(), 3).await), newest);
-    // An index is never reused, not even after a restart.
+    assert_eq!(positions(&all(&decisions, Cursor::default(), 3).await), newest);
+    // Indexes are not reused, even after a restart.
     deployment.close(store).await;
     let store = deployment.open().await;
     store.preview_record(preview(EpochMs(41)), 1).await.unwrap();
-    assert_eq!(places(&all(&decisions, Cursor::default(), 3).await), [Place::Preview(41)]);
+    assert_eq!(positions(&all(&decisions, Cursor::default(), 3).await), [DecisionPosition::Preview(41)]);
     assert_eq!(decisions.preview(40).await.unwrap(), None);
 }
 
-pub(crate) async fn latest_decisions_are_merged_from_all_places(deployment: &impl Deployment) {
+pub(crate) async fn latest_decisions_are_merged_from_all_lists(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 10), (2, 40)] {
         written(&*store, super::samples::opening(submission(byte, payment()), EpochMs(at))).await;

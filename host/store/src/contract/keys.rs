@@ -1,4 +1,4 @@
-//! A key changes with the operation that changes it, and from the revision that was read.
+//! A key is written in the commit of the operation that changes it, if its stored revision is the one that was read.
 
 use super::samples::{
     assert_conflict, following, hex32, key_create, on_key, on_keys, opening, refresh, rotate, submission,
@@ -23,7 +23,7 @@ fn requested() -> Change {
     Change::ExecutionRequested { requested_at_ms: None }
 }
 
-/// All changes of a ceremony, which change the key three times.
+/// The changes of an operation from its execution on, which change the key three times.
 fn executed(epoch: &str) -> Vec<Change> {
     let staged = Staged {
         epoch: Epoch { name: EpochName(epoch.into()), root: hex32(12) },
@@ -38,7 +38,7 @@ fn executed(epoch: &str) -> Vec<Change> {
 /// Loads both keys of the samples' rotation.
 async fn keys(store: &impl Ports) -> Keys {
     let subject = store.key_load(key_id()).await.unwrap();
-    Keys { subject, successor: store.key_load(KeyId(hex32(22))).await.unwrap() }
+    Keys { subject, successor: store.key_load(KeyId(hex32(14))).await.unwrap() }
 }
 
 async fn created(store: &impl Ports) -> (Record, CustodyKey) {
@@ -87,19 +87,19 @@ fn missing_key(mut commit: Commit) -> Commit {
 pub(crate) async fn key_cannot_be_created_twice(deployment: &impl Deployment) {
     let store = deployment.open().await;
     created(&*store).await;
-    let twin = on_key(opening(submission(3, key_create()), EpochMs(2)), None);
-    assert_conflict(&*store, twin).await;
+    let second = on_key(opening(submission(3, key_create()), EpochMs(2)), None);
+    assert_conflict(&*store, second).await;
 }
 
-/// A rotation reserves the new key's name and, when it executes, both keys: all or nothing.
+/// A rotation reserves the new key's name at its submission, and both keys when it executes.
 pub(crate) async fn rotation_changes_both_keys_in_one_commit(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let (record, key) = created(&*store).await;
     written(&*store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
     let before = keys(&*store).await;
-    let twin = on_keys(opening(submission(4, rotate()), EpochMs(3)), before.clone());
+    let second = on_keys(opening(submission(4, rotate()), EpochMs(3)), before.clone());
     let opened = written(&*store, on_keys(opening(submission(3, rotate()), EpochMs(3)), before)).await;
-    assert_conflict(&*store, twin).await;
+    assert_conflict(&*store, second).await;
     let reserved = keys(&*store).await;
     let commit = on_keys(following(&opened, EpochMs(4), vec![requested()]), reserved.clone());
     assert_eq!(commit.keys.len(), 2);
@@ -115,7 +115,7 @@ pub(crate) async fn rotation_changes_both_keys_in_one_commit(deployment: &impl D
     assert_eq!(vec![after.subject, after.successor], both);
     deployment.close(store).await;
     let store = deployment.open().await;
-    assert_eq!(store.key_load(KeyId(hex32(22))).await.unwrap(), both[1]);
+    assert_eq!(store.key_load(KeyId(hex32(14))).await.unwrap(), both[1]);
 }
 
 pub(crate) async fn each_distinct_quorum_of_signing_keys_is_listed_once(deployment: &impl Deployment) {
@@ -150,7 +150,7 @@ pub(crate) async fn each_distinct_quorum_of_signing_keys_is_listed_once(deployme
     }
 }
 
-pub(crate) async fn one_of_two_operations_that_saw_the_key_free_executes(deployment: &impl Deployment) {
+pub(crate) async fn one_of_two_operations_on_a_key_executes(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let (record, key) = created(&*store).await;
     written(&*store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
@@ -160,15 +160,15 @@ pub(crate) async fn one_of_two_operations_that_saw_the_key_free_executes(deploym
         let record = written(&*store, opening(submission(byte, refresh()), EpochMs(2))).await;
         commits.push(on_key(following(&record, EpochMs(3), vec![requested()]), Some(&key)));
     }
-    let holders = commits.iter().map(|commit| Some(commit.operation.id)).collect::<Vec<_>>();
+    let operations = commits.iter().map(|commit| Some(commit.operation.id)).collect::<Vec<_>>();
     let [first, second] = commits.try_into().unwrap();
     let (first, second) = tokio::join!(store.commit(first), store.commit(second));
     let is_written = |answer: &_| matches!(answer, Ok(Committed::Written(_)));
     let winner = match (is_written(&first), is_written(&second)) {
         (true, false) => 0,
         (false, true) => 1,
-        answers => panic!("one must win: {answers:?}"),
+        written => panic!("exactly one must be written: {written:?}"),
     };
     let key = store.key_load(key_id()).await.unwrap().unwrap();
-    assert_eq!(key.busy_with, holders[winner]);
+    assert_eq!(key.busy_with, operations[winner]);
 }

@@ -1,4 +1,5 @@
-//! The log of all events and the chains of operations: roots and proofs, recomputed by the test or checked by the domain.
+//! The log of all events and the hash chains of operations. The tests compute the roots, and verify the proofs with
+//! the domain.
 
 use super::samples::{following, golden, id, note, opening_payment, written};
 use super::{Deployment, Ports};
@@ -30,7 +31,7 @@ pub(crate) async fn assert_root(store: &impl Ports, in_order: &[OperationId], ro
     assert_eq!(root, merkle_tree_hash(&hashes));
 }
 
-/// The log as the test knows it from the commits.
+/// The expected log.
 #[derive(Default)]
 struct Log {
     /// Event hashes in the order of the log.
@@ -40,8 +41,8 @@ struct Log {
 }
 
 impl Log {
-    /// Appends the events that a record has beyond `n_before`, and checks the record and its root.
-    async fn take(&mut self, store: &impl Ports, record: &Record, n_before: usize) {
+    /// Appends the events of a record after the first `n_before`, and checks the record and its root.
+    async fn append(&mut self, store: &impl Ports, record: &Record, n_before: usize) {
         let events = store.operation_events(record.operation.id).await.unwrap();
         self.hashes.extend(events[n_before..].iter().map(|chained| chained.hash));
         assert_eq!(record.ledger_root, merkle_tree_hash(&self.hashes), "{} events", self.hashes.len());
@@ -49,12 +50,12 @@ impl Log {
         self.heads.push(LogHead { size: self.hashes.len() as u64, root: record.ledger_root });
     }
 
-    /// Opens two operations, then appends one to three events to each in turn, `n` times in all.
+    /// Creates two operations, then makes `n` commits of one to three events, alternating between the operations.
     async fn grow(&mut self, store: &impl Ports, ids: [u8; 2], n: u8) {
         let mut records = Vec::new();
         for id in ids {
             let record = written(store, opening_payment(id)).await;
-            self.take(store, &record, 0).await;
+            self.append(store, &record, 0).await;
             records.push(record);
         }
         for step in 0..n {
@@ -62,7 +63,7 @@ impl Log {
             let n_before = usize::try_from(record.operation.revision).unwrap();
             let changes = (0..=step % 3).map(note).collect();
             *record = written(store, following(record, EpochMs(u64::from(step)), changes)).await;
-            self.take(store, record, n_before).await;
+            self.append(store, record, n_before).await;
         }
     }
 }
@@ -168,7 +169,7 @@ pub(crate) async fn nonexistent_entries_and_sizes_have_no_proof(deployment: &imp
     }
 }
 
-/// A reader sees a log that was committed, and never a smaller one than before.
+/// A reader sees only logs that were committed, and none that is smaller than one it saw before.
 pub(crate) async fn proofs_are_consistent_while_the_log_grows(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let writer = tokio::spawn({

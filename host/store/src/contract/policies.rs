@@ -1,10 +1,10 @@
-//! Bundles and activations: the high-water mark only rises, and is compared where it is written.
+//! Bundles and activations. The high-water mark only rises.
 
 use super::Deployment;
 use super::samples::hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    Activated, Activation, ActivationKind, CommitOperations, KeepPolicies, StoredBundle,
+    Activated, Activation, ActivationKind, CommitOperations, StorePolicies, StoredBundle,
 };
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn activation(sequence: u64, byte: u8) -> Activation {
     }
 }
 
-pub(crate) async fn activate(store: &impl KeepPolicies, sequence: u64, byte: u8) -> Activated {
+pub(crate) async fn activate(store: &impl StorePolicies, sequence: u64, byte: u8) -> Activated {
     store.activation_append(activation(sequence, byte), bundle(byte)).await.unwrap()
 }
 
@@ -36,7 +36,7 @@ pub(crate) async fn high_water_mark_only_rises(deployment: &impl Deployment) {
     let store = deployment.open().await;
     assert_eq!(store.activations(10).await.unwrap(), []);
     assert_eq!(activate(&*store, 5, 1).await, Activated::Recorded);
-    assert_eq!(activate(&*store, 5, 1).await, Activated::Standing);
+    assert_eq!(activate(&*store, 5, 1).await, Activated::AlreadyActive);
     assert_eq!(activate(&*store, 5, 2).await, Activated::Superseded { reached: 5 });
     assert_eq!(activate(&*store, 4, 2).await, Activated::Superseded { reached: 5 });
     assert_eq!(store.bundle_load(hex32(2)).await.unwrap(), None, "a refused bundle is not stored");
@@ -60,9 +60,9 @@ pub(crate) async fn rollback_is_an_activation_with_a_higher_sequence(deployment:
     };
     let again = async || store.activation_append(back.clone(), bundle(1)).await.unwrap();
     assert_eq!(again().await, Activated::Recorded);
-    assert_eq!(again().await, Activated::Standing);
-    // The active bundle may be offered with its own, lower sequence; the one it replaced may not.
-    assert_eq!(activate(&*store, 1, 1).await, Activated::Standing);
+    assert_eq!(again().await, Activated::AlreadyActive);
+    // The active bundle is accepted with its own, lower sequence; the bundle that it replaced is not.
+    assert_eq!(activate(&*store, 1, 1).await, Activated::AlreadyActive);
     assert_eq!(activate(&*store, 2, 2).await, Activated::Superseded { reached: 3 });
     activate(&*store, 4, 3).await;
     assert_eq!(again().await, Activated::Superseded { reached: 4 }, "a rollback record works once");
@@ -75,8 +75,8 @@ pub(crate) async fn bundle_is_read_back_with_the_latest_signatures(deployment: &
     assert_eq!(store.bundle_load(hex32(1)).await.unwrap(), Some(bundle(1)));
     let mut resigned = bundle(1);
     resigned.files[1] = ("signatures/b.json".into(), vec![9]);
-    let standing = store.activation_append(activation(1, 1), resigned.clone()).await.unwrap();
-    assert_eq!(standing, Activated::Standing);
+    let activated = store.activation_append(activation(1, 1), resigned.clone()).await.unwrap();
+    assert_eq!(activated, Activated::AlreadyActive);
     assert_eq!(store.bundle_load(hex32(1)).await.unwrap(), Some(resigned));
     assert_eq!(store.bundle_file(hex32(1), "manifest.json").await.unwrap(), Some(vec![1; 3]));
     assert_eq!(store.bundle_file(hex32(1), "signatures/a.json").await.unwrap(), None);

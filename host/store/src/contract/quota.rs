@@ -1,9 +1,9 @@
-//! Tokens of clients' quotas: taken with the commit that needs them, or not at all.
+//! Tokens of clients' quotas, which are taken only if the commit is written.
 
 use super::Deployment;
 use super::samples::{assert_conflict, decision, hex32, opening, payment, submission};
 use crate::contract::Ports;
-use crate::{Cursor, Place};
+use crate::{Cursor, DecisionPosition};
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
@@ -33,7 +33,8 @@ pub(crate) fn nth(n: u16) -> Commit {
     opening(submission, EpochMs(1_000))
 }
 
-/// Submits the n-th operation. When the quota is full again: Ok if a token was taken, Err if it was exhausted.
+/// Submits the n-th operation. Returns the instant at which the quota is full again: `Ok` if a token was taken, `Err`
+/// if the quota had none.
 async fn take(store: &impl Ports, n: u16, token: Token) -> Result<u64, u64> {
     let commit = nth(n);
     let id = commit.operation.id;
@@ -46,7 +47,7 @@ async fn take(store: &impl Ports, n: u16, token: Token) -> Result<u64, u64> {
             assert_eq!(store.operation_load(id).await.unwrap(), None);
             Err(full_at_us)
         }
-        RateLimited::Conflict => panic!("the commit met a conflict"),
+        RateLimited::Conflict => panic!("the commit had a version conflict"),
     }
 }
 
@@ -61,7 +62,7 @@ pub(crate) async fn token_is_taken_with_its_operation_and_survives_reopening(dep
     assert_eq!(take(&*store, 4, token("a", now)).await, Err(now + 300_000));
     assert_eq!(take(&*store, 4, token("a", now + 99_999)).await, Err(now + 300_000));
     assert_eq!(take(&*store, 4, token("a", now + 100_000)).await, Ok(now + 400_000));
-    // Another client, and another tenant's client of the same name.
+    // Another client, and a client with the same name of another tenant, have their own quotas.
     assert_eq!(take(&*store, 5, token("b", now)).await, Ok(now + 100_000));
     let other = Token { tenant: Tenant("other".into()), ..token("a", now) };
     assert_eq!(take(&*store, 6, other).await, Ok(now + 100_000));
@@ -74,7 +75,7 @@ pub(crate) async fn conflict_takes_no_token(deployment: &impl Deployment) {
         let again = store.commit_with_token(nth(1), token("a", 1_000_000)).await.unwrap();
         assert_eq!(again, RateLimited::Conflict);
     }
-    // A conflict over a claim, where the operation itself does not exist.
+    // The claim exists, but the operation itself does not.
     let mut claimed = nth(2);
     claimed.claim = nth(1).claim;
     assert_eq!(
@@ -84,7 +85,7 @@ pub(crate) async fn conflict_takes_no_token(deployment: &impl Deployment) {
     assert_conflict(&*store, claimed).await;
     assert_eq!(take(&*store, 3, token("a", 1_000_000)).await, full.map(|full| full + 100_000));
     assert_eq!(take(&*store, 4, token("a", 1_000_000)).await, Ok(1_300_000));
-    // With the quota exhausted, an operation that exists is still a conflict: the submission is a replay.
+    // An operation that exists is a conflict even if the quota is exhausted: the submission is a replay.
     assert_eq!(take(&*store, 5, token("a", 1_000_000)).await, Err(1_300_000));
     assert_eq!(store.commit_with_token(nth(1), token("a", 1_000_000)).await, Ok(RateLimited::Conflict));
 }
@@ -101,8 +102,11 @@ pub(crate) async fn refusal_takes_a_token_with_its_record(deployment: &impl Depl
     assert_eq!(take(&*store, 1, token("a", 1_000_000)).await, Err(1_300_000));
     let decisions = deployment.decisions().await;
     let found = decisions.page(Cursor::default(), 10).await.unwrap();
-    let places: Vec<_> = found.iter().map(|one| one.place).collect();
-    assert_eq!(places, [Place::Refusal(1), Place::Refusal(2), Place::Refusal(3)]);
+    let positions: Vec<_> = found.iter().map(|one| one.position).collect();
+    assert_eq!(
+        positions,
+        [DecisionPosition::Refusal(1), DecisionPosition::Refusal(2), DecisionPosition::Refusal(3)]
+    );
     assert!(found.iter().all(|one| one.is_intact && one.operation_id == Some(OperationId(hex32(3)))));
     decisions.close().await;
 }
@@ -121,7 +125,7 @@ pub(crate) async fn only_the_burst_of_200_concurrent_submissions_is_written(depl
     assert!(answers.iter().filter_map(|answer| answer.err()).all(|full_at_us| full_at_us == 1_300_000));
 }
 
-/// Compares the SQL with the engine's arithmetic: clocks that move forward, back and to their limits, and changing rates.
+/// Compares the SQL with the engine's arithmetic, with clocks that go forward and back, extreme times, and changing rates.
 pub(crate) async fn quota_arithmetic_matches_the_engine(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let last = i64::MAX as u64 / 4;

@@ -1,127 +1,51 @@
 //! Operations to store. They need not follow the rules of the state machine, which a store does not check.
 
 use crate::contract::Ports;
-use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{
-    Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Refresh, Rotate, SigningTerms,
-};
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::intent::{Intent, Payment, PublicationMode};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::key::transitions::{self, Keys};
-use gateway_domain::operation::{Change, Event, Failure, KeySlot, Submission, evolve, open, replay};
-use gateway_domain::policy::{Decision, Input, Moment, Outcome, Quorum};
-use gateway_domain::roster::{Roster, Threshold};
+use gateway_domain::operation::{Change, Event, Failure, Submission, evolve, open, replay};
+use gateway_domain::policy::{Decision, Input, Moment, Outcome};
+use gateway_domain::testing::samples::{self, Kind};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, PreviewRecord, Record};
 
-pub(crate) fn hex32(byte: u8) -> Hex32 {
-    Hex32::new([byte; 32])
-}
+pub(crate) use gateway_domain::testing::samples::hex32;
 
 pub(crate) fn id(byte: u8) -> OperationId {
     OperationId(hex32(byte))
 }
 
+fn intent(kind: Kind) -> Intent {
+    samples::intent(kind, PublicationMode::Manual)
+}
+
+/// A payment with values that a lossy encoding would change.
 pub(crate) fn payment() -> Intent {
-    Intent::Payment(Payment {
-        key_ref: Some(KeyRef("treasury".into())),
-        from_account: "acct-1".into(),
-        to_account: "acct-2".into(),
-        amount_minor: 9_007_199_254_740_993,
-        currency: "EUR".into(),
-        reference: Some("naïve \"quotes\" \u{1F511}".into()),
-        bip32: None,
-        terms: SigningTerms {
-            requested_participants: Roster::parse(&[0, 1, 2]).unwrap(),
-            threshold: None,
-            epoch_fence_token_hex: None,
-            publication_mode: PublicationMode::Manual,
-        },
-    })
+    let Intent::Payment(payment) = intent(Kind::Payment) else { panic!("the sample is a payment") };
+    let reference = Some("naïve \"quotes\" \u{1F511}".into());
+    Intent::Payment(Payment { amount_minor: 9_007_199_254_740_993, reference, ..payment })
 }
 
 pub(crate) fn key_create() -> Intent {
-    Intent::KeyCreate(KeyCreate {
-        asset_id: "btc".into(),
-        purpose: "cold".into(),
-        participants: Roster::parse(&[0, 1, 2]).unwrap(),
-        threshold: Threshold(2),
-        signature_profile: "frost-ed25519-sha512".into(),
-        requested_signature_profile: None,
-        chains: vec![],
-        serves: None,
-    })
-}
-
-fn change() -> Lifecycle {
-    Lifecycle {
-        target_epoch: EpochName("2".into()),
-        reason: "drill".into(),
-        publication_mode: PublicationMode::Manual,
-        metadata: Default::default(),
-    }
+    intent(Kind::KeyCreate)
 }
 
 pub(crate) fn refresh() -> Intent {
-    Intent::Refresh(Refresh { change: change() })
+    intent(Kind::Refresh)
 }
 
-/// To the key `treasury-2`, whose id is `hex32(22)`.
+/// A rotation to the key with the id `hex32(14)`.
 pub(crate) fn rotate() -> Intent {
-    Intent::Rotate(Rotate {
-        change: change(),
-        new_key_ref: KeyRef("treasury-2".into()),
-        participants: Roster::parse(&[0, 1, 2]).unwrap(),
-        threshold: Threshold(2),
-    })
-}
-
-pub(crate) fn verdict(required: u32) -> Outcome {
-    Outcome {
-        decision: Decision::Allow,
-        bundle_id: "payment-guard".into(),
-        bundle_hash: hex32(3),
-        reasons: vec![],
-        obligations: vec![],
-        facts: vec![],
-        quorum: Quorum { subjects: vec![], required, satisfied: required == 0 },
-        input_hash: hex32(4),
-        output_hash: hex32(5),
-        fuel_used: 1,
-        fault: None,
-    }
+    intent(Kind::Rotate)
 }
 
 pub(crate) fn submission(byte: u8, intent: Intent) -> Submission {
-    let successor = matches!(intent, Intent::Rotate(_))
-        .then(|| KeySlot { key_ref: KeyRef("treasury-2".into()), key_id: KeyId(hex32(22)) });
-    Submission {
-        operation_id: id(byte),
-        tenant: Tenant("default".into()),
-        submitter: submitter(),
-        intent_hash: intent.hash().unwrap(),
-        intent,
-        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KeyId(hex32(2)) },
-        successor,
-        body_digest: hex32(6),
-        unknown_fields: vec![],
-        policy: verdict(2),
-    }
+    Submission { operation_id: id(byte), ..samples::submission(intent, 2) }
 }
 
-fn submitter() -> ClientBinding {
-    ClientBinding {
-        client_id: "desk".into(),
-        subject_id: "carol".into(),
-        roles: vec![],
-        scopes: vec![],
-        cert_sha256: None,
-        token_jti: None,
-        tenant: None,
-    }
-}
-
-/// The input of an evaluation of a payment, and a denial.
+/// The input of the evaluation of a payment, and a denial.
 fn denied(moment: Moment) -> (Input, Outcome) {
     let submission = submission(1, payment());
     let input = Input {
@@ -133,10 +57,10 @@ fn denied(moment: Moment) -> (Input, Outcome) {
         intent: submission.intent,
         approvals: vec![],
     };
-    (input, Outcome { decision: Decision::Deny, ..verdict(0) })
+    (input, Outcome { decision: Decision::Deny, ..samples::verdict(&[], 0) })
 }
 
-/// A denial: of a submission, which its client may repeat, or of an admission, which the gateway repeats by itself.
+/// A denial at this moment.
 pub(crate) fn decision(byte: u8, moment: Moment) -> DecisionRecord {
     let (input, outcome) = denied(moment);
     DecisionRecord { at_ms: EpochMs(7), operation_id: id(byte), input, outcome }
@@ -147,7 +71,7 @@ pub(crate) fn preview(at: EpochMs) -> PreviewRecord {
     PreviewRecord { at_ms: at, input, outcome }
 }
 
-/// The commit that opens an operation: two events, awaiting approvals.
+/// The commit that creates an operation: two events, after which it awaits approvals.
 pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
     let events = open(submission, at);
     let operation = replay(&events).unwrap();
@@ -155,7 +79,7 @@ pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
     Commit { operation, events, previous_record_root: Hex32::ZERO, keys: vec![], claim }
 }
 
-/// One operation with every kind of change.
+/// One operation with every type of change.
 pub(crate) fn golden() -> Commit {
     let events: Vec<Event> =
         serde_json::from_str(include_str!("../../../domain/golden/events.json")).unwrap();
@@ -190,14 +114,14 @@ pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> C
     Commit { operation, events, previous_record_root: record.record_root, keys: vec![], claim: None }
 }
 
-/// The commit with the key as its events change it. Panics if they do not.
+/// The commit with the change that its events make to the key, of which there must be one.
 pub(crate) fn on_key(commit: Commit, before: Option<&CustodyKey>) -> Commit {
     let commit = on_keys(commit, Keys { subject: before.cloned(), successor: None });
     assert_eq!(commit.keys.len(), 1);
     commit
 }
 
-/// The commit with the operation's keys as its events change them.
+/// The commit with the changes that its events make to the operation's keys.
 pub(crate) fn on_keys(mut commit: Commit, before: Keys) -> Commit {
     let fold = |keys, event: &Event| transitions::after(keys, &commit.operation, &event.change);
     let after = commit.events.iter().fold(before.clone(), fold);
@@ -218,7 +142,7 @@ pub(crate) fn note(byte: u8) -> Change {
 pub(crate) async fn written(store: &impl Ports, commit: Commit) -> Record {
     match store.commit(commit).await.unwrap() {
         Committed::Written(record) => *record,
-        Committed::Conflict => panic!("the commit met a conflict"),
+        Committed::Conflict => panic!("the commit had a version conflict"),
     }
 }
 

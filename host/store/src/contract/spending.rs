@@ -1,16 +1,16 @@
-//! Sums of payments by account, recipient, currency, tenant and window.
+//! Spending totals by account, recipient, currency, tenant and window.
 
 use super::samples::{decision_signed, failed, following, key_create, opening, submission, written};
 use super::{Deployment, Ports};
 use gateway_domain::ids::Tenant;
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::operation::Change;
-use gateway_domain::policy::Spent;
+use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Record;
 
-/// When the payments of these tests are decided, unless stated otherwise.
+/// The time at which most payments of these tests are decided.
 const AT: EpochMs = EpochMs(2 * DAY_MS);
 
 fn payment(account: &str, recipient: &str, amount_minor: i64) -> Payment {
@@ -30,42 +30,43 @@ async fn decided(store: &impl Ports, byte: u8, tenant: &str, payment: Payment, a
     written(store, following(&record, at, vec![decision_signed()])).await
 }
 
-async fn spent(store: &impl Ports, account: &str, recipient: &str, now: u64) -> Spent {
+async fn spending_totals(store: &impl Ports, account: &str, recipient: &str, now: u64) -> SpendingTotals {
     let tenant = Tenant("default".into());
-    store.spent(&tenant, &payment(account, recipient, 1), EpochMs(now)).await.unwrap()
+    store.spending_totals(&tenant, &payment(account, recipient, 1), EpochMs(now)).await.unwrap()
 }
 
 pub(crate) async fn admitted_payments_are_summed_by_party_and_window(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let store = &*store;
-    assert_eq!(spent(store, "a", "x", AT.0).await, Spent::default());
+    assert_eq!(spending_totals(store, "a", "x", AT.0).await, SpendingTotals::default());
     decided(store, 1, "default", payment("a", "x", 1), AT).await;
     decided(store, 2, "default", payment("a", "y", 10), EpochMs(AT.0 + 1)).await;
     decided(store, 3, "default", payment("b", "x", 100), EpochMs(AT.0 + 1)).await;
     decided(store, 4, "other", payment("a", "x", 1_000), AT).await;
     decided(store, 5, "default", Payment { currency: "USD".into(), ..payment("a", "x", 10_000) }, AT).await;
-    let of_account = |hour: u64, day: u64, count: u64| Spent {
+    let of_account = |hour: u64, day: u64, count: u64| SpendingTotals {
         account_hour_minor: hour,
         account_day_minor: day,
         account_day_count: count,
-        ..Spent::default()
+        ..SpendingTotals::default()
     };
-    assert_eq!(spent(store, "a", "other", AT.0 + 1).await, of_account(11, 11, 2));
-    // A window ends at `now`; a payment exactly as old as the window is outside.
-    assert_eq!(spent(store, "a", "other", AT.0 + HOUR_MS - 1).await, of_account(11, 11, 2));
-    assert_eq!(spent(store, "a", "other", AT.0 + HOUR_MS).await, of_account(10, 11, 2));
-    assert_eq!(spent(store, "a", "other", AT.0 + HOUR_MS + 1).await, of_account(0, 11, 2));
-    assert_eq!(spent(store, "a", "other", AT.0 + DAY_MS).await, of_account(0, 10, 1));
-    assert_eq!(spent(store, "a", "other", AT.0 + DAY_MS + 1).await, Spent::default());
-    let to_x = Spent { recipient_hour_minor: 100, recipient_day_minor: 101, ..Spent::default() };
-    assert_eq!(spent(store, "other", "x", AT.0 + HOUR_MS).await, to_x);
-    // Receiving is not spending.
-    assert_eq!(spent(store, "x", "a", AT.0 + 1).await, Spent::default());
+    assert_eq!(spending_totals(store, "a", "other", AT.0 + 1).await, of_account(11, 11, 2));
+    // The window ends at `now`. A payment exactly as old as the window is long is outside.
+    assert_eq!(spending_totals(store, "a", "other", AT.0 + HOUR_MS - 1).await, of_account(11, 11, 2));
+    assert_eq!(spending_totals(store, "a", "other", AT.0 + HOUR_MS).await, of_account(10, 11, 2));
+    assert_eq!(spending_totals(store, "a", "other", AT.0 + HOUR_MS + 1).await, of_account(0, 11, 2));
+    assert_eq!(spending_totals(store, "a", "other", AT.0 + DAY_MS).await, of_account(0, 10, 1));
+    assert_eq!(spending_totals(store, "a", "other", AT.0 + DAY_MS + 1).await, SpendingTotals::default());
+    let to_x =
+        SpendingTotals { recipient_hour_minor: 100, recipient_day_minor: 101, ..SpendingTotals::default() };
+    assert_eq!(spending_totals(store, "other", "x", AT.0 + HOUR_MS).await, to_x);
+    // Receiving payments does not count as spending.
+    assert_eq!(spending_totals(store, "x", "a", AT.0 + 1).await, SpendingTotals::default());
 }
 
 pub(crate) async fn payment_counts_from_its_decision_until_it_fails(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let day = async |store: &_| spent(store, "a", "x", AT.0).await.account_day_minor;
+    let day = async |store: &_| spending_totals(store, "a", "x", AT.0).await.account_day_minor;
     let record = open(&*store, 1, "default", Intent::Payment(payment("a", "x", 7))).await;
     let record = written(&*store, following(&record, AT, vec![Change::QuorumReached])).await;
     assert_eq!(day(&*store).await, 0, "a quorum is not an admission");
@@ -76,10 +77,10 @@ pub(crate) async fn payment_counts_from_its_decision_until_it_fails(deployment: 
     assert_eq!(day(&*store).await, 7);
     let aborted = Change::Aborted { failure: super::samples::failure() };
     let record = written(&*store, following(&record, AT, vec![aborted])).await;
-    assert_eq!(day(&*store).await, 7, "a payment that is being undone may still happen");
+    assert_eq!(day(&*store).await, 7, "a payment that is being discarded may still be signed");
     written(&*store, following(&record, AT, vec![failed()])).await;
     assert_eq!(day(&*store).await, 0);
-    // A payment refused before its admission, and one decided and failed in the same commit, spend nothing.
+    // A payment that failed before its decision, and one decided and failed in one commit, do not count.
     let refused = open(&*store, 2, "default", Intent::Payment(payment("a", "x", 7))).await;
     written(&*store, following(&refused, AT, vec![failed()])).await;
     let both = open(&*store, 3, "default", Intent::Payment(payment("a", "x", 7))).await;
@@ -87,34 +88,38 @@ pub(crate) async fn payment_counts_from_its_decision_until_it_fails(deployment: 
     assert_eq!(day(&*store).await, 0);
 }
 
-pub(crate) async fn only_payments_spend(deployment: &impl Deployment) {
+pub(crate) async fn only_payments_are_summed(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let record = open(&*store, 1, "default", key_create()).await;
     written(&*store, following(&record, AT, vec![decision_signed()])).await;
-    assert_eq!(spent(&*store, "acct-1", "acct-2", AT.0).await, Spent::default());
+    assert_eq!(spending_totals(&*store, "acct-1", "acct-2", AT.0).await, SpendingTotals::default());
 }
 
-pub(crate) async fn negative_amounts_free_nothing_and_sums_saturate(deployment: &impl Deployment) {
+pub(crate) async fn negative_amounts_count_as_zero_and_sums_saturate(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, amount_minor) in [(1, -5), (2, i64::MIN), (3, 0)] {
         decided(&*store, byte, "default", payment("a", "x", amount_minor), AT).await;
     }
-    let nothing = spent(&*store, "a", "x", AT.0).await;
+    let nothing = spending_totals(&*store, "a", "x", AT.0).await;
     assert_eq!((nothing.account_day_minor, nothing.account_day_count), (0, 3));
     let max = u64::try_from(i64::MAX).unwrap();
     for (byte, total) in [(4, max), (5, 2 * max), (6, u64::MAX), (7, u64::MAX)] {
         decided(&*store, byte, "default", payment("a", "x", i64::MAX), AT).await;
-        let Spent {
-            account_hour_minor, account_day_minor, recipient_hour_minor, recipient_day_minor, ..
-        } = spent(&*store, "a", "x", AT.0).await;
+        let SpendingTotals {
+            account_hour_minor,
+            account_day_minor,
+            recipient_hour_minor,
+            recipient_day_minor,
+            ..
+        } = spending_totals(&*store, "a", "x", AT.0).await;
         let all = [account_hour_minor, account_day_minor, recipient_hour_minor, recipient_day_minor];
         assert_eq!(all, [total; 4]);
     }
 }
 
-pub(crate) async fn clock_set_back_frees_nothing(deployment: &impl Deployment) {
+pub(crate) async fn payments_after_now_are_counted(deployment: &impl Deployment) {
     let store = deployment.open().await;
     decided(&*store, 1, "default", payment("a", "x", 7), AT).await;
-    assert_eq!(spent(&*store, "a", "x", AT.0 - 1_000).await.account_hour_minor, 7);
-    assert_eq!(spent(&*store, "a", "x", 0).await.account_day_minor, 7);
+    assert_eq!(spending_totals(&*store, "a", "x", AT.0 - 1_000).await.account_hour_minor, 7);
+    assert_eq!(spending_totals(&*store, "a", "x", 0).await.account_day_minor, 7);
 }

@@ -1,5 +1,5 @@
-//! Rows of bundles and activations. They follow from no event, so each carries a hash of itself: it detects damage, but proves
-//! nothing against a program that can write the database.
+//! Rows of bundles and activations. They are not derived from events, so each has a hash of itself. The hash reveals
+//! damage, but a program that can write the database can also write the hash.
 
 use super::instant;
 use crate::error::{failed, unavailable};
@@ -19,7 +19,8 @@ pub(crate) struct ActivationRow {
 }
 
 impl ActivationRow {
-    /// The row's hash; `previous` is that of the row before, zero for the first. Chained, because sequences have gaps.
+    /// The row's hash. `previous` is the hash of the previous row, zero for the first: sequences have gaps, so the
+    /// chain of hashes reveals a missing row.
     pub(crate) fn hash(&self, previous: Hex32) -> Result<Hex32, CanonicalError> {
         let Self { sequence, at_ms, bundle_hash, kind, signers, reason } = self;
         canonical::digest(

@@ -1,7 +1,7 @@
-//! Checks idempotency claims and the keys' lists of operations: each row must follow from an existing operation.
+//! Checks idempotency claims and the keys' lists of operations: each row must belong to an existing operation.
 
 use super::{Cell, Check, Row, Stop};
-use crate::encode::{claim_row, family, operation_of};
+use crate::encode::{claim_row, family, listed_keys};
 use crate::row::{Expected, is};
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family};
@@ -55,7 +55,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Reports operations without a claim: they could be submitted again.
+    /// Reports operations without a claim.
     async fn unclaimed(&mut self) -> Result<(), Stop> {
         let mut after = Cell::Blob(Vec::new());
         loop {
@@ -72,8 +72,8 @@ impl Check<'_> {
     pub(super) async fn key_operations(&mut self) -> Result<(), Stop> {
         let mut after = [Cell::Blob(Vec::new()), Cell::Integer(i64::MIN)];
         loop {
-            let [key, place] = after;
-            let rows = self.rows(LISTS, &[key, place, super::PAGE.into()]).await?;
+            let [key, index] = after;
+            let rows = self.rows(LISTS, &[key, index, super::PAGE.into()]).await?;
             let Some(last) = rows.last() else { return Ok(()) };
             after = [last.cell("key_id").clone(), last.cell("ledger_index").clone()];
             for row in &rows {
@@ -88,11 +88,11 @@ impl Check<'_> {
             None => None,
         };
         let is_of = |operation: Operation| {
-            operation_of(&operation).iter().any(|key| row.hash("key_id") == Some(key.0))
+            listed_keys(&operation).iter().any(|key| row.hash("key_id") == Some(key.0))
         };
         if row.cell("begins") != row.cell("ledger_index") || !operation.is_some_and(is_of) {
             let name = row.named(&["key_id", "ledger_index"]);
-            self.finding("key_operations", name, "no operation of this key starts there");
+            self.finding("key_operations", name, "no operation of this key begins at this `ledger_index`");
         }
         Ok(())
     }

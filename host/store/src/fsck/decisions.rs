@@ -1,4 +1,5 @@
-//! Checks policy decisions that follow from no event: each row has a hash of itself, and `sqlite_sequence` counts them.
+//! Checks policy decisions that are not derived from events: each row has a hash of itself, and `sqlite_sequence`
+//! counts them.
 
 use super::{Cell, Check, Row, Stop};
 use crate::encode::{EvaluationRow, FORMAT, decision, preview, row_hash};
@@ -16,7 +17,7 @@ const DROPPED: &str = "SELECT * FROM policy_previews_dropped ORDER BY id";
 pub(super) const COUNTED: &str = "SELECT * FROM sqlite_sequence WHERE name = ?1";
 
 /// A table whose rows are numbered without gaps.
-struct Numbered {
+struct NumberedTable {
     table: &'static str,
     index: &'static str,
     sql: &'static str,
@@ -26,18 +27,18 @@ struct Numbered {
 
 impl Check<'_> {
     pub(super) async fn decisions(&mut self) -> Result<(), Stop> {
-        let numbered = Numbered {
+        let numbered = NumberedTable {
             table: "policy_decisions",
             index: "decision_index",
             sql: DECISIONS,
             columns: decision_columns,
         };
-        self.checked.n_decisions = self.numbered(&numbered, 0).await?;
+        self.checked.n_decisions = self.check_numbered(&numbered, 0).await?;
         Ok(())
     }
 
     pub(super) async fn previews(&mut self) -> Result<(), Stop> {
-        let numbered = Numbered {
+        let numbered = NumberedTable {
             table: "policy_previews",
             index: "preview_index",
             sql: PREVIEWS,
@@ -48,16 +49,16 @@ impl Check<'_> {
             if row.integer("id") == Some(1) {
                 dropped = row.integer("through_index").unwrap_or_default();
             } else {
-                self.finding("policy_previews_dropped", row.named(&["id"]), "the table has only row 1");
+                self.finding("policy_previews_dropped", row.named(&["id"]), "only row 1 is allowed");
             }
         }
-        self.checked.n_previews = self.numbered(&numbered, dropped).await?;
+        self.checked.n_previews = self.check_numbered(&numbered, dropped).await?;
         Ok(())
     }
 
     /// Checks the rows of a table, of which those up to `dropped` were deleted on purpose. Returns their number.
-    async fn numbered(&mut self, numbered: &Numbered, dropped: i64) -> Result<u64, Stop> {
-        let Numbered { table, index, sql, columns } = *numbered;
+    async fn check_numbered(&mut self, numbered: &NumberedTable, dropped: i64) -> Result<u64, Stop> {
+        let NumberedTable { table, index, sql, columns } = *numbered;
         let (mut last, mut from, mut n_rows) = (dropped, i64::MIN, 0_u64);
         loop {
             let rows = self.rows(sql, &[from.into(), super::PAGE.into()]).await?;
@@ -67,17 +68,17 @@ impl Check<'_> {
             for row in &rows {
                 let number = row.integer(index).unwrap_or_default();
                 if number <= dropped {
-                    self.finding(table, row.named(&[index]), format!("rows up to {dropped} were dropped"));
+                    self.finding(table, row.named(&[index]), format!("rows up to {dropped} were deleted"));
                 } else {
-                    self.absent(table, index, last, number);
+                    self.report_missing(table, index, last, number);
                     last = number;
                 }
-                self.record(table, index, row, columns(row));
+                self.check_columns(table, index, row, columns(row));
             }
         }
         let counted = self.rows(COUNTED, &[Cell::from(table)]).await?;
         let counted = counted.first().and_then(|row| row.integer("seq")).unwrap_or_default();
-        self.absent(table, index, last, counted.saturating_add(1));
+        self.report_missing(table, index, last, counted.saturating_add(1));
         if counted < last {
             let what = format!("`sqlite_sequence` counts only to {counted}");
             self.finding(table, format!("{index} {last}"), what);
@@ -86,7 +87,7 @@ impl Check<'_> {
     }
 
     /// Reports the rows between two numbers as missing.
-    fn absent(&mut self, table: &str, index: &str, before: i64, after: i64) {
+    fn report_missing(&mut self, table: &str, index: &str, before: i64, after: i64) {
         let (first, last) = (before.saturating_add(1), after.saturating_sub(1));
         if first < last {
             self.finding(table, format!("{index} {first} to {last}"), "missing");
@@ -95,17 +96,13 @@ impl Check<'_> {
         }
     }
 
-    fn record(&mut self, table: &str, index: &str, row: &Row, columns: Option<Columns>) {
+    fn check_columns(&mut self, table: &str, index: &str, row: &Row, columns: Option<Columns>) {
         let Some(columns) = columns else {
             self.finding(table, row.named(&[index]), "cannot be read");
             return;
         };
         if let Some(columns) = row.differences(&columns) {
-            self.finding(
-                table,
-                row.named(&[index]),
-                format!("{columns} not as the rest of the row makes it"),
-            );
+            self.finding(table, row.named(&[index]), format!("{columns} do not match the rest of the row"));
         }
     }
 }

@@ -11,19 +11,19 @@ use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_engine::ports::KeyChange;
 use std::collections::BTreeMap;
 
-/// Events by their places (`?1` is a JSON array), which need not be adjacent.
+/// Events at the given indexes in the log; `?1` is a JSON array.
 const EVENTS: &str = "SELECT operation_id, body FROM events
     WHERE ledger_index IN (SELECT value FROM json_each(?1)) ORDER BY ledger_index";
 const FIRST: &str = "SELECT body FROM events WHERE operation_id = ?1 AND seq = 1";
 const KEYS: &str = "SELECT * FROM custody_keys WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
 const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = ?1";
-const PLACES_PER_READ: usize = 256;
+const EVENTS_PER_READ: usize = 256;
 
 impl Check<'_> {
-    pub(super) async fn keys(&mut self, places: &[i64]) -> Result<(), Stop> {
+    pub(super) async fn keys(&mut self, ledger_indexes: &[i64]) -> Result<(), Stop> {
         let mut fold = KeyFold::default();
-        for places in places.chunks(PLACES_PER_READ) {
-            let listed: Vec<_> = places.iter().map(ToString::to_string).collect();
+        for indexes in ledger_indexes.chunks(EVENTS_PER_READ) {
+            let listed: Vec<_> = indexes.iter().map(ToString::to_string).collect();
             let listed = format!("[{}]", listed.join(","));
             for row in self.rows(EVENTS, &[Cell::from(listed.as_str())]).await? {
                 self.fold(&row, &mut fold).await?;
@@ -41,6 +41,7 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// The operation of an event, as submitted.
     async fn submitted(
         &mut self,
         id: Hex32,
@@ -56,7 +57,7 @@ impl Check<'_> {
         self.submission(id).await
     }
 
-    /// The operation as its first event opens it; None if that event cannot be read.
+    /// The operation right after its first event; `None` if that event cannot be read.
     pub(super) async fn submission(&mut self, id: Hex32) -> Result<Option<Operation>, Stop> {
         let first = self.rows(FIRST, &[id.into()]).await?;
         Ok(first.first().and_then(event).and_then(|event| replay(&[event])))
@@ -89,7 +90,7 @@ impl Check<'_> {
     }
 }
 
-/// A page of keys as stored, and where the next page starts.
+/// A page of keys as stored, and the `after` of the next page.
 pub(super) async fn stored(
     snapshot: &mut Snapshot,
     after: Option<KeyId>,
@@ -106,7 +107,7 @@ pub(super) async fn stored_one(snapshot: &mut Snapshot, id: KeyId) -> Result<Opt
     Ok(rows.first().and_then(key))
 }
 
-/// The key in a row; None if it cannot be read.
+/// The key in a row; `None` if it cannot be read.
 pub(crate) fn key(row: &Row) -> Option<CustodyKey> {
     row.text("body").and_then(|body| serde_json::from_str(body).ok())
 }

@@ -1,7 +1,7 @@
-//! Checks one operation after another: its events, and the rows that follow from them alone.
+//! Checks the events of each operation, and the rows that are derived from them alone.
 
 use super::{Check, Stop};
-use crate::encode::{FORMAT, OperationRow, Spending, SpendingRow, operation_of, operation_row, spending};
+use crate::encode::{FORMAT, OperationRow, Spending, SpendingRow, listed_keys, operation_row, spending};
 use crate::history::{self, Chain, EVENTS, History};
 use crate::row::{Cell, Expected, Row, is};
 use gateway_domain::ids::KeyId;
@@ -9,7 +9,7 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
 use std::collections::BTreeMap;
 
-/// Ids of operations that have a row in any of the three tables. Merged from their indexes without a sort.
+/// Ids of operations that have a row in any of the three tables. SQLite merges their indexes without a sort.
 const IDS: &str = "SELECT operation_id FROM operations WHERE operation_id > ?1
     UNION SELECT operation_id FROM events WHERE operation_id > ?1
     UNION SELECT operation_id FROM spending WHERE operation_id > ?1
@@ -18,17 +18,17 @@ const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = ?1";
 const SPENDING: &str = "SELECT * FROM spending WHERE operation_id = ?1";
 const LISTED: &str = "SELECT * FROM key_operations WHERE key_id = ?1 AND ledger_index = ?2";
 
-/// Places in the log of the events that may change a key.
+/// Indexes in the log of the events that may change a key.
 #[derive(Default)]
 struct KeyEvents {
-    /// Of the operations that change keys.
+    /// The events of operations that create or change keys.
     of_changes: Vec<i64>,
-    /// For each key, its first decision to sign.
+    /// The first decision to sign with each key.
     first_signed: BTreeMap<KeyId, i64>,
 }
 
 impl Check<'_> {
-    /// Checks all operations. Returns the places in the log of the events that may change a key, ascending.
+    /// Checks all operations. Returns the indexes in the log of the events that may change a key, ascending.
     pub(super) async fn operations(&mut self) -> Result<Vec<i64>, Stop> {
         let mut key_events = KeyEvents::default();
         let mut after = Cell::Blob(Vec::new());
@@ -64,9 +64,9 @@ impl Check<'_> {
         let Some(history) = &chain.history else { return Ok(()) };
         if history.commit.operation.intent.operation_type() != OperationType::Sign {
             key_events.of_changes.extend(&chain.ledger_indexes);
-        } else if let Some(place) = decided_at(history, &chain.ledger_indexes) {
-            let first = key_events.first_signed.entry(history.commit.operation.key.key_id).or_insert(place);
-            *first = place.min(*first);
+        } else if let Some(index) = decision_index(history, &chain.ledger_indexes) {
+            let first = key_events.first_signed.entry(history.commit.operation.key.key_id).or_insert(index);
+            *first = index.min(*first);
         }
         self.listed(id, history, chain.ledger_indexes.first().copied()).await
     }
@@ -87,7 +87,7 @@ impl Check<'_> {
     /// Reports the columns that differ from those rebuilt from the events.
     pub(super) fn differs(&mut self, table: &str, stored: &Row, key: &[&str], expected: &[(&str, Expected)]) {
         if let Some(columns) = stored.differences(expected) {
-            self.finding(table, stored.named(key), format!("{columns} not as its events make it"));
+            self.finding(table, stored.named(key), format!("{columns} do not match its events"));
         }
     }
 
@@ -112,23 +112,23 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Checks that each of its keys lists the operation at its first event.
+    /// Checks that each key of the operation lists it, at the index of its first event.
     async fn listed(&mut self, id: &Cell, history: &History, first: Option<i64>) -> Result<(), Stop> {
-        for key in operation_of(&history.commit.operation) {
-            let place = [Cell::from(key.0), Cell::from(first.unwrap_or_default())];
-            let stored = self.rows(LISTED, &place).await?;
+        for key in listed_keys(&history.commit.operation) {
+            let listed = [Cell::from(key.0), Cell::from(first.unwrap_or_default())];
+            let stored = self.rows(LISTED, &listed).await?;
             if stored.first().is_none_or(|row| row.cell("operation_id") != id) {
-                let [key, place] = place;
-                let row = format!("key_id {key}, ledger_index {place}");
-                self.finding("key_operations", row, format!("missing: operation {id} starts there"));
+                let [key, index] = listed;
+                let row = format!("key_id {key}, ledger_index {index}");
+                self.finding("key_operations", row, format!("missing: operation {id} begins at this index"));
             }
         }
         Ok(())
     }
 }
 
-/// The place of the decision to sign in the log.
-fn decided_at(history: &History, ledger_indexes: &[i64]) -> Option<i64> {
+/// The index of the decision to sign in the log.
+fn decision_index(history: &History, ledger_indexes: &[i64]) -> Option<i64> {
     let is_decision = |change: &Change| matches!(change, Change::DecisionSigned { .. });
     let at = history.commit.events.iter().position(|event| is_decision(&event.change))?;
     ledger_indexes.get(at).copied()
@@ -145,7 +145,7 @@ pub(crate) fn operation_columns(row: &OperationRow) -> [(&'static str, Expected)
         ("awaits_approvals", is(row.awaits_approvals)),
         ("revision", is(row.revision)),
         ("record_root", is(row.record_root)),
-        // Follows from all entries of the log; `Check::tree` compares it.
+        // Derived from all entries of the log; `Check::tree` compares it.
         ("ledger_root", Expected::CheckedElsewhere),
         ("created_at_ms", is(row.created_at_ms)),
         ("updated_at_ms", is(row.updated_at_ms)),

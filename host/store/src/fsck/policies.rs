@@ -1,4 +1,4 @@
-//! Checks bundles that were active, and activations: rows that carry hashes of themselves.
+//! Checks the bundles that were active, and the activations. Their rows have hashes of themselves.
 
 use super::decisions::COUNTED;
 use super::{Cell, Check, Row, Stop};
@@ -46,8 +46,8 @@ impl Check<'_> {
             self.finding("policy_bundles", bundle.named(&["bundle_hash"]), "missing");
         }
         for file in self.rows(FILES, &[]).await? {
-            let place = [file.cell("bundle_hash").clone(), file.cell("name").clone()];
-            let bytes = self.rows(BYTES, &place).await?;
+            let key = [file.cell("bundle_hash").clone(), file.cell("name").clone()];
+            let bytes = self.rows(BYTES, &key).await?;
             let bytes = bytes.first().and_then(|row| row.bytes("bytes"));
             if file_row_hash(&file, bytes).is_none_or(|hash| file.hash("row_hash") != Some(hash)) {
                 let name = file.named(&["bundle_hash", "name"]);
@@ -73,7 +73,7 @@ impl Check<'_> {
         let counted = counted.first().and_then(|row| row.integer("seq"));
         if counted.unwrap_or(i64::MIN) != last {
             let counted = counted.unwrap_or_default();
-            let what = format!("`sqlite_sequence` says that this is the last, the table ends with {last}");
+            let what = format!("`sqlite_sequence` has this as the last one, but the table ends with {last}");
             self.finding("policy_activations", format!("sequence {counted}"), what);
         }
         Ok(())
@@ -85,7 +85,7 @@ impl Check<'_> {
             return self.finding("policy_activations", name, "cannot be read");
         };
         if let Some(columns) = row.differences(&columns) {
-            let what = format!("{columns} not as the rest of the row and the previous row make it");
+            let what = format!("{columns} do not match the rest of the row and the previous row");
             self.finding("policy_activations", name, what);
         }
     }
@@ -119,7 +119,7 @@ fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Columns> {
         row.text("reason")?.to_owned(),
     );
     let expected = activation(&decode::activation(stored).ok()?).ok()?;
-    // It cannot be compared if the previous row has none.
+    // The hash cannot be computed if the previous row has none.
     let row_hash = match previous {
         Some(previous) => is(expected.hash(previous).ok()?),
         None => Expected::CheckedElsewhere,
@@ -132,7 +132,7 @@ fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Columns> {
         ("signers", is(expected.signers.as_str())),
         ("reason", is(expected.reason.as_str())),
         ("row_hash", row_hash),
-        // Follow from all entries of the log; `Check::tree` compares them.
+        // Derived from all entries of the log; `Check::tree` compares them.
         ("ledger_index", Expected::CheckedElsewhere),
         ("ledger_root", Expected::CheckedElsewhere),
     ])

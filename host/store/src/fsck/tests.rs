@@ -1,4 +1,4 @@
-//! Reads more rows than one page holds. Findings in altered rows are tested in `tests/it/ledger`, on a gateway's history.
+//! Checks more rows than one page has. `tests/it/ledger` tests the findings in altered rows.
 
 use super::{Fsck, Head};
 use crate::Store;
@@ -15,7 +15,7 @@ use gateway_engine::ports::{Commit, CommitOperations};
 
 const N_OPERATIONS: u64 = 2 * super::PAGE.unsigned_abs() + 7;
 
-/// The n-th operation, under the id that its claim determines.
+/// The n-th operation, with the id that its claim determines.
 fn nth(n: u64, intent: Intent) -> Commit {
     let (claim, key_ref) = (format!("claim-{n}"), KeyRef(format!("key-{n}")));
     let family = intent.family();

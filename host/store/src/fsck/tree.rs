@@ -1,7 +1,7 @@
 //! Checks the log: leaves without gaps, every inner node, and the root stored with each operation and activation.
 //!
-//! A node is compared with the hash of its stored children, so that one wrong hash is not reported again for every node above
-//! it. If no node differs, every node follows from the leaves.
+//! A node is compared with the hash of its stored children, so that one wrong hash is not reported again for every
+//! node above it. If no node differs, all nodes match the leaves.
 
 use super::{Check, Head, Stop};
 use crate::row::{Cell, Row};
@@ -25,14 +25,14 @@ const EXTRA: &str = "SELECT level, position FROM ledger_nodes
     WHERE (level < 1 OR level > 62 OR position < 0 OR position >= (?1 >> level)) AND (level, position) > (?2, ?3)
     ORDER BY level, position LIMIT ?4";
 
-/// The largest gap of missing leaves that is stepped over. After a larger one the log is not checked further.
+/// The most adjacent missing leaves after which the check continues.
 const GAP_MAX: i64 = 4096;
 
 /// The log as far as it has been read.
 #[derive(Default)]
 struct Log {
     n_leaves: i64,
-    /// As in [`Frontier`]; None where a missing leaf leaves the hash unknown.
+    /// As in [`Frontier`]; `None` for a hash that is unknown because a leaf is missing.
     peaks: Vec<Option<Hex32>>,
     /// The inner nodes that the leaves of this page complete.
     nodes: BTreeMap<(i64, i64), Row>,
@@ -65,23 +65,23 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Checks a page of leaves, up to the place `last`. False if the log cannot be followed further.
+    /// Checks a page of leaves, up to the index `last`. Returns false if the check cannot continue.
     async fn page(&mut self, log: &mut Log, leaves: &[Row], last: i64) -> Result<bool, Stop> {
         self.load(log, last).await?;
         for leaf in leaves {
             let index = leaf.integer("ledger_index").unwrap_or_default();
             if index < log.n_leaves && index >= 0 {
-                self.finding(table(leaf), named(leaf), "another entry has the same place");
+                self.finding(table(leaf), named(leaf), "another entry has the same `ledger_index`");
                 continue;
             }
             if index < 0 {
-                self.finding(table(leaf), named(leaf), "places begin at 0");
+                self.finding(table(leaf), named(leaf), "`ledger_index` is negative");
                 continue;
             }
             if index > log.n_leaves && table(leaf) == "policy_activations" {
-                self.finding(table(leaf), named(leaf), "no entry has the place before it");
+                self.finding(table(leaf), named(leaf), "no entry has the `ledger_index` before it");
             }
-            if !self.gap(log, index) {
+            if !self.skip_missing(log, index) {
                 return Ok(false);
             }
             self.append(log, leaf.hash("hash").map(leaf_hash));
@@ -90,7 +90,7 @@ impl Check<'_> {
         Ok(true)
     }
 
-    /// Reads the stored nodes that the leaves up to the place `last` complete.
+    /// Reads the stored nodes that the leaves up to the index `last` complete.
     async fn load(&mut self, log: &mut Log, last: i64) -> Result<(), Stop> {
         log.nodes.clear();
         let n_after = last.saturating_add(1).min(log.n_leaves.saturating_add(GAP_MAX + super::PAGE));
@@ -107,8 +107,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Steps over missing leaves; false if there are too many.
-    fn gap(&mut self, log: &mut Log, index: i64) -> bool {
+    /// Reports the leaves that are missing before `index`, and appends unknown ones. Returns false if there are too many.
+    fn skip_missing(&mut self, log: &mut Log, index: i64) -> bool {
         let n_missing = index.saturating_sub(log.n_leaves);
         if n_missing == 0 {
             return true;
@@ -175,7 +175,7 @@ impl Check<'_> {
             let what = "`ledger_root` is not the root after its last event";
             self.finding("operations", format!("operation_id {last_of}"), what);
         } else {
-            let what = "`ledger_root` is not the root after it, or `ledger_index` is not its place";
+            let what = "`ledger_root` is not the root after it, or its `ledger_index` is wrong";
             self.finding("policy_activations", format!("sequence {sequence}"), what);
         }
     }
@@ -199,6 +199,7 @@ fn table(leaf: &Row) -> &'static str {
     if *leaf.cell("sequence") == Cell::Null { "events" } else { "policy_activations" }
 }
 
+/// The columns by which a person finds the leaf's row.
 fn named(leaf: &Row) -> String {
     let key: &[&str] =
         if *leaf.cell("sequence") == Cell::Null { &["ledger_index"] } else { &["sequence", "ledger_index"] };

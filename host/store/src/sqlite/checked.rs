@@ -1,7 +1,7 @@
 //! Reads operations and keys from disk, and refuses a row that differs from the record rebuilt from its events.
 //!
-//! Records that this process wrote are cached ([`crate::cache`]). Any other row may have been changed by another program while
-//! the gateway was stopped, and the gateway must not act on it.
+//! Another program may have changed a row, for example while the gateway was stopped, and the gateway must not act on
+//! such a row. Records that were checked, or that this process wrote, are cached ([`crate::cache`]).
 
 use crate::encode::{key_row, operation_row};
 use crate::error::failed;
@@ -20,20 +20,19 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = ?1";
-/// Does not read another tenant's row at all.
 const OPERATION_OF: &str = "SELECT * FROM operations WHERE operation_id = ?1 AND tenant = ?2";
 const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = ?1";
 
-/// Condition on the first event of an operation that may change a key. Spelled exactly as in the indexes `events_changing_key`
-/// and `events_making_successor`, which would not be used otherwise.
+/// Condition on the first event of an operation that may change a key. It must be the same text as in the indexes
+/// `events_changing_key` and `events_making_successor`: otherwise SQLite would not use them.
 macro_rules! opens_a_change {
     () => {
         "seq = 1 AND json_valid(body) AND (body ->> '$.change.intent.kind') NOT IN ('payment', 'asset_action')"
     };
 }
 
-/// All events of the operations that may have changed a key (`?1`, hexadecimal) or a key that it replaced, and of the first
-/// signature with one of these keys, which settles what the key serves.
+/// All events of the operations that may have changed a key (`?1`, hexadecimal) or a key that it replaced, and of the
+/// signing operations that fixed the family that these keys sign for.
 pub(super) const CHANGES: &str = concat!(
     "WITH RECURSIVE line (key_id) AS (SELECT ?1 UNION
          SELECT body ->> '$.change.key.key_id' FROM line CROSS JOIN events
@@ -57,10 +56,10 @@ pub(super) const CHANGES: &str = concat!(
      ORDER BY operation_id, seq"
 );
 
-/// The finding about a row without events.
+/// The finding for a row without events.
 const NO_EVENTS: &str = "no events produce it";
 
-/// Damaged records listed. Beyond it, each is still refused.
+/// The most damaged records in the list. Further ones are refused too, but not listed.
 const REMEMBERED_MAX: usize = 1024;
 
 /// The records found damaged when last read.
@@ -68,8 +67,8 @@ const REMEMBERED_MAX: usize = 1024;
 pub(super) struct Damaged(Mutex<BTreeMap<Subject, String>>);
 
 impl Damaged {
-    /// Adds a damaged record to the list, removes one that is sound again.
-    fn settle<T>(&self, subject: Subject, rebuilt: Result<T, Finding>) -> Result<T, ReadError> {
+    /// Adds a damaged record to the list, or removes one that is sound again.
+    fn update<T>(&self, subject: Subject, rebuilt: Result<T, Finding>) -> Result<T, ReadError> {
         let mut damaged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match rebuilt {
             Ok(sound) => {
@@ -119,7 +118,7 @@ impl Store {
         let (stored, events) = read.await.map_err(to_unavailable)?;
         let Some(stored) = stored.first() else { return Ok(None) };
         let subject = Subject::Operation(id);
-        self.damaged.settle(subject, operation_from_events(id, stored, &events)).map(Some)
+        self.damaged.update(subject, operation_from_events(id, stored, &events)).map(Some)
     }
 
     /// The key, if its row matches the events of the operations that changed it.
@@ -137,7 +136,7 @@ impl Store {
         if stored.is_none() && changes.is_empty() {
             return Ok(None);
         }
-        self.damaged.settle(Subject::Key(id), key_from_events(id, stored, &changes)).map(Some)
+        self.damaged.update(Subject::Key(id), key_from_events(id, stored, &changes)).map(Some)
     }
 }
 
@@ -150,7 +149,7 @@ fn operation_from_events(id: OperationId, stored: &Row, events: &[Row]) -> Resul
     match (findings.into_iter().next(), record) {
         (None, Some(record)) => Ok(record),
         (Some(finding), _) => Err(finding),
-        (None, None) => Err(wrong("operations", stored.named(&["operation_id"]), NO_EVENTS)),
+        (None, None) => Err(finding("operations", stored.named(&["operation_id"]), NO_EVENTS)),
     }
 }
 
@@ -158,7 +157,7 @@ fn rebuilt_record(stored: &Row, chain: &Chain, findings: &mut Report<'_>) -> Opt
     let History { commit, record_root } = chain.history.as_ref()?;
     let expected = operation_row(commit, 0, *record_root).ok()?;
     if let Some(columns) = stored.differences(&operation_columns(&expected)) {
-        let what = format!("{columns} not as its events make it");
+        let what = format!("{columns} do not match its events");
         report(findings, "operations", stored.named(&["operation_id"]), what);
     }
     let ledger_root = stored.hash("ledger_root")?;
@@ -174,20 +173,20 @@ fn key_from_events(id: KeyId, stored: Option<&Row>, changes: &[Row]) -> Result<C
     }
     let name = format!("key_id {id}");
     let Some(stored) = stored else {
-        return Err(wrong("custody_keys", name, "missing, but events produce it"));
+        return Err(finding("custody_keys", name, "missing, but events produce it"));
     };
-    let Some(key) = rebuilt else { return Err(wrong("custody_keys", name, NO_EVENTS)) };
+    let Some(key) = rebuilt else { return Err(finding("custody_keys", name, NO_EVENTS)) };
     let expected = key_row(&KeyChange { key: key.clone(), revision_before: None });
-    let expected = expected.map_err(|error| wrong("custody_keys", name.clone(), error.detail))?;
+    let expected = expected.map_err(|error| finding("custody_keys", name.clone(), error.detail))?;
     match stored.differences(&key_columns(&expected)) {
         None => Ok(key),
-        Some(columns) => Err(wrong("custody_keys", name, format!("{columns} not as its events make it"))),
+        Some(columns) => Err(finding("custody_keys", name, format!("{columns} do not match its events"))),
     }
 }
 
 /// The keys rebuilt from these events, after checking that each operation's chain is sound and complete.
 fn rebuilt_keys(changes: &[Row], findings: &mut Report<'_>) -> BTreeMap<KeyId, CustodyKey> {
-    // By place in the log.
+    // By index in the log.
     let mut events_in_order = BTreeMap::new();
     for rows in changes.chunk_by(|one, next| one.cell("operation_id") == next.cell("operation_id")) {
         let Some(first) = rows.first() else { continue };
@@ -204,7 +203,7 @@ fn rebuilt_keys(changes: &[Row], findings: &mut Report<'_>) -> BTreeMap<KeyId, C
     }
     let mut fold = KeyFold::default();
     for (id, event) in events_in_order.into_values() {
-        // Only the first event of an operation can be replayed alone; after its execution it changes no key.
+        // `replay` works for the first event of an operation only. A later event without an open operation changes no key.
         let operation = fold.open(id).cloned().or_else(|| replay(std::slice::from_ref(&event)));
         if let Some(operation) = operation {
             fold.apply(operation, &event);
@@ -213,6 +212,6 @@ fn rebuilt_keys(changes: &[Row], findings: &mut Report<'_>) -> BTreeMap<KeyId, C
     fold.keys
 }
 
-fn wrong(table: &str, row: String, what: impl Into<String>) -> Finding {
+fn finding(table: &str, row: String, what: impl Into<String>) -> Finding {
     Finding { table: table.to_owned(), row, what: what.into() }
 }

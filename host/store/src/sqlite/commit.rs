@@ -1,7 +1,7 @@
-//! Writes one commit as one SQL text: sending a text to SQLite's thread and back costs more than the statements in it.
+//! Writes one commit as one SQL text: each round trip to SQLite's thread costs more than the statements.
 //!
-//! The first statement carries every condition. Each of the others runs only if `changes() > 0`, that is, if the statement
-//! before it wrote something: a commit that meets a conflict runs through without a write and needs no rollback.
+//! The first statement has all conditions. The following ones write only if `changes() > 0`, that is, if the
+//! statement before wrote something. So a commit with a version conflict writes nothing, and needs no rollback.
 
 use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending, TokenRow, integer};
 use crate::sqlite::frontier::{Appended, LogFrontier};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) struct CommitJob {
     pub(super) rows: Rows,
-    /// What a new operation takes from its client's quota; None for a commit that is not rate limited.
+    /// The token that a new operation takes from its client's quota; `None` for a commit that is not rate limited.
     pub(super) token: Option<TokenRow>,
     pub(super) n_statements: Arc<AtomicU64>,
 }
@@ -35,7 +35,7 @@ impl Job for CommitJob {
         let mut script = Script::default();
         script.write(&self.rows, self.token.as_ref(), log.next_index(), &appended);
         let n_statements = script.n_statements;
-        // When the quota is full again, if the commit was written.
+        // `Some` if the commit was written: the instant at which the quota is full again, 0 without a quota.
         let written = match &self.token {
             None => {
                 let n_rows = script.text.build().execute(&mut *conn).await?.rows_affected();
@@ -51,8 +51,8 @@ impl Job for CommitJob {
 }
 
 impl CommitJob {
-    /// Why nothing was written. An operation that exists is a conflict even when the quota is exhausted: its submission is
-    /// a replay.
+    /// Finds out why nothing was written. If the operation exists, that is a conflict even when the quota is
+    /// exhausted, because the submission is a replay.
     async fn unwritten(&self, conn: &mut SqliteConnection) -> Result<RateLimited<Hex32>, sqlx::Error> {
         let Some(token) = &self.token else { return Ok(RateLimited::Conflict) };
         let exists = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM operations WHERE operation_id = ?1)")
@@ -87,8 +87,8 @@ impl Script {
         if let Some(claim) = &rows.claim {
             self.claim(&rows.operation, claim);
         }
-        if !rows.operation_of.is_empty() {
-            self.operation_of(rows, first);
+        if !rows.listed_keys.is_empty() {
+            self.listed_keys(rows, first);
         }
         for key in &rows.keys {
             self.key(key);
@@ -99,7 +99,7 @@ impl Script {
                 text.push("changes() > 0");
             });
         }
-        // Late, because voiding a payment that never counted writes nothing: no later statement may depend on it.
+        // After the statements that depend on `changes()`: voiding a payment that was never counted writes nothing.
         if let Some(spending) = &rows.spending {
             self.spending(&rows.operation, spending);
         }
@@ -147,13 +147,13 @@ impl Script {
         values.push("body = ").push_bind_unseparated(row.body.as_str());
         self.text.push(" WHERE operation_id = ").push_bind(bytes(&row.id.0));
         self.text.push(" AND revision = ").push_bind(row.revision_before);
-        // Follows from the revision, unless the caller chained its events onto another event than the last one.
+        // Always true for the right revision, unless the caller chained its events onto another event than the last one.
         self.text.push(" AND record_root = ").push_bind(bytes(&row.record_root_before));
         self.conditions(rows, token);
         self.text.push(";\n");
     }
 
-    /// Adds what must hold in other tables.
+    /// Adds the conditions on other tables.
     fn conditions(&mut self, rows: &Rows, token: Option<&TokenRow>) {
         if let Some(token) = token {
             self.text.push(" AND ");
@@ -211,11 +211,11 @@ impl Script {
         self.text.push(" WHERE changes() > 0;\n");
     }
 
-    fn operation_of(&mut self, rows: &Rows, first: i64) {
+    fn listed_keys(&mut self, rows: &Rows, first: i64) {
         self.begin(
             "INSERT INTO key_operations (key_id, ledger_index, operation_id) SELECT column1, column2, column3 FROM (",
         );
-        self.text.push_values(&rows.operation_of, |mut values, key_id| {
+        self.text.push_values(&rows.listed_keys, |mut values, key_id| {
             values.push_bind(bytes(&key_id.0)).push_bind(first).push_bind(bytes(&rows.operation.id.0));
         });
         self.text.push(") WHERE changes() > 0;\n");

@@ -1,4 +1,4 @@
-//! Writes a policy decision that moved no operation and was no preview.
+//! Writes a policy decision that changed no operation and is no preview.
 
 use crate::encode::{DecisionRow, FORMAT, TokenRow, row_hash};
 use crate::sqlite::frontier::LogFrontier;
@@ -9,7 +9,7 @@ use sqlx::{QueryBuilder, SqliteConnection};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Skips a decision that the gateway repeats by itself, if the same question to the same bundle had the same answer before.
+/// Skips a decision that the gateway repeats, if one with the same operation, input, bundle and output is stored.
 const INSERT: &str = "INSERT INTO policy_decisions
     (decision_index, at_ms, tenant, operation_id, intent_hash, format, submitter, row_hash, input, outcome)
     SELECT ?11, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE NOT (?10 AND EXISTS (
@@ -40,7 +40,7 @@ impl Job for DecisionJob {
     }
 }
 
-/// The refusal of a submission, and the token it takes from its client's quota.
+/// A refusal, and the token that it takes from the client's quota.
 pub(super) struct DecisionWithTokenJob {
     pub(super) decision: DecisionJob,
     pub(super) token: TokenRow,

@@ -1,7 +1,7 @@
 //! Reads decision records on a connection of its own.
 
 use super::{APPLICATION_ID, MIGRATIONS, policies, read};
-use crate::decisions::{Cursor, Place, Recorded};
+use crate::decisions::{Cursor, DecisionPosition, RecordedDecision};
 use crate::decode::{self, StoredDecision};
 use crate::encode::integer;
 use crate::error::{OpenError, failed};
@@ -31,8 +31,8 @@ const PREVIEWS_AFTER: &str = "SELECT preview_index, at_ms, NULL, format, row_has
 const PREVIEWS_LATEST: &str = "SELECT preview_index, at_ms, NULL, format, row_hash, input, outcome
     FROM policy_previews WHERE ?1 = 0 ORDER BY preview_index DESC LIMIT ?2";
 
-/// An event's place in the log, its operation, and its number there.
-type Placed = (i64, Vec<u8>, i64);
+/// An event's index in the log, its operation, and its number in the operation.
+type EventKey = (i64, Vec<u8>, i64);
 
 /// A read-only view of a store's decisions, for tools that run beside the gateway.
 #[derive(Debug)]
@@ -50,29 +50,28 @@ impl Decisions {
         Ok(Self { reader: Reader::open(Options::at(location, APPLICATION_ID, MIGRATIONS)?).await? })
     }
 
-    /// The next `n_max` decisions after the cursor: events, then refusals, then previews, each oldest first. Fewer at the
-    /// end.
+    /// At most `n_max` decisions after the cursor: those in events, then refusals, then previews, each oldest first.
     ///
     /// # Errors
     /// [`Unavailable`] if the store does not answer, or a record cannot be read.
-    pub async fn page(&self, after: Cursor, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+    pub async fn page(&self, after: Cursor, n_max: usize) -> Result<Vec<RecordedDecision>, Unavailable> {
         let mut found = self.evaluations_after(after.n_events, n_max).await?;
         let n_left = n_max.saturating_sub(found.len());
-        found.extend(self.decisions(REFUSALS_AFTER, after.refusal, n_left, Place::Refusal).await?);
+        found.extend(self.decisions(REFUSALS_AFTER, after.refusal, n_left, DecisionPosition::Refusal).await?);
         let n_left = n_max.saturating_sub(found.len());
-        found.extend(self.decisions(PREVIEWS_AFTER, after.preview, n_left, Place::Preview).await?);
+        found.extend(self.decisions(PREVIEWS_AFTER, after.preview, n_left, DecisionPosition::Preview).await?);
         Ok(found)
     }
 
-    /// The `n_max` latest decisions by instant, oldest first.
+    /// At most `n_max` of the latest decisions by time, oldest first.
     ///
     /// # Errors
     /// As [`Self::page`].
-    pub async fn latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+    pub async fn latest(&self, n_max: usize) -> Result<Vec<RecordedDecision>, Unavailable> {
         let mut found = self.evaluations_latest(n_max).await?;
-        found.extend(self.decisions(REFUSALS_LATEST, 0, n_max, Place::Refusal).await?);
-        found.extend(self.decisions(PREVIEWS_LATEST, 0, n_max, Place::Preview).await?);
-        found.sort_by_key(|decision| (decision.at_ms, decision.place));
+        found.extend(self.decisions(REFUSALS_LATEST, 0, n_max, DecisionPosition::Refusal).await?);
+        found.extend(self.decisions(PREVIEWS_LATEST, 0, n_max, DecisionPosition::Preview).await?);
+        found.sort_by_key(|decision| (decision.at_ms, decision.position));
         Ok(found.split_off(found.len().saturating_sub(n_max)))
     }
 
@@ -80,7 +79,7 @@ impl Decisions {
     ///
     /// # Errors
     /// As [`Self::page`].
-    pub async fn of_operation(&self, id: OperationId) -> Result<Vec<Recorded>, Unavailable> {
+    pub async fn of_operation(&self, id: OperationId) -> Result<Vec<RecordedDecision>, Unavailable> {
         let query = sqlx::query_as(EVENTS_OF).bind(&id.0.as_bytes()[..]).bind(i64::MAX);
         let events = query.fetch_all(self.reader.pool()).await;
         self.evaluations(events.map_err(|error| failed("events could not be read", &error))?).await
@@ -90,18 +89,20 @@ impl Decisions {
     ///
     /// # Errors
     /// As [`Self::page`].
-    pub async fn refusal(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
-        let found = self.decisions(REFUSALS_AFTER, index.saturating_sub(1), 1, Place::Refusal).await?;
-        Ok(found.into_iter().find(|decision| decision.place == Place::Refusal(index)))
+    pub async fn refusal(&self, index: u64) -> Result<Option<RecordedDecision>, Unavailable> {
+        let found =
+            self.decisions(REFUSALS_AFTER, index.saturating_sub(1), 1, DecisionPosition::Refusal).await?;
+        Ok(found.into_iter().find(|decision| decision.position == DecisionPosition::Refusal(index)))
     }
 
     /// One preview, if it has not been dropped.
     ///
     /// # Errors
     /// As [`Self::page`].
-    pub async fn preview(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
-        let found = self.decisions(PREVIEWS_AFTER, index.saturating_sub(1), 1, Place::Preview).await?;
-        Ok(found.into_iter().find(|decision| decision.place == Place::Preview(index)))
+    pub async fn preview(&self, index: u64) -> Result<Option<RecordedDecision>, Unavailable> {
+        let found =
+            self.decisions(PREVIEWS_AFTER, index.saturating_sub(1), 1, DecisionPosition::Preview).await?;
+        Ok(found.into_iter().find(|decision| decision.position == DecisionPosition::Preview(index)))
     }
 
     /// The files of a bundle that was active once. They are not verified.
@@ -117,7 +118,11 @@ impl Decisions {
         self.reader.close().await;
     }
 
-    async fn evaluations_after(&self, n_events: u64, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+    async fn evaluations_after(
+        &self,
+        n_events: u64,
+        n_max: usize,
+    ) -> Result<Vec<RecordedDecision>, Unavailable> {
         let mut from = integer(n_events);
         let mut found = Vec::new();
         while found.len() < n_max {
@@ -131,7 +136,7 @@ impl Decisions {
     }
 
     /// Newest first.
-    async fn evaluations_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+    async fn evaluations_latest(&self, n_max: usize) -> Result<Vec<RecordedDecision>, Unavailable> {
         let mut before = i64::MAX;
         let mut found = Vec::new();
         while found.len() < n_max {
@@ -144,16 +149,16 @@ impl Decisions {
         Ok(found)
     }
 
-    async fn events(&self, sql: &'static str, bound: i64) -> Result<Vec<Placed>, Unavailable> {
+    async fn events(&self, sql: &'static str, bound: i64) -> Result<Vec<EventKey>, Unavailable> {
         let events =
             sqlx::query_as(sql).bind(bound).bind(EVENTS_PER_PAGE).fetch_all(self.reader.pool()).await;
         events.map_err(|error| failed("events could not be read", &error))
     }
 
-    /// The evaluations in these events, in the same order. The input of an evaluation follows from the operation's earlier
-    /// events, so each operation is read as a whole.
-    async fn evaluations(&self, events: Vec<Placed>) -> Result<Vec<Recorded>, Unavailable> {
-        let mut operations: BTreeMap<Vec<u8>, BTreeMap<u64, Recorded>> = BTreeMap::new();
+    /// The evaluations in these events, in the same order. The input of an evaluation is reconstructed from the
+    /// operation's earlier events, so all events of each operation are read.
+    async fn evaluations(&self, events: Vec<EventKey>) -> Result<Vec<RecordedDecision>, Unavailable> {
+        let mut operations: BTreeMap<Vec<u8>, BTreeMap<u64, RecordedDecision>> = BTreeMap::new();
         let mut found = Vec::new();
         for (ledger_index, id, seq) in events {
             if !operations.contains_key(&id) {
@@ -162,20 +167,20 @@ impl Decisions {
             }
             let seq = seq.unsigned_abs();
             let evaluation = operations.get_mut(&id).and_then(|evaluations| evaluations.remove(&seq));
-            let place = Place::Event { ledger_index: ledger_index.unsigned_abs(), seq };
-            found.extend(evaluation.map(|evaluation| Recorded { place, ..evaluation }));
+            let position = DecisionPosition::Event { ledger_index: ledger_index.unsigned_abs(), seq };
+            found.extend(evaluation.map(|evaluation| RecordedDecision { position, ..evaluation }));
         }
         Ok(found)
     }
 
-    /// The evaluations of an operation by `seq`. The caller fills in the place in the log.
-    async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, Recorded>, Unavailable> {
+    /// The evaluations of an operation by `seq`, with a `ledger_index` of 0, which the caller replaces.
+    async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, RecordedDecision>, Unavailable> {
         let hashed = read::events(self.reader.pool(), id).await?;
         let n_intact = n_intact(&hashed);
         let events: Vec<Event> = hashed.into_iter().map(|chained| chained.event).collect();
         let recorded = evaluations(&events).into_iter().map(|evaluation| {
-            let recorded = Recorded {
-                place: Place::Event { ledger_index: 0, seq: evaluation.seq },
+            let recorded = RecordedDecision {
+                position: DecisionPosition::Event { ledger_index: 0, seq: evaluation.seq },
                 operation_id: Some(id),
                 at_ms: evaluation.at_ms,
                 input: evaluation.input,
@@ -192,17 +197,17 @@ impl Decisions {
         sql: &'static str,
         after: u64,
         n_max: usize,
-        place: fn(u64) -> Place,
-    ) -> Result<Vec<Recorded>, Unavailable> {
+        position: fn(u64) -> DecisionPosition,
+    ) -> Result<Vec<RecordedDecision>, Unavailable> {
         let n_max = i64::try_from(n_max).unwrap_or(i64::MAX);
         let query = sqlx::query_as::<_, StoredDecision>(sql).bind(integer(after)).bind(n_max);
         let rows = query.fetch_all(self.reader.pool()).await;
         let rows = rows.map_err(|error| failed("policy decisions could not be read", &error))?;
-        rows.into_iter().map(|row| decode::decision(place, row)).collect()
+        rows.into_iter().map(|row| decode::decision(position, row)).collect()
     }
 }
 
-/// The number of events, from the first on, that still match their hashes.
+/// The number of events, from the first on, that match their hashes.
 fn n_intact(events: &[ChainedEvent]) -> u64 {
     let mut previous = Hex32::ZERO;
     let intact = events.iter().take_while(|event| {

@@ -1,10 +1,10 @@
-//! The right edge of the log of all events, kept in the writer's memory so that a commit computes the log's new root
-//! without a read.
+//! The right edge of the log of all events. The writer keeps it in memory, so that a commit computes the log's new
+//! root without a read.
 
 use crate::decode;
 use crate::encode::{integer, policies};
 use gateway_domain::ids::Hex32;
-use gateway_domain::log::{Completed, Frontier, Place, Subtree, leaf_hash};
+use gateway_domain::log::{Completed, Frontier, NodePosition, Subtree, leaf_hash};
 use gateway_sqlite::State;
 use sqlx::SqliteConnection;
 
@@ -31,11 +31,11 @@ pub(crate) struct LogFrontier(
     pub(super) Frontier,
 );
 
-/// What some more entries change in the log.
+/// The log after some more entries.
 pub(super) struct Appended {
     /// The frontier after them.
     pub(super) frontier: LogFrontier,
-    /// The inner nodes they complete.
+    /// The inner nodes that they complete.
     pub(super) nodes: Vec<Completed>,
     /// The root after them.
     pub(super) root: Hex32,
@@ -49,51 +49,51 @@ impl LogFrontier {
         Appended { root: frontier.root(), nodes, frontier: Self(frontier) }
     }
 
-    /// The place of the next entry, as a column.
+    /// The index of the next entry, as a column.
     pub(super) fn next_index(&self) -> i64 {
         integer(self.0.n_leaves())
     }
 }
 
 impl State for LogFrontier {
-    /// Reads one node for each peak (a log of n entries has at most log2(n) + 1) and counts all entries. The count matters
-    /// because the policy's high-water mark is the log's last activation: its removal must be detected.
+    /// Reads one node for each peak (a log of n entries has at most log2(n) + 1), and counts all entries to detect a
+    /// missing one: the last activation is the policy's high-water mark.
     async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
         let last: Option<(i64, Option<Vec<u8>>)> = sqlx::query_as(LAST).fetch_optional(&mut *conn).await?;
         let n_leaves = last.as_ref().map_or(0, |(last, _)| last.unsigned_abs().saturating_add(1));
         check_entries(conn, n_leaves).await?;
         let mut found = Vec::new();
-        for place in peaks(n_leaves) {
-            found.push(peak(conn, place).await?);
+        for position in peaks(n_leaves) {
+            found.push(peak(conn, position).await?);
         }
-        let frontier =
-            Frontier::from_parts(n_leaves, found).ok_or_else(|| damaged("its peaks do not fit"))?;
+        let frontier = Frontier::from_parts(n_leaves, found)
+            .ok_or_else(|| damaged("it has the wrong number of peaks"))?;
         if let Some((_, root)) = last
             && hex32(&root.unwrap_or_default())? != frontier.root()
         {
-            return Err(damaged("its root is not the one beside its last entry"));
+            return Err(damaged("its root is not the one stored with its last entry"));
         }
         check_activations(conn).await?;
         Ok(Self(frontier))
     }
 }
 
-/// Where a log of `size` entries has the roots of its complete subtrees, largest first.
-fn peaks(size: u64) -> impl Iterator<Item = Place> + Send {
-    Subtree::whole(size).into_iter().flat_map(Subtree::places)
+/// The positions of the roots of the complete subtrees of a log with `size` entries, largest first.
+fn peaks(size: u64) -> impl Iterator<Item = NodePosition> + Send {
+    Subtree::whole(size).into_iter().flat_map(Subtree::positions)
 }
 
-/// Checks that every place has an entry and that no node stands over missing entries.
+/// Checks that every index up to the last has an entry, and that no node is stored for further entries.
 async fn check_entries(conn: &mut SqliteConnection, n_leaves: u64) -> Result<(), sqlx::Error> {
     let n_entries: i64 = sqlx::query_scalar(ENTRIES).fetch_one(&mut *conn).await?;
     if n_entries.unsigned_abs() != n_leaves {
         return Err(damaged(
-            "an event or a policy activation is missing; `operation-gateway ledger fsck` names its place",
+            "an event or a policy activation is missing; `operation-gateway ledger fsck` says which",
         ));
     }
     let sql = "SELECT EXISTS (SELECT 1 FROM ledger_nodes WHERE level = 1 AND position >= ?1)";
-    let beyond: bool = sqlx::query_scalar(sql).bind(integer(n_leaves / 2)).fetch_one(conn).await?;
-    if beyond { Err(damaged("its last entries are missing")) } else { Ok(()) }
+    let has_more: bool = sqlx::query_scalar(sql).bind(integer(n_leaves / 2)).fetch_one(conn).await?;
+    if has_more { Err(damaged("its last entries are missing")) } else { Ok(()) }
 }
 
 /// Checks the hash chain of the activations and that the last one ever added is still there. There are few of them.
@@ -107,7 +107,7 @@ async fn check_activations(conn: &mut SqliteConnection) -> Result<(), sqlx::Erro
         let expected = row.ok().and_then(|row| row.hash(previous).ok());
         previous = hex32(&row_hash)?;
         if expected != Some(previous) {
-            return Err(damaged("a policy activation is not as it was recorded"));
+            return Err(damaged("a policy activation does not match its hash"));
         }
         reached = Some(sequence);
     }
@@ -115,7 +115,10 @@ async fn check_activations(conn: &mut SqliteConnection) -> Result<(), sqlx::Erro
     if counted == reached { Ok(()) } else { Err(damaged("the last policy activation is missing")) }
 }
 
-async fn peak(conn: &mut SqliteConnection, Place { level, index }: Place) -> Result<Hex32, sqlx::Error> {
+async fn peak(
+    conn: &mut SqliteConnection,
+    NodePosition { level, index }: NodePosition,
+) -> Result<Hex32, sqlx::Error> {
     let query = match level {
         0 => sqlx::query_scalar(LEAF).bind(integer(index)),
         _ => sqlx::query_scalar(NODE).bind(i64::from(level)).bind(integer(index)),
@@ -147,9 +150,9 @@ mod tests {
             assert_eq!(Frontier::from_parts(n, peaks), Some(frontier.0.clone()), "{n} leaves");
             let hash = Hex32::new([u8::try_from(n % 251).unwrap(); 32]);
             let appended = frontier.append([hash].into_iter());
-            stored.insert(Place { level: 0, index: n }, leaf_hash(hash));
-            let place = |node: &Completed| Place { level: node.level, index: node.index };
-            stored.extend(appended.nodes.iter().map(|node| (place(node), node.hash)));
+            stored.insert(NodePosition { level: 0, index: n }, leaf_hash(hash));
+            let position = |node: &Completed| NodePosition { level: node.level, index: node.index };
+            stored.extend(appended.nodes.iter().map(|node| (position(node), node.hash)));
             frontier = appended.frontier;
         }
     }

@@ -1,8 +1,9 @@
-//! Reads the log of all events. It only grows and its rows never change: of two statements, the second sees at least the log
-//! that the first saw.
+//! Reads the log of all events. The log only grows and its rows never change, so a second statement sees at least the
+//! log that the first one saw.
 //!
-//! Every answer is checked first. The root written with the last event stands in that operation's row. The nodes that are read
-//! must lead to that root, so a damaged node is detected, even in a proof about an old size of the log.
+//! Heads and proofs are checked before they are returned. The root after the last entry is stored with that entry.
+//! The nodes that are read must lead to this root, so a damaged node is detected, even in a proof about an old size
+//! of the log.
 
 use crate::error::{failed, unavailable};
 use crate::sqlite::Store;
@@ -10,7 +11,7 @@ use crate::sqlite::frontier::LAST;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{
-    Place, Subtree, empty_root, leaf_hash, subtree, verify_consistency, verify_inclusion,
+    NodePosition, Subtree, empty_root, leaf_hash, subtree, verify_consistency, verify_inclusion,
 };
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion, ReadLog};
@@ -18,8 +19,8 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = ?1 AND seq = ?2";
-/// `?1` is a JSON array of inner nodes, `?2` one of leaves. An inner node is one number, `level << 57 | position`, because parsing
-/// pairs would cost more than finding the row. No log has 2^57 events.
+/// `?1` is a JSON array of inner nodes, `?2` one of leaves. An inner node is one number, `level << 57 | position`:
+/// parsing pairs would take longer than finding the rows. No log has 2^57 events.
 pub(super) const NODES: &str = "SELECT level, position, hash FROM json_each(?1) AS node
     CROSS JOIN ledger_nodes ON level = node.value >> 57 AND position = node.value & ((1 << 57) - 1)
     UNION ALL SELECT 0, ledger_index, hash FROM json_each(?2) AS leaf
@@ -30,7 +31,7 @@ impl ReadLog for Store {
     async fn log_head(&self) -> Result<LogHead, Unavailable> {
         let head = self.last_head().await?;
         if let Some(log) = Subtree::whole(head.size) {
-            Nodes::read(self, log.places(), head).await?.head(head.size)?;
+            Nodes::read(self, log.positions(), head).await?.head(head.size)?;
         }
         Ok(head)
     }
@@ -40,7 +41,7 @@ impl ReadLog for Store {
         let query = sqlx::query_scalar::<_, i64>(INDEX).bind(&id.0.as_bytes()[..]).bind(seq);
         let index = query.fetch_optional(self.database.reader()).await;
         let to_unavailable = |error| {
-            failed(format_args!("the place of an event of operation `{id}` could not be read"), &error)
+            failed(format_args!("the log index of an event of operation `{id}` could not be read"), &error)
         };
         Ok(index.map_err(to_unavailable)?.map(i64::unsigned_abs))
     }
@@ -50,9 +51,9 @@ impl ReadLog for Store {
         let Some(path) = subtree::inclusion(index, size).filter(|_| size <= last.size) else {
             return Ok(None);
         };
-        let leaf = Place { level: 0, index };
-        let places = path.iter().flat_map(|part| part.places()).chain([leaf]).chain(anchor(size, last));
-        let nodes = Nodes::read(self, places, last).await?;
+        let leaf = NodePosition { level: 0, index };
+        let positions = path.iter().flat_map(|part| part.positions()).chain([leaf]).chain(anchor(size, last));
+        let nodes = Nodes::read(self, positions, last).await?;
         let (head, hashes, leaf_hash) = (nodes.head(size)?, nodes.roots(&path)?, nodes.at(leaf)?);
         let checked = verify_inclusion(leaf_hash, index, size, &hashes, head.root);
         checked.map_err(|error| damaged(format_args!("event {index} of {size}: {error}")))?;
@@ -63,9 +64,9 @@ impl ReadLog for Store {
         let last = self.last_head().await?;
         let parts = subtree::consistency(first, second).filter(|_| second <= last.size);
         let Some(parts) = parts else { return Ok(None) };
-        let places = parts.iter().flat_map(|part| part.places());
-        let places = places.chain(anchor(first, last)).chain(anchor(second, last));
-        let nodes = Nodes::read(self, places, last).await?;
+        let positions = parts.iter().flat_map(|part| part.positions());
+        let positions = positions.chain(anchor(first, last)).chain(anchor(second, last));
+        let nodes = Nodes::read(self, positions, last).await?;
         let (first, second, hashes) = (nodes.head(first)?, nodes.head(second)?, nodes.roots(&parts)?);
         let checked = verify_consistency(first.size, second.size, &hashes, first.root, second.root);
         checked
@@ -75,7 +76,7 @@ impl ReadLog for Store {
 }
 
 impl Store {
-    /// The head stored beside the last entry, unchecked.
+    /// The head stored with the last entry, unchecked.
     async fn last_head(&self) -> Result<LogHead, Unavailable> {
         let query = sqlx::query_as::<_, (i64, Option<Vec<u8>>)>(LAST);
         let row = query.fetch_optional(self.database.reader()).await;
@@ -87,26 +88,27 @@ impl Store {
 }
 
 /// The nodes that connect the log of `size` with the last root.
-fn anchor(size: u64, last: LogHead) -> impl Iterator<Item = Place> {
+fn anchor(size: u64, last: LogHead) -> impl Iterator<Item = NodePosition> {
     let parts = subtree::consistency(size, last.size).unwrap_or_default();
-    Subtree::whole(size).into_iter().chain(parts).flat_map(Subtree::places)
+    Subtree::whole(size).into_iter().chain(parts).flat_map(Subtree::positions)
 }
 
 /// Nodes of the log, and its last root, to which they must lead.
 struct Nodes {
-    hashes: BTreeMap<Place, Hex32>,
+    hashes: BTreeMap<NodePosition, Hex32>,
     last: LogHead,
 }
 
 impl Nodes {
-    /// Reads the nodes at these places. Missing ones are left out.
+    /// Reads the nodes at these positions. Leaves out missing ones.
     async fn read(
         store: &Store,
-        places: impl Iterator<Item = Place>,
+        positions: impl Iterator<Item = NodePosition>,
         last: LogHead,
     ) -> Result<Self, Unavailable> {
-        let places: BTreeSet<Place> = places.collect();
-        let (leaves, inner): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|at| at.level == 0);
+        let positions: BTreeSet<NodePosition> = positions.collect();
+        let (leaves, inner): (Vec<NodePosition>, Vec<NodePosition>) =
+            positions.into_iter().partition(|at| at.level == 0);
         let inner: Vec<u64> = inner.into_iter().map(|at| (u64::from(at.level) << 57) | at.index).collect();
         let leaves: Vec<u64> = leaves.into_iter().map(|at| at.index).collect();
         let query = sqlx::query_as::<_, (u32, i64, Vec<u8>)>(NODES);
@@ -115,9 +117,10 @@ impl Nodes {
         let rows = rows.map_err(|error| failed("the nodes of the log could not be read", &error))?;
         let mut hashes = BTreeMap::new();
         for (level, index, bytes) in rows {
-            let place = Place { level, index: index.unsigned_abs() };
-            let hash = hash(&bytes).ok_or_else(|| damaged(format_args!("{} is not a hash", named(place))))?;
-            hashes.insert(place, if level == 0 { leaf_hash(hash) } else { hash });
+            let position = NodePosition { level, index: index.unsigned_abs() };
+            let hash =
+                hash(&bytes).ok_or_else(|| damaged(format_args!("{} is not a hash", named(position))))?;
+            hashes.insert(position, if level == 0 { leaf_hash(hash) } else { hash });
         }
         Ok(Self { hashes, last })
     }
@@ -133,20 +136,20 @@ impl Nodes {
     }
 
     fn roots(&self, subtrees: &[Subtree]) -> Result<Vec<Hex32>, Unavailable> {
-        let root = |subtree: &Subtree| subtree.root(|place| self.hashes.get(&place).copied());
+        let root = |subtree: &Subtree| subtree.root(|position| self.hashes.get(&position).copied());
         subtrees.iter().map(root).collect::<Result<_, _>>().map_err(missing)
     }
 
-    fn at(&self, place: Place) -> Result<Hex32, Unavailable> {
-        self.hashes.get(&place).copied().ok_or_else(|| missing(place))
+    fn at(&self, position: NodePosition) -> Result<Hex32, Unavailable> {
+        self.hashes.get(&position).copied().ok_or_else(|| missing(position))
     }
 }
 
-fn missing(place: Place) -> Unavailable {
-    damaged(format_args!("{} is missing", named(place)))
+fn missing(position: NodePosition) -> Unavailable {
+    damaged(format_args!("{} is missing", named(position)))
 }
 
-fn named(Place { level, index }: Place) -> String {
+fn named(NodePosition { level, index }: NodePosition) -> String {
     if level == 0 { format!("event {index}") } else { format!("node {index} of level {level}") }
 }
 
@@ -154,7 +157,7 @@ fn hash(bytes: &[u8]) -> Option<Hex32> {
     bytes.try_into().ok().map(Hex32::new)
 }
 
-/// Logged too, because an operator should run `ledger fsck`.
+/// The error for a damaged log. It is also logged, because an operator should run `ledger fsck`.
 fn damaged(how: impl std::fmt::Display) -> Unavailable {
     tracing::error!(%how, "the log of all events is damaged");
     unavailable(format_args!("the log of all events is damaged: {how}"))

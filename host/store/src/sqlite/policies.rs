@@ -1,4 +1,4 @@
-//! Stores bundles and activations. The transaction that moves the high-water mark also compares with it.
+//! Stores bundles and activations. An activation is compared with the high-water mark in the transaction that adds it.
 
 use crate::decode::{self, StoredActivation};
 use crate::encode::integer;
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Activation, KeepPolicies, StoredBundle};
+use gateway_engine::ports::{Activated, Activation, StorePolicies, StoredBundle};
 use gateway_sqlite::{Database, Job};
 use sqlx::{SqliteConnection, SqlitePool};
 use std::sync::Arc;
@@ -45,13 +45,13 @@ impl Job for ActivationJob {
         let previous = mark.as_ref().map_or(Ok(Hex32::ZERO), |(.., row_hash)| hex32(row_hash))?;
         let Some((reached, hash, _)) = mark.filter(|(reached, ..)| *reached >= self.activation.sequence)
         else {
-            self.keep_bundle(conn).await?;
+            self.store_bundle(conn).await?;
             self.append(conn, log, previous).await?;
             return Ok(Activated::Recorded);
         };
         if hash == self.bundle.bundle_hash.as_bytes() {
-            self.keep_bundle(conn).await?;
-            return Ok(Activated::Standing);
+            self.store_bundle(conn).await?;
+            return Ok(Activated::AlreadyActive);
         }
         Ok(Activated::Superseded { reached: reached.unsigned_abs() })
     }
@@ -59,7 +59,7 @@ impl Job for ActivationJob {
 
 impl ActivationJob {
     /// Replaces the bundle's files: its hash covers all but the signatures, which may have been added or removed.
-    async fn keep_bundle(&self, conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    async fn store_bundle(&self, conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         let hash = &self.bundle.bundle_hash.as_bytes()[..];
         let bundle = "INSERT INTO policy_bundles (bundle_hash, bundle_id, row_hash) VALUES (?1, ?2, ?3)
              ON CONFLICT (bundle_hash) DO UPDATE SET row_hash = excluded.row_hash";
@@ -131,7 +131,7 @@ impl Job for ProbeJob {
 }
 
 #[async_trait]
-impl KeepPolicies for Store {
+impl StorePolicies for Store {
     async fn activation_append(
         &self,
         activation: Activation,
@@ -162,7 +162,7 @@ impl KeepPolicies for Store {
     }
 }
 
-/// Commits one row, to see whether the database can be written.
+/// Commits a change of one row, to find out whether the database can be written.
 pub(super) async fn probe_write(database: &Database<LogFrontier>, at: EpochMs) -> Result<(), Unavailable> {
     let Err(error) = database.write(ProbeJob(at)).await else { return Ok(()) };
     // The operator who reads the readiness answer needs to know which disk needs room.
@@ -172,7 +172,7 @@ pub(super) async fn probe_write(database: &Database<LogFrontier>, at: EpochMs) -
     })
 }
 
-/// The files of a bundle that was active once, its signatures among them.
+/// The files of a bundle that was active once, including its signatures.
 pub(super) async fn bundle(
     pool: &SqlitePool,
     bundle_hash: Hex32,

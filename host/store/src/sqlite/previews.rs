@@ -1,7 +1,7 @@
-//! Writes previews: many and small, each durable before it is answered.
+//! Writes previews. Each is durable before its caller gets an answer.
 //!
-//! Previews that arrive while a job is being written wait and share the next job, which is one SQL text: one trip to SQLite's
-//! thread for all of them.
+//! Previews that arrive while a job is being written share the next job. It is one SQL text, which takes one round trip to
+//! SQLite's thread.
 
 use crate::encode::{EvaluationRow, FORMAT, row_hash};
 use crate::error::{unavailable, unwritten};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Rows in one job. Beyond it, sharing the trip to SQLite gains little.
+/// The most rows in one job. With more, sharing the round trip gains little.
 const ROWS_PER_JOB_MAX: usize = 64;
 
 /// Previews waiting to be written.
@@ -56,7 +56,7 @@ impl Previews {
         written.await.unwrap_or_else(|_| Err(unavailable("a preview could not be written")))
     }
 
-    /// Queues a preview. True if no task is writing, so that the caller must start one.
+    /// Queues a preview. Returns true if no task is writing: then the caller must start one.
     fn enqueue(&self, preview: Preview) -> bool {
         let mut waiting = self.lock();
         waiting.rows.push(preview);
@@ -73,7 +73,7 @@ impl Previews {
         }
     }
 
-    /// The next job, with the callers to answer; None if nothing waits, which ends the writing task.
+    /// The next job, and the channels to its callers. `None` if no preview waits, which ends the writing task.
     fn next(&self, n_statements: &Arc<AtomicU64>) -> Option<(PreviewJob, Vec<Answer>)> {
         let mut waiting = self.lock();
         let n_rows = waiting.rows.len().min(ROWS_PER_JOB_MAX);

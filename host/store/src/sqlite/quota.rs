@@ -1,11 +1,11 @@
-//! Clients' quotas (table `admission_budgets`): a token is taken in the transaction that writes what it pays for.
+//! Clients' quotas (table `admission_budgets`). A token is taken in the transaction that writes the operation or refusal.
 //!
 //! A quota is one number, the instant at which it is full again. See `gateway_engine::Token` for the arithmetic.
 
 use crate::encode::TokenRow;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
-/// Rows of full quotas deleted with each token taken. More than one, so that the table holds only recently active clients.
+/// Rows of full quotas that are deleted when a token is taken. It is more than one, so that the table shrinks.
 const DROPPED_PER_TOKEN: i64 = 2;
 
 /// Adds the condition that the client's quota has a token left.
@@ -33,7 +33,7 @@ pub(super) fn take(
     text.push_bind(token.increment_us).push(" RETURNING full_at_us;\n");
 }
 
-/// Adds the deletion of some full quotas. A missing row means a full quota, so it needs no condition.
+/// Adds the deletion of some full quotas. It needs no condition, because a missing row means a full quota.
 pub(super) fn drop_full(text: &mut QueryBuilder<Sqlite>, token: &TokenRow) {
     text.push(
         "DELETE FROM admission_budgets WHERE (tenant, client_id) IN
@@ -43,7 +43,8 @@ pub(super) fn drop_full(text: &mut QueryBuilder<Sqlite>, token: &TokenRow) {
     text.push(");\n");
 }
 
-/// Runs a script that contains [`take`]: when the quota is full again, or None if no token was taken.
+/// Runs a script that contains [`take`]. Returns the instant at which the quota is full again, or `None` if no token
+/// was taken.
 pub(super) async fn run(
     mut script: QueryBuilder<Sqlite>,
     conn: &mut SqliteConnection,
@@ -53,7 +54,7 @@ pub(super) async fn run(
     Ok(rows.first().copied().map(unsigned))
 }
 
-/// When the client's quota is full again, if it is exhausted.
+/// The instant at which the client's quota is full again, if it has no token left.
 pub(super) async fn exhausted(
     conn: &mut SqliteConnection,
     token: &TokenRow,

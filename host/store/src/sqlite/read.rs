@@ -1,4 +1,4 @@
-//! Reads on the read-only connections. Each is one statement and so sees one state. `checked` reads operations and keys.
+//! Reads on the read-only connections. `checked` reads operations and keys.
 
 use crate::decode::{self, StoredEvent};
 use crate::encode::instant;
@@ -13,7 +13,7 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::policy::Spent;
+use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Damage, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
@@ -26,7 +26,7 @@ const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORD
 /// The empty blob sorts before every id.
 const KEYS_AFTER: &str = "SELECT key_id, body FROM custody_keys
     WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
-/// The expression of the index `custody_keys_quorum`. Spelled differently, the index would not be used.
+/// The expression of the index `custody_keys_quorum`. It must be the same text: otherwise SQLite would not use the index.
 macro_rules! key_quorum {
     () => {
         "CASE WHEN state IN ('active', 'refreshing', 'resharing', 'recovering', 'rotating')
@@ -113,9 +113,9 @@ impl ReadOperations for Store {
         let rows = query.bind(before).bind(n_max).fetch_all(self.database.reader()).await;
         let to_unavailable =
             |error| failed(format_args!("the operations of key `{id}` could not be read"), &error);
-        let placed =
-            |(place, bytes): (i64, Vec<u8>)| Ok((place.unsigned_abs(), decode::operation_id(&bytes)?));
-        rows.map_err(to_unavailable)?.into_iter().map(placed).collect()
+        let decode =
+            |(position, bytes): (i64, Vec<u8>)| Ok((position.unsigned_abs(), decode::operation_id(&bytes)?));
+        rows.map_err(to_unavailable)?.into_iter().map(decode).collect()
     }
 
     async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
@@ -135,7 +135,7 @@ impl ReadOperations for Store {
         Ok(key)
     }
 
-    /// Skips rows that cannot be read and reads on, so that fewer than `n_max` keys mean the end.
+    /// Skips rows that cannot be read, and reads further rows instead: fewer than `n_max` keys mean that there are no more.
     async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
         let to_unavailable = |error| failed("keys could not be read", &error);
         let mut conn = self.database.reader().acquire().await.map_err(to_unavailable)?;
@@ -159,8 +159,13 @@ impl ReadOperations for Store {
         rows.iter().map(|text| decode::key_quorum(text)).collect()
     }
 
-    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {
-        spending::spent(self.database.reader(), tenant, payment, now).await
+    async fn spending_totals(
+        &self,
+        tenant: &Tenant,
+        payment: &Payment,
+        now: EpochMs,
+    ) -> Result<SpendingTotals, Unavailable> {
+        spending::spending_totals(self.database.reader(), tenant, payment, now).await
     }
 
     fn damage(&self) -> Vec<Damage> {
@@ -182,6 +187,6 @@ pub(super) async fn events(pool: &SqlitePool, id: OperationId) -> Result<Vec<Cha
 }
 
 fn operation_ids(rows: Result<Vec<Vec<u8>>, sqlx::Error>) -> Result<Vec<OperationId>, Unavailable> {
-    let rows = rows.map_err(|error| failed("the work list could not be read", &error))?;
+    let rows = rows.map_err(|error| failed("the operations to drive could not be read", &error))?;
     rows.iter().map(|bytes| decode::operation_id(bytes)).collect()
 }

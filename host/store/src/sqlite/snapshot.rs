@@ -26,13 +26,13 @@ impl Snapshot {
     pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
         let options = Options::at(location, APPLICATION_ID, MIGRATIONS)?;
         let reader = Reader::open(options).await?;
-        let begun = async {
+        let begin = async {
             let mut conn = reader.pool().acquire().await?;
             sqlx::query("BEGIN").execute(&mut *conn).await?;
             Ok(conn)
         };
         let failed = |source| OpenError::Failed { path: location.into(), source };
-        let conn = begun.await.map_err(failed)?;
+        let conn = begin.await.map_err(failed)?;
         Ok(Self { conn, reader })
     }
 

@@ -1,4 +1,4 @@
-//! The contract on real files, and what only SQLite has.
+//! Runs the contract on real files, and tests what is specific to SQLite.
 
 mod damage;
 mod log;
@@ -30,7 +30,7 @@ impl Folder {
         self.0.path().join("gateway.db").to_str().unwrap().to_owned()
     }
 
-    /// A connection next to the store's, to tamper and to count.
+    /// A connection beside the store's.
     async fn connection(&self) -> SqliteConnection {
         SqliteConnection::connect(&format!("sqlite://{}", self.path())).await.unwrap()
     }
@@ -91,8 +91,8 @@ async fn conflicting_commit_changes_no_table_and_not_the_log() {
     let record = written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
     let before = n_rows(&folder).await;
     assert_eq!(before, [1, 2, 1, 1, 1, 0, 1, 0]);
-    let twin = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
-    assert_eq!(store.commit(twin).await.unwrap(), Committed::Conflict);
+    let second = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
+    assert_eq!(store.commit(second).await.unwrap(), Committed::Conflict);
     let mut claimed = opening_payment(3);
     claimed.operation = on_key(opening(submission(3, key_create()), EpochMs(1)), None).operation;
     claimed.claim = Some(format!("claim-{}", id(1)));
@@ -256,9 +256,8 @@ async fn open_error_does_not_reveal_the_password() {
     assert!(!refused.unwrap_err().to_string().contains("secret"));
 }
 
-/// The rows of clients with a full quota are deleted; the others stay.
 #[tokio::test]
-async fn full_quotas_are_dropped() {
+async fn rows_of_full_quotas_are_deleted() {
     let folder = Folder::new();
     let store = folder.open().await;
     let submit = async |n: u16, client: &str, now_us| {
@@ -269,12 +268,12 @@ async fn full_quotas_are_dropped() {
         submit(n, &format!("client-{n}"), 1_000_000).await;
     }
     assert_eq!(folder.n_rows("admission_budgets").await, 50);
-    // All of them are full again after 100 ms; each submission drops more rows than it adds.
+    // All of them are full again after 100 ms. Each submission deletes more rows than it adds.
     for n in 50..100 {
         submit(n, &format!("later-{n}"), u64::from(n) * 1_000_000).await;
     }
     assert_eq!(folder.n_rows("admission_budgets").await, 1);
-    // A refusal drops full quotas too.
+    // A refusal deletes full quotas too.
     let answer =
         store.decision_record_with_token(decision(1, Moment::Submit), token("last", 200_000_000)).await;
     assert!(matches!(answer, Ok(RateLimited::Written { .. })));

@@ -4,7 +4,7 @@ use super::super::export;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::policy::compare::{Changes, Impact};
 use gateway_policy::Evaluator;
-use gateway_store::Recorded;
+use gateway_store::RecordedDecision;
 use serde::Serialize;
 use std::fmt;
 
@@ -73,7 +73,7 @@ impl Report {
     }
 
     /// Counts one decision. The fuel of an unknown one means nothing and is left out.
-    pub(super) fn add(&mut self, decision: &Recorded, impact: &Impact, fuel_used: u64) {
+    pub(super) fn add(&mut self, decision: &RecordedDecision, impact: &Impact, fuel_used: u64) {
         let count = |counter: &mut u64, holds: bool| *counter = counter.saturating_add(u64::from(holds));
         count(&mut self.n_decisions, true);
         count(&mut self.n_damaged, !decision.is_intact);

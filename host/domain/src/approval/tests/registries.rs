@@ -2,17 +2,18 @@ use super::{entry, key, public};
 use crate::approval::Approvers;
 use serde_json::{Value, json};
 
-fn line(entries: &[Value]) -> String {
+/// The error for a registry with these entries.
+fn error_of(entries: &[Value]) -> String {
     let file = json!({ "format": "svc/approvers/v1", "approvers": entries });
-    fault(&file.to_string())
+    parse_error(&file.to_string())
 }
 
-/// The error for a text, which must be one line.
+/// The error for a text, which must be one error_of.
 #[track_caller]
-fn fault(text: &str) -> String {
-    let fault = Approvers::parse(text.as_bytes()).unwrap_err().to_string();
-    assert_eq!(fault.lines().count(), 1, "{fault}");
-    fault
+fn parse_error(text: &str) -> String {
+    let error = Approvers::parse(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 1, "{error}");
+    error
 }
 
 fn alice() -> Value {
@@ -52,7 +53,7 @@ fn invalid_entry_is_rejected() {
         (with(alice(), "/roles", json!([""])), "`roles` must have names"),
         (with(alice(), "/keys", json!([])), "`keys` must have 1 to 32 entries"),
         (with(alice(), "/keys", json!(vec![webauthn(); 33])), "`keys` must have 1 to 32 entries"),
-        // The identity, and bytes that are not a point of the curve.
+        // The neutral element, and bytes that are not a point of the curve.
         (
             with(alice(), "/keys/0/public_key", json!(format!("01{}", "00".repeat(31)))),
             "must be an Ed25519 public key",
@@ -73,8 +74,8 @@ fn invalid_entry_is_rejected() {
         (with_webauthn("/keys/0/public_key", json!("zz")), "must be lowercase hexadecimal"),
         (with_webauthn("/keys/0/algorithm", json!("EdDSA")), "`public_key` must be 32 bytes"),
     ] {
-        let fault = line(&[wrong]);
-        assert!(fault.contains(part), "{fault}");
+        let error = error_of(&[wrong]);
+        assert!(error.contains(part), "{error}");
     }
 }
 
@@ -103,36 +104,36 @@ fn text_that_is_not_a_registry_is_rejected() {
         (json!(["svc/approvers/v1", [alice()]]).to_string(), "objects must be written with their names"),
         (" ".repeat(1024 * 1024 + 1), "more than 1048576 bytes"),
     ] {
-        let fault = fault(&wrong);
-        assert!(fault.contains(part), "{part}: {fault}");
+        let error = parse_error(&wrong);
+        assert!(error.contains(part), "{part}: {error}");
     }
 }
 
 #[test]
 fn key_or_credential_of_two_approvers_is_rejected() {
     let bob = |seed| entry("bob", &["default"], &["approver"], &key(seed));
-    assert_eq!(line(&[alice(), bob(1)]), "approvers `alice` and `bob` have the same key");
+    assert_eq!(error_of(&[alice(), bob(1)]), "approvers `alice` and `bob` have the same key");
     assert_eq!(
-        line(&[alice(), entry("alice", &["default"], &["other"], &key(2))]),
+        error_of(&[alice(), entry("alice", &["default"], &["other"], &key(2))]),
         "approver `alice` appears twice for one tenant"
     );
     assert_eq!(
-        line(&[alice(), entry("alice", &["*"], &["other"], &key(2))]),
+        error_of(&[alice(), entry("alice", &["*"], &["other"], &key(2))]),
         "approver `alice` appears twice for one tenant"
     );
     let namesake = entry("alice", &["second"], &["approver"], &key(2));
     let file = json!({ "format": "svc/approvers/v1", "approvers": [alice(), namesake] });
     assert!(Approvers::parse(file.to_string().as_bytes()).is_ok());
-    // The same key as a credential's, and one credential id with two keys.
+    // A plain key that is also a credential's key; then one credential id with two keys.
     let as_credential = with(webauthn(), "/algorithm", json!("EdDSA"));
     let as_credential = with(as_credential, "/public_key", json!(public(&key(1))));
     let two = with(bob(2), "/keys/0", as_credential);
-    assert_eq!(line(&[alice(), two]), "approvers `alice` and `bob` have the same key");
+    assert_eq!(error_of(&[alice(), two]), "approvers `alice` and `bob` have the same key");
     let one = with(alice(), "/keys/0", webauthn());
     let another = with(webauthn(), "/algorithm", json!("EdDSA"));
     let another = with(another, "/public_key", json!(public(&key(2))));
     let two = with(bob(2), "/keys/0", another);
-    assert_eq!(line(&[one, two]), "approvers `alice` and `bob` have the same credential");
+    assert_eq!(error_of(&[one, two]), "approvers `alice` and `bob` have the same credential");
     let twice = with(alice(), "/keys", json!([alice()["keys"][0], alice()["keys"][0]]));
-    assert_eq!(line(&[twice]), "approvers `alice` and `alice` have the same key");
+    assert_eq!(error_of(&[twice]), "approvers `alice` and `alice` have the same key");
 }

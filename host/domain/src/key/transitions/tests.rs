@@ -34,7 +34,7 @@ fn active() -> CustodyKey {
     CustodyKey { state: KeyState::Active, ..CustodyKey::creating(&create, intent) }
 }
 
-/// The operation's key after a change.
+/// The subject key after a change of the operation.
 fn subject(key: &CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
     let keys = Keys { subject: Some(key.clone()), successor: None };
     after(keys, operation, change).subject.unwrap()
@@ -79,15 +79,15 @@ fn decided(kind: Kind, number: u8) -> (Operation, Change) {
 fn first_admitted_signature_fixes_the_family_of_a_key() {
     let (payment, paid) = decided(Kind::Payment, 2);
     let (action, acted) = decided(Kind::AssetAction, 3);
-    let open = active();
-    assert_eq!(subject(&open, &payment, &REQUESTED), open);
-    let bound = subject(&open, &payment, &paid);
-    assert_eq!((bound.serves, bound.serves_since), (Some(KeyUse::Payments), Some(payment.id)));
-    assert_eq!(bound.revision, open.revision + 1, "the store must notice");
-    assert_eq!(subject(&bound, &action, &acted), bound, "the family never changes");
-    assert_eq!(subject(&bound, &payment, &failed()), bound, "it stays when the operation fails");
+    let unused = active();
+    assert_eq!(subject(&unused, &payment, &REQUESTED), unused);
+    let used = subject(&unused, &payment, &paid);
+    assert_eq!((used.serves, used.serves_since), (Some(KeyUse::Payments), Some(payment.id)));
+    assert_eq!(used.revision, unused.revision + 1, "the store compares revisions");
+    assert_eq!(subject(&used, &action, &acted), used, "the family never changes");
+    assert_eq!(subject(&used, &payment, &failed()), used, "it stays when the operation fails");
     let (change, changed) = decided(Kind::Refresh, 4);
-    assert_eq!(subject(&open, &change, &changed).serves, None);
+    assert_eq!(subject(&unused, &change, &changed).serves, None);
     let created = CustodyKey { serves: Some(KeyUse::AssetActions), ..active() };
     assert_eq!(subject(&created, &payment, &paid), created);
 }
@@ -99,11 +99,11 @@ fn successor_inherits_the_family_when_the_rotation_executes() {
     let reserved = after(Keys { subject: Some(active()), successor: None }, &rotate, &submitted);
     assert_eq!(reserved.successor.as_ref().unwrap().serves, None);
     let (payment, paid) = decided(Kind::Payment, 2);
-    let bound = reserved.subject.map(|key| subject(&key, &payment, &paid));
-    let held = after(Keys { subject: bound, ..reserved }, &rotate, &REQUESTED);
-    let made = after(held, &rotate, &staged("r-1"));
-    let done = after(made, &rotate, &EXECUTED).successor.unwrap();
-    assert_eq!((done.state, done.serves), (KeyState::Active, Some(KeyUse::Payments)));
+    let used = reserved.subject.map(|key| subject(&key, &payment, &paid));
+    let executing = after(Keys { subject: used, ..reserved }, &rotate, &REQUESTED);
+    let decided = after(executing, &rotate, &staged("r-1"));
+    let successor = after(decided, &rotate, &EXECUTED).successor.unwrap();
+    assert_eq!((successor.state, successor.serves), (KeyState::Active, Some(KeyUse::Payments)));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn rotation_takes_the_new_name_at_submission_and_retires_the_old_key_when_execut
 
     let freed = after(reserved.clone(), &rotate, &failed());
     assert_eq!(freed.subject, before.subject);
-    assert!(freed.successor.as_ref().unwrap().is_free());
+    assert!(freed.successor.as_ref().unwrap().is_name_free());
     let again = operation(Kind::Rotate, 5);
     let again = after(freed, &again, &submitted).successor.unwrap();
     assert_eq!(

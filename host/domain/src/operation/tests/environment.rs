@@ -1,4 +1,4 @@
-//! The simulated policy, authority and nodes. Nodes remember their effects, lose answers, and are idempotent by effect id.
+//! The simulated policy, authority and nodes. Answers may be lost. A repeat of a ceremony gets the same outcome.
 
 use super::machine::Random;
 use crate::key::{Epoch, PublicKey};
@@ -25,14 +25,14 @@ pub(crate) struct Environment {
     /// An effect id that named two different actions.
     pub(crate) reused_id: Option<EffectId>,
     pub(crate) n_signatures: u32,
-    /// Nodes that never answer. The operation can do without them.
+    /// Nodes that never confirm a step. The operation can complete without them.
     pub(crate) down: BTreeSet<ParticipantIndex>,
-    /// No more faults: all other nodes answer.
+    /// Switches random faults off: all other nodes answer.
     pub(crate) is_reliable: bool,
 }
 
 impl Environment {
-    /// `None` when the nodes are unreachable.
+    /// The outcome of an effect; `None` when it is lost.
     pub(crate) fn perform(
         &mut self,
         random: &mut Random,
@@ -80,8 +80,8 @@ impl Environment {
             }
             EffectStep::Discard => {
                 // A node that released a share does not discard.
-                let able = nodes.difference(&self.released).copied().collect();
-                let acks = self.acks(random, operation, ReceiptKind::Discarded, &able);
+                let unreleased = nodes.difference(&self.released).copied().collect();
+                let acks = self.acks(random, operation, ReceiptKind::Discarded, &unreleased);
                 if let Outcome::Acked(receipts) = &acks {
                     self.discarded.extend(receipts.iter().map(|receipt| receipt.participant));
                     self.staged.retain(|node| !self.discarded.contains(node));
@@ -91,7 +91,7 @@ impl Environment {
         }
     }
 
-    /// The evaluation over all approvals, which now and then denies what the policy allowed before.
+    /// The decision over all approvals, at random a denial.
     fn decision(&self, random: &mut Random, operation: &Operation) -> Outcome {
         let request = operation.request(Moment::Admission, &operation.approvals);
         let policy = samples::evaluated(&request, operation.policy.clone());
@@ -186,13 +186,13 @@ impl Environment {
         (!self.is_reliable && random.one_in(40)).then(rejected)
     }
 
-    /// Whether the nodes that never discard are enough to sign.
+    /// Whether the nodes that will not discard the operation are enough to sign it.
     pub(crate) fn may_be_signed(&self, operation: &Operation) -> bool {
         let Some(plan) = operation.plan().filter(|plan| !plan.stages_epoch()) else { return false };
-        let silent = plan.holders.iter().filter(|node| {
+        let not_discarding = plan.holders.iter().filter(|node| {
             self.released.contains(node) || (self.down.contains(node) && !self.discarded.contains(node))
         });
-        silent.count() >= plan.n_holders_required
+        not_discarding.count() >= plan.n_holders_required
     }
 
     /// The number of ceremonies that produced a result.

@@ -14,23 +14,24 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 pub(crate) fn check(machine: &Machine) {
-    published_means_complete(machine);
-    failed_means_untouched(machine);
-    failed_means_unsigned(machine);
-    executed_once(machine);
-    enough_nodes_confirmed(machine);
+    check_published(machine);
+    check_failed(machine);
+    check_failed_signature(machine);
+    check_executed_once(machine);
+    check_confirmations(machine);
 }
 
-fn happened(machine: &Machine, is: impl Fn(&Change) -> bool) -> usize {
+/// The number of changes in the log for which `is` is true.
+fn n_changes(machine: &Machine, is: impl Fn(&Change) -> bool) -> usize {
     machine.log.iter().filter(|event| is(&event.change)).count()
 }
 
-pub(crate) fn no_effect_before_quorum(machine: &Machine) {
+pub(crate) fn check_quorum_before_effect(machine: &Machine) {
     let quorum = &machine.operation.policy.quorum;
     let subjects: BTreeSet<_> =
         machine.operation.approvals.iter().map(|approval| &approval.subject_id).collect();
     assert!(
-        happened(machine, |change| matches!(change, Change::QuorumReached)) == 1
+        n_changes(machine, |change| matches!(change, Change::QuorumReached)) == 1
             && subjects.len() >= quorum.required as usize
             && subjects.len() == machine.operation.approvals.len(),
         "an effect without a quorum: {:?}",
@@ -38,11 +39,11 @@ pub(crate) fn no_effect_before_quorum(machine: &Machine) {
     );
 }
 
-pub(crate) fn an_effect_id_names_one_action(machine: &Machine) {
+pub(crate) fn check_effect_ids(machine: &Machine) {
     assert_eq!(machine.environment.reused_id, None, "an effect id named two actions");
 }
 
-fn published_means_complete(machine: &Machine) {
+fn check_published(machine: &Machine) {
     if machine.operation.phase != Phase::Published {
         return;
     }
@@ -53,11 +54,11 @@ fn published_means_complete(machine: &Machine) {
     assert!(machine.operation.result_ref.is_some() && machine.operation.publication_receipt.is_some());
 }
 
-fn failed_means_untouched(machine: &Machine) {
+fn check_failed(machine: &Machine) {
     if machine.operation.phase != Phase::Failed {
         return;
     }
-    assert_eq!(happened(machine, |change| matches!(change, Change::EpochDecided { .. })), 0);
+    assert_eq!(n_changes(machine, |change| matches!(change, Change::EpochDecided { .. })), 0);
     assert!(machine.environment.staged.is_empty(), "failed with something staged");
     assert!(machine.environment.committed.is_empty(), "failed with something committed");
     assert!(machine.operation.failure.is_some());
@@ -65,7 +66,7 @@ fn failed_means_untouched(machine: &Machine) {
 
 /// A signing operation with a decision fails only with the discard receipts of n - t + 1 nodes. None of them
 /// released a share, and no signature exists.
-fn failed_means_unsigned(machine: &Machine) {
+fn check_failed_signature(machine: &Machine) {
     let Some(decision) = machine.operation.admission.as_ref().map(|admission| &admission.decision) else {
         return;
     };
@@ -92,14 +93,14 @@ const fn is_failed(change: &&Change) -> bool {
     matches!(change, Change::Failed { .. })
 }
 
-fn executed_once(machine: &Machine) {
-    assert!(happened(machine, |change| matches!(change, Change::Executed { .. })) <= 1);
-    assert!(happened(machine, |change| matches!(change, Change::EpochDecided { .. })) <= 1);
-    assert!(happened(machine, |change| matches!(change, Change::DecisionSigned { .. })) <= 1);
+fn check_executed_once(machine: &Machine) {
+    assert!(n_changes(machine, |change| matches!(change, Change::Executed { .. })) <= 1);
+    assert!(n_changes(machine, |change| matches!(change, Change::EpochDecided { .. })) <= 1);
+    assert!(n_changes(machine, |change| matches!(change, Change::DecisionSigned { .. })) <= 1);
 }
 
-/// The nodes that the plan requires confirmed the step of the last event.
-fn enough_nodes_confirmed(machine: &Machine) {
+/// The nodes that the plan requires have confirmed the step of the last event.
+fn check_confirmations(machine: &Machine) {
     let (Some(last), Some(plan)) = (machine.log.last(), machine.operation.plan()) else { return };
     if let Change::AdmissionApplied { receipts }
     | Change::ReceiptMaterialized { receipts, .. }
@@ -113,15 +114,15 @@ fn enough_nodes_confirmed(machine: &Machine) {
 }
 
 /// `may_follow` permits every event that `decide` makes.
-pub(crate) fn happens_in_order(before: &Operation, event: &Event) {
+pub(crate) fn check_order(before: &Operation, event: &Event) {
     assert!(may_follow(before, &event.change), "{:?} in {:?}", event.change, before.phase);
 }
 
-/// Every receipt verifies with the events and the nodes' keys alone, and none is missing.
-pub(crate) fn receipts_hold(before: &Operation, event: &Event) {
+/// The receipts of an event verify with the events and the nodes' keys alone, and there are enough.
+pub(crate) fn check_event_receipts(before: &Operation, event: &Event) {
     let (kind, receipts) = match signed_receipts(before, event) {
         Some(signed) => signed,
-        None => return assert!(!owes_receipts(before, &event.change), "no receipts: {event:?}"),
+        None => return assert!(!needs_receipts(before, &event.change), "no receipts: {event:?}"),
     };
     check_receipts(before, &kind, receipts);
     let plan = before.plan().unwrap();
@@ -137,8 +138,8 @@ pub(crate) fn receipts_hold(before: &Operation, event: &Event) {
     }
 }
 
-/// Whether nodes take part in the change.
-fn owes_receipts(before: &Operation, change: &Change) -> bool {
+/// Whether the change needs the receipts of nodes.
+fn needs_receipts(before: &Operation, change: &Change) -> bool {
     match change {
         Change::AdmissionApplied { .. }
         | Change::ReceiptMaterialized { .. }
@@ -151,8 +152,8 @@ fn owes_receipts(before: &Operation, change: &Change) -> bool {
     }
 }
 
-/// The simulation has ended: the operation is final, or may still be signed.
-pub(crate) fn at_rest(machine: &Machine) {
+/// At the end of the simulation the operation is final, unless it may still be signed.
+pub(crate) fn check_end(machine: &Machine) {
     assert_eq!(replay(&machine.log).as_ref(), Some(&machine.operation), "folding the log gives the state");
     if machine.operation.phase == Phase::Discarding {
         assert!(
@@ -172,18 +173,19 @@ pub(crate) fn at_rest(machine: &Machine) {
         && machine.operation.phase == Phase::Published;
     let settled =
         machine.operation.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
-    let owed: &[_] = match machine.operation.phase {
+    let expected: &[_] = match machine.operation.phase {
         Phase::Discarding => &[NextAction::Execute],
         _ if exports && !settled => &[NextAction::ExternalExport],
         _ => &[],
     };
-    assert_eq!(machine.operation.next_actions(), owed);
-    policy_inputs_follow_from_the_events(machine);
-    stored_approval_signatures_verify(machine);
-    state_follows_from_the_types_of_the_changes(machine);
+    assert_eq!(machine.operation.next_actions(), expected);
+    check_policy_inputs(machine);
+    check_approval_signatures(machine);
+    check_state_after(machine);
 }
 
-fn state_follows_from_the_types_of_the_changes(machine: &Machine) {
+/// [`State::after`] gives the state from the types of the changes alone.
+fn check_state_after(machine: &Machine) {
     let mut expected = None;
     for n_events in 1..=machine.log.len() {
         let event = serde_json::to_value(&machine.log[n_events - 1]).unwrap();
@@ -195,7 +197,7 @@ fn state_follows_from_the_types_of_the_changes(machine: &Machine) {
 }
 
 /// The stored signatures of the one subject that signs its approvals still verify.
-fn stored_approval_signatures_verify(machine: &Machine) {
+fn check_approval_signatures(machine: &Machine) {
     static APPROVERS: LazyLock<Approvers> = LazyLock::new(|| {
         let registry = registry(&[entry(SIGNER, &[key_entry(&key(1))])]);
         Approvers::parse(registry.as_bytes()).unwrap()
@@ -211,7 +213,7 @@ fn stored_approval_signatures_verify(machine: &Machine) {
 }
 
 /// The input of each evaluation is reconstructed with the digest that was recorded.
-fn policy_inputs_follow_from_the_events(machine: &Machine) {
+fn check_policy_inputs(machine: &Machine) {
     let found = evaluations(&machine.log);
     for evaluation in &found {
         let digest = evaluation.input.request().digest().unwrap();

@@ -10,7 +10,7 @@ use crate::policy::{Moment, Request};
 use crate::testing::samples;
 use crate::time::EpochMs;
 
-/// xorshift64*, so that a seed repeats its run.
+/// The random generator xorshift64*. The same seed gives the same run.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -37,7 +37,7 @@ pub(crate) struct Machine {
     pub(crate) random: Random,
     pub(crate) now: EpochMs,
     pub(crate) n_crashes: u64,
-    /// Outcomes that were reported, to be reported again later.
+    /// Outcomes that were reported, some of which are reported again later.
     pub(crate) outcomes: Vec<Action>,
 }
 
@@ -73,8 +73,8 @@ impl Machine {
         let events = decide(&self.operation, &Command { at: self.now, action })?;
         let n_events = events.len();
         for event in events {
-            invariants::happens_in_order(&self.operation, &event);
-            invariants::receipts_hold(&self.operation, &event);
+            invariants::check_order(&self.operation, &event);
+            invariants::check_event_receipts(&self.operation, &event);
             self.operation = evolve(self.operation.clone(), &event);
             self.log.push(event);
             invariants::check(self);
@@ -88,28 +88,28 @@ impl Machine {
             Step::Rest => false,
             Step::Record(action) => self.decide(*action).unwrap() > 0,
             Step::Perform(effect) => {
-                invariants::no_effect_before_quorum(self);
-                if self.crashes() {
+                invariants::check_quorum_before_effect(self);
+                if self.maybe_crash() {
                     return true;
                 }
                 let outcome = self.environment.perform(&mut self.random, &self.operation, &effect);
-                invariants::an_effect_id_names_one_action(self);
-                if self.crashes() {
+                invariants::check_effect_ids(self);
+                if self.maybe_crash() {
                     return true;
                 }
                 let Some(outcome) = outcome else { return false };
                 let result_root: Hex32 = outcome.result_root().unwrap();
                 let settle = Action::Settle { effect: effect.id, outcome, result_root };
                 self.outcomes.push(settle.clone());
-                let moved = self.decide(settle).unwrap() > 0;
-                self.crashes();
-                moved
+                let has_events = self.decide(settle).unwrap() > 0;
+                self.maybe_crash();
+                has_events
             }
         }
     }
 
-    /// Loses the state in memory, now and then, and restores it from the log.
-    fn crashes(&mut self) -> bool {
+    /// At random, loses the state in memory and restores it from the log. Returns whether it did.
+    fn maybe_crash(&mut self) -> bool {
         if self.environment.is_reliable || !self.random.one_in(8) {
             return false;
         }

@@ -17,7 +17,7 @@ pub(crate) struct Totals {
     pub(crate) n_crashes: u64,
     pub(crate) n_published: u64,
     pub(crate) n_failed: u64,
-    /// Left in `Discarding`, because a signature may exist.
+    /// Operations that stay in `Discarding`, because a signature may exist.
     pub(crate) n_undecided: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn simulate(kind: Kind, seed: u64) -> Machine {
     }
     machine.environment.is_reliable = true;
     finish(&mut machine);
-    invariants::at_rest(&machine);
+    invariants::check_end(&machine);
     assert!(machine.environment.n_results() <= 1, "seed {seed}: two ceremonies produced a result");
     machine
 }
@@ -103,7 +103,7 @@ fn stale_outcome(machine: &mut Machine) -> Action {
 fn approve(machine: &mut Machine) -> Action {
     let subject = format!("subject-{}", machine.random.below(5));
     let mut approval = approval(&subject, machine.now);
-    // One subject in five signs: signed and unsigned approvals are stored, replayed and read alike.
+    // One subject in five signs, so that there are signed and unsigned approvals.
     if subject == SIGNER {
         approval = signed(approval, &machine.operation.approval_subject(), &signing_key(1));
     }

@@ -12,7 +12,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Activation, KeepPolicies, StoredBundle, TellTime};
+use gateway_engine::ports::{Activated, Activation, ReadClock, StorePolicies, StoredBundle};
 use gateway_store::Store;
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl Clock {
     }
 }
 
-impl TellTime for Clock {
+impl ReadClock for Clock {
     fn now(&self) -> EpochMs {
         EpochMs(self.0.load(Ordering::SeqCst))
     }
@@ -106,7 +106,7 @@ impl Deployment {
         let path = self.database.path().join("gateway.db");
         let open = || async { Arc::new(Store::open(path.to_str().unwrap()).await.unwrap()) };
         let store = Arc::clone(self.store.get_or_init(open).await);
-        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn TellTime>).await
+        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn ReadClock>).await
     }
 
     fn sources(&self) -> Sources {
@@ -138,7 +138,7 @@ impl Deployment {
 
     async fn open_on(&self, store: Arc<Lying>) -> Arc<Lifecycle> {
         let prepared = self.sources().prepare(self.clock.now()).unwrap();
-        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn TellTime>).await.unwrap()
+        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn ReadClock>).await.unwrap()
     }
 }
 
@@ -160,7 +160,7 @@ impl Lying {
 }
 
 #[async_trait]
-impl KeepPolicies for Lying {
+impl StorePolicies for Lying {
     async fn activation_append(
         &self,
         one: Activation,

@@ -1,4 +1,4 @@
-//! Rows changed behind the store's back are reported, never returned.
+//! Rows that another program changed are reported and not returned.
 
 use super::{Folder, assert_names};
 use crate::contract::Deployment;
@@ -36,18 +36,18 @@ async fn damaged_decision_record_is_marked_not_intact() {
         folder.tamper(&format!("UPDATE {table} SET {damage}")).await;
         let decisions = folder.decisions().await;
         let intact: Vec<_> = decisions.latest(9).await.unwrap().iter().map(|one| one.is_intact).collect();
-        let mut intact_by_place = decisions.page(Cursor::default(), 9).await.unwrap();
-        intact_by_place.sort_by_key(|one| one.place);
-        let intact_by_place: Vec<_> = intact_by_place.iter().map(|one| one.is_intact).collect();
-        assert_eq!(intact_by_place, [expected.0, expected.1, expected.2], "{table} {damage}");
+        let mut intact_by_position = decisions.page(Cursor::default(), 9).await.unwrap();
+        intact_by_position.sort_by_key(|one| one.position);
+        let intact_by_position: Vec<_> = intact_by_position.iter().map(|one| one.is_intact).collect();
+        assert_eq!(intact_by_position, [expected.0, expected.1, expected.2], "{table} {damage}");
         assert_eq!(intact.iter().filter(|intact| !**intact).count(), 1, "{table} {damage}");
         folder.tamper(&format!("UPDATE {table} SET format = 2")).await;
         assert!(decisions.page(Cursor::default(), 9).await.is_err());
     }
 }
 
-/// Applies each damage to a stopped store: after the restart its subject is refused, and the `sound` records are not.
-async fn assert_frozen(begin: impl AsyncFn(&Store), sound: &[Subject], damages: &[(&str, Subject)]) {
+/// Applies each damage to a stopped store. After the restart its subject is refused, and the `sound` records are returned.
+async fn assert_refused(begin: impl AsyncFn(&Store), sound: &[Subject], damages: &[(&str, Subject)]) {
     let read = async |store: &Store, subject| match subject {
         Subject::Operation(id) => store.operation_load(id).await.map(|found| found.is_some()),
         Subject::Key(id) => store.key_load(id).await.map(|found| found.is_some()),
@@ -57,7 +57,7 @@ async fn assert_frozen(begin: impl AsyncFn(&Store), sound: &[Subject], damages: 
         let store = folder.open().await;
         begin(&store).await;
         store.close().await;
-        // A store caches what it wrote: only after a restart it reads the rows.
+        // A store caches the records that it wrote. It reads the rows only after a restart.
         let store = folder.open().await;
         assert_eq!(read(&store, *subject).await, Ok(true), "{subject} before {damage}");
         store.close().await;
@@ -75,7 +75,7 @@ async fn assert_frozen(begin: impl AsyncFn(&Store), sound: &[Subject], damages: 
     }
 }
 
-/// A regression test: the gateway used to trust a row that was changed without its events.
+/// Regression test: the gateway trusted a row that was changed without its events.
 #[tokio::test]
 async fn operation_that_differs_from_its_events_is_not_returned() {
     let begin = async |store: &Store| {
@@ -105,9 +105,9 @@ async fn operation_that_differs_from_its_events_is_not_returned() {
     ];
     let damages: Vec<_> = damages.iter().map(|sql| (sql.as_str(), one)).collect();
     let (last, others) = damages.split_last().unwrap();
-    assert_frozen(begin, &[one, Subject::Operation(id(2))], others).await;
-    // An event moved to the other operation damages both.
-    assert_frozen(begin, &[], &[*last, (last.0, Subject::Operation(id(2)))]).await;
+    assert_refused(begin, &[one, Subject::Operation(id(2))], others).await;
+    // An event that is moved to the other operation damages both.
+    assert_refused(begin, &[], &[*last, (last.0, Subject::Operation(id(2)))]).await;
 }
 
 #[tokio::test]
@@ -130,13 +130,13 @@ async fn key_that_differs_from_its_events_is_not_returned() {
         "DELETE FROM custody_keys",
     ];
     let damages: Vec<_> = damages.iter().map(|sql| (*sql, key)).collect();
-    assert_frozen(begin, &[Subject::Operation(id(2)), Subject::Operation(id(1))], &damages).await;
+    assert_refused(begin, &[Subject::Operation(id(2)), Subject::Operation(id(1))], &damages).await;
     // The operation that created the key is damaged, in its row or in its events.
     let of_creation =
         format!("UPDATE operations SET record_root = zeroblob(32) WHERE operation_id = x'{}'", id(1));
     let altered =
         format!("UPDATE events SET body = replace(body, 'cold', 'warm') WHERE operation_id = x'{}'", id(1));
-    assert_frozen(begin, &[Subject::Operation(id(2))], &[(&of_creation, key), (&altered, key)]).await;
+    assert_refused(begin, &[Subject::Operation(id(2))], &[(&of_creation, key), (&altered, key)]).await;
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn unreadable_event_error_names_the_operation() {
     }
 }
 
-/// A scan over the keys must not end at such a row: it would miss all later keys.
+/// A scan over the keys must continue after such a row.
 #[tokio::test]
 async fn unreadable_key_row_is_skipped() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The log of all events on SQLite: its roots, and what happens when its rows are damaged.
+//! The log of all events on SQLite: its roots, and damaged rows.
 
 use super::{Folder, assert_names};
 use crate::contract::Deployment;
@@ -8,11 +8,11 @@ use crate::contract::samples::{following, id, note, opening_payment, written};
 use crate::{Counters, OpenError, Store};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadLog, ReadOperations};
+use gateway_engine::ports::{CommitOperations, ReadLog, ReadOperations, StorePolicies};
 use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_commits_return_the_root_at_their_place_in_the_log() {
+async fn concurrent_commits_return_the_root_after_their_own_events() {
     let folder = Folder::new();
     let store = folder.open().await;
     let mut clients = tokio::task::JoinSet::new();
@@ -37,7 +37,7 @@ async fn concurrent_commits_return_the_root_at_their_place_in_the_log() {
     references.sort();
     roots.sort();
     roots.dedup();
-    assert_eq!(roots.len(), 32 * 7, "no two commits end at the same place");
+    assert_eq!(roots.len(), 32 * 7, "two commits returned the same root");
     assert!(roots.iter().all(|root| references.binary_search(root).is_ok()));
     let Counters { jobs, transactions, rollbacks, statements } = store.counters();
     assert_eq!((jobs, rollbacks), (32 * 7, 0));
@@ -49,7 +49,7 @@ async fn failed_commit_leaves_the_log_consistent() {
     let folder = Folder::new();
     let store = folder.open().await;
     let first = written(&*store, opening_payment(1)).await;
-    // Another connection takes the place of the next leaf, so the commit fails after its first statement.
+    // Another connection uses the index of the next leaf, so the commit fails after its first statement.
     folder.tamper("UPDATE events SET ledger_index = 2 WHERE ledger_index = 1").await;
     let next = following(&first, EpochMs(2), vec![note(1)]);
     assert_names(&store.commit(next.clone()).await.unwrap_err(), id(1));
@@ -107,10 +107,10 @@ async fn store_with_a_damaged_log_does_not_open() {
     }
 }
 
-/// Activations are entries of the log, which protects the policy's high-water mark while the gateway is stopped.
+/// Activations are entries of the log, so a change of the policy's high-water mark is detected.
 #[tokio::test]
 async fn store_with_a_removed_or_altered_activation_does_not_open() {
-    let free =
+    let drop_triggers =
         "DROP TRIGGER policy_activations_are_not_removed; DROP TRIGGER policy_activations_are_not_changed;";
     let damages = [
         "DELETE FROM policy_activations WHERE sequence = 2",
@@ -134,7 +134,7 @@ async fn store_with_a_removed_or_altered_activation_does_not_open() {
         let reopened = folder.open().await;
         assert_eq!(reopened.activations(9).await.unwrap().len(), 2);
         reopened.close().await;
-        folder.tamper(free).await;
+        folder.tamper(drop_triggers).await;
         folder.tamper(damage).await;
         let refused = Store::open(&folder.path()).await;
         assert!(
@@ -144,14 +144,15 @@ async fn store_with_a_removed_or_altered_activation_does_not_open() {
     }
 }
 
-/// No later entry shows the gap: the counter of the table shows it, or the nodes that the entry completed.
+/// There is no later entry that would show the gap. The counter of the table shows it, or the nodes that the entry
+/// completed.
 #[tokio::test]
 async fn store_whose_last_log_entry_was_removed_does_not_open() {
     let delete =
         "DROP TRIGGER policy_activations_are_not_removed; DELETE FROM policy_activations WHERE sequence = 2";
-    let uncount = "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'policy_activations'";
-    // An entry at an even place completes no node, one at an odd place does.
-    for (n_notes, damages) in [(1, vec![delete]), (0, vec![delete]), (0, vec![delete, uncount])] {
+    let reset_counter = "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'policy_activations'";
+    // An entry at an even index completes no node, one at an odd index does.
+    for (n_notes, damages) in [(1, vec![delete]), (0, vec![delete]), (0, vec![delete, reset_counter])] {
         let folder = Folder::new();
         let store = folder.open().await;
         activate(&*store, 1, 1).await;
@@ -172,8 +173,8 @@ async fn store_whose_last_log_entry_was_removed_does_not_open() {
     }
 }
 
-/// Alters or deletes each row of the log in turn, under an open store: every answer is the right one or an error, and each damage
-/// causes an error.
+/// Alters or deletes rows of the log one after another, while the store is open. Each answer is right or an error,
+/// and each damage causes at least one error.
 #[tokio::test]
 async fn damaged_log_never_returns_a_wrong_proof() {
     let folder = Folder::new();

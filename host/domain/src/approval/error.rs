@@ -1,12 +1,12 @@
-//! The reasons why an approval's signature is not accepted.
+//! The reasons why an approval is rejected before the policy is evaluated.
 
-/// The reason why an approval's signature is not accepted.
+/// The reason why an approval is rejected before the policy is evaluated: its signature, or its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ApprovalFault {
+pub enum ApprovalError {
     /// The approval is signed, and this deployment does not verify signatures.
     #[error("this deployment does not accept signed approvals")]
-    NotTaken,
-    /// The approval is not signed, and this deployment requires it.
+    SignaturesDisabled,
+    /// The approval is not signed, and signatures are required.
     #[error("the approval must be signed by the approver")]
     NotSigned,
     /// The registry cannot be read or is invalid: no approval counts until it is corrected.
@@ -30,7 +30,7 @@ pub enum ApprovalFault {
     /// The approver claims a role that it does not hold.
     #[error("the approver does not hold the role `{0}`")]
     RoleNotHeld(String),
-    /// The approver's clock gave a time too long ago.
+    /// The approver's clock gave a time too long ago, or before the submission.
     #[error("the approval is too old")]
     TooOld,
     /// The approver's clock gave a time in the future.
@@ -40,7 +40,7 @@ pub enum ApprovalFault {
     #[error("`{0}` is not well formed")]
     Malformed(&'static str),
     /// The client data are not those of an assertion.
-    #[error("the client data are not of an assertion")]
+    #[error("the type of the client data is not `webauthn.get`")]
     WrongType,
     /// The signature is for another statement.
     #[error("the challenge is not the digest of this approval's statement")]
@@ -52,25 +52,25 @@ pub enum ApprovalFault {
     #[error("the approval was made in a frame of another origin")]
     CrossOrigin,
     /// The assertion is for another relying party.
-    #[error("the authenticator answered another relying party")]
+    #[error("the assertion is for another relying party")]
     WrongRp,
     /// The authenticator did not detect a user.
     #[error("the authenticator did not detect a user")]
     UserNotPresent,
     /// The authenticator did not verify the user's identity.
-    #[error("the authenticator did not verify its user")]
+    #[error("the authenticator did not verify the user")]
     UserNotVerified,
     /// The signature is not by this key over this statement.
     #[error("the signature is not the approver's over this statement")]
     BadSignature,
 }
 
-impl ApprovalFault {
+impl ApprovalError {
     /// The stable code.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::NotTaken => "not_taken",
+            Self::SignaturesDisabled => "not_taken",
             Self::NotSigned => "not_signed",
             Self::NoRegistry => "no_registry",
             Self::UnknownApprover => "unknown_approver",
