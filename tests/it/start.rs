@@ -297,7 +297,7 @@ fn invalid_authentication_settings_stop_the_start() {
     assert!(start(&introspection).contains("has mode 0644; it must be 0600 or 0400"));
     let jwks = [("auth_mode", "jwks"), ("token_issuer", "i"), ("token_audience", "a")];
     let from_file = [&jwks[..], &[("jwks_file", path)]].concat();
-    assert!(start(&from_file).contains("issuer's keys `FILE`: it is not a JSON Web Key Set"));
+    assert!(start(&from_file).contains("issuer's keys `FILE`: the document is not a JSON Web Key Set"));
     fs::write(&file, r#"{"keys":[]}"#).unwrap();
     assert!(start(&from_file).contains("issuer's keys `FILE`: none of them can be used"));
     let with_ca =

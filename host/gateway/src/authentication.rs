@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// # Errors
 /// [`StartError`], which names the file and never its content.
 pub(crate) fn open(settings: &Settings) -> Result<Authenticator, StartError> {
-    of_mode(settings).map(|authenticator| authenticator.requiring_tenant(settings.tenant_required))
+    of_mode(settings).map(|authenticator| authenticator.require_tenant(settings.tenant_required))
 }
 
 fn of_mode(settings: &Settings) -> Result<Authenticator, StartError> {

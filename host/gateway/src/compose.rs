@@ -282,7 +282,7 @@ pub fn options(settings: &Settings) -> Options {
         audit_bytes_max: settings.server.audit_bytes_max,
         body_within: settings.server.body_within,
         request_within: settings.server.request_within,
-        probes_apart: settings.server.admin_bind.is_some(),
+        separate_probes: settings.server.admin_bind.is_some(),
         allowed_origins: settings.server.allowed_origins.clone(),
         unknown_fields: if settings.server.reject_unknown_fields {
             UnknownFields::Reject

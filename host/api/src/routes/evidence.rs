@@ -1,5 +1,5 @@
-//! The evidence of an operation and its audit log: one format, of which the audit log discloses less. Both are paged by
-//! size.
+//! The evidence of an operation, and its audit log: the same format with accounts, free texts and operands as hashes. Both
+//! are split into pages by size.
 
 use super::lifecycle;
 use crate::error::ApiError;
@@ -17,13 +17,13 @@ use gateway_engine::{EngineError, InclusionEvidence, Target};
 use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use serde_json::{Value, json};
 
-/// Exports the evidence: every request, approval, decision, receipt and signature, for offline verification.
+/// Exports the operation's events with proofs and signatures, for offline verification.
 #[utoipa::path(
     get, path = "/v1/operations/{operationId}/evidence",
     operation_id = "operation_evidence", tag = "operations",
     security(("bearer" = [OperationsRead])), responses((status = 200, body = Object)),
     params(
-        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
+        ("after_seq" = Option<u64>, Query, description = "Number of an event: the page begins with the next one. Without it, the page has the newest events"),
     ),
 )]
 pub async fn operation_evidence(
@@ -41,7 +41,7 @@ pub async fn operation_evidence(
     operation_id = "operation_audit_replay", tag = "operations",
     security(("bearer" = [AuditRead])), responses((status = 200, body = Object)),
     params(
-        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
+        ("after_seq" = Option<u64>, Query, description = "Number of an event: the page begins with the next one. Without it, the page has the newest events"),
     ),
 )]
 pub async fn operation_audit_replay(
@@ -53,13 +53,13 @@ pub async fn operation_audit_replay(
     export(&app, Kind::Audit, lifecycle::target(Family::Product, &caller, id), query).await
 }
 
-/// Exports the evidence: every request, approval, decision, receipt and signature, for offline verification.
+/// Exports the operation's events with proofs and signatures, for offline verification.
 #[utoipa::path(
     get, path = "/v1/custody/operations/{operationId}/evidence",
     operation_id = "custody_operation_evidence", tag = "custody",
     security(("bearer" = [CustodyRead])), responses((status = 200, body = Object)),
     params(
-        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
+        ("after_seq" = Option<u64>, Query, description = "Number of an event: the page begins with the next one. Without it, the page has the newest events"),
     ),
 )]
 pub async fn custody_evidence(
@@ -77,7 +77,7 @@ pub async fn custody_evidence(
     operation_id = "custody_operation_audit_replay", tag = "custody",
     security(("bearer" = [AuditRead])), responses((status = 200, body = Object)),
     params(
-        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
+        ("after_seq" = Option<u64>, Query, description = "Number of an event: the page begins with the next one. Without it, the page has the newest events"),
     ),
 )]
 pub async fn custody_audit_replay(
@@ -95,7 +95,7 @@ async fn export(
     target: Target,
     query: Option<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let after_seq = query::number(query.as_deref().unwrap_or_default(), "after_seq")?;
+    let after_seq = query::optional_number(query.as_deref().unwrap_or_default(), "after_seq")?;
     let page = Page { after_seq, bytes_max: app.options().audit_bytes_max };
     let (record, events) = app.engine().history(&target).await?;
     let log = app.engine().inclusion_evidence(target.id, record.operation.revision).await?;

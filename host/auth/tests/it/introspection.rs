@@ -155,7 +155,7 @@ async fn an_active_token_with_bad_claims_is_rejected() {
         ("nbf", json!(START_S + 61), TokenFault::NotYetValid),
         ("client_id", json!(null), TokenFault::Claim("client_id")),
         ("client_id", json!(7), TokenFault::Claim("client_id")),
-        ("scope", json!(7), TokenFault::Claim("scopes")),
+        ("scope", json!(7), TokenFault::Claim("scope")),
         ("cnf", json!({"jkt": "x"}), TokenFault::Unproved),
         ("token_type", json!("refresh_token"), TokenFault::Inactive),
     ] {

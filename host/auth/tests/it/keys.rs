@@ -175,14 +175,14 @@ async fn a_caller_without_a_tenant_is_rejected_where_one_is_required() {
     of_tenant["tenant"] = json!("acme");
     let [without, with] = [claims(), of_tenant].map(|claims| issuer.signer("k1").token(&claims));
     assert!(bearer(&authenticator, &without).await.is_ok());
-    let authenticator = authenticator.requiring_tenant(true);
+    let authenticator = authenticator.require_tenant(true);
     let refused = bearer(&authenticator, &without).await;
     assert!(
         matches!(refused, Err(Unauthenticated::InvalidToken(TokenFault::Claim("tenant")))),
         "{refused:?}"
     );
     assert!(bearer(&authenticator, &with).await.is_ok());
-    let proxy = Authenticator::trusted_headers("192.0.2.7".parse().unwrap()).requiring_tenant(true);
+    let proxy = Authenticator::trusted_headers("192.0.2.7".parse().unwrap()).require_tenant(true);
     for (tenant, is_accepted) in [(None, false), (Some("acme"), true)] {
         let mut headers = HeaderMap::new();
         let all = [("x-client-id", Some("desk")), ("x-subject-id", Some("alice")), ("x-tenant", tenant)];

@@ -32,7 +32,7 @@ async fn the_bypass_enforces_the_identity_in_the_headers() {
     assert!(matches!(call(&[("x-scopes", "audit.read")]).await, Err(Unauthenticated::Required(_))));
     assert!(matches!(call(&[("x-tenant", "")]).await, Err(Unauthenticated::Required(_))));
     let caller = call(&ALICE).await.unwrap();
-    assert!(caller.holds(Scope::AuditRead) && !caller.holds(Scope::OperationsSign));
+    assert!(caller.has_scope(Scope::AuditRead) && !caller.has_scope(Scope::OperationsSign));
 }
 
 #[tokio::test]

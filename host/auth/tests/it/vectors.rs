@@ -12,7 +12,7 @@ fn key(jwk: &Value) -> Key {
 }
 
 fn payload(token: &str, jwk: &Value) -> Result<String, TokenFault> {
-    Ok(String::from_utf8(Compact::parse(token)?.payload(&key(jwk))?).unwrap())
+    Ok(String::from_utf8(Compact::parse(token)?.verified_payload(&key(jwk))?).unwrap())
 }
 
 /// The token verifies, and with any character of its signature changed it does not.
