@@ -81,7 +81,7 @@ const CHALLENGE: &str = "Bearer realm=\"operation-gateway\"";
 /// The body of every error.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorBody {
-    /// The code. It never changes its meaning.
+    /// The code, on which clients can rely.
     pub error: Code,
     /// What is wrong, for people. The wording may change.
     pub message: String,

@@ -8,10 +8,10 @@ pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// Tolerated difference between the identity provider's clock and ours, milliseconds.
 pub const LEEWAY_MS: u64 = 60_000;
 
-/// Longest name, role, scope, tenant or token id, bytes: the limit of every string in a request.
+/// Longest name, role, scope, tenant or token id, bytes: as long as a string in a request body may be.
 pub const TEXT_BYTES_MAX: usize = 1024;
 
-/// Most roles, and most scopes, of a caller: the limit of every array in a request.
+/// Most roles, and most scopes, of a caller: as many as an array in a request body may have.
 pub const LIST_ENTRIES_MAX: usize = 64;
 
 /// Largest key set of an identity provider, bytes: enough for a hundred keys with their certificates.
@@ -26,7 +26,7 @@ pub const PROVIDER_WITHIN: Duration = Duration::from_secs(5);
 /// Deadline for connecting to it.
 pub const PROVIDER_CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
-/// Least time between fetches of keys that an unknown key id triggers: invented ids arrive at any rate.
+/// Least time between fetches of keys, so that a flood of invented key ids does not reach the provider.
 pub const REFETCH_EVERY_MS: u64 = 60_000;
 
 /// Least time between fetches while there are no keys at all.

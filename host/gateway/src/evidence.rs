@@ -1,5 +1,4 @@
-//! The roots of trust that readers of this deployment's evidence need, from its keys. Keys are only read: a deployment that was
-//! never started has none.
+//! The roots of trust that readers of this deployment's evidence need. Keys are read and never created.
 
 use crate::approvers;
 use crate::compose::{StartError, node_identities};
@@ -23,21 +22,21 @@ pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
     let seed = |what: &str, path| key_file::load(path).map_err(|error| StartError::new(what, error));
     let authority = EmbeddedAuthority::new(&*seed("authority", &settings.authority.key)?);
     let log = LogSigner::new(settings.log.origin.clone(), &*seed("log key", &settings.log.key)?);
-    of_keys(settings, authority.public_key(), log.verifier_key()).await
+    roots_from_keys(settings, authority.public_key(), log.verifier_key()).await
 }
 
 /// As [`roots`], with the public keys of the authority and of the log.
 ///
 /// # Errors
 /// [`StartError`] when the nodes' identities or the registry of approvers cannot be read.
-pub async fn of_keys(
+pub async fn roots_from_keys(
     settings: &Settings,
     authority: [u8; 32],
     log: &VerifierKey,
 ) -> Result<RootsFile, StartError> {
     let nodes = node_identities(settings).await?;
     let previous = settings.authority.keys_previous.iter().copied();
-    let approvers = approvers::of_deployment(settings)?.map(|approvers| approvers.file().clone());
+    let approvers = approvers::load_registry(settings)?.map(|approvers| approvers.file().clone());
     let signed_approvals = match &settings.approvals.signed {
         SignedApprovalsSetting::Off => None,
         SignedApprovalsSetting::Optional(_) => Some(SignedApprovals::Optional),

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 /// The examples of a request shape, by name.
-pub(super) fn of(shape: &str) -> Value {
+pub(super) fn for_shape(shape: &str) -> Value {
     match shape {
         "SignOperationRequest" => json!({ "payment": { "value": payment() } }),
         "ApproveOperationRequest" => json!({

@@ -42,7 +42,7 @@ fn complete_body(operation: &mut Map<String, Value>) -> Option<String> {
         *schema = either.iter().find(|it| referenced_shape(it).is_some())?.clone();
     }
     let name = referenced_shape(schema)?.to_owned();
-    content.as_object_mut()?.insert("examples".to_owned(), examples::of(&name));
+    content.as_object_mut()?.insert("examples".to_owned(), examples::for_shape(&name));
     Some(name)
 }
 

@@ -183,7 +183,7 @@ pub struct ExecuteOperationRequest {
 /// Body of `POST .../publish`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct PublishOperationRequest {
-    /// `signature` for a signing operation; any text for others.
+    /// `signature` for a signing operation; any text that is not empty for others.
     #[schema(min_length = 1)]
     pub scope: String,
     /// The caller's clock, epoch milliseconds; not verified.

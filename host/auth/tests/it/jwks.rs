@@ -1,4 +1,4 @@
-//! Signed tokens, and the faults for which they are rejected.
+//! Signed tokens: the valid ones, and those that are rejected.
 
 use crate::support::{START_S, Time, bearer, bearer_with_certificate, claims, jwks, no_proxies, provider};
 use base64::Engine;
@@ -8,12 +8,12 @@ use gateway_auth::{Authenticator, KeySource, TokenFault, Unauthenticated};
 use gateway_domain::ids::Hex32;
 use serde_json::{Value, json};
 
-pub(crate) fn published(issuer: &Issuer) -> Behaviour {
+pub(crate) fn publishes(issuer: &Issuer) -> Behaviour {
     Behaviour::Answers(200, issuer.jwks().to_string())
 }
 
-pub(crate) fn authenticator(provider_of: &FakeProvider, time: &Time) -> Authenticator {
-    let source = KeySource::Provider(provider(&provider_of.url()));
+pub(crate) fn authenticator(fake: &FakeProvider, time: &Time) -> Authenticator {
+    let source = KeySource::Provider(provider(&fake.url()));
     Authenticator::jwks(jwks(source, time), no_proxies())
 }
 
@@ -33,7 +33,7 @@ async fn fault(authenticator: &Authenticator, token: &str) -> TokenFault {
 #[tokio::test]
 async fn tokens_of_every_supported_algorithm_are_accepted() {
     let issuer = Issuer::new();
-    let fake = FakeProvider::start(published(&issuer));
+    let fake = FakeProvider::start(publishes(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
     for signer in &issuer.signers {
         let identity = bearer(&authenticator, &signer.token(&claims())).await.unwrap();
@@ -51,7 +51,7 @@ async fn tokens_of_every_supported_algorithm_are_accepted() {
 #[tokio::test]
 async fn a_token_must_use_the_algorithm_of_its_key() {
     let issuer = Issuer::new();
-    let fake = FakeProvider::start(published(&issuer));
+    let fake = FakeProvider::start(publishes(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
     let encode = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     // Unsigned, with and without bytes in place of a signature.
@@ -102,8 +102,8 @@ fn hmac_token(alg: &str, kid: &str, secret: &[u8]) -> String {
 #[tokio::test]
 async fn keys_in_the_token_header_are_ignored() {
     let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
-    let elsewhere = FakeProvider::start(published(&Issuer::with_one("k1")));
+    let fake = FakeProvider::start(publishes(&issuer));
+    let elsewhere = FakeProvider::start(publishes(&Issuer::with_one("k1")));
     let authenticator = authenticator(&fake, &Time::new());
     let forger = Signer::new("ES256", "k1");
     for header in [
@@ -116,15 +116,15 @@ async fn keys_in_the_token_header_are_ignored() {
             TokenFault::Signature
         );
     }
-    let nameless = forger.token_with(&json!({"alg": "ES256", "jwk": forger.jwk()}), &claims());
-    assert_eq!(fault(&authenticator, &nameless).await, TokenFault::UnknownKey);
+    let without_kid = forger.token_with(&json!({"alg": "ES256", "jwk": forger.jwk()}), &claims());
+    assert_eq!(fault(&authenticator, &without_kid).await, TokenFault::UnknownKey);
     assert!(elsewhere.requests().is_empty());
 }
 
 #[tokio::test]
 async fn a_genuine_token_with_bad_claims_is_rejected() {
     let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
+    let fake = FakeProvider::start(publishes(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
     for (name, value, expected) in [
         ("iss", json!("https://other.example"), TokenFault::Issuer),
@@ -145,12 +145,12 @@ async fn a_genuine_token_with_bad_claims_is_rejected() {
             "{name} {value}"
         );
     }
-    let endless = {
+    let without_exp = {
         let mut claims = claims();
         claims.as_object_mut().unwrap().remove("exp");
         issuer.token(&claims)
     };
-    assert_eq!(fault(&authenticator, &endless).await, TokenFault::Claim("exp"));
+    assert_eq!(fault(&authenticator, &without_exp).await, TokenFault::Claim("exp"));
     let header = json!({"alg": "ES256", "kid": "k1"}).to_string();
     let twice = claims().to_string().replace("{\"aud\"", "{\"sub\":\"mallory\",\"aud\"");
     for payload in [twice.as_bytes(), b"[]", b"null", b"alice", b"", b"{\"sub\":\"\xff\"}"] {
@@ -164,7 +164,7 @@ async fn a_genuine_token_with_bad_claims_is_rejected() {
 #[tokio::test]
 async fn expiry_and_not_before_have_a_minute_of_leeway() {
     let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
+    let fake = FakeProvider::start(publishes(&issuer));
     let time = Time::new();
     let authenticator = authenticator(&fake, &time);
     let mut claims = with("nbf", json!(START_S + 60));
@@ -180,9 +180,9 @@ async fn expiry_and_not_before_have_a_minute_of_leeway() {
 }
 
 #[tokio::test]
-async fn every_flipped_bit_of_a_token_is_rejected() {
+async fn a_flipped_bit_in_any_character_of_a_token_is_rejected() {
     let issuer = Issuer::new();
-    let fake = FakeProvider::start(published(&issuer));
+    let fake = FakeProvider::start(publishes(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
     for signer in &issuer.signers {
         let token = signer.token(&claims()).into_bytes();
@@ -200,7 +200,7 @@ async fn every_flipped_bit_of_a_token_is_rejected() {
 #[tokio::test]
 async fn a_signed_bound_token_requires_its_certificate() {
     let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
+    let fake = FakeProvider::start(publishes(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
     let own = Hex32::new([0x5a; 32]);
     let thumbprint = BASE64_URL_SAFE_NO_PAD.encode(own.as_bytes());

@@ -12,7 +12,7 @@ pub(super) enum Phase {
     New,
     /// The TLS handshake is in progress.
     Handshake,
-    /// Every request was answered; no byte of the next one was received.
+    /// The last request was answered, and no byte of the next one was received.
     Idle,
     /// Part of a request's headers was received.
     Header,
@@ -65,7 +65,7 @@ impl Phase {
         Self::Evicted,
     ];
 
-    /// `None` while the client waits for the gateway.
+    /// What the gateway waits for in this phase; `None` while the client waits for the gateway.
     const fn waiting(self) -> Option<Waiting> {
         match self {
             Self::New | Self::Idle => Some(Waiting::Idle),
@@ -105,7 +105,7 @@ impl Activity {
         Some((self.phase().waiting()?, self.used.load(Ordering::Relaxed)))
     }
 
-    /// Evicts the connection if the gateway still waits for this; returns whether it did.
+    /// Evicts the connection if the gateway still waits for `waiting`; returns whether it did.
     pub(super) fn evict(&self, waiting: Waiting) -> bool {
         let is_evicted = self.step(|phase| (phase.waiting() == Some(waiting)).then_some(Phase::Evicted));
         if is_evicted {
@@ -132,8 +132,8 @@ impl Activity {
         self.step(|phase| matches!(phase, Phase::New | Phase::Idle).then_some(Phase::Header));
     }
 
-    /// A request's headers are complete. False: the connection was evicted, and the request must not be handled.
-    pub(super) fn handling(&self) -> bool {
+    /// Called when a request's headers are complete. False if the connection was evicted: the request must not be handled.
+    pub(super) fn begin_handling(&self) -> bool {
         self.step(|phase| (phase != Phase::Evicted).then_some(Phase::Handling))
     }
 
@@ -142,7 +142,7 @@ impl Activity {
         self.step(|phase| (phase == Phase::Handling).then_some(Phase::Body));
     }
 
-    /// More of the body was received, or its end. False: the connection was evicted, and the handler must stop.
+    /// More of the body was received, or its end. False if the connection was evicted: the handler must stop.
     pub(super) fn received_body(&self) -> bool {
         self.step(|phase| matches!(phase, Phase::Handling | Phase::Body).then_some(Phase::Handling))
     }
@@ -164,14 +164,14 @@ impl Activity {
 
     /// The client has read the whole response.
     pub(super) fn sent_all(&self) {
-        // Before the phase, so that an idle connection always has its last use.
+        // Set before the phase, so that an idle connection has the time of its last use.
         if matches!(self.phase(), Phase::Responding | Phase::Unread) {
             self.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Release);
         }
         self.step(|phase| matches!(phase, Phase::Responding | Phase::Unread).then_some(Phase::Idle));
     }
 
-    /// Moves to the phase that `to` gives for the current one, if it gives one; returns whether it moved.
+    /// Moves to the phase that `to` returns for the current one, if any; returns whether it moved.
     fn step(&self, to: impl Fn(Phase) -> Option<Phase>) -> bool {
         loop {
             let from = self.phase();
