@@ -119,7 +119,8 @@ impl From<PublicationMode> for Mode {
 ///
 /// # Errors
 /// [`Fault`] when it is empty.
-pub fn not_empty(pointer: &str, text: String) -> Result<String, Fault> {
+pub fn not_empty(pointer: &str, text: impl Into<String>) -> Result<String, Fault> {
+    let text = text.into();
     if text.is_empty() { Err(Fault::at(pointer, "must not be empty")) } else { Ok(text) }
 }
 

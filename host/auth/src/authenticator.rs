@@ -126,7 +126,7 @@ impl Authenticator {
     pub fn warm_up(&self) {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders | Mode::Introspection(_) => {}
-            Mode::Jwks(jwks) => jwks.warm_up(),
+            Mode::Jwks(jwks) => jwks.keys.warm_up(),
         }
     }
 
@@ -134,7 +134,7 @@ impl Authenticator {
     pub async fn reload_keys(&self) -> Option<Result<(), String>> {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders | Mode::Introspection(_) => None,
-            Mode::Jwks(jwks) => Some(jwks.reload().await),
+            Mode::Jwks(jwks) => Some(jwks.keys.reload().await),
         }
     }
 
@@ -145,7 +145,7 @@ impl Authenticator {
     pub async fn check(&self) -> Result<(), &'static str> {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders => Ok(()),
-            Mode::Jwks(jwks) => jwks.check().await,
+            Mode::Jwks(jwks) => jwks.keys.check().await,
             Mode::Introspection(introspection) => introspection.check().await,
         }
     }

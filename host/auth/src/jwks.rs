@@ -25,13 +25,13 @@ pub struct JwksConfig {
 
 /// Authenticates callers by signed tokens.
 pub struct Jwks {
-    keys: KeyCache,
+    pub(crate) keys: KeyCache,
     rules: ClaimRules,
     clock: Clock,
 }
 
 impl Jwks {
-    /// Starts without keys. They are fetched when the first token needs one, or by [`Self::warm_up`].
+    /// Starts without keys. They are fetched when the first token needs one, or by `warm_up`.
     #[must_use]
     pub fn new(config: JwksConfig) -> Self {
         let JwksConfig { source, max_age, rules, clock } = config;
@@ -60,26 +60,5 @@ impl Jwks {
             return Err(TokenFault::Claim("exp").into());
         }
         Ok(Claims::read(&claims, &self.rules)?.identity((self.clock)(), certificate)?)
-    }
-
-    /// Begins to fetch the keys in the background.
-    pub fn warm_up(&self) {
-        self.keys.warm_up();
-    }
-
-    /// Fetches the keys now and replaces those in use.
-    ///
-    /// # Errors
-    /// The reason, for the log.
-    pub async fn reload(&self) -> Result<(), String> {
-        self.keys.reload().await
-    }
-
-    /// Whether there are usable keys.
-    ///
-    /// # Errors
-    /// The reason, for the readiness probe.
-    pub async fn check(&self) -> Result<(), &'static str> {
-        self.keys.check().await
     }
 }

@@ -37,27 +37,24 @@ pub(crate) fn run(command: &KeysCommand<Flags>, settings: &Settings) -> ExitCode
 /// Creates the missing keys, and prints for each key whether it existed.
 fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     for path in [&settings.authority.key, &settings.log.key] {
-        let existed = path.exists();
-        key_file::load_or_create(path)?;
-        report(out, existed, path)?;
+        create_if_missing(path, out)?;
     }
     if let NodeKey::File(path) = &settings.nodes.key {
-        let existed = path.exists();
-        if !existed && !existing(&settings.nodes.directory).is_empty() {
+        if !path.exists() && !existing(&settings.nodes.directory).is_empty() {
             return Err(format!(
                 "the nodes have databases, and the key that encrypts their secrets is missing: `{}`",
                 path.display()
             )
             .into());
         }
-        key_file::load_or_create(path)?;
-        report(out, existed, path)?;
+        create_if_missing(path, out)?;
     }
     show(settings, out)
 }
 
-fn report(out: &mut impl Write, existed: bool, path: &Path) -> Result<(), Fault> {
-    let what = if existed { "existing" } else { "created" };
+fn create_if_missing(path: &Path, out: &mut impl Write) -> Result<(), Fault> {
+    let what = if path.exists() { "existing" } else { "created" };
+    key_file::load_or_create(path)?;
     Ok(writeln!(out, "{what}: {}", path.display())?)
 }
 

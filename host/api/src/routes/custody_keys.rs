@@ -184,7 +184,7 @@ async fn submit<R: KeyRequest>(
     body: Body<R>,
 ) -> Answer<CustodyOperationResponse> {
     let request = body.value;
-    let idempotency_key = request.idempotency_key().map(|key| not_empty("/idempotency_key", key.to_owned()));
+    let idempotency_key = request.idempotency_key().map(|key| not_empty("/idempotency_key", key));
     let idempotency_key = idempotency_key.transpose()?;
     let intent = request.intent()?;
     let submitter = bind_caller(&caller.principal, request.client().clone().parse()?)?;

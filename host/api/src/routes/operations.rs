@@ -41,7 +41,7 @@ pub async fn sign(
 
 fn parse_submission(caller: &Caller, body: Body<SignOperationRequest>) -> Result<Submit, ApiError> {
     let request = body.value;
-    let idempotency_key = not_empty("/idempotency_key", request.idempotency_key.clone())?;
+    let idempotency_key = not_empty("/idempotency_key", &request.idempotency_key)?;
     let intent = request.intent()?;
     let claimed = request.client.parse()?;
     let body_digest = body_digest(&intent, &claimed)?;

@@ -95,16 +95,16 @@ impl CustodyKeyCreateRequest {
     /// [`Fault`] at the invalid member.
     pub fn parse(&self, options: &Options) -> Result<(KeyRef, Intent), Fault> {
         let key_ref = key_ref("/key_ref", &self.key_ref)?;
-        text("/tenant_id", &self.tenant_id)?;
+        not_empty("/tenant_id", &self.tenant_id)?;
         let participants = roster("/participants", &self.participants)?;
-        let requested = text("/signature_profile", &self.signature_profile)?;
+        let requested = not_empty("/signature_profile", &self.signature_profile)?;
         let profiles = &options.signature_profiles;
         let profile = profiles
             .resolve(&requested)
             .ok_or_else(|| Fault::at("/signature_profile", format!("must be one of {}", profiles.names())))?;
         let create = KeyCreate {
-            asset_id: text("/asset_id", &self.asset_id)?,
-            purpose: text("/purpose", &self.purpose)?,
+            asset_id: not_empty("/asset_id", &self.asset_id)?,
+            purpose: not_empty("/purpose", &self.purpose)?,
             threshold: threshold(&participants, self.threshold)?,
             participants,
             signature_profile: profile.to_owned(),
@@ -169,9 +169,9 @@ impl KeyRequest for CustodySignRequest {
             publication_mode: self.publication_mode.into(),
         };
         Ok(Intent::AssetAction(AssetAction {
-            asset_id: text("/asset_id", &self.asset_id)?,
-            action: text("/action", &self.action)?,
-            chain_id: text("/chain_id", &self.chain_id)?,
+            asset_id: not_empty("/asset_id", &self.asset_id)?,
+            action: not_empty("/action", &self.action)?,
+            chain_id: not_empty("/chain_id", &self.chain_id)?,
             request_digest: self.request_digest,
             typed_data_root: self.typed_data_root,
             public_fields: texts("/public_fields", &self.public_fields)?,
@@ -208,7 +208,7 @@ macro_rules! change_request {
             fn change(&self) -> Result<Lifecycle, Fault> {
                 Ok(Lifecycle {
                     target_epoch: epoch(&self.target_epoch)?,
-                    reason: text("/reason", &self.reason)?,
+                    reason: not_empty("/reason", &self.reason)?,
                     publication_mode: self.publication_mode.into(),
                     metadata: texts("/metadata", &self.metadata.clone().unwrap_or_default())?,
                 })
@@ -303,7 +303,7 @@ change_request! {
         }
         Ok(Intent::Recover(Recover {
             change: request.change()?,
-            recovery_case_ref: text("/recovery_case_ref", &request.recovery_case_ref)?,
+            recovery_case_ref: not_empty("/recovery_case_ref", &request.recovery_case_ref)?,
             recovering_participant,
             helper_participants,
             helper_share_cids: request.helper_share_cids.clone(),
@@ -362,10 +362,6 @@ impl CustodyExternalExportRequest {
         };
         Ok(Export { publication_receipt: self.publication_receipt, export, requester: None })
     }
-}
-
-fn text(pointer: &str, text: &str) -> Result<String, Fault> {
-    not_empty(pointer, text.to_owned())
 }
 
 fn threshold(participants: &Roster, threshold: u16) -> Result<Threshold, Fault> {

@@ -14,7 +14,7 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 /// # Errors
 /// [`Fault`] with the rule that the name breaks.
 pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
-    let name = not_empty(pointer, text.to_owned())?;
+    let name = not_empty(pointer, text)?;
     let wrong = |message: String| Err(Fault::at(pointer, message));
     if name == "." || name == ".." {
         return wrong("must not be `.` or `..`, which clients remove from paths".to_owned());

@@ -90,10 +90,10 @@ impl SignOperationRequest {
         let key_ref = self.key_ref.as_deref().map(|name| key_ref("/key_ref", name)).transpose()?;
         Ok(Intent::Payment(Payment {
             key_ref,
-            from_account: not_empty("/payment/from_account", self.payment.from_account.clone())?,
-            to_account: not_empty("/payment/to_account", self.payment.to_account.clone())?,
+            from_account: not_empty("/payment/from_account", &self.payment.from_account)?,
+            to_account: not_empty("/payment/to_account", &self.payment.to_account)?,
             amount_minor: self.payment.amount_minor,
-            currency: not_empty("/payment/currency", self.payment.currency.clone())?,
+            currency: not_empty("/payment/currency", &self.payment.currency)?,
             reference: self.payment.reference.clone(),
             bip32: self.bip32.as_ref().map(Bip32::parse).transpose()?,
             terms,
@@ -103,7 +103,7 @@ impl SignOperationRequest {
 
 impl Bip32 {
     fn parse(&self) -> Result<DomainBip32, Fault> {
-        let network = not_empty("/bip32/network", self.network.clone())?;
+        let network = not_empty("/bip32/network", &self.network)?;
         let bip32 = DomainBip32 { network, path: self.path.clone() };
         bip32.indices().map_err(|invalid| Fault::at("/bip32/path", invalid.to_string()))?;
         Ok(bip32)

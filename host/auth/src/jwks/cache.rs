@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-pub(super) struct KeyCache(Arc<Shared>);
+/// Begins empty: keys are fetched when one is first needed.
+pub(crate) struct KeyCache(Arc<Shared>);
 
 struct Shared {
     source: KeySource,
@@ -102,7 +103,7 @@ impl KeyCache {
     }
 
     /// Fetches the keys now, however recent they are, and replaces those in use. If that fails, the old ones stay.
-    pub(super) async fn reload(&self) -> Result<(), String> {
+    pub(crate) async fn reload(&self) -> Result<(), String> {
         loop {
             // A fetch that is already in flight may have read the keys before they changed.
             self.0.wait_for_fetch().await;
@@ -113,11 +114,16 @@ impl KeyCache {
         }
     }
 
-    pub(super) fn warm_up(&self) {
+    /// Starts to fetch keys in the background.
+    pub(crate) fn warm_up(&self) {
         self.0.start_fetch_if_due((self.0.clock)());
     }
 
-    pub(super) async fn check(&self) -> Result<(), &'static str> {
+    /// Whether there are usable keys.
+    ///
+    /// # Errors
+    /// The reason, for the readiness probe.
+    pub(crate) async fn check(&self) -> Result<(), &'static str> {
         let has_keys = || {
             let now = (self.0.clock)();
             self.0.state.borrow().usable(now, self.0.max_age_ms).is_some_and(|keys| !keys.is_empty())

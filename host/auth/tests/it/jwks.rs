@@ -17,6 +17,15 @@ pub(crate) fn authenticator(fake: &FakeProvider, time: &Time) -> Authenticator {
     Authenticator::jwks(jwks(source, time), no_proxies())
 }
 
+/// An issuer with one key, a provider that publishes it, a clock, and an authenticator that uses them.
+pub(crate) fn setup() -> (Issuer, FakeProvider, Time, Authenticator) {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(publishes(&issuer));
+    let time = Time::new();
+    let authenticator = authenticator(&fake, &time);
+    (issuer, fake, time, authenticator)
+}
+
 fn with(name: &str, value: Value) -> Value {
     let mut claims = claims();
     claims[name] = value;
@@ -123,9 +132,7 @@ async fn keys_in_the_token_header_are_ignored() {
 
 #[tokio::test]
 async fn a_genuine_token_with_bad_claims_is_rejected() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(publishes(&issuer));
-    let authenticator = authenticator(&fake, &Time::new());
+    let (issuer, _fake, _, authenticator) = setup();
     for (name, value, expected) in [
         ("iss", json!("https://other.example"), TokenFault::Issuer),
         ("iss", json!(null), TokenFault::Issuer),
@@ -163,10 +170,7 @@ async fn a_genuine_token_with_bad_claims_is_rejected() {
 
 #[tokio::test]
 async fn expiry_and_not_before_have_a_minute_of_leeway() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(publishes(&issuer));
-    let time = Time::new();
-    let authenticator = authenticator(&fake, &time);
+    let (issuer, _fake, time, authenticator) = setup();
     let mut claims = with("nbf", json!(START_S + 60));
     claims["exp"] = json!(START_S + 120);
     let token = issuer.token(&claims);
@@ -199,9 +203,7 @@ async fn a_flipped_bit_in_any_character_of_a_token_is_rejected() {
 
 #[tokio::test]
 async fn a_signed_bound_token_requires_its_certificate() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(publishes(&issuer));
-    let authenticator = authenticator(&fake, &Time::new());
+    let (issuer, _fake, _, authenticator) = setup();
     let own = Hex32::new([0x5a; 32]);
     let thumbprint = BASE64_URL_SAFE_NO_PAD.encode(own.as_bytes());
     let bound = issuer.token(&with("cnf", json!({"x5t#S256": thumbprint})));

@@ -1,6 +1,6 @@
 //! The issuer's keys: fetched, cached, revoked, and unavailable.
 
-use crate::jwks::{authenticator, publishes};
+use crate::jwks::{authenticator, publishes, setup};
 use crate::support::{HOUR_MS, Time, bearer, claims, eventually, is_unavailable, jwks, no_proxies, peer};
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
 use gateway_auth::{Authenticator, Identity, KeySource, TokenFault, Unauthenticated};
@@ -51,10 +51,7 @@ async fn without_keys_tokens_are_unavailable_and_not_invalid() {
 #[tokio::test]
 async fn known_keys_work_while_the_provider_is_down_and_unknown_ones_are_unavailable() {
     for behaviour in invalid_answers() {
-        let issuer = Issuer::with_one("k1");
-        let fake = FakeProvider::start(publishes(&issuer));
-        let time = Time::new();
-        let authenticator = authenticator(&fake, &time);
+        let (issuer, fake, time, authenticator) = setup();
         let (known, unknown) = (issuer.token(&claims()), Signer::new("ES256", "k2").token(&claims()));
         assert!(bearer(&authenticator, &known).await.is_ok());
         assert!(is_unknown(&bearer(&authenticator, &unknown).await), "the keys were fetched just now");
@@ -72,10 +69,7 @@ async fn known_keys_work_while_the_provider_is_down_and_unknown_ones_are_unavail
 
 #[tokio::test]
 async fn keys_are_not_used_a_day_after_their_last_fetch() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(publishes(&issuer));
-    let time = Time::new();
-    let authenticator = authenticator(&fake, &time);
+    let (issuer, fake, time, authenticator) = setup();
     let known = issuer.token(&claims());
     assert!(bearer(&authenticator, &known).await.is_ok());
     drop(fake);
@@ -90,10 +84,7 @@ async fn keys_are_not_used_a_day_after_their_last_fetch() {
 
 #[tokio::test]
 async fn unknown_kid_refreshes_jwks_at_most_once_per_minute() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(publishes(&issuer));
-    let time = Time::new();
-    let authenticator = authenticator(&fake, &time);
+    let (issuer, fake, time, authenticator) = setup();
     let next = Signer::new("ES256", "k2");
     let unknown = next.token(&claims());
     for minute in 1..=3 {
@@ -114,10 +105,7 @@ async fn unknown_kid_refreshes_jwks_at_most_once_per_minute() {
 
 #[tokio::test]
 async fn a_clock_set_back_does_not_stop_key_refresh() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(publishes(&issuer));
-    let time = Time::new();
-    let authenticator = authenticator(&fake, &time);
+    let (issuer, fake, time, authenticator) = setup();
     assert!(bearer(&authenticator, &issuer.token(&claims())).await.is_ok());
     let next = Issuer::with_one("k2");
     fake.behave(publishes(&next));
@@ -163,9 +151,7 @@ async fn a_revoked_key_is_rejected_within_minutes() {
 /// Otherwise, with a wrong claim name in the settings, all callers would share the tenant `default`.
 #[tokio::test]
 async fn a_caller_without_a_tenant_is_rejected_where_one_is_required() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(publishes(&issuer));
-    let authenticator = authenticator(&fake, &Time::new());
+    let (issuer, _fake, _, authenticator) = setup();
     let mut of_tenant = claims();
     of_tenant["tenant"] = json!("acme");
     let [without, with] = [claims(), of_tenant].map(|claims| issuer.signer("k1").token(&claims));
@@ -211,10 +197,8 @@ async fn a_key_revoked_during_an_idle_period_is_rejected_at_the_next_request() {
 
 #[tokio::test]
 async fn a_flood_of_unknown_kids_causes_one_fetch() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(publishes(&issuer));
-    let time = Time::new();
-    let authenticator = Arc::new(authenticator(&fake, &time));
+    let (issuer, fake, time, authenticator) = setup();
+    let authenticator = Arc::new(authenticator);
     let known = issuer.token(&claims());
     assert!(bearer(&authenticator, &known).await.is_ok());
     fake.behave(Behaviour::Hangs);
@@ -241,10 +225,8 @@ async fn a_flood_of_unknown_kids_causes_one_fetch() {
 
 #[tokio::test]
 async fn callers_with_known_keys_do_not_wait_for_a_hanging_provider() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(publishes(&issuer));
-    let time = Time::new();
-    let authenticator = Arc::new(authenticator(&fake, &time));
+    let (issuer, fake, time, authenticator) = setup();
+    let authenticator = Arc::new(authenticator);
     let known = issuer.token(&claims());
     assert!(bearer(&authenticator, &known).await.is_ok());
     fake.behave(Behaviour::Hangs);

@@ -174,15 +174,16 @@ async fn flows_per_second(address: SocketAddr, round: usize) -> Measured<f64> {
     total_per_second(started, clients.collect()).await
 }
 
-async fn total_per_second(
+/// The sum of the clients' counts, by the time since `started`.
+pub(crate) async fn total_per_second(
     started: Instant,
     clients: Vec<tokio::task::JoinHandle<Measured<u32>>>,
 ) -> Measured<f64> {
-    let mut n_flows = 0;
+    let mut total = 0;
     for client in clients {
-        n_flows += client.await??;
+        total += client.await??;
     }
-    Ok(f64::from(n_flows) / started.elapsed().as_secs_f64())
+    Ok(f64::from(total) / started.elapsed().as_secs_f64())
 }
 
 /// Stores that only commit: the gateway's and those of three nodes, or one for all.

@@ -1,6 +1,7 @@
 //! `/v1/policy/preview` compared with a handler that takes the same request through the same layers, parses it to the same type,
 //! and answers with the same bytes.
 
+use crate::flows::total_per_second;
 use crate::http::{Client, post};
 use crate::{Measured, http, median, world};
 use axum::extract::State;
@@ -98,9 +99,5 @@ async fn per_second(address: SocketAddr, request: &[u8], n_connections: usize) -
             Measured::Ok(n_answers)
         })
     });
-    let mut n_answers = 0;
-    for client in clients.collect::<Vec<_>>() {
-        n_answers += client.await??;
-    }
-    Ok(f64::from(n_answers) / started.elapsed().as_secs_f64())
+    total_per_second(started, clients.collect()).await
 }
