@@ -163,8 +163,9 @@ const OTHER_ORIGIN: &str = "the `Origin` of this request is not the gateway's ow
                             the setting `allowed_origins` lists others that may send requests";
 
 /// Whether a browser may have sent a request without `Sec-Fetch-Site` and `Origin`. Over plain HTTP to a name that is not
-/// loopback, a browser omits the first, and for a GET from a page to its own host also the second. It always sends `Accept-Language`, which a page can change but not remove.
-/// Programs that send it too, such as Node.js, add `Sec-Fetch-Mode`, which a page cannot set.
+/// loopback, a browser omits the first, and for a GET from a page to its own host also the second. It always sends
+/// `Accept-Language`, which a page can change but not remove. Programs that send it too, such as Node.js, add `Sec-Fetch-Mode`,
+/// which a page cannot set.
 fn may_be_unmarked_browser(headers: &HeaderMap) -> bool {
     headers.contains_key("accept-language") && !headers.contains_key("sec-fetch-mode")
 }

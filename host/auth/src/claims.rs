@@ -95,8 +95,8 @@ impl Claims {
         })
     }
 
-    /// The caller, if the token is valid now and is not bound to another certificate. The certificate becomes part of the identity
-    /// even if the token is not bound to one.
+    /// The caller, if the token is valid now and is not bound to another certificate. The certificate becomes part of the
+    /// identity even if the token is not bound to one.
     ///
     /// # Errors
     /// [`TokenFault`]: `Expired`, `NotYetValid`, `Unproved`.

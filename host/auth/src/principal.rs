@@ -122,8 +122,8 @@ impl Identity {
         self.token_jti.as_ref().is_some_and(|own| claimed.is_of(&own.0))
     }
 
-    /// Whether the claim is about the caller's certificate. A client may claim the hash in lower-case or upper-case hexadecimal, or
-    /// in base64url.
+    /// Whether the claim is about the caller's certificate. A client may claim the hash in lower-case or upper-case
+    /// hexadecimal, or in base64url.
     fn has_certificate(&self, claimed: &CredentialDigest) -> bool {
         self.cert_sha256.is_some_and(|own| {
             let hex = own.to_string();

@@ -204,7 +204,8 @@ fn read_view(path: &Path) -> Result<View, Fault> {
 }
 
 impl View {
-    /// The intent, the name of its key, and the subject of an approval. Checks that the statement agrees with the intent and the key.
+    /// The intent, the name of its key, and the subject of an approval. Checks that the statement agrees with the intent and
+    /// the key.
     fn approval_subject(&self) -> Result<(Intent, KeyRef, ApprovalSubject<'_>), Fault> {
         let Statement { tenant, operation_id, key_id: stated_key_id, intent_hash } = &self.approval_statement;
         if *operation_id != self.operation_id {

@@ -1,8 +1,8 @@
 //! `operation-gateway keys …`: creates, shows and replaces the deployment's keys. Private halves stay in their files; only public
 //! halves are printed.
 //!
-//! Creating keys never overwrites one. A replacement is first written to another file, which is renamed at the end: a process that
-//! is killed in between leaves the old key, or both.
+//! Creating keys never overwrites one. A replacement is first written to another file, which is renamed at the end: a process
+//! that is killed in between leaves the old key, or both.
 
 mod rotate;
 

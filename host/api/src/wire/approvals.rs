@@ -111,8 +111,8 @@ pub struct ApprovalStatementView {
     pub intent_hash: Hex32,
     /// The domain tag, with which the message begins.
     pub tag: &'static str,
-    /// The message, with the placeholders `{approved_at_ms}`, `{roles}` and `{subject_id}`. Replace each by the JSON text of that
-    /// member of the approval's body.
+    /// The message, with the placeholders `{approved_at_ms}`, `{roles}` and `{subject_id}`. Replace each by the canonical JSON
+    /// (RFC 8785) of that member of the approval's body.
     pub template: String,
 }
 

@@ -189,7 +189,8 @@ macro_rules! change_request {
             /// Unique for this key. Without it, a digest of the content takes its place.
             #[schema(min_length = 1)]
             pub idempotency_key: Option<String>,
-            /// The name of the key's next epoch, which the key never had before. A decimal name must exceed its earlier decimal ones.
+            /// The name of the key's next epoch, which the key never had before. A decimal name must exceed its earlier decimal
+            /// ones.
             #[schema(min_length = 1, max_length = 128)]
             pub target_epoch: String,
             /// The reason.
@@ -290,8 +291,8 @@ change_request! {
         helper_participants: Vec<u16>,
         /// The caller's content ids of the helpers' contributions: part of the approved intent, and not verified.
         helper_share_cids: Vec<String>,
-        /// Merkle root that the caller expects of the contributions: part of the approved intent, and not verified. The nodes verify
-        /// each helper's contribution themselves.
+        /// Merkle root that the caller expects of the contributions: part of the approved intent, and not verified. The nodes
+        /// verify each helper's contribution themselves.
         expected_helper_admission_root: Option<String>,
     }
     |request| {

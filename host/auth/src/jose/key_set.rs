@@ -24,8 +24,8 @@ pub enum KeySetFault {
 }
 
 impl KeySet {
-    /// Reads a set. Keys that cannot be used (see [`KeyFault`]) or have no `kid` are skipped (RFC 7517, section 5), and so are keys
-    /// that share a `kid`, since a token could choose between them.
+    /// Reads a set. Keys that cannot be used (see [`KeyFault`]) or have no valid `kid` are skipped (RFC 7517, section 5), and
+    /// so are keys that share a `kid`, since a token could choose between them.
     ///
     /// # Errors
     /// [`KeySetFault`].

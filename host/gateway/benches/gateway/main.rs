@@ -1,8 +1,8 @@
 //! The figures of `host/docs/performance.md` that need the whole gateway. Run by `scripts/bench`.
 //!
-//! The compared programs run in turns in one process, so that a busy machine slows both: rely on the ratios. Neither side writes a
-//! log. To run one part: `cargo bench -p operation-gateway --bench gateway -- PART`, with `preview`, `flows`, `custody`,
-//! `hostile`, `activation` or `startup`.
+//! The compared programs run in turns in one process, so that a busy machine slows both: rely on the ratios. Neither side
+//! writes a log. To run one part: `cargo bench -p operation-gateway --bench gateway -- PART`, with `preview`, `flows`,
+//! `custody`, `hostile`, `activation` or `startup`.
 
 #![expect(clippy::print_stdout, reason = "it prints measurements")]
 

@@ -93,7 +93,8 @@ fn numbers_outside_their_range_stop_the_start() {
         ("reconcile_every_ms", 1, 316_224_000_000),
         ("shutdown_within_ms", 1, 316_224_000_000),
     ];
-    // Not listed: `connections_per_address_max`, which must not exceed another setting, and `jwks_max_age_ms`, which needs a mode.
+    // Not listed: `connections_per_address_max`, which must not exceed another setting, and `jwks_max_age_ms`, which needs a
+    // mode.
     let counted = [
         "MILLISECONDS",
         "BYTES",

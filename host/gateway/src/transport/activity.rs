@@ -22,7 +22,7 @@ pub(super) enum Phase {
     Body,
     /// The response is being sent.
     Responding,
-    /// The response is being sent, and the client has stopped reading it.
+    /// The response is being sent, and the connection takes no more bytes because the client does not read.
     Unread,
     /// The connection is closed to make room for another.
     Evicted,
@@ -77,8 +77,8 @@ impl Phase {
     }
 }
 
-/// A connection's phase. It moves by compare-and-exchange: a connection whose request begins at the same moment is never
-/// evicted, and an evicted connection handles no request.
+/// A connection's phase. It moves by compare-and-exchange: when an eviction and a request begin at the same moment, the
+/// connection is either evicted or handles the request.
 #[derive(Debug)]
 pub(super) struct Activity {
     phase: AtomicU8,
@@ -152,17 +152,17 @@ impl Activity {
         self.step(|phase| (phase != Phase::Evicted).then_some(Phase::Responding));
     }
 
-    /// The client has stopped reading the response.
+    /// The connection takes no more bytes of the response, because the client does not read.
     pub(super) fn unread(&self) {
         self.step(|phase| (phase == Phase::Responding).then_some(Phase::Unread));
     }
 
-    /// The client has read more of the response.
+    /// Part of a response was written to the connection.
     pub(super) fn sent(&self) {
         self.step(|phase| matches!(phase, Phase::Unread | Phase::Idle).then_some(Phase::Responding));
     }
 
-    /// The client has read the whole response.
+    /// The whole response was written to the connection.
     pub(super) fn sent_all(&self) {
         // Set before the phase, so that an idle connection has the time of its last use.
         if matches!(self.phase(), Phase::Responding | Phase::Unread) {

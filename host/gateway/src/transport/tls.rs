@@ -91,9 +91,9 @@ impl Tls {
     }
 }
 
-/// Reads the files. TLS 1.3 and 1.2 with the suites of rustls, which all have forward secrecy and authenticated encryption. Sessions are resumed
-/// from this process's memory only, and not across a reload. With client certificates sessions are never resumed: a resumed
-/// session keeps a certificate without verifying it again, even after it has expired.
+/// Reads the files. TLS 1.3 and 1.2 with the suites of rustls, which all have forward secrecy and authenticated encryption.
+/// Sessions are resumed from this process's memory only, and not across a reload. With client certificates sessions are never
+/// resumed: a resumed session keeps a certificate without verifying it again, even after it has expired.
 fn build_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
     let chain = certificates(&files.certificate)?;
