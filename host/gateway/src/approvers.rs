@@ -95,7 +95,7 @@ fn log(reading: Result<(), Fault>) {
 
 fn log_unusable(error: &Fault) {
     let error = chain(error.as_ref());
-    tracing::error!(error, "the registry of approvers cannot be used: no approval counts until it can");
+    tracing::error!(error, "the registry of approvers cannot be used; until it can, no approval counts");
 }
 
 fn fingerprint(text: &Result<Vec<u8>, Fault>) -> Hex32 {
