@@ -73,7 +73,7 @@ pub struct PolicyCheckView {
 pub struct NodesCheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
-    /// The faults of nodes, even if enough nodes work and the status is `ok`; absent if there are none.
+    /// Why the check failed, or if enough nodes work, the faults of the others; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The number of nodes that answer; absent if the check failed.
