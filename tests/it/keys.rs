@@ -55,13 +55,13 @@ fn keys_generate_creates_private_files_once_and_show_prints_public_keys() {
     let (code, _, error) = tool(folder.path(), &[], &["keys", "show"]);
     assert!(code == 1 && error.contains("authority.key"), "{error}");
     let made = keys(folder.path(), &[], &["generate"]);
-    assert_eq!(made.lines().filter(|line| line.starts_with("made: ")).count(), 3, "{made}");
+    assert_eq!(made.lines().filter(|line| line.starts_with("created: ")).count(), 3, "{made}");
     let contents = files(folder.path()).map(|file| {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o600);
         fs::read(&file).unwrap()
     });
     let again = keys(folder.path(), &[], &["generate"]);
-    assert_eq!(again.lines().filter(|line| line.starts_with("was there: ")).count(), 3, "{again}");
+    assert_eq!(again.lines().filter(|line| line.starts_with("existing: ")).count(), 3, "{again}");
     assert_eq!(files(folder.path()).map(|file| fs::read(file).unwrap()), contents);
     let listed = keys(folder.path(), &[], &["show"]);
     assert!(again.ends_with(&listed) && listed.lines().count() == 3, "{listed}");
@@ -91,7 +91,7 @@ fn keys_generate_creates_nothing_when_something_is_missing_or_wrong() {
     fs::rename(&node, folder.path().join("away")).unwrap();
     fs::write(folder.path().join("nodes/node-0.db"), "").unwrap();
     let (code, _, error) = tool(folder.path(), &[], &["keys", "generate"]);
-    assert!(code == 1 && error.contains("what they are sealed under is missing"), "{error}");
+    assert!(code == 1 && error.contains("the key that encrypts their secrets is missing"), "{error}");
     assert!(!node.exists());
 }
 
@@ -200,7 +200,7 @@ fn node_key_rotation_keeps_all_shares() {
     let process = Process::start(folder.path(), None, &[]);
     stopped(process);
     let output = keys(folder.path(), &[], &["rotate", "node"]);
-    assert!(output.starts_with("3 nodes were put from key "), "{output}");
+    assert!(output.starts_with("3 nodes were encrypted again: key "), "{output}");
     let new = fs::read(&files(folder.path())[2]).unwrap();
     assert_ne!(new, old);
     let process = Process::start(folder.path(), None, &[]);

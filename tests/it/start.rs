@@ -297,9 +297,9 @@ fn invalid_authentication_settings_stop_the_start() {
     assert!(start(&introspection).contains("has mode 0644; it must be 0600 or 0400"));
     let jwks = [("auth_mode", "jwks"), ("token_issuer", "i"), ("token_audience", "a")];
     let from_file = [&jwks[..], &[("jwks_file", path)]].concat();
-    assert!(start(&from_file).contains("issuer's keys `FILE`: it is not a JSON Web Key Set"));
+    assert!(start(&from_file).contains("issuer's keys `FILE`: the document is not a JSON Web Key Set"));
     fs::write(&file, r#"{"keys":[]}"#).unwrap();
-    assert!(start(&from_file).contains("issuer's keys `FILE`: none of them can be used"));
+    assert!(start(&from_file).contains("issuer's keys `FILE`: no key in it can be used"));
     let with_ca =
         [&jwks[..], &[("jwks_url", "https://127.0.0.1:1/jwks"), ("identity_provider_ca", path)]].concat();
     assert!(start(&with_ca).contains("identity provider's authorities `FILE`"));

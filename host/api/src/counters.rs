@@ -1,5 +1,4 @@
-//! Metrics of the HTTP layer. Labels are only routes, methods, statuses and reasons of the gateway itself, so that callers
-//! cannot create new ones.
+//! Metrics of the HTTP layer. No label value comes from a request, so that callers cannot create new time series.
 
 use axum::http::{Method, StatusCode};
 use gateway_engine::ports::PolicyHealth;
@@ -20,7 +19,7 @@ const ACTIVE: &str = "operation_gateway_policy_active_bundle_info";
 const EVALUATES: &str = "operation_gateway_policy_judges";
 const APPROVERS: &str = "operation_gateway_approvers_verifiable";
 
-pub(crate) fn answered(method: &Method, route: &str, status: StatusCode) {
+pub(crate) fn count_request(method: &Method, route: &str, status: StatusCode) {
     let method = match *method {
         Method::GET => "GET",
         Method::POST => "POST",
@@ -31,25 +30,25 @@ pub(crate) fn answered(method: &Method, route: &str, status: StatusCode) {
 }
 
 /// `reason` comes from a fixed list.
-pub(crate) fn refused(reason: &'static str) {
+pub(crate) fn count_refusal(reason: &'static str) {
     counter!(REFUSED, "reason" => reason).increment(1);
 }
 
 /// The gauge that shows whether approvals can be verified.
-pub(crate) fn approvers(can_verify: bool) -> String {
+pub(crate) fn approvers_gauge(can_verify: bool) -> String {
     let can_verify = u8::from(can_verify);
     format!(
-        "# HELP {APPROVERS} Whether approvals can count: 0 while the registry of approvers cannot be read\n\
+        "# HELP {APPROVERS} Whether approvals can be verified: 0 while the registry of approvers cannot be read\n\
          # TYPE {APPROVERS} gauge\n{APPROVERS} {can_verify}\n"
     )
 }
 
-/// The gauges of the policy: rendered at each scrape, so that only the active bundle is a label.
-pub(crate) fn policy(health: &PolicyHealth) -> String {
+/// The gauges of the policy. Rendered at each scrape, so that only the active bundle's hash is a label value.
+pub(crate) fn policy_gauges(health: &PolicyHealth) -> String {
     let evaluates = u8::from(health.fault.is_none());
     let active = health.bundle_hash.map(|hash| format!("{ACTIVE}{{bundle_hash=\"{hash}\"}} 1\n"));
     format!(
-        "# HELP {EVALUATES} Whether evaluations give verdicts\n# TYPE {EVALUATES} gauge\n{EVALUATES} {evaluates}\n\
+        "# HELP {EVALUATES} Whether the active bundle can be evaluated\n# TYPE {EVALUATES} gauge\n{EVALUATES} {evaluates}\n\
          # HELP {ACTIVE} The active policy bundle\n# TYPE {ACTIVE} gauge\n{}",
         active.unwrap_or_default()
     )

@@ -1,4 +1,4 @@
-//! Errors of the contract: `{ "error": code, "message": text }`. [`Code`] is the only list of codes.
+//! Errors of the API: `{ "error": code, "message": text }`. [`Code`] lists all codes.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +13,7 @@ macro_rules! codes {
         /// Every error code (`host/docs/interface.md`, section *Errors*).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
         #[serde(rename_all = "snake_case")]
-        #[expect(missing_docs, reason = "the contract's own words; README lists the cause of each")]
+        #[expect(missing_docs, reason = "host/docs/interface.md lists the cause of each")]
         pub enum Code { $($name,)* }
 
         impl Code {
@@ -81,9 +81,9 @@ const CHALLENGE: &str = "Bearer realm=\"operation-gateway\"";
 /// The body of every error.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorBody {
-    /// Stable code.
+    /// The code, on which clients can rely.
     pub error: Code,
-    /// The fault, its place, and the remedy.
+    /// What is wrong, for people. The wording may change.
     pub message: String,
 }
 
@@ -102,17 +102,17 @@ impl ApiError {
         Self { code, message: message.into(), headers: Vec::new() }
     }
 
-    /// The same with a header.
+    /// Adds a header.
     #[must_use]
-    pub fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+    pub fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// The same with the rest of the client's quota, if a token was taken from it.
+    /// Adds the rate-limit headers, if there is a quota.
     fn with_quota(self, quota: Option<Quota>) -> Self {
         let headers = quota.into_iter().flat_map(rate_limit_headers);
-        headers.fold(self, |error, (name, value)| error.with(name, value))
+        headers.fold(self, |error, (name, value)| error.with_header(name, value))
     }
 
     /// The caller lacks the scope that the endpoint requires.
@@ -122,10 +122,10 @@ impl ApiError {
             if scope == Scope::AuditRead { Code::AuditReplayForbidden } else { Code::InsufficientScope };
         let challenge = format!("{CHALLENGE}, error=\"insufficient_scope\", scope=\"{}\"", scope.name());
         Self::new(code, format!("the caller needs the scope `{}`", scope.name()))
-            .with(header::WWW_AUTHENTICATE, challenge)
+            .with_header(header::WWW_AUTHENTICATE, challenge)
     }
 
-    /// The same fault of a body with the code of the execute endpoints.
+    /// Replaces `invalid_json` by `invalid_execute_request`, which the execute endpoints return in its place.
     #[must_use]
     pub fn for_execute(mut self) -> Self {
         if self.code == Code::InvalidJson {
@@ -160,12 +160,12 @@ impl From<EngineError> for ApiError {
         match error {
             EngineError::OperationNotFound => Self::new(
                 Code::OperationNotFound,
-                "no such operation; check the id and the family of the path",
+                "no such operation; check the id, and whether the path is the one for custody operations",
             ),
             EngineError::KeyNotFound(_) => Self::new(Code::CustodyKeyNotFound, message),
             EngineError::KeyAmbiguous(_) => Self::new(
                 Code::InvalidRequest,
-                format!("{message}; say whose, in `client.tenant` or with the identity headers"),
+                format!("{message}; name the tenant in `client.tenant` or in the identity headers"),
             ),
             EngineError::KeyExists(_) => Self::new(Code::CustodyKeyExists, message),
             EngineError::Refused(refusal) => Self::from(refusal),
@@ -183,8 +183,8 @@ impl From<EngineError> for ApiError {
             EngineError::Damaged(damage) => {
                 tracing::error!(subject = %damage.subject, detail = damage.detail, "record is damaged");
                 let message = format!(
-                    "the stored record of {} was changed outside the gateway; nothing is done with it until an operator \
-                     has restored it",
+                    "the stored record of {} was changed outside the gateway; requests for it fail until an operator \
+                     restores it",
                     damage.subject
                 );
                 Self::new(Code::InternalError, message)
@@ -236,7 +236,7 @@ impl From<Unavailable> for ApiError {
             "unavailable"
         );
         Self::new(code, format!("{unavailable}; nothing was lost, send the request again"))
-            .with(header::RETRY_AFTER, "1")
+            .with_header(header::RETRY_AFTER, "1")
     }
 }
 
@@ -245,18 +245,17 @@ impl From<Unauthenticated> for ApiError {
     fn from(unauthenticated: Unauthenticated) -> Self {
         let message = unauthenticated.to_string();
         match unauthenticated {
-            Unauthenticated::Required(_) => {
-                Self::new(Code::AuthenticationRequired, message).with(header::WWW_AUTHENTICATE, CHALLENGE)
-            }
+            Unauthenticated::Required(_) => Self::new(Code::AuthenticationRequired, message)
+                .with_header(header::WWW_AUTHENTICATE, CHALLENGE),
             Unauthenticated::Unreadable { .. } => Self::new(Code::InvalidRequest, message),
             Unauthenticated::InvalidToken(fault) => {
                 let challenge =
                     format!("{CHALLENGE}, error=\"invalid_token\", error_description=\"{fault}\"");
-                Self::new(Code::InvalidToken, message).with(header::WWW_AUTHENTICATE, challenge)
+                Self::new(Code::InvalidToken, message).with_header(header::WWW_AUTHENTICATE, challenge)
             }
             Unauthenticated::Unavailable(_) => {
                 let message = format!("{message}; nothing was done, send the request again");
-                Self::new(Code::AuthenticationUnavailable, message).with(header::RETRY_AFTER, "5")
+                Self::new(Code::AuthenticationUnavailable, message).with_header(header::RETRY_AFTER, "5")
             }
         }
     }
@@ -268,8 +267,8 @@ impl From<BindingMismatch> for ApiError {
     }
 }
 
-/// The quota as headers (IETF draft-ietf-httpapi-ratelimit-headers-03). `RateLimit-Reset` is the time until it is full, whole
-/// seconds.
+/// The quota as headers (IETF draft-ietf-httpapi-ratelimit-headers-03). `RateLimit-Reset` is the time until
+/// the quota is full, in seconds, rounded up.
 #[must_use]
 pub fn rate_limit_headers(quota: Quota) -> [(HeaderName, String); 3] {
     let Quota { limit, remaining, full_in_ms, .. } = quota;
@@ -285,6 +284,6 @@ fn rate_limited(message: &str, quota: Quota) -> ApiError {
     let seconds = retry_after_ms.div_ceil(1000).max(1).to_string();
     let message = format!("{message}; retry in {retry_after_ms} ms");
     ApiError::new(Code::PolicyAdmissionRateLimited, message)
-        .with(header::RETRY_AFTER, seconds)
+        .with_header(header::RETRY_AFTER, seconds)
         .with_quota(Some(quota))
 }

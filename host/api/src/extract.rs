@@ -1,4 +1,4 @@
-//! From a request to values that need no further checking. A handler's signature shows which values it takes.
+//! Extractors: the caller, the path parameters, the query string and the body of a request.
 
 mod body;
 pub mod query;
@@ -39,23 +39,24 @@ impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        // A route without a scope must not use this extractor: its callers are rejected rather than trusted.
-        let no_scope = || EngineError::Internal("this route has a caller and no scope".to_owned());
+        // Fails closed when a route uses this extractor but declares no scope.
+        let no_scope =
+            || EngineError::Internal("the route extracts a caller but declares no scope".to_owned());
         let scope = *parts.extensions.get::<Scope>().ok_or_else(no_scope)?;
         let peer = parts.extensions.get::<Peer>();
         let principal = app.authenticator().authenticate(&parts.headers, peer).await;
-        let principal = principal.inspect_err(rejected)?;
-        if !principal.holds(scope) {
-            counters::refused("insufficient_scope");
+        let principal = principal.inspect_err(record_rejection)?;
+        if !principal.has_scope(scope) {
+            counters::count_refusal("insufficient_scope");
             return Err(ApiError::insufficient_scope(scope));
         }
         Ok(Self { principal })
     }
 }
 
-/// Logs the reason and never the credentials.
-fn rejected(why: &Unauthenticated) {
-    counters::refused(why.reason());
+/// Counts and logs the reason, and never the credentials.
+fn record_rejection(why: &Unauthenticated) {
+    counters::count_refusal(why.reason());
     tracing::info!(reason = why.reason(), "caller refused");
 }
 
@@ -80,7 +81,7 @@ pub struct PathKeyRef(pub KeyRef);
 impl<S: Send + Sync> FromRequestParts<S> for PathKeyRef {
     type Rejection = ApiError;
 
-    /// Text that is not UTF-8, or longer than every key's name, is the name of no key.
+    /// No key has a name that is not UTF-8 or is longer than 1024 bytes: the answer is `custody_key_not_found`.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let text = Path::<String>::from_request_parts(parts, state).await;
         let name =

@@ -1,5 +1,5 @@
-//! The layers around every request: a request id, a log line, no caching, a limit on the target and on the time, and an
-//! error body when a handler panics. `extract::body` limits bodies, the server connections.
+//! The layers around every request: a request id, a log line, no caching, limits on the target's length and on the time,
+//! and an error body when a handler panics. Bodies are limited in `extract::body`, connections in the server.
 
 use crate::counters;
 use crate::error::{ApiError, Code};
@@ -31,7 +31,7 @@ pub async fn observe(request: Request, next: Next) -> Response {
     let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status().as_u16();
     let route = route.as_deref().unwrap_or("(unmatched)");
-    counters::answered(&method, route, response.status());
+    counters::count_request(&method, route, response.status());
     let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     span.in_scope(|| tracing::info!(%method, route, status, elapsed_us, "answered"));
     response.headers_mut().insert(REQUEST_ID.clone(), request_id);
@@ -39,7 +39,7 @@ pub async fn observe(request: Request, next: Next) -> Response {
     response
 }
 
-/// The client's id when it is short and plain, else a fresh one.
+/// The client's id if it is valid, else a new one.
 fn request_id(given: Option<&HeaderValue>) -> HeaderValue {
     let is_plain = |text: &str| {
         !text.is_empty()
@@ -54,17 +54,18 @@ fn request_id(given: Option<&HeaderValue>) -> HeaderValue {
 
 fn fresh_request_id() -> HeaderValue {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    // std seeds it from the system's randomness: two processes do not produce the same ids.
+    // Seeded from the operating system's randomness, so that two processes do not produce the same ids.
     static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     HeaderValue::from_str(&format!("{:016x}-{number:x}", *PROCESS))
         .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
 }
 
-/// Longest path and query together, bytes: the longest name, percent-encoded, has 3 KiB.
+/// Longest path and query together, bytes. A key's name of 1 KiB has 3 KiB when percent-encoded.
 pub const TARGET_BYTES_MAX: usize = 8192;
 
-/// Rejects a target that is too long, and answers for a handler that takes too long; the engine continues what it has begun.
+/// Rejects a target that is too long, and answers in place of a handler that takes too long. What the engine has begun
+/// continues.
 pub async fn limit(State(app): State<App>, request: Request, next: Next) -> Response {
     if request.uri().path_and_query().map_or(0, |target| target.as_str().len()) > TARGET_BYTES_MAX {
         let message = format!("path and query must be at most {TARGET_BYTES_MAX} bytes");
@@ -73,7 +74,7 @@ pub async fn limit(State(app): State<App>, request: Request, next: Next) -> Resp
     let within = app.options().request_within;
     timeout(within, next.run(request)).await.unwrap_or_else(|_| {
         let message = "the gateway did not finish in time; nothing was lost, send the request again";
-        ApiError::new(Code::RuntimeUnavailable, message).with(header::RETRY_AFTER, "1").into_response()
+        ApiError::new(Code::RuntimeUnavailable, message).with_header(header::RETRY_AFTER, "1").into_response()
     })
 }
 
@@ -88,7 +89,7 @@ pub async fn not_found() -> ApiError {
     ApiError::new(Code::NotFound, "no such path; GET /v1/openapi.json lists them")
 }
 
-/// The answer for a path without the method; the `Allow` header lists the methods that it has.
+/// The answer when the path exists but not with this method. axum adds the `Allow` header.
 pub async fn method_not_allowed() -> ApiError {
-    ApiError::new(Code::MethodNotAllowed, "this path does not have this method; see the `Allow` header")
+    ApiError::new(Code::MethodNotAllowed, "this path does not support this method; see the `Allow` header")
 }

@@ -1,7 +1,7 @@
 //! HTTP: routes, wire shapes, errors and views.
 //!
-//! Deliberately absent: rules about operations, and adapters. A handler parses the request, calls one use case of
-//! `gateway_engine` and shows the result. Start at [`router`], then [`routes`], then [`wire`].
+//! Deliberately absent: rules about operations, and adapters. A handler parses the request, calls `gateway_engine`, and
+//! returns the result as a view. Start at [`router`], then [`routes`], then [`wire`].
 
 pub mod counters;
 pub mod error;
@@ -22,19 +22,18 @@ use state::App;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 
-/// The whole API, with the probes unless they have an address of their own.
+/// The API, and the probes unless they are served on a separate address.
 pub fn router(app: App) -> Router {
-    let has_own_probes = !app.options().probes_apart;
     let api = routes::api();
-    layered(if has_own_probes { api.merge(routes::probes()) } else { api }, app)
+    with_layers(if app.options().separate_probes { api } else { api.merge(routes::probes()) }, app)
 }
 
-/// The probes on an address of their own.
+/// The probes, for their separate address.
 pub fn admin_router(app: App) -> Router {
-    layered(routes::admin(), app)
+    with_layers(routes::admin(), app)
 }
 
-fn layered(router: OpenApiRouter<App>, app: App) -> Router {
+fn with_layers(router: OpenApiRouter<App>, app: App) -> Router {
     Router::from(router)
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)

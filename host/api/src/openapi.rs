@@ -1,5 +1,5 @@
-//! The OpenAPI 3.1 document: what utoipa derives from the handlers and shapes, completed with what all routes of a kind
-//! have in common, so that a handler lists only what is its own.
+//! The OpenAPI 3.1 document. utoipa derives it from the handlers and shapes; this module adds the parameters, headers and
+//! errors that follow from a route's path, scope and body, so that handlers need not repeat them.
 
 mod answers;
 mod examples;
@@ -16,7 +16,7 @@ use gateway_auth::Scope;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-/// What belongs to no single handler.
+/// The parts of the document that belong to no handler.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -35,7 +35,7 @@ use utoipa::OpenApi;
 )]
 pub(crate) struct Document;
 
-/// The document as JSON, for every mode in which callers are authenticated.
+/// The document as JSON, for the modes in which callers are authenticated.
 #[must_use]
 pub fn document() -> Value {
     complete(&[])
@@ -43,12 +43,12 @@ pub fn document() -> Value {
 
 /// The document as JSON, for the development bypass, where credentials are optional.
 #[must_use]
-pub fn document_of_the_bypass() -> Value {
+pub fn bypass_document() -> Value {
     complete(&[json!({})])
 }
 
-/// `besides`: other security requirements that are enough.
-fn complete(besides: &[Value]) -> Value {
+/// `alternatives`: security requirements that are sufficient in place of the scope.
+fn complete(alternatives: &[Value]) -> Value {
     let mut document = serde_json::to_value(&*DOCUMENT).unwrap_or_default();
     let schemes = json!({ "bearer": {
         "type": "http",
@@ -62,15 +62,15 @@ fn complete(besides: &[Value]) -> Value {
     requests::complete(&mut document);
     answers::complete(&mut document);
     links::complete(&mut document);
-    each_operation(&mut document, |_, operation| name_scope(operation, besides));
+    each_operation(&mut document, |_, operation| name_scope(operation, alternatives));
     document
 }
 
-/// Replaces the variant of [`Scope`] in `security` by the scope's name.
-fn name_scope(operation: &mut Map<String, Value>, besides: &[Value]) {
+/// Replaces the variant of [`Scope`] in `security` by the scope's name, and adds the alternatives.
+fn name_scope(operation: &mut Map<String, Value>, alternatives: &[Value]) {
     if let Some(scope) = scope(operation) {
         let needed = [json!({ "bearer": [scope.name()] })];
-        operation.insert("security".to_owned(), [besides, &needed].concat().into());
+        operation.insert("security".to_owned(), [alternatives, &needed].concat().into());
     }
 }
 
@@ -78,7 +78,7 @@ fn scope(operation: &Map<String, Value>) -> Option<Scope> {
     serde_json::from_value(operation.get("security")?.pointer("/0/bearer/0")?.clone()).ok()
 }
 
-/// Every operation with its path.
+/// Calls `complete` with each path and its operation.
 fn each_operation(document: &mut Value, mut complete: impl FnMut(&str, &mut Map<String, Value>)) {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for (path, methods) in paths.into_iter().flatten() {
@@ -87,7 +87,7 @@ fn each_operation(document: &mut Value, mut complete: impl FnMut(&str, &mut Map<
     }
 }
 
-/// The name that a `$ref` to a shape ends with.
-fn shape_named(schema: &Value) -> Option<&str> {
+/// The name of the shape that a `$ref` points to.
+fn referenced_shape(schema: &Value) -> Option<&str> {
     schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
 }

@@ -3,7 +3,7 @@
 //!
 //! A page can send requests to every address that its reader's browser reaches: a developer's gateway on loopback, or one
 //! behind a proxy that authenticates by cookie. The browser reveals that in `Sec-Fetch-Site` (Fetch Metadata) and `Origin`
-//! (the Fetch standard), which a page cannot alter. Other clients send neither header, and nothing here applies to them.
+//! (the Fetch standard), which a page cannot alter. Most other clients send neither header, and are not checked.
 //!
 //! The scheme of the gateway's own origin is not compared, because a proxy in front may speak TLS. To a browser, a page at
 //! `http://` of the same host is another site, and `Sec-Fetch-Site` shows it.
@@ -29,11 +29,11 @@ impl FromStr for AllowedOrigins {
     /// Reads `https://host:port,...`.
     fn from_str(text: &str) -> Result<Self, String> {
         let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
-        let parsed = |text: &str| {
+        let parse = |text: &str| {
             Origin::parse(text)
                 .ok_or_else(|| format!("`{text}` is not `http(s)://HOST` or `http(s)://HOST:PORT`"))
         };
-        texts.map(parsed).collect::<Result<_, _>>().map(Self)
+        texts.map(parse).collect::<Result<_, _>>().map(Self)
     }
 }
 
@@ -112,21 +112,25 @@ impl Authority {
     }
 }
 
-/// Rejects requests of pages of other sites.
+/// Middleware that answers `origin_not_permitted` to requests from pages of other sites.
 pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
-    let verdict =
-        permitted(request.headers(), &app.options().allowed_origins, app.authenticator().is_bypass());
-    match verdict {
+    let checked =
+        check_headers(request.headers(), &app.options().allowed_origins, app.authenticator().is_bypass());
+    match checked {
         Ok(()) => next.run(request).await,
         Err(why) => {
-            counters::refused(Code::OriginNotPermitted.as_str());
+            counters::count_refusal(Code::OriginNotPermitted.as_str());
             ApiError::new(Code::OriginNotPermitted, why).into_response()
         }
     }
 }
 
-/// Whether the request is not a browser's, or comes from a page of the gateway or of an allowed origin, or from the user.
-fn permitted(headers: &HeaderMap, allowed: &AllowedOrigins, is_bypass: bool) -> Result<(), &'static str> {
+/// Accepts requests that no browser sent, those that a user makes directly, and those from pages of the gateway or of an
+/// allowed origin.
+///
+/// # Errors
+/// The message for the client.
+fn check_headers(headers: &HeaderMap, allowed: &AllowedOrigins, is_bypass: bool) -> Result<(), &'static str> {
     let site = once(headers, "sec-fetch-site")?;
     let origin = once(headers, "origin")?;
     if site.is_none() && origin.is_none() && !(is_bypass && may_be_unmarked_browser(headers)) {
@@ -141,25 +145,27 @@ fn permitted(headers: &HeaderMap, allowed: &AllowedOrigins, is_bypass: bool) -> 
         return Err(OTHER_ORIGIN);
     }
     if site.is_some_and(|site| !is_allowed && !matches!(site, "same-origin" | "none")) {
-        return Err("by its browser, a page of another site sent this (`Sec-Fetch-Site`); \
-                    the setting `allowed_origins` lists origins whose pages may");
+        return Err("the browser reports that a page of another site sent this request (`Sec-Fetch-Site`); \
+                    the setting `allowed_origins` lists the origins whose pages may");
     }
-    // By DNS rebinding another site's name resolves to this machine, and to the browser its page is the gateway's own.
+    // With DNS rebinding, the name of another site resolves to this machine, and the browser takes that site's page for the
+    // gateway's own.
     if is_bypass && !host.is_loopback() && !allowed.has_host(&host) {
         return Err(
-            "without authentication, a browser must name the gateway `localhost` or a loopback address, \
+            "without authentication, a browser must reach the gateway as `localhost`, by a loopback address, \
                     or by the host of an origin in the setting `allowed_origins`",
         );
     }
     Ok(())
 }
 
-const OTHER_ORIGIN: &str = "the `Origin` of this request is not the gateway's own, by its `Host`; \
+const OTHER_ORIGIN: &str = "the `Origin` of this request is not the gateway's own, which its `Host` names; \
                             the setting `allowed_origins` lists others that may send requests";
 
-/// Over plain HTTP to a name that is not loopback, a browser does not send `Sec-Fetch-Site`, and with a GET of a page to its
-/// own host it does not send `Origin` either. It always sends `Accept-Language`, which a page can change but not remove.
-/// Programs that send it too, such as Node.js, add `Sec-Fetch-Mode`, which a page cannot set.
+/// Whether a browser may have sent a request without `Sec-Fetch-Site` and `Origin`. Over plain HTTP to a name that is not
+/// loopback, a browser omits the first, and for a GET from a page to its own host also the second. It always sends
+/// `Accept-Language`, which a page can change but not remove. Programs that send it too, such as Node.js, add `Sec-Fetch-Mode`,
+/// which a page cannot set.
 fn may_be_unmarked_browser(headers: &HeaderMap) -> bool {
     headers.contains_key("accept-language") && !headers.contains_key("sec-fetch-mode")
 }

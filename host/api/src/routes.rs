@@ -24,7 +24,7 @@ use utoipa_axum::routes;
 /// The credentials that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// None: probes, and the description of the interface.
+    /// No credentials: probes and the OpenAPI document.
     Open,
     /// An authenticated caller that holds this scope.
     Scope(Scope),
@@ -40,12 +40,12 @@ pub static ROUTES: LazyLock<Vec<(&str, &str, Access)>> = LazyLock::new(|| {
     routes.collect()
 });
 
-/// The description that utoipa derives from the handlers.
+/// The OpenAPI document that utoipa derives from the handlers.
 pub(crate) static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(|| {
     OpenApiRouter::with_openapi(Document::openapi()).merge(api()).merge(probes()).into_openapi()
 });
 
-/// Every route but the probes that may have an address of their own.
+/// Every route except those of [`probes`].
 pub(crate) fn api() -> OpenApiRouter<App> {
     router([
         routes!(operations::sign),
@@ -89,7 +89,7 @@ pub(crate) fn probes() -> OpenApiRouter<App> {
     router([routes!(health::readyz), routes!(health::metrics)])
 }
 
-/// The routes of that address: the probes, and the liveness probe that the API has too.
+/// The routes of that address: these probes, and the liveness probe, which the API has too.
 pub(crate) fn admin() -> OpenApiRouter<App> {
     probes().merge(router([routes!(health::healthz)]))
 }
@@ -98,7 +98,7 @@ fn router<const N: usize>(routes: [UtoipaMethodRouter<App>; N]) -> OpenApiRouter
     routes.into_iter().map(with_scope).fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
-/// Gives the scope in the route's `security` to [`crate::extract::Caller`], which rejects callers without it.
+/// Passes the scope in the route's `security` to [`crate::extract::Caller`], which rejects callers that do not hold it.
 fn with_scope((schemas, paths, methods): UtoipaMethodRouter<App>) -> UtoipaMethodRouter<App> {
     let scope = paths.paths.values().filter_map(operation).find_map(|(_, operation)| scope(operation));
     let methods = match scope {

@@ -24,27 +24,27 @@ pub struct Options {
     pub body_bytes_max: usize,
     /// Largest node-recovery body, bytes.
     pub recovery_body_bytes_max: usize,
-    /// Largest audit export, bytes.
+    /// Largest page of an evidence or audit export, bytes.
     pub audit_bytes_max: usize,
     /// Deadline for receiving a body.
     pub body_within: Duration,
     /// Deadline for a whole request.
     pub request_within: Duration,
     /// Whether readiness and metrics are served on a separate address only.
-    pub probes_apart: bool,
+    pub separate_probes: bool,
     /// Origins whose pages may send requests, besides the gateway's own.
     pub allowed_origins: AllowedOrigins,
     /// The treatment of unknown members of bodies.
     pub unknown_fields: UnknownFields,
     /// Aliases of signature profiles.
     pub signature_profiles: ProfileAliases,
-    /// The defences that this production deployment lacks, by name.
+    /// The names of the safeguards that this production deployment has disabled.
     pub exceptions: Vec<&'static str>,
-    /// The use of keys whose creation names none; `None` leaves it to the first signing operation on each.
+    /// The use of a key whose creation request names none; `None`: that of the first signing operation admitted on it.
     pub keys_serve: Option<KeyUse>,
 }
 
-/// Other names by which requests may name signature profiles.
+/// Aliases of signature profiles in requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileAliases(BTreeMap<String, &'static str>);
 
@@ -55,13 +55,13 @@ impl ProfileAliases {
     /// Reads `name=profile,...`; the name `*` matches every other name.
     ///
     /// # Errors
-    /// The fault, for an operator.
+    /// A message for the operator.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut aliases = BTreeMap::new();
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (name, profile) =
                 pair.split_once('=').ok_or_else(|| format!("`{pair}` is not `name=profile`"))?;
-            let (name, profile) = (name.trim(), known(profile.trim())?);
+            let (name, profile) = (name.trim(), known_profile(profile.trim())?);
             if name.is_empty() || SIGNATURE_PROFILES.contains(&name) {
                 return Err(format!("`{name}` cannot be an alias"));
             }
@@ -76,7 +76,7 @@ impl ProfileAliases {
     #[must_use]
     pub fn resolve(&self, name: &str) -> Option<&'static str> {
         let alias = || self.0.get(name).or_else(|| self.0.get(ANY_NAME)).copied();
-        known(name).ok().or_else(alias)
+        known_profile(name).ok().or_else(alias)
     }
 
     /// The names that requests may use, for messages.
@@ -87,14 +87,14 @@ impl ProfileAliases {
     }
 }
 
-fn known(profile: &str) -> Result<&'static str, String> {
+fn known_profile(profile: &str) -> Result<&'static str, String> {
     let known = SIGNATURE_PROFILES.into_iter().find(|known| *known == profile);
     known.ok_or_else(|| {
         format!("`{profile}` is not a profile; the profiles are {}", SIGNATURE_PROFILES.join(", "))
     })
 }
 
-/// The application.
+/// The state that all handlers share.
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
 
@@ -106,7 +106,7 @@ struct Inner {
 }
 
 impl App {
-    /// The application. `metrics`: renders the counters in the text format of Prometheus.
+    /// `metrics` renders the counters in the text format of Prometheus.
     #[must_use]
     pub fn new(
         engine: Engine,
@@ -134,8 +134,8 @@ impl App {
     pub fn metrics(&self) -> String {
         let health = self.0.engine.policy_health();
         let mut text = (self.0.metrics)();
-        text.push_str(&crate::counters::policy(&health));
-        text.push_str(&crate::counters::approvers(self.0.engine.can_verify_approvals()));
+        text.push_str(&crate::counters::policy_gauges(&health));
+        text.push_str(&crate::counters::approvers_gauge(self.0.engine.can_verify_approvals()));
         text
     }
 

@@ -1,9 +1,9 @@
-//! The reader of request bodies: no duplicate member, no deep nesting, no number that would be rounded silently, limits
-//! on strings and arrays, and a JSON pointer in each message.
+//! The reader of request bodies. It rejects duplicate members, deep nesting, inexact integers, and strings, arrays and maps
+//! above their limits. A message has the JSON pointer of the value.
 //!
-//! serde_json alone keeps the last of two equal members and reads an array where a struct is due, so that two readers of
-//! one body could see different requests. `parse` therefore builds a `Json` value, which [`read()`] matches with the
-//! shape (ADR 33).
+//! serde_json alone accepts duplicates of members that it does not know, and an array in place of a struct, so that two
+//! readers of one body could see different requests. `parse` therefore builds a `Json` value, from which [`read()`]
+//! deserializes the shape (ADR 33).
 
 mod parse;
 mod read;
@@ -12,7 +12,7 @@ pub use read::{Reading, read};
 
 use zeroize::Zeroizing;
 
-/// Deepest nesting of objects and arrays: far above that of any request, far below what a stack holds.
+/// Deepest nesting of objects and arrays: far more than any request needs, far less than overflows the stack.
 pub const DEPTH_MAX: usize = 64;
 
 /// Longest string in bytes, unless its member has another limit.
@@ -30,11 +30,11 @@ enum Json {
     Null,
     Bool(bool),
     Integer(i64),
-    /// A fraction, or a number beyond 64 bits with a sign.
+    /// A number that is not a signed 64-bit integer.
     OtherNumber,
     Text(Zeroizing<String>),
     Array(Vec<Json>),
-    /// Members in their order, each name once.
+    /// The members in the order of the body; no name occurs twice.
     Object(Vec<(String, Json)>),
 }
 
@@ -52,7 +52,7 @@ impl Json {
     }
 }
 
-/// A value that does not fit, and its place in the body.
+/// The reason why a body is invalid, and the position in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", subject(.pointer))]
 pub struct Fault {
@@ -67,13 +67,13 @@ fn subject(pointer: &str) -> String {
 }
 
 impl Fault {
-    /// A fault at a pointer.
+    /// A fault at a JSON pointer.
     #[must_use]
     pub fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), message: message.into() }
     }
 
-    /// The same fault in a value that is itself at `pointer`.
+    /// Prefixes the pointer with that of the enclosing value.
     #[must_use]
     pub fn within(self, pointer: &str) -> Self {
         Self { pointer: format!("{pointer}{}", self.pointer), message: self.message }

@@ -1,5 +1,5 @@
-//! Request and response shapes of the contract, and how requests become domain values. This module has those that
-//! several endpoints share.
+//! Request and response shapes, and the conversion of requests to domain values. This file has what several endpoints
+//! share.
 
 pub mod approvals;
 pub mod bundles;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Array, Object, Type};
 
-/// The caller binding recorded into the operation's evidence.
+/// The caller, as the request states it. It must agree with an authenticated caller, whose identity evidence then records.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ClientBinding {
     /// The calling system.
@@ -34,24 +34,24 @@ pub struct ClientBinding {
     /// The person or service account behind the call.
     #[schema(min_length = 1)]
     pub subject_id: String,
-    /// The caller's roles.
+    /// The caller's roles, or some of them.
     pub roles: Vec<String>,
-    /// The caller's scopes.
+    /// The caller's scopes, or some of them.
     pub scopes: Vec<String>,
-    /// SHA-256 of the client certificate.
+    /// SHA-256 of the client certificate. Recorded as a salted digest.
     pub cert_sha256: Option<String>,
-    /// The token's id (`jti`).
+    /// The token's id (`jti`). Recorded as a salted digest.
     pub token_jti: Option<String>,
-    /// The caller's tenant.
+    /// The caller's tenant. Without it, the authenticated caller's, or `default`.
     #[schema(min_length = 1)]
     pub tenant: Option<String>,
 }
 
 impl ClientBinding {
-    /// Checks what the shape cannot express, and replaces the ids of credentials by salted digests.
+    /// Rejects empty names, and replaces the ids of credentials by salted digests.
     ///
     /// # Errors
-    /// [`ApiError`] for an empty name, or when the operating system gives no randomness.
+    /// [`ApiError`] for an empty name, or when the operating system provides no randomness.
     pub fn parse(self) -> Result<Binding, ApiError> {
         self.parse_at("/client")
     }
@@ -61,35 +61,35 @@ impl ClientBinding {
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_at(self, pointer: &str) -> Result<Binding, ApiError> {
-        let named = |name: &str, text: String| not_empty(&format!("{pointer}/{name}"), text);
+        let name = |name: &str, text: String| not_empty(&format!("{pointer}/{name}"), text);
         Ok(Binding {
-            client_id: named("client_id", self.client_id)?,
-            subject_id: named("subject_id", self.subject_id)?,
+            client_id: name("client_id", self.client_id)?,
+            subject_id: name("subject_id", self.subject_id)?,
             roles: self.roles,
             scopes: self.scopes,
-            cert_sha256: self.cert_sha256.as_deref().map(salted).transpose()?,
-            token_jti: self.token_jti.as_deref().map(salted).transpose()?,
-            tenant: self.tenant.map(|tenant| named("tenant", tenant)).transpose()?.map(Tenant),
+            cert_sha256: self.cert_sha256.as_deref().map(salted_digest).transpose()?,
+            token_jti: self.token_jti.as_deref().map(salted_digest).transpose()?,
+            tenant: self.tenant.map(|tenant| name("tenant", tenant)).transpose()?.map(Tenant),
         })
     }
 }
 
-fn salted(credential: &str) -> Result<CredentialDigest, ApiError> {
+fn salted_digest(credential: &str) -> Result<CredentialDigest, ApiError> {
     Ok(CredentialDigest::of(fresh_salt()?, credential))
 }
 
 /// The caller for evidence: see [`Principal::bind`].
 ///
 /// # Errors
-/// `client_binding_mismatch`; `internal_error` when the operating system gives no randomness.
-pub fn bound(principal: &Principal, claimed: Binding) -> Result<Binding, ApiError> {
+/// `client_binding_mismatch`; `internal_error` when the operating system provides no randomness.
+pub fn bind_caller(principal: &Principal, claimed: Binding) -> Result<Binding, ApiError> {
     Ok(principal.bind(claimed, fresh_salt()?)?)
 }
 
 /// 32 random bytes.
 ///
 /// # Errors
-/// `internal_error` when the operating system gives none.
+/// `internal_error` when the operating system provides none.
 pub fn fresh_salt() -> Result<Hex32, ApiError> {
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|_| EngineError::Internal("no randomness for a salt".to_owned()))?;
@@ -100,9 +100,9 @@ pub fn fresh_salt() -> Result<Hex32, ApiError> {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PublicationMode {
-    /// The caller, with a publish request.
+    /// A caller, with a publish request.
     Manual,
-    /// The gateway, right after execution.
+    /// The gateway, after execution.
     Automatic,
 }
 
@@ -115,11 +115,12 @@ impl From<PublicationMode> for Mode {
     }
 }
 
-/// A string that must not be empty.
+/// Checks that a string is not empty.
 ///
 /// # Errors
 /// [`Fault`] when it is empty.
-pub fn not_empty(pointer: &str, text: String) -> Result<String, Fault> {
+pub fn not_empty(pointer: &str, text: impl Into<String>) -> Result<String, Fault> {
+    let text = text.into();
     if text.is_empty() { Err(Fault::at(pointer, "must not be empty")) } else { Ok(text) }
 }
 
@@ -140,7 +141,7 @@ pub fn participants() -> Array {
         .build()
 }
 
-/// A list of participants.
+/// Parses a list of participants.
 ///
 /// # Errors
 /// [`Fault`] when the list is not a roster.
@@ -148,8 +149,8 @@ pub fn roster(pointer: &str, indices: &[u16]) -> Result<Roster, Fault> {
     Roster::parse(indices).map_err(|impossible| Fault::at(pointer, impossible.to_string()))
 }
 
-/// The digest by which a second body under one idempotency key is recognised: the intent and the caller, without the token,
-/// so that the same request with a fresh token has the same digest.
+/// A digest of the intent and the caller's ids and tenant, by which another body with the same idempotency key is noticed.
+/// Roles, scopes and credentials are left out, so that a repetition with a new token has the same digest.
 ///
 /// # Errors
 /// `internal_error`, which a parsed request never causes.

@@ -7,15 +7,15 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses(Vec<Block>);
 
-/// A text that is not a list of addresses.
+/// Why a text is not a list of addresses and blocks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{block}` {must}")]
+#[error("`{block}` {problem}")]
 pub struct InvalidAddresses {
     block: String,
-    must: &'static str,
+    problem: &'static str,
 }
 
-/// A block in canonical form: no bit is set behind the prefix.
+/// A CIDR block in canonical form: the bits after the prefix are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     network: IpAddr,
@@ -29,7 +29,7 @@ impl FromStr for Addresses {
     fn from_str(text: &str) -> Result<Self, InvalidAddresses> {
         let blocks = text.split(',').map(str::trim).filter(|block| !block.is_empty());
         let parsed = blocks.map(|block| {
-            Block::parse(block).map_err(|must| InvalidAddresses { block: block.to_owned(), must })
+            Block::parse(block).map_err(|problem| InvalidAddresses { block: block.to_owned(), problem })
         });
         parsed.collect::<Result<_, _>>().map(Self)
     }
@@ -42,13 +42,13 @@ impl Addresses {
         self.0.is_empty()
     }
 
-    /// Whether the set has the address.
+    /// Whether the set contains the address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let (address, width) = bits(address.to_canonical());
+        let (address, width) = to_bits(address.to_canonical());
         self.0.iter().any(|block| {
-            let (network, of) = bits(block.network);
-            of == width && masked(address, width, block.prefix_bits) == network
+            let (network, network_width) = to_bits(block.network);
+            network_width == width && mask(address, width, block.prefix_bits) == network
         })
     }
 }
@@ -57,43 +57,43 @@ impl Block {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let (address, prefix) = text.split_once('/').map_or((text, None), |(it, prefix)| (it, Some(prefix)));
         let given: IpAddr = address.parse().map_err(|_| "is neither an address nor a CIDR block")?;
-        let (_, given_width) = bits(given);
+        let (_, given_width) = to_bits(given);
         let network = given.to_canonical();
-        let (value, width) = bits(network);
+        let (value, width) = to_bits(network);
         let prefix_bits = match prefix {
             None => width,
             Some(digits) => {
                 let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
                 let prefix_bits = digits.parse::<u32>().ok().filter(|bits| is_plain && *bits <= given_width);
-                let prefix_bits = prefix_bits.ok_or("has a prefix that is not possible for its address")?;
+                let prefix_bits = prefix_bits.ok_or("has a prefix length that its address cannot have")?;
                 // A mapped address has 96 bits before the IPv4 address.
                 prefix_bits
                     .checked_sub(given_width - width)
-                    .ok_or("has a prefix that is not possible for its address")?
+                    .ok_or("has a prefix length that its address cannot have")?
             }
         };
         if prefix_bits == 0 {
             return Err("would match every address");
         }
-        if masked(value, width, prefix_bits) != value {
-            return Err("has bits set behind its prefix");
+        if mask(value, width, prefix_bits) != value {
+            return Err("has bits set after its prefix");
         }
         Ok(Self { network, prefix_bits })
     }
 }
 
 /// The address as a number, and its width in bits.
-fn bits(address: IpAddr) -> (u128, u32) {
+fn to_bits(address: IpAddr) -> (u128, u32) {
     match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
         IpAddr::V6(address) => (address.to_bits(), 128),
     }
 }
 
-/// The bits of the prefix, which has at least 1 bit and at most `width`.
-const fn masked(value: u128, width: u32, prefix_bits: u32) -> u128 {
-    let behind = width - prefix_bits;
-    (value >> behind) << behind
+/// The value with the bits after the prefix set to zero. `prefix_bits`: 1 to `width`.
+const fn mask(value: u128, width: u32, prefix_bits: u32) -> u128 {
+    let rest_bits = width - prefix_bits;
+    (value >> rest_bits) << rest_bits
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_its_addresses_and_no_others() {
+    fn a_set_contains_its_addresses_and_no_others() {
         for (set, within, without) in [
             ("10.1.2.3", "10.1.2.3", "10.1.2.4"),
             ("10.0.0.0/8", "10.255.255.255", "11.0.0.0"),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_address_or_block_is_named_in_the_fault() {
+    fn an_invalid_address_or_block_is_named_in_the_error() {
         for wrong in [
             "nginx",
             "10.0.0.0/33",

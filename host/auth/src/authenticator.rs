@@ -1,4 +1,4 @@
-//! [`Authenticator`]: a request's headers and peer to its caller.
+//! [`Authenticator`]: identifies the caller of a request by its headers and its peer.
 
 use crate::credentials::{bearer_token, client_certificate};
 use crate::headers::identity;
@@ -27,38 +27,38 @@ enum Mode {
 }
 
 impl Authenticator {
-    /// The development bypass.
+    /// The development bypass: no credentials are required.
     #[must_use]
     pub fn bypass() -> Self {
-        Self::of(Mode::Bypass, Addresses::default())
+        Self::new(Mode::Bypass, Addresses::default())
     }
 
-    /// Identity headers, from these addresses only.
+    /// Identity headers, from proxies at these addresses only.
     #[must_use]
     pub const fn trusted_headers(trusted_proxies: Addresses) -> Self {
-        Self::of(Mode::TrustedHeaders, trusted_proxies)
+        Self::new(Mode::TrustedHeaders, trusted_proxies)
     }
 
     /// Signed tokens. The proxies may name the client's certificate.
     #[must_use]
     pub fn jwks(jwks: Jwks, trusted_proxies: Addresses) -> Self {
-        Self::of(Mode::Jwks(Box::new(jwks)), trusted_proxies)
+        Self::new(Mode::Jwks(Box::new(jwks)), trusted_proxies)
     }
 
     /// Tokens that the identity provider validates. The proxies may name the client's certificate.
     #[must_use]
     pub const fn introspection(introspection: Introspection, trusted_proxies: Addresses) -> Self {
-        Self::of(Mode::Introspection(introspection), trusted_proxies)
+        Self::new(Mode::Introspection(introspection), trusted_proxies)
     }
 
-    const fn of(mode: Mode, trusted_proxies: Addresses) -> Self {
+    const fn new(mode: Mode, trusted_proxies: Addresses) -> Self {
         Self { mode, trusted_proxies, requires_tenant: false }
     }
 
-    /// The same, and, except in the bypass, rejects callers without a tenant claim or header: they would all share the tenant
-    /// `default`.
+    /// Sets whether callers without a tenant claim or header are rejected. Otherwise they share the tenant `default`. The bypass
+    /// never rejects them.
     #[must_use]
-    pub const fn requiring_tenant(mut self, requires_tenant: bool) -> Self {
+    pub const fn require_tenant(mut self, requires_tenant: bool) -> Self {
         self.requires_tenant = requires_tenant;
         self
     }
@@ -94,12 +94,12 @@ impl Authenticator {
             }
         };
         if self.requires_tenant && caller.tenant.is_none() {
-            return Err(self.without_tenant());
+            return Err(self.missing_tenant());
         }
         Ok(Principal::Identified(caller))
     }
 
-    const fn without_tenant(&self) -> Unauthenticated {
+    const fn missing_tenant(&self) -> Unauthenticated {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders => {
                 Unauthenticated::Required("the proxy must name the caller's tenant")
@@ -126,7 +126,7 @@ impl Authenticator {
     pub fn warm_up(&self) {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders | Mode::Introspection(_) => {}
-            Mode::Jwks(jwks) => jwks.warm_up(),
+            Mode::Jwks(jwks) => jwks.keys.warm_up(),
         }
     }
 
@@ -134,7 +134,7 @@ impl Authenticator {
     pub async fn reload_keys(&self) -> Option<Result<(), String>> {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders | Mode::Introspection(_) => None,
-            Mode::Jwks(jwks) => Some(jwks.reload().await),
+            Mode::Jwks(jwks) => Some(jwks.keys.reload().await),
         }
     }
 
@@ -145,7 +145,7 @@ impl Authenticator {
     pub async fn check(&self) -> Result<(), &'static str> {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders => Ok(()),
-            Mode::Jwks(jwks) => jwks.check().await,
+            Mode::Jwks(jwks) => jwks.keys.check().await,
             Mode::Introspection(introspection) => introspection.check().await,
         }
     }

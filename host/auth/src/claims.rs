@@ -8,28 +8,28 @@ use gateway_domain::time::EpochMs;
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
-/// The place of a claim: a member's name, or a JSON pointer when it begins with `/`.
+/// The name of a claim, or a JSON pointer to it if it begins with `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimName(String);
 
-/// The rules for claims, and the places of those whose names differ between providers.
+/// The rules for claims, and the names of the claims that providers name differently.
 #[derive(Clone, Debug)]
 pub struct ClaimRules {
-    /// The only trusted issuer; `None` accepts any, when the provider itself validates the token.
+    /// The only trusted issuer; `None` accepts any, for tokens that the provider itself validates.
     pub issuer: Option<String>,
     /// The audience that tokens must have; `None` accepts any, likewise.
     pub audience: Option<String>,
-    /// Places of the client id; the first that exists is used.
+    /// The client id's claim: the first of these that exists.
     pub client: Vec<ClaimName>,
-    /// The place of the roles.
+    /// The roles' claim.
     pub roles: ClaimName,
-    /// The place of the tenant.
+    /// The tenant's claim.
     pub tenant: ClaimName,
-    /// Whether a token without a subject is the client's own: RFC 7662 does not require a subject, RFC 9068 does.
+    /// Whether the subject of a token without `sub` is the client. RFC 7662 does not require `sub`, RFC 9068 does.
     pub client_is_subject: bool,
 }
 
-/// The claims of a genuine token. [`Self::identity`] checks whether the token is valid now and for this certificate.
+/// The claims of a token from the issuer. [`Self::identity`] checks whether the token is valid now and for a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
     identity: Identity,
@@ -64,7 +64,7 @@ impl ClaimName {
 }
 
 impl Claims {
-    /// Reads the claims of a genuine token.
+    /// Reads the claims of a token whose signature, or whose introspection, has been checked.
     ///
     /// # Errors
     /// [`TokenFault`]: `Issuer`, `Audience`, `Claim`, `Unproved`.
@@ -72,33 +72,31 @@ impl Claims {
         check_issuer(claims, rules)?;
         check_audience(claims, rules)?;
         let client_id = rules.client.iter().find_map(|name| name.find(claims));
-        let client_id = name(client_id, "client_id")?.ok_or(TokenFault::Claim("client_id"))?;
-        let subject_id = match name(claims.get("sub"), "subject_id")? {
+        let client_id = text(client_id, "client_id")?.ok_or(TokenFault::Claim("client_id"))?;
+        let subject_id = match text(claims.get("sub"), "sub")? {
             Some(subject_id) => subject_id,
             None if rules.client_is_subject => client_id.clone(),
-            None => return Err(TokenFault::Claim("subject_id")),
+            None => return Err(TokenFault::Claim("sub")),
         };
         let scopes = ["scope", "scp"].iter().find_map(|name| claims.get(*name));
         Ok(Self {
             identity: Identity {
                 client_id,
                 subject_id,
-                roles: names(rules.roles.find(claims), "roles", |text| vec![text])?,
-                scopes: names(scopes, "scopes", |text| {
-                    text.split(' ').filter(|it| !it.is_empty()).collect()
-                })?,
-                tenant: name(rules.tenant.find(claims), "tenant")?.map(Tenant),
-                token_jti: name(claims.get("jti"), "token id")?.map(TokenId::new),
+                roles: texts(rules.roles.find(claims), "roles", |text| vec![text])?,
+                scopes: texts(scopes, "scope", |text| text.split(' ').filter(|it| !it.is_empty()).collect())?,
+                tenant: text(rules.tenant.find(claims), "tenant")?.map(Tenant),
+                token_jti: text(claims.get("jti"), "jti")?.map(TokenId::new),
                 cert_sha256: None,
             },
-            not_before_ms: instant(claims.get("nbf"), "first instant")?.unwrap_or_default(),
-            expires_ms: instant(claims.get("exp"), "last instant")?,
-            certificate: certificate(claims.get("cnf"))?,
+            not_before_ms: epoch_ms(claims.get("nbf"), "nbf")?.unwrap_or_default(),
+            expires_ms: epoch_ms(claims.get("exp"), "exp")?,
+            certificate: bound_certificate(claims.get("cnf"))?,
         })
     }
 
-    /// The caller, if the token is valid now and the certificate is the one that it is bound to. The certificate goes into
-    /// evidence whether the token is bound to it or not.
+    /// The caller, if the token is valid now and is not bound to another certificate. The certificate becomes part of the
+    /// identity even if the token is not bound to one.
     ///
     /// # Errors
     /// [`TokenFault`]: `Expired`, `NotYetValid`, `Unproved`.
@@ -138,39 +136,39 @@ fn check_audience(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<(),
     if is_for_us { Ok(()) } else { Err(TokenFault::Audience) }
 }
 
-/// An optional name, which must not be empty.
-fn name(value: Option<&Value>, what: &'static str) -> Result<Option<String>, TokenFault> {
+/// An optional text, which must not be empty.
+fn text(value: Option<&Value>, claim: &'static str) -> Result<Option<String>, TokenFault> {
     match value {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(name)) if !name.is_empty() && name.len() <= TEXT_BYTES_MAX => {
-            Ok(Some(name.clone()))
+        Some(Value::String(text)) if !text.is_empty() && text.len() <= TEXT_BYTES_MAX => {
+            Ok(Some(text.clone()))
         }
-        Some(_) => Err(TokenFault::Claim(what)),
+        Some(_) => Err(TokenFault::Claim(claim)),
     }
 }
 
-/// Names: an array of them, or a text that `split` separates.
-fn names<'a>(
+/// An optional list of texts: an array, or one text that `split` divides.
+fn texts<'a>(
     value: Option<&'a Value>,
-    what: &'static str,
+    claim: &'static str,
     split: impl Fn(&'a str) -> Vec<&'a str>,
 ) -> Result<Vec<String>, TokenFault> {
-    let fault = TokenFault::Claim(what);
-    let names = match value {
+    let fault = TokenFault::Claim(claim);
+    let texts = match value {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::String(text)) => split(text),
         Some(Value::Array(list)) => list.iter().map(Value::as_str).collect::<Option<_>>().ok_or(fault)?,
         Some(_) => return Err(fault),
     };
-    let is_name = |name: &&str| !name.is_empty() && name.len() <= TEXT_BYTES_MAX;
-    if names.len() > LIST_ENTRIES_MAX || !names.iter().all(is_name) {
+    let is_valid = |text: &&str| !text.is_empty() && text.len() <= TEXT_BYTES_MAX;
+    if texts.len() > LIST_ENTRIES_MAX || !texts.iter().all(is_valid) {
         return Err(fault);
     }
-    Ok(names.into_iter().map(str::to_owned).collect())
+    Ok(texts.into_iter().map(str::to_owned).collect())
 }
 
-/// RFC 7519's `NumericDate`: seconds, possibly with a fraction, here in milliseconds.
-fn instant(value: Option<&Value>, what: &'static str) -> Result<Option<u64>, TokenFault> {
+/// A `NumericDate` (RFC 7519: seconds, possibly with a fraction) in epoch milliseconds.
+fn epoch_ms(value: Option<&Value>, claim: &'static str) -> Result<Option<u64>, TokenFault> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
     if let Some(seconds) = value.as_u64() {
         return Ok(Some(seconds.saturating_mul(1000)));
@@ -181,12 +179,12 @@ fn instant(value: Option<&Value>, what: &'static str) -> Result<Option<u64>, Tok
         clippy::cast_sign_loss,
         reason = "the value is between 0 and 10^18, and fractions of a millisecond do not matter"
     )]
-    ms.map(|ms| Some(ms as u64)).ok_or(TokenFault::Claim(what))
+    ms.map(|ms| Some(ms as u64)).ok_or(TokenFault::Claim(claim))
 }
 
-/// The confirmation claim (RFC 7800). A token that is bound in any way but by certificate is rejected: the binding cannot
-/// be checked here.
-fn certificate(confirmation: Option<&Value>) -> Result<Option<Hex32>, TokenFault> {
+/// The certificate in the confirmation claim (RFC 7800). A token that is bound in another way is rejected, since that cannot be
+/// checked here.
+fn bound_certificate(confirmation: Option<&Value>) -> Result<Option<Hex32>, TokenFault> {
     let Some(confirmation) = confirmation.filter(|value| !value.is_null()) else { return Ok(None) };
     let members = confirmation.as_object().filter(|members| members.len() == 1);
     let text = members.and_then(|members| members.get("x5t#S256")).and_then(Value::as_str);

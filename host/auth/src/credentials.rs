@@ -1,8 +1,8 @@
 //! The credentials of a request: bearer token and client certificate.
 
 use crate::addresses::Addresses;
-use crate::headers::{CLIENT_CERT_SHA256, once};
-use crate::jose::base64url;
+use crate::headers::{CLIENT_CERT_SHA256, single_value};
+use crate::jose::decode_base64url;
 use crate::limits::TOKEN_BYTES_MAX;
 use crate::{TokenFault, Unauthenticated};
 use gateway_domain::ids::Hex32;
@@ -10,8 +10,8 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::net::IpAddr;
 
-/// The peer of a connection as the transport sees it, without anything from headers. The server puts it into each
-/// request's extensions.
+/// The peer of a connection, as the transport sees it. Nothing in it comes from headers. The server adds it to the extensions
+/// of each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The address that the connection comes from.
@@ -45,8 +45,8 @@ fn is_token(text: &str) -> bool {
     !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
 }
 
-/// SHA-256 of the certificate that the client proved to have. On a connection from a trusted proxy this is the header's
-/// value only: the connection's own certificate is the proxy's.
+/// SHA-256 of the client's certificate. On a connection from a trusted proxy it comes from the header only, because the
+/// connection's certificate is the proxy's.
 pub(crate) fn client_certificate(
     headers: &HeaderMap,
     peer: &Peer,
@@ -55,14 +55,14 @@ pub(crate) fn client_certificate(
     if !trusted_proxies.contains(peer.address) {
         return Ok(peer.certificate_sha256);
     }
-    let Some(text) = once(headers, CLIENT_CERT_SHA256)?.filter(|text| !text.is_empty()) else {
+    let Some(text) = single_value(headers, CLIENT_CERT_SHA256)?.filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
     let must = "must be 64 hexadecimal characters or 43 of base64url";
     fingerprint(text).map(Some).ok_or(Unauthenticated::Unreadable { name: CLIENT_CERT_SHA256, must })
 }
 
-/// A hash in hexadecimal or base64url: proxies send either.
+/// Parses a hash in hexadecimal or base64url: proxies send either.
 fn fingerprint(text: &str) -> Option<Hex32> {
     if text.len() == 64 {
         return text.to_ascii_lowercase().parse().ok();
@@ -70,9 +70,9 @@ fn fingerprint(text: &str) -> Option<Hex32> {
     thumbprint(text)
 }
 
-/// A hash in base64url, as in tokens (RFC 8705, section 3.1).
+/// Parses a hash in base64url, the form in tokens (RFC 8705, section 3.1).
 pub(crate) fn thumbprint(text: &str) -> Option<Hex32> {
-    base64url(text).and_then(|bytes| bytes.try_into().ok()).map(Hex32::new)
+    decode_base64url(text).and_then(|bytes| bytes.try_into().ok()).map(Hex32::new)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub const ALL: [&str; 5] = [CLIENT_ID, SUBJECT_ID, ROLES, SCOPES, TENANT];
 /// SHA-256 of the client's certificate, from a proxy that terminates TLS: hexadecimal or base64url.
 pub const CLIENT_CERT_SHA256: &str = "x-client-cert-sha256";
 
-/// The identity in the headers; `None` when none of them is given.
+/// The identity that the headers name; `None` when none of them is given.
 ///
 /// # Errors
 /// [`Unauthenticated::Required`] when client or subject is missing, [`Unauthenticated::Unreadable`] when a header cannot
@@ -31,7 +31,7 @@ pub(crate) fn identity(
 ) -> Result<Option<Identity>, Unauthenticated> {
     let text = |name| text(headers, name);
     let (client_id, subject_id, tenant) = (text(CLIENT_ID)?, text(SUBJECT_ID)?, text(TENANT)?);
-    let (roles, scopes) = (words(headers, ROLES)?, words(headers, SCOPES)?);
+    let (roles, scopes) = (list(headers, ROLES)?, list(headers, SCOPES)?);
     if ALL.iter().all(|name| !headers.contains_key(*name)) {
         return Ok(None);
     }
@@ -47,8 +47,8 @@ pub(crate) fn identity(
     }))
 }
 
-/// The value of a header that may be given once.
-pub(crate) fn once<'a>(
+/// The value of a header that may be given at most once; `None` when it is absent.
+pub(crate) fn single_value<'a>(
     headers: &'a HeaderMap,
     name: &'static str,
 ) -> Result<Option<&'a str>, Unauthenticated> {
@@ -61,7 +61,7 @@ pub(crate) fn once<'a>(
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Unauthenticated> {
-    let text = once(headers, name)?.filter(|text| !text.is_empty());
+    let text = single_value(headers, name)?.filter(|text| !text.is_empty());
     match text {
         Some(text) if text.len() > TEXT_BYTES_MAX => {
             Err(Unauthenticated::Unreadable { name, must: "must have at most 1024 bytes" })
@@ -70,10 +70,10 @@ fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str
     }
 }
 
-/// Words separated by commas or spaces.
-fn words(headers: &HeaderMap, name: &'static str) -> Result<Vec<String>, Unauthenticated> {
-    let list = once(headers, name)?.unwrap_or_default();
-    let words: Vec<_> = list.split([',', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+/// The words in a header, separated by commas or spaces.
+fn list(headers: &HeaderMap, name: &'static str) -> Result<Vec<String>, Unauthenticated> {
+    let text = single_value(headers, name)?.unwrap_or_default();
+    let words: Vec<_> = text.split([',', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
     if words.len() > LIST_ENTRIES_MAX || words.iter().any(|word| word.len() > TEXT_BYTES_MAX) {
         let must = "must have at most 64 words of at most 1024 bytes";
         return Err(Unauthenticated::Unreadable { name, must });

@@ -1,16 +1,17 @@
 //! Opaque bearer tokens, which the identity provider validates: OAuth 2.0 Token Introspection (RFC 7662).
 //!
-//! "Active" is cached for half a minute and never beyond the token's expiry; no other answer is cached. For one token at
-//! most one request is in flight, however many callers present it, and it completes even when all of them disconnect.
+//! The answer that a token is active is cached for half a minute, and not beyond the token's expiry. No other answer is cached.
+//! For each token at most one request is in flight, however many callers present it; it completes even if they disconnect.
 
 mod cache;
 mod limiter;
 mod request;
 
 use crate::limits::{ACTIVE_FOR_MS, PROBE_EVERY_MS, PROVIDER_WITHIN, REQUESTS_KNOWN_MAX, REQUESTS_MAX};
-use crate::provider::{ProviderFault, chain};
+use crate::provider::ProviderFault;
 use crate::{ClaimRules, Claims, ClientSecret, Clock, Identity, Provider, TokenFault, Unauthenticated};
 use cache::{Lookup, TokenCache, TokenHash};
+use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use http::HeaderValue;
@@ -45,18 +46,20 @@ struct Shared {
     cache: Mutex<TokenCache>,
     /// Limits requests for tokens that are not in the cache.
     new_tokens: Limiter,
-    /// Limits requests for tokens that the provider's last answer called active.
+    /// Limits requests for tokens that were active at the provider's last answer.
     known_tokens: Limiter,
     health: Mutex<Health>,
     /// Held while a readiness probe sends a request.
     probe: tokio::sync::Mutex<()>,
 }
 
-/// The time of the last request's end, and whether it went without an answer.
+/// The result of the last request to the provider.
 #[derive(Clone, Copy, Default)]
 struct Health {
+    /// `None` before the first request.
     ended_at: Option<EpochMs>,
-    is_unanswered: bool,
+    /// Whether there was no valid answer.
+    failed: bool,
 }
 
 /// The outcome of a request: the claims of an active token.
@@ -73,9 +76,7 @@ impl From<Rejection> for Unauthenticated {
     fn from(rejection: Rejection) -> Self {
         match rejection {
             Rejection::Token(fault) => fault.into(),
-            Rejection::NoAnswer => {
-                Self::Unavailable("the identity provider does not say whether the token is active")
-            }
+            Rejection::NoAnswer => Self::Unavailable("the identity provider did not give a valid answer"),
             Rejection::Busy => {
                 Self::Unavailable("too many other tokens are waiting for the identity provider")
             }
@@ -87,7 +88,7 @@ impl Introspection {
     /// Introspection with these settings.
     ///
     /// # Errors
-    /// The fault of the client's credentials.
+    /// A message when the client's credentials do not fit into a header.
     pub fn new(config: IntrospectionConfig) -> Result<Self, &'static str> {
         let IntrospectionConfig { provider, client_id, client_secret, rules, clock } = config;
         let authorization = request::authorization(&client_id, &client_secret)?;
@@ -117,31 +118,31 @@ impl Introspection {
         Ok(claims.identity((self.0.clock)(), certificate)?)
     }
 
-    /// Whether the provider answers. Sends a request only when the last one went without an answer.
+    /// Whether the provider answers. Sends a request only if none was sent before, or if the last one failed and is not recent.
     ///
     /// # Errors
     /// The reason, for the readiness probe.
     pub async fn check(&self) -> Result<(), &'static str> {
         let _one_probe_at_a_time = self.0.probe.lock().await;
-        let is_unanswered = match self.0.recent_health() {
-            Some(is_unanswered) => is_unanswered,
-            // No real token: any answer about it shows that the provider answers.
+        let failed = match self.0.known_failure() {
+            Some(failed) => failed,
+            // Not a token: any answer about it shows that the provider answers.
             None => matches!(self.0.send("probe", &self.0.known_tokens).await, Err(Rejection::NoAnswer)),
         };
-        if is_unanswered { Err("the identity provider does not answer") } else { Ok(()) }
+        if failed { Err("the identity provider does not answer") } else { Ok(()) }
     }
 }
 
 impl Shared {
-    /// Whether the last request went without an answer; `None` when it did and that is long ago.
-    fn recent_health(&self) -> Option<bool> {
-        let Health { ended_at, is_unanswered } = *lock(&self.health);
+    /// Whether the last request failed; `None` before the first request, and when a failure is no longer recent.
+    fn known_failure(&self) -> Option<bool> {
+        let Health { ended_at, failed } = *lock(&self.health);
         let now = (self.clock)();
         let is_recent = now.0.checked_sub(ended_at?.0).is_some_and(|ms| ms < PROBE_EVERY_MS);
-        (is_recent || !is_unanswered).then_some(is_unanswered)
+        (is_recent || !failed).then_some(failed)
     }
 
-    /// The cached claims of the token, or the outcome of a request.
+    /// The token's cached claims, or the outcome of a request that is in flight or sent now.
     async fn outcome(self: &Arc<Self>, token: &str) -> Outcome {
         let hash = cache::hash(token);
         let found = lock(&self.cache).find(hash, (self.clock)());
@@ -162,15 +163,15 @@ impl Shared {
 
     /// Sends one request to the provider.
     async fn send(&self, token: &str, limiter: &Limiter) -> Outcome {
-        // A request that was not sent does not change the provider's health.
+        // If no permit is free, nothing is sent and the provider's health stays as it is.
         let _permit = limiter.acquire().await.ok_or(Rejection::Busy)?;
         let sent = request::send(&self.provider, &self.authorization, token);
         let answer = timeout(PROVIDER_WITHIN, sent).await.unwrap_or(Err(ProviderFault::Timeout));
         let now = (self.clock)();
-        *lock(&self.health) = Health { ended_at: Some(now), is_unanswered: answer.is_err() };
+        *lock(&self.health) = Health { ended_at: Some(now), failed: answer.is_err() };
         match answer {
             Err(fault) => {
-                tracing::warn!(why = chain(&fault), "token introspection failed");
+                tracing::warn!(why = error_chain(&fault), "token introspection failed");
                 Err(Rejection::NoAnswer)
             }
             Ok(None) => Err(Rejection::Token(TokenFault::Inactive)),
@@ -179,7 +180,7 @@ impl Shared {
     }
 }
 
-/// A request in flight, until it is dropped.
+/// A request in flight. Dropping it removes the pending request from the cache.
 struct InFlight {
     shared: Arc<Shared>,
     hash: TokenHash,
@@ -195,7 +196,7 @@ impl InFlight {
         let outcome = shared.send(token, limiter).await;
         match &outcome {
             Ok(claims) => {
-                // Counted from the start: the time that the answer took is not added.
+                // Counted from the sending of the request, when the provider may have read the token's state.
                 let until_ms =
                     sent_at.0.saturating_add(ACTIVE_FOR_MS).min(claims.expires_ms().unwrap_or(u64::MAX));
                 lock(&shared.cache).remember(self.hash, Arc::clone(claims), EpochMs(until_ms), sent_at);

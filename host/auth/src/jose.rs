@@ -24,7 +24,8 @@ pub struct Compact<'a> {
     pub algorithm: Algorithm,
     /// The header's `kid`.
     pub key_id: Option<String>,
-    signed: &'a str,
+    /// `header.payload`, which the signature is over.
+    signing_input: &'a str,
     payload: &'a str,
     signature: &'a str,
 }
@@ -38,14 +39,14 @@ impl<'a> Compact<'a> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenFault::TooLarge);
         }
-        let (signed, signature) = token.rsplit_once('.').ok_or(TokenFault::Malformed)?;
-        let (header, payload) = signed.split_once('.').ok_or(TokenFault::Malformed)?;
+        let (signing_input, signature) = token.rsplit_once('.').ok_or(TokenFault::Malformed)?;
+        let (header, payload) = signing_input.split_once('.').ok_or(TokenFault::Malformed)?;
         // An unencoded payload (RFC 7797) could have more dots; it is not supported.
         if payload.contains('.') || [header, payload, signature].iter().any(|part| part.is_empty()) {
             return Err(TokenFault::Malformed);
         }
-        let header = object(header)?;
-        // Extensions that must be understood; none is supported (RFC 7515, section 4.1.11).
+        let header = decode_object(header)?;
+        // `crit` names extensions that a verifier must support (RFC 7515, section 4.1.11). None is supported.
         if header.contains_key("crit") {
             return Err(TokenFault::Critical);
         }
@@ -55,46 +56,46 @@ impl<'a> Compact<'a> {
             Some(Value::String(id)) if id.len() <= TEXT_BYTES_MAX => Some(id.clone()),
             Some(_) => return Err(TokenFault::Malformed),
         };
-        let algorithm = header.get("alg").and_then(Value::as_str).and_then(Algorithm::named);
+        let algorithm = header.get("alg").and_then(Value::as_str).and_then(Algorithm::from_name);
         let algorithm = algorithm.ok_or(TokenFault::Algorithm)?;
-        Ok(Self { algorithm, key_id, signed, payload, signature })
+        Ok(Self { algorithm, key_id, signing_input, payload, signature })
     }
 
-    /// The bytes of the payload, after the signature was verified with the key.
+    /// Verifies the signature with the key, and returns the bytes of the payload.
     ///
     /// # Errors
     /// [`TokenFault`]: `Algorithm`, `Signature`, `Malformed`.
-    pub fn payload(&self, key: &Key) -> Result<Vec<u8>, TokenFault> {
+    pub fn verified_payload(&self, key: &Key) -> Result<Vec<u8>, TokenFault> {
         if self.algorithm != key.algorithm() {
             return Err(TokenFault::Algorithm);
         }
-        if !key.verifies(self.signed.as_bytes(), self.signature) {
+        if !key.verifies(self.signing_input.as_bytes(), self.signature) {
             return Err(TokenFault::Signature);
         }
-        base64url(self.payload).ok_or(TokenFault::Malformed)
+        decode_base64url(self.payload).ok_or(TokenFault::Malformed)
     }
 
-    /// The claims, after the signature was verified with the key.
+    /// Verifies the signature with the key, and returns the claims.
     ///
     /// # Errors
-    /// As [`Self::payload`].
-    pub fn claims(&self, key: &Key) -> Result<Map<String, Value>, TokenFault> {
-        match json::parse(&self.payload(key)?, Floats::Allowed).ok() {
+    /// As [`Self::verified_payload`].
+    pub fn verified_claims(&self, key: &Key) -> Result<Map<String, Value>, TokenFault> {
+        match json::parse(&self.verified_payload(key)?, Floats::Allowed).ok() {
             Some(Value::Object(claims)) => Ok(claims),
             Some(_) | None => Err(TokenFault::Malformed),
         }
     }
 }
 
-fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
-    match base64url(part).and_then(|bytes| json::parse(&bytes, Floats::Allowed).ok()) {
+fn decode_object(part: &str) -> Result<Map<String, Value>, TokenFault> {
+    match decode_base64url(part).and_then(|bytes| json::parse(&bytes, Floats::Allowed).ok()) {
         Some(Value::Object(object)) => Ok(object),
         Some(_) | None => Err(TokenFault::Malformed),
     }
 }
 
-/// The type of an access token is `at+jwt` (RFC 9068), `JWT`, or absent. Tokens for other purposes, such as logout, are
-/// rejected (RFC 8725, section 3.11).
+/// Checks that the type is that of an access token: `at+jwt` (RFC 9068), `JWT`, or absent. Tokens of other types, such as logout
+/// tokens, are rejected (RFC 8725, section 3.11).
 fn check_type(given: Option<&Value>) -> Result<(), TokenFault> {
     let Some(given) = given else { return Ok(()) };
     let given = given.as_str().ok_or(TokenFault::Type)?.to_ascii_lowercase();
@@ -102,8 +103,8 @@ fn check_type(given: Option<&Value>) -> Result<(), TokenFault> {
     if matches!(given, "jwt" | "at+jwt") { Ok(()) } else { Err(TokenFault::Type) }
 }
 
-/// Decodes base64url without padding, of which each byte string has exactly one text (RFC 7515, section 2).
-pub(crate) fn base64url(text: &str) -> Option<Vec<u8>> {
+/// Decodes canonical base64url without padding (RFC 7515, section 2).
+pub(crate) fn decode_base64url(text: &str) -> Option<Vec<u8>> {
     BASE64_URL_SAFE_NO_PAD.decode(text).ok()
 }
 
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn other_headers_are_rejected_with_their_fault() {
+    fn headers_of_other_tokens_are_rejected() {
         for (header, expected) in [
             (r#"{"alg":"none"}"#, TokenFault::Algorithm),
             (r#"{"alg":"None"}"#, TokenFault::Algorithm),

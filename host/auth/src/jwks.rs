@@ -7,7 +7,7 @@ pub use source::KeySource;
 
 use crate::jose::Compact;
 use crate::{ClaimRules, Claims, Clock, Identity, TokenFault, Unauthenticated};
-use cache::{KeyCache, Missing};
+use cache::{KeyCache, MissingKey};
 use gateway_domain::ids::Hex32;
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ pub struct JwksConfig {
 
 /// Authenticates callers by signed tokens.
 pub struct Jwks {
-    keys: KeyCache,
+    pub(crate) keys: KeyCache,
     rules: ClaimRules,
     clock: Clock,
 }
 
 impl Jwks {
-    /// Without keys, which are fetched when they are first needed, or at [`Self::warm_up`].
+    /// Starts without keys. They are fetched when the first token needs one, or by `warm_up`.
     #[must_use]
     pub fn new(config: JwksConfig) -> Self {
         let JwksConfig { source, max_age, rules, clock } = config;
@@ -48,38 +48,17 @@ impl Jwks {
         certificate: Option<Hex32>,
     ) -> Result<Identity, Unauthenticated> {
         let token = Compact::parse(token)?;
-        // A key is found by `kid` only: if all keys were tried, the token would choose.
+        // Keys are found by `kid` only. If every key were tried, a token could choose its key.
         let key_id = token.key_id.as_deref().ok_or(TokenFault::UnknownKey)?;
         let key = self.keys.key(key_id).await.map_err(|missing| match missing {
-            Missing::Unknown => TokenFault::UnknownKey.into(),
-            Missing::Unavailable => Unauthenticated::Unavailable("the issuer's keys cannot be fetched"),
+            MissingKey::Unknown => TokenFault::UnknownKey.into(),
+            MissingKey::Unavailable => Unauthenticated::Unavailable("the issuer's keys cannot be fetched"),
         })?;
-        let claims = token.claims(&key)?;
+        let claims = token.verified_claims(&key)?;
         // A token that never expires could not be revoked.
         if claims.get("exp").is_none_or(serde_json::Value::is_null) {
-            return Err(TokenFault::Claim("last instant").into());
+            return Err(TokenFault::Claim("exp").into());
         }
         Ok(Claims::read(&claims, &self.rules)?.identity((self.clock)(), certificate)?)
-    }
-
-    /// Begins to fetch the keys in the background.
-    pub fn warm_up(&self) {
-        self.keys.warm_up();
-    }
-
-    /// Fetches the keys now and replaces those in use.
-    ///
-    /// # Errors
-    /// The reason for the log.
-    pub async fn reload(&self) -> Result<(), String> {
-        self.keys.reload().await
-    }
-
-    /// Whether there are usable keys.
-    ///
-    /// # Errors
-    /// The reason, for the readiness probe.
-    pub async fn check(&self) -> Result<(), &'static str> {
-        self.keys.check().await
     }
 }

@@ -1,7 +1,7 @@
 //! Authentication and scopes: from a request's credentials to a [`Principal`].
 //!
-//! [`Authenticator::authenticate`] has four modes (`host/docs/authentication.md`). Credentials that are not proved are rejected,
-//! and so are credentials that cannot be checked because the identity provider does not answer, with an error of their own.
+//! [`Authenticator::authenticate`] has four modes (`host/docs/authentication.md`). It rejects invalid credentials, and, as
+//! [`Unauthenticated::Unavailable`], those that it cannot check because the identity provider does not answer.
 //!
 //! Deliberately absent: endpoints and their scopes, which are in `gateway_api`; the clock, which is an argument; logins and
 //! sessions, which belong to the identity provider. Start at [`Authenticator`], then [`Claims`] for the content of tokens,

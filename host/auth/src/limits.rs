@@ -1,4 +1,4 @@
-//! Every limit of this crate, with its reason.
+//! The limits of this crate, with their reasons.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// Tolerated difference between the identity provider's clock and ours, milliseconds.
 pub const LEEWAY_MS: u64 = 60_000;
 
-/// Longest name, role, scope, tenant or token id, bytes: the limit of every string in a request.
+/// Longest name, role, scope, tenant or token id, bytes: as long as a string in a request body may be.
 pub const TEXT_BYTES_MAX: usize = 1024;
 
-/// Most roles, and most scopes, of a caller: the limit of every array in a request.
+/// Most roles, and most scopes, of a caller: as many as an array in a request body may have.
 pub const LIST_ENTRIES_MAX: usize = 64;
 
-/// Longest key set of an identity provider, bytes: a hundred keys with their certificates.
+/// Largest key set of an identity provider, bytes: enough for a hundred keys with their certificates.
 pub const KEY_SET_BYTES_MAX: usize = 256 * 1024;
 
 /// Most keys of a set: a provider has two or three.
@@ -26,7 +26,7 @@ pub const PROVIDER_WITHIN: Duration = Duration::from_secs(5);
 /// Deadline for connecting to it.
 pub const PROVIDER_CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
-/// Least time between fetches of keys that an unknown key id triggers: invented ids arrive at any rate.
+/// Least time between fetches of keys, so that a flood of invented key ids does not reach the provider.
 pub const REFETCH_EVERY_MS: u64 = 60_000;
 
 /// Least time between fetches while there are no keys at all.
@@ -38,7 +38,7 @@ pub const REFRESH_EVERY_MS: u64 = 300_000;
 /// Age at which callers wait for a new fetch: without requests for that long, a revocation may have been missed.
 pub const STALE_AFTER_MS: u64 = 2 * REFRESH_EVERY_MS;
 
-/// Longest introspection answer, bytes.
+/// Largest introspection answer, bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// How long the answer "active" is cached.
@@ -50,13 +50,14 @@ pub const ACTIVE_TOKENS_MAX: usize = 4_096;
 /// Most concurrent introspection requests for tokens that were not recently active: the provider has other clients.
 pub const REQUESTS_MAX: usize = 48;
 
-/// The same for tokens that were recently active: invented tokens do not use these.
+/// The same for tokens that were recently active, so that a flood of invented tokens does not stop these.
 pub const REQUESTS_KNOWN_MAX: usize = 16;
 
-/// Most waiting requests of either kind. A provider that answers within 100 ms works through them in half a second.
+/// Most waiting requests of either kind. A provider that answers within 100 ms serves them in half a second (new tokens) or in
+/// two seconds (tokens that were recently active).
 pub const REQUESTS_WAITING_MAX: usize = 256;
 
-/// Least time between requests that the readiness probe causes: anyone may call it.
+/// Least time between requests that the readiness probe causes, since anyone may call it.
 pub const PROBE_EVERY_MS: u64 = 5_000;
 
 /// Longest client secret, bytes.

@@ -10,7 +10,7 @@ use std::fmt;
 /// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// The development bypass without identity headers: may do everything, under any name in the request.
+    /// A caller of the development bypass without identity headers. It may do everything, under any name in the request.
     Unrestricted,
     /// An authenticated caller.
     Identified(Identity),
@@ -27,7 +27,7 @@ pub struct Identity {
     pub roles: Vec<String>,
     /// Scopes granted.
     pub scopes: Vec<String>,
-    /// The tenant; `None` is the tenant `default`.
+    /// The tenant; `None` means the tenant `default`.
     pub tenant: Option<Tenant>,
     /// The token's id (`jti`), if it has one.
     pub token_jti: Option<TokenId>,
@@ -48,7 +48,7 @@ pub struct BindingMismatch {
 }
 
 impl TokenId {
-    /// The token id `id`.
+    /// A token id.
     #[must_use]
     pub const fn new(id: String) -> Self {
         Self(id)
@@ -62,12 +62,12 @@ impl fmt::Debug for TokenId {
 }
 
 impl Principal {
-    /// Whether the caller holds the scope.
+    /// Whether the caller's scopes satisfy this one.
     #[must_use]
-    pub fn holds(&self, scope: Scope) -> bool {
+    pub fn has_scope(&self, scope: Scope) -> bool {
         match self {
             Self::Unrestricted => true,
-            Self::Identified(identity) => scope.is_held(&identity.scopes),
+            Self::Identified(identity) => scope.is_satisfied_by(&identity.scopes),
         }
     }
 
@@ -101,12 +101,12 @@ impl Identity {
     }
 
     fn bind(&self, claimed: &ClientBinding, salt: Hex32) -> Result<ClientBinding, BindingMismatch> {
-        let own = self.binding(salt);
+        let authenticated = self.binding(salt);
         let subset = |claimed: &[String], held: &[String]| claimed.iter().all(|one| held.contains(one));
         let agreement = [
             ("client_id", claimed.client_id == self.client_id),
             ("subject_id", claimed.subject_id == self.subject_id),
-            ("tenant", claimed.tenant.is_none() || claimed.tenant() == own.tenant()),
+            ("tenant", claimed.tenant.is_none() || claimed.tenant() == authenticated.tenant()),
             ("roles", subset(&claimed.roles, &self.roles)),
             ("scopes", subset(&claimed.scopes, &self.scopes)),
             ("token_jti", claimed.token_jti.as_ref().is_none_or(|claimed| self.has_token(claimed))),
@@ -114,7 +114,7 @@ impl Identity {
         ];
         match agreement.into_iter().find(|(_, agrees)| !agrees) {
             Some((member, _)) => Err(BindingMismatch { member }),
-            None => Ok(own),
+            None => Ok(authenticated),
         }
     }
 
@@ -122,7 +122,8 @@ impl Identity {
         self.token_jti.as_ref().is_some_and(|own| claimed.is_of(&own.0))
     }
 
-    /// The contract does not fix the hash's form: each of the three in use is accepted.
+    /// Whether the claim is about the caller's certificate. A client may claim the hash in lower-case or upper-case
+    /// hexadecimal, or in base64url.
     fn has_certificate(&self, claimed: &CredentialDigest) -> bool {
         self.cert_sha256.is_some_and(|own| {
             let hex = own.to_string();

@@ -1,6 +1,7 @@
 //! The HTTP client for the identity provider: one URL, small answers, a deadline, no redirects, no proxy.
 
 use crate::limits::{PROVIDER_CONNECT_WITHIN, PROVIDER_WITHIN};
+use gateway_domain::error_chain;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url, redirect};
 use std::fmt;
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProviderUrl(Url);
 
-/// The rule that a provider's URL breaks.
+/// A text is not a URL that an identity provider may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be an `https` URL, or an `http` one on loopback, without user, password and fragment")]
 pub struct InvalidProvider;
@@ -24,7 +25,7 @@ pub struct Provider {
     url: ProviderUrl,
 }
 
-/// The reason for which there is no answer, for the log.
+/// Why there is no usable answer, for the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProviderFault {
     #[error("the identity provider does not answer")]
@@ -63,10 +64,10 @@ impl Provider {
     /// A client for the URL. `ca_pem`: certificate authorities that replace the system's.
     ///
     /// # Errors
-    /// The reason for an operator: the authorities cannot be read.
+    /// A message for the operator when the authorities cannot be read.
     pub fn new(url: ProviderUrl, ca_pem: Option<&[u8]>) -> Result<Self, String> {
         let client = Client::builder()
-            // Neither redirects nor proxies of the environment may lead to another host than the setting.
+            // Neither a redirect nor a proxy of the environment may send requests to another host than the configured one.
             .redirect(redirect::Policy::none())
             .no_proxy()
             .connect_timeout(PROVIDER_CONNECT_WITHIN)
@@ -74,24 +75,24 @@ impl Provider {
             .user_agent("operation-gateway");
         let authorities = match ca_pem {
             Some(pem) => Some(Certificate::from_pem_bundle(pem).map_err(|error| error.to_string())?),
-            // Plain HTTP on loopback needs no authorities, which a container may not have.
+            // Plain HTTP on loopback needs no authorities, and a container may have none installed.
             None if url.0.scheme() == "http" => Some(Vec::new()),
             None => None,
         };
         if ca_pem.is_some() && authorities.as_ref().is_some_and(Vec::is_empty) {
-            return Err("there is no certificate in it".to_owned());
+            return Err("the file has no certificate".to_owned());
         }
         let client = match authorities {
             Some(authorities) => client.tls_certs_only(authorities),
             None => client,
         };
-        let client = client.build().map_err(|error| chain(&error))?;
+        let client = client.build().map_err(|error| error_chain(&error))?;
         Ok(Self { client, url })
     }
 
     /// Gets at most `bytes_max` bytes.
     pub(crate) async fn get(&self, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {
-        answer(self.client.get(self.url.0.clone()), bytes_max).await
+        send(self.client.get(self.url.0.clone()), bytes_max).await
     }
 
     /// Posts a form; returns at most `bytes_max` bytes of the answer.
@@ -103,17 +104,17 @@ impl Provider {
     ) -> Result<Vec<u8>, ProviderFault> {
         let request = self.client.post(self.url.0.clone()).header(http::header::AUTHORIZATION, authorization);
         let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
-        answer(request.header(CONTENT_TYPE, form_type).body(form), bytes_max).await
+        send(request.header(CONTENT_TYPE, form_type).body(form), bytes_max).await
     }
 }
 
-async fn answer(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {
+async fn send(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {
     let request = request.header(ACCEPT, HeaderValue::from_static("application/json"));
-    timeout(PROVIDER_WITHIN, read(request, bytes_max)).await.unwrap_or(Err(ProviderFault::Timeout))
+    timeout(PROVIDER_WITHIN, read_answer(request, bytes_max)).await.unwrap_or(Err(ProviderFault::Timeout))
 }
 
-async fn read(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {
-    // The URL is a setting of the operator, not for every reader of the log.
+async fn read_answer(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {
+    // The log does not show the URL, which is the operator's setting.
     let no_answer = |error: reqwest::Error| ProviderFault::NoAnswer(error.without_url());
     let mut response = request.send().await.map_err(no_answer)?;
     if response.status() != StatusCode::OK {
@@ -127,12 +128,6 @@ async fn read(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, Prov
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
-}
-
-/// An error and its sources, on one line.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
-    texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
 }
 
 #[cfg(test)]

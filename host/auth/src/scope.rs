@@ -1,14 +1,14 @@
-//! Scopes, and which of a caller's scopes satisfy them.
+//! The scopes that endpoints require, and the scopes of callers that satisfy them.
 
 use serde::Deserialize;
 use std::fmt;
 
-/// A scope that an endpoint requires. Several names can satisfy it: see [`Self::is_held`].
+/// A scope that an endpoint requires. Several scopes of a caller can satisfy it: see [`Self::is_satisfied_by`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Scope {
-    /// Any `operations.` scope.
+    /// Preview policy: any `operations.` scope is enough.
     OperationsAny,
-    /// Submit; `operations.sign` also covers the rest of the flow.
+    /// Submit a payment. `operations.sign` also satisfies the other `operations.` scopes.
     OperationsSign,
     /// Read an operation.
     OperationsRead,
@@ -43,7 +43,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The scope's name, for callers.
+    /// The scope's name, as challenges and the OpenAPI document show it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,13 +67,13 @@ impl Scope {
         }
     }
 
-    /// Whether one of these scopes satisfies it.
+    /// Whether one of these scopes of a caller satisfies it.
     #[must_use]
-    pub fn is_held(self, scopes: &[String]) -> bool {
-        let held = |name: &str| scopes.iter().any(|scope| scope == name);
+    pub fn is_satisfied_by(self, scopes: &[String]) -> bool {
+        let has = |name: &str| scopes.iter().any(|scope| scope == name);
         match self {
-            Self::AuditRead => held("audit.read"),
-            Self::PolicyRead => held("audit.read") || Self::OperationsAny.is_held(scopes),
+            Self::AuditRead => has("audit.read"),
+            Self::PolicyRead => has("audit.read") || Self::OperationsAny.is_satisfied_by(scopes),
             Self::OperationsAny => scopes.iter().any(|scope| scope.starts_with("operations.")),
             Self::CustodyRead => scopes.iter().any(|scope| scope.starts_with("custody.")),
             Self::CustodySign
@@ -82,18 +82,18 @@ impl Scope {
             | Self::CustodyExecute
             | Self::CustodyPublish
             | Self::CustodyRecover
-            | Self::CustodyExport => held(self.name()) || held("custody.*"),
+            | Self::CustodyExport => has(self.name()) || has("custody.*"),
             Self::OperationsSign
             | Self::OperationsRead
             | Self::OperationsApprove
             | Self::OperationsExecute
             | Self::OperationsPublish
-            | Self::OperationsRecover => held(self.name()) || held("operations.sign") || held("operations.*"),
+            | Self::OperationsRecover => has(self.name()) || has("operations.sign") || has("operations.*"),
         }
     }
 }
 
-/// The variant's name, which [`Deserialize`] reads: it is unique, and [`Scope::name`] is not.
+/// Displays the variant's name, which [`Deserialize`] reads. Unlike [`Scope::name`] it is unique.
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
@@ -107,24 +107,27 @@ mod tests {
     #[test]
     fn each_custody_scope_permits_its_action_and_reading() {
         let sign = ["custody.sign".to_owned()];
-        assert!(Scope::CustodySign.is_held(&sign) && Scope::CustodyRead.is_held(&sign));
+        assert!(Scope::CustodySign.is_satisfied_by(&sign) && Scope::CustodyRead.is_satisfied_by(&sign));
         for other in
             [Scope::CustodyManage, Scope::CustodyApprove, Scope::CustodyExecute, Scope::OperationsRead]
         {
-            assert!(!other.is_held(&sign), "{other:?}");
+            assert!(!other.is_satisfied_by(&sign), "{other:?}");
         }
         let all = ["custody.*".to_owned()];
-        assert!(Scope::CustodyManage.is_held(&all) && Scope::CustodyExport.is_held(&all));
-        assert!(!Scope::AuditRead.is_held(&all) && !Scope::OperationsSign.is_held(&all));
+        assert!(Scope::CustodyManage.is_satisfied_by(&all) && Scope::CustodyExport.is_satisfied_by(&all));
+        assert!(!Scope::AuditRead.is_satisfied_by(&all) && !Scope::OperationsSign.is_satisfied_by(&all));
     }
 
     #[test]
     fn operations_sign_covers_the_signing_flow_and_nothing_else() {
         let scopes = ["operations.sign".to_owned()];
-        assert!(Scope::OperationsPublish.is_held(&scopes) && Scope::OperationsAny.is_held(&scopes));
-        assert!(!Scope::AuditRead.is_held(&scopes));
-        assert!(!Scope::OperationsExecute.is_held(&["operations.read".to_owned()]));
-        assert!(!Scope::CustodyRead.is_held(&scopes) && !Scope::CustodySign.is_held(&scopes));
-        assert!(!Scope::OperationsAny.is_held(&["audit.read".to_owned(), "operationsX".to_owned()]));
+        assert!(
+            Scope::OperationsPublish.is_satisfied_by(&scopes)
+                && Scope::OperationsAny.is_satisfied_by(&scopes)
+        );
+        assert!(!Scope::AuditRead.is_satisfied_by(&scopes));
+        assert!(!Scope::OperationsExecute.is_satisfied_by(&["operations.read".to_owned()]));
+        assert!(!Scope::CustodyRead.is_satisfied_by(&scopes) && !Scope::CustodySign.is_satisfied_by(&scopes));
+        assert!(!Scope::OperationsAny.is_satisfied_by(&["audit.read".to_owned(), "operationsX".to_owned()]));
     }
 }

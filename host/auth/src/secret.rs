@@ -4,7 +4,7 @@ use crate::limits::SECRET_BYTES_MAX;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A secret that is overwritten when dropped, and never shown.
+/// A secret that is overwritten when dropped, and that `Debug` does not show.
 pub struct ClientSecret(Zeroizing<String>);
 
 impl ClientSecret {

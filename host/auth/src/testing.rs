@@ -144,12 +144,12 @@ impl Signer {
     /// A token with this header, valid or not, signed with this key.
     #[must_use]
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
-        self.signed(header.to_string().as_bytes(), claims.to_string().as_bytes())
+        self.token_of(header.to_string().as_bytes(), claims.to_string().as_bytes())
     }
 
-    /// A token of this header and payload, signed with this key.
+    /// A token with this header and payload, signed with this key.
     #[must_use]
-    pub fn signed(&self, header: &[u8], payload: &[u8]) -> String {
+    pub fn token_of(&self, header: &[u8], payload: &[u8]) -> String {
         let input = format!("{}.{}", encoded(header), encoded(payload));
         let signature = self.sign(input.as_bytes());
         format!("{input}.{}", encoded(&signature))

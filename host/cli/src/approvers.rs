@@ -1,6 +1,6 @@
-//! `operation-gateway approvers …`: checks a registry of approvers, makes approvers' keys, and signs approvals.
+//! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals.
 
-use crate::{EXIT_FAILED, Fault, complain, plain, registry};
+use crate::{EXIT_FAILED, Fault, escape, registry, report_errors, with_path};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, KeyEntry, Signature, Validity};
@@ -35,9 +35,9 @@ pub enum ApproversCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Approve: print a signed body for `POST …/approve`
+    /// Sign an approval, and print it as the body for `POST …/approve`
     #[command(
-        after_help = "Prints what is approved to standard error, and signs when `yes` is typed at the terminal. The intent hash, \
+        after_help = "Prints the operation to standard error, and signs when `yes` is typed at the terminal. The intent hash, \
                       the key's id and the statement are computed from the operation; if they differ from those it states, \
                       nothing is signed."
     )]
@@ -71,33 +71,33 @@ pub struct Sign {
 pub fn run(command: &ApproversCommand, now: EpochMs) -> ExitCode {
     let done = match command {
         ApproversCommand::Check { file } => check(file, now),
-        ApproversCommand::Key { file } => key(file),
-        ApproversCommand::Sign(sign) => signed(sign, now),
+        ApproversCommand::Key { file } => create_key(file),
+        ApproversCommand::Sign(sign) => sign_approval(sign, now),
     };
     match done {
         Ok(text) => {
             let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(error) => complain(&[error_chain(error.as_ref())], EXIT_FAILED),
+        Err(error) => report_errors(&[error_chain(error.as_ref())], EXIT_FAILED),
     }
 }
 
 fn check(path: &Path, now: EpochMs) -> Result<String, Fault> {
-    let approvers = registry::load(path).map_err(|error| named(path, error))?;
+    let approvers = registry::load(path).map_err(|error| with_path(path, error.as_ref()))?;
     let mut text = String::new();
     for entry in &approvers.file().approvers {
         let (tenants, roles) = (entry.tenants.join(","), entry.roles.join(","));
         writeln!(text, "{}  tenants {tenants}  roles {roles}", entry.subject_id)?;
         for key in &entry.keys {
-            writeln!(text, "  {}  {}", shown(key), state(key.validity(), now))?;
+            writeln!(text, "  {}  {}", describe_key(key), describe_validity(key.validity(), now))?;
         }
     }
     writeln!(text, "{} approvers", approvers.file().approvers.len())?;
     Ok(text)
 }
 
-fn shown(key: &KeyEntry) -> String {
+fn describe_key(key: &KeyEntry) -> String {
     match key {
         KeyEntry::Ed25519 { public_key, .. } => format!("ed25519 {public_key}"),
         KeyEntry::Webauthn { credential_id, rp_id, origins, .. } => {
@@ -106,36 +106,37 @@ fn shown(key: &KeyEntry) -> String {
     }
 }
 
-fn state(validity: Validity, now: EpochMs) -> &'static str {
+fn describe_validity(validity: Validity, now: EpochMs) -> &'static str {
     validity.check(now).map_or_else(|fault| fault.as_str(), |()| "valid")
 }
 
-fn key(path: &Path) -> Result<String, Fault> {
+/// Creates the key unless the file exists; returns its entry for a registry.
+fn create_key(path: &Path) -> Result<String, Fault> {
     let signing = SigningKey::from_bytes(&*key_file::load_or_create(path)?);
     let public_key = Hex32::new(signing.verifying_key().to_bytes());
     Ok(json!({ "kind": "ed25519", "public_key": public_key }).to_string() + "\n")
 }
 
-/// The members of an operation view that are approved. Members that follow from others are computed and compared.
+/// The members of an operation view that an approval depends on.
 #[derive(Deserialize)]
 struct View {
     operation_id: OperationId,
     intent: Value,
-    approval_statement: Stated,
+    approval_statement: Statement,
 }
 
 #[derive(Deserialize)]
-struct Stated {
+struct Statement {
     tenant: Tenant,
     operation_id: OperationId,
     key_id: KeyId,
     intent_hash: Hex32,
 }
 
-/// The signed body of an approval. Shows the approver what is approved on standard error, and asks for confirmation.
-fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
+/// Shows the operation on standard error, asks for confirmation, and returns the signed body of the approval.
+fn sign_approval(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
     let signing = SigningKey::from_bytes(&*key_file::load(&sign.key)?);
-    let view = view(&sign.operation).map_err(|error| named(&sign.operation, error))?;
+    let view = read_view(&sign.operation).map_err(|error| with_path(&sign.operation, error.as_ref()))?;
     let (intent, key_ref, subject) = view.approval_subject()?;
     let claimed = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;
     let mut approval = Approval {
@@ -157,7 +158,7 @@ fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
         approval.roles.join("`, `"),
         subject.intent_hash,
     );
-    std::io::stderr().lock().write_all(plain(&shown).as_bytes())?;
+    std::io::stderr().lock().write_all(escape(&shown).as_bytes())?;
     if !sign.yes {
         confirm()?;
     }
@@ -176,7 +177,7 @@ fn confirm() -> Result<(), Fault> {
     let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
         return Err(
-            "there is no terminal to confirm this at: nothing was signed; `--yes` signs without asking"
+            "nothing was signed, because there is no terminal to ask for confirmation; `--yes` signs without asking"
                 .into(),
         );
     }
@@ -186,7 +187,7 @@ fn confirm() -> Result<(), Fault> {
     if answer.trim() == "yes" { Ok(()) } else { Err("not confirmed: nothing was signed".into()) }
 }
 
-fn view(path: &Path) -> Result<View, Fault> {
+fn read_view(path: &Path) -> Result<View, Fault> {
     let unreadable = |error: std::io::Error| Fault::from(format!("cannot be opened: {}", error.kind()));
     let file = File::open(path).map_err(unreadable)?;
     let mut text = Vec::new();
@@ -203,45 +204,42 @@ fn view(path: &Path) -> Result<View, Fault> {
 }
 
 impl View {
-    /// The intent in the view, the name of its key, and the subject of an approval.
+    /// The intent, the name of its key, and the subject of an approval. Checks that the statement agrees with the intent and
+    /// the key.
     fn approval_subject(&self) -> Result<(Intent, KeyRef, ApprovalSubject<'_>), Fault> {
-        let Stated { tenant, operation_id, key_id: named, intent_hash } = &self.approval_statement;
+        let Statement { tenant, operation_id, key_id: stated_key_id, intent_hash } = &self.approval_statement;
         if *operation_id != self.operation_id {
-            return Err("the statement is of another operation than the view".into());
+            return Err("`approval_statement` is for another operation".into());
         }
         let key_ref: KeyRef =
             serde_json::from_value(self.intent.get("key_ref").cloned().unwrap_or_default())?;
-        if key_id(tenant, &key_ref)? != *named {
-            return Err(format!("the key is not `{key_ref}` of tenant `{tenant}`").into());
+        if key_id(tenant, &key_ref)? != *stated_key_id {
+            return Err(
+                format!("the stated key id is not that of key `{key_ref}` of tenant `{tenant}`").into()
+            );
         }
-        let intent = self
-            .intent_of(*intent_hash)?
-            .ok_or("the intent that is shown is not the one that is approved")?;
+        let intent = self.intent_of(*intent_hash)?.ok_or("the intent does not have the stated hash")?;
         let subject = ApprovalSubject {
             tenant,
             operation_id: *operation_id,
-            key_id: *named,
+            key_id: *stated_key_id,
             intent_hash: *intent_hash,
         };
         Ok((intent, key_ref, subject))
     }
 
-    /// The intent that has this hash. A view names the key even if the payment did not, so both forms are tried.
+    /// The view's intent, if it has this hash. The view names the key even if the payment did not, so both forms are tried.
     fn intent_of(&self, intent_hash: Hex32) -> Result<Option<Intent>, Fault> {
-        let mut keyless = self.intent.clone();
-        if let Some(members) = keyless.as_object_mut() {
+        let mut without_key = self.intent.clone();
+        if let Some(members) = without_key.as_object_mut() {
             members.remove("key_ref");
         }
-        for shown in [&self.intent, &keyless] {
-            let intent: Intent = serde_json::from_value(shown.clone())?;
+        for candidate in [&self.intent, &without_key] {
+            let intent: Intent = serde_json::from_value(candidate.clone())?;
             if intent.hash()? == intent_hash {
                 return Ok(Some(intent));
             }
         }
         Ok(None)
     }
-}
-
-fn named(path: &Path, error: Fault) -> Fault {
-    format!("`{}`: {}", path.display(), error_chain(error.as_ref())).into()
 }

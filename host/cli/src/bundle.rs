@@ -1,7 +1,7 @@
 //! `operation-gateway bundle …`: the tools of policy authors and reviewers.
 //!
-//! Each command is a function that returns a report; a report displays as text and serialises as JSON. No bundle is
-//! loaded in any other way than the gateway loads it, see `trial`.
+//! Each command is a function that returns a report, which displays as text and serialises as JSON. A bundle without trusted
+//! signatures is loaded by the same checks as in the gateway: see `trial`.
 //!
 //! Start at `source`, which reads bundles, then `build`.
 
@@ -27,7 +27,7 @@ mod verify;
 
 pub(crate) use error::Error;
 
-use crate::{EXIT_FAILED, complain};
+use crate::{EXIT_FAILED, report_errors};
 use clap::{Args, Subcommand};
 use gateway_domain::time::EpochMs;
 use serde::Serialize;
@@ -61,7 +61,7 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         into: Option<PathBuf>,
     },
-    /// Build the component and complete the manifest; the same bytes in any folder
+    /// Build the component and complete the manifest; the folder does not affect the bytes
     Build {
         #[command(flatten)]
         build: build::Build,
@@ -71,11 +71,11 @@ enum Command {
     },
     /// Complete the manifest of a bundle whose component was built by another tool
     Complete(Dir),
-    /// Run a policy's own tests and every vector; list declared codes that no vector shows
+    /// Run a policy's own tests and every vector; list declared codes that no vector covers
     Test {
         #[command(flatten)]
         dir: Dir,
-        /// Fail if a declared code is not shown by a vector
+        /// Fail if no vector covers a declared code
         #[arg(long)]
         strict: bool,
     },
@@ -87,10 +87,10 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1000)]
         rounds: usize,
     },
-    /// Keys that sign bundles
+    /// Create keys that sign bundles
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Sign a bundle that could be activated once it is signed
+    /// Sign a bundle, after every check of an activation except trusted signatures
     Sign {
         #[command(flatten)]
         dir: Dir,
@@ -100,7 +100,7 @@ enum Command {
     },
     /// Print the WIT interface between the gateway and a policy
     Wit,
-    /// Check whether a deployment with these trust roots would activate a bundle
+    /// Check a bundle as an activation with these trust roots does, except for its sequence
     Verify {
         #[command(flatten)]
         dir: Dir,
@@ -119,7 +119,7 @@ enum Command {
     },
     /// Print the differences between two bundles, and the vectors that they answer differently
     Diff {
-        /// The present bundle
+        /// The current bundle
         #[arg(value_name = "OLD")]
         old: PathBuf,
         /// The bundle that would replace it
@@ -199,7 +199,7 @@ enum KeyCommand {
         /// Also write trust roots that trust this key alone
         #[arg(long, value_name = "FILE")]
         roots: Option<PathBuf>,
-        /// Its role in these trust roots
+        /// The role of the key in these trust roots
         #[arg(long, value_name = "ROLE", default_value = "author")]
         role: String,
     },
@@ -213,67 +213,68 @@ pub fn run(bundle: &Bundle, now: EpochMs) -> ExitCode {
             let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
             if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
         }
-        Err(error) => complain(&[gateway_domain::error_chain(&error)], EXIT_FAILED),
+        Err(error) => report_errors(&[gateway_domain::error_chain(&error)], EXIT_FAILED),
     }
 }
 
-/// The report as text, and whether the bundle passed.
+/// Runs the command. Returns its report as text or JSON, and whether the bundle passed.
 fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(String, bool), Error> {
     let json = *json;
     match command {
         Command::New { name, into } => {
-            passed(json, &create::create(&name.parse()?, into.as_deref().unwrap_or(Path::new("")))?)
+            success(json, &create::create(&name.parse()?, into.as_deref().unwrap_or(Path::new("")))?)
         }
-        Command::Build { build, check: true } => passed(json, &build::check(build)?),
-        Command::Build { build, check: false } => passed(json, &build::build(build)?),
-        Command::Complete(Dir { dir }) => passed(json, &build::complete(dir)?),
+        Command::Build { build, check: true } => success(json, &build::check(build)?),
+        Command::Build { build, check: false } => success(json, &build::build(build)?),
+        Command::Complete(Dir { dir }) => success(json, &build::complete(dir)?),
         Command::Test { dir, strict } => {
             let tested = test::test(&dir.dir)?;
-            Ok((shown(json, &tested)?, tested.passed(*strict)))
+            Ok((render(json, &tested)?, tested.passed(*strict)))
         }
-        Command::Bench { dir, rounds } => passed(json, &bench::bench(&dir.dir, *rounds)?),
+        Command::Bench { dir, rounds } => success(json, &bench::bench(&dir.dir, *rounds)?),
         Command::Key(KeyCommand::New { file, roots, role }) => {
-            let public = key::make(file)?;
+            let public = key::create(file)?;
             if let Some(roots) = roots {
                 key::write_roots(roots, role, &public)?;
             }
-            passed(json, &public)
+            success(json, &public)
         }
-        Command::Sign { dir, key } => passed(json, &sign::sign(&dir.dir, &key::load(key)?)?),
+        Command::Sign { dir, key } => success(json, &sign::sign(&dir.dir, &key::load(key)?)?),
         Command::Wit => Ok((template::WIT.to_owned(), true)),
         Command::Verify { dir, trust } => {
-            passed(json, &verify::verify(source::read(&dir.dir)?, &trust.roots, &trust.pins, now)?)
+            success(json, &verify::verify(source::read(&dir.dir)?, &trust.roots, &trust.pins, now)?)
         }
-        Command::Inspect(Dir { dir }) => passed(json, &inspect::inspect(dir)?),
+        Command::Inspect(Dir { dir }) => success(json, &inspect::inspect(dir)?),
         Command::Lint { dir, strict } => {
             let report = lint::lint(&dir.dir, now)?;
-            Ok((shown(json, &report)?, report.passed(*strict)))
+            Ok((render(json, &report)?, report.passed(*strict)))
         }
-        Command::Diff { old, new } => passed(json, &diff::diff(old, new)?),
-        Command::Pack { dir, file } => passed(json, &tarball::write(&source::read(&dir.dir)?, file)?),
+        Command::Diff { old, new } => success(json, &diff::diff(old, new)?),
+        Command::Pack { dir, file } => success(json, &tarball::write(&source::read(&dir.dir)?, file)?),
         Command::Activate { dir, into, trust, gateway, wait } => {
             let url = gateway.as_deref().map(str::parse).transpose()?;
             let files = source::read(&dir.dir)?;
             let bundle = verify::verify(files.clone(), &trust.roots, &trust.pins, now)?;
             let activated = activate::activate(bundle, &files, into)?;
             match url {
-                Some(url) => passed(json, &activate::wait(activated, &url, Duration::from_secs(*wait))?),
-                None => passed(json, &activated),
+                Some(url) => success(json, &activate::wait(activated, &url, Duration::from_secs(*wait))?),
+                None => success(json, &activated),
             }
         }
         Command::Rollback { rollback, keys, out } => {
             let keys = keys.iter().map(|file| key::load(file)).collect::<Result<Vec<_>, _>>()?;
-            passed(json, &rollback::rollback(rollback, &keys, out)?)
+            success(json, &rollback::rollback(rollback, &keys, out)?)
         }
-        Command::Countersign { file, key } => passed(json, &rollback::countersign(file, &key::load(key)?)?),
+        Command::Countersign { file, key } => success(json, &rollback::countersign(file, &key::load(key)?)?),
     }
 }
 
-fn passed(json: bool, report: &(impl Display + Serialize)) -> Result<(String, bool), Error> {
-    Ok((shown(json, report)?, true))
+/// The report of a command that has no findings.
+fn success(json: bool, report: &(impl Display + Serialize)) -> Result<(String, bool), Error> {
+    Ok((render(json, report)?, true))
 }
 
-fn shown(json: bool, report: &(impl Display + Serialize)) -> Result<String, Error> {
+fn render(json: bool, report: &(impl Display + Serialize)) -> Result<String, Error> {
     if json {
         return Ok(serde_json::to_string_pretty(report).map_err(Error::Json)? + "\n");
     }

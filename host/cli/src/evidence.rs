@@ -1,8 +1,8 @@
 //! `operation-gateway evidence verify`: checks an operation's evidence offline.
 
-use crate::records::bundle::unsigned;
+use crate::records::bundle::load_unverified;
 use crate::records::replay;
-use crate::{EXIT_FAILED, EXIT_UNCHECKED, complain, plain};
+use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault, escape, report_errors, with_path};
 use clap::{Args, Subcommand};
 use gateway_domain::error_chain;
 use gateway_domain::ids::OperationId;
@@ -11,13 +11,12 @@ use gateway_evidence::verify::{Check, Report, Status};
 use gateway_evidence::{Reader, RerunPolicy, Roots, Verdict, verify};
 use gateway_policy::{Evaluator, PolicyEngine};
 use serde_json::json;
-use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Exit code when every check that was made holds, and one that applies could not be made.
+/// Exit code when no check fails, and one could not be made.
 const EXIT_NOT_CHECKED: u8 = 3;
 
 /// Largest file that is read, in bytes: thirty times the largest export of the gateway.
@@ -38,16 +37,16 @@ pub enum EvidenceCommand<S: Args> {
 
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// The document; of a document in pages all of them
+    /// The document; if it has several pages, all of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// The roots of trust, obtained from a trusted source
     #[arg(long = "trust", value_name = "ROOTS")]
     roots: PathBuf,
-    /// Run the policy's component again from this bundle; may be repeated, once for each bundle that decided
+    /// Evaluate the policy again with this bundle; may be repeated, once for each bundle that decided
     #[arg(long = "bundle", value_name = "DIRECTORY")]
     bundles: Vec<PathBuf>,
-    /// Fail unless the document is of this operation
+    /// Fail unless the document is about this operation
     #[arg(long = "operation", value_name = "ID")]
     operation_id: Option<OperationId>,
     /// Print one JSON object
@@ -67,16 +66,16 @@ pub fn run(verify: &Verify) -> ExitCode {
                 Verdict::NotChecked => ExitCode::from(EXIT_NOT_CHECKED),
             }
         }
-        Err(error) => complain(&[error_chain(error.as_ref())], EXIT_UNCHECKED),
+        Err(error) => report_errors(&[error_chain(error.as_ref())], EXIT_UNCHECKED),
     }
 }
 
-fn check(arguments: &Verify) -> Result<(String, Verdict), Box<dyn Error>> {
+fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
     let Verify { files, roots: roots_file, bundles, operation_id, json } = arguments;
-    let roots = Roots::parse(&read(roots_file)?).map_err(|error| named(roots_file, &error))?;
+    let roots = Roots::parse(&read(roots_file)?).map_err(|error| with_path(roots_file, &error))?;
     let mut pages = Vec::new();
     for file in files {
-        pages.push(gateway_evidence::parse(&read(file)?).map_err(|error| named(file, &error))?);
+        pages.push(gateway_evidence::parse(&read(file)?).map_err(|error| with_path(file, &error))?);
     }
     let bundles = if bundles.is_empty() { None } else { Some(Bundles::load(bundles)?) };
     let rerun = bundles.as_ref().map(|bundles| bundles as &dyn RerunPolicy);
@@ -90,51 +89,47 @@ fn check(arguments: &Verify) -> Result<(String, Verdict), Box<dyn Error>> {
     Ok((text, verdict))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
-    let length = std::fs::metadata(path).map_err(|error| named(path, &error))?.len();
+fn read(path: &Path) -> Result<Vec<u8>, Fault> {
+    let length = std::fs::metadata(path).map_err(|error| with_path(path, &error))?.len();
     if length > FILE_BYTES_MAX {
         return Err(format!("`{}` is larger than {FILE_BYTES_MAX} bytes", path.display()).into());
     }
-    std::fs::read(path).map_err(|error| named(path, &error))
-}
-
-fn named(path: &Path, error: &(dyn Error + 'static)) -> Box<dyn Error> {
-    format!("`{}`: {}", path.display(), error_chain(error)).into()
+    std::fs::read(path).map_err(|error| with_path(path, &error))
 }
 
 fn text(report: &Report) -> String {
     let mut text = String::new();
     for Check { name, status } in &report.checks {
         match status {
-            Status::Holds(seen) => line(&mut text, "ok  ", name, seen),
-            Status::NotChecked(why) => line(&mut text, "--  ", name, &format!("not checked: {why}")),
+            Status::Holds(seen) => push_line(&mut text, "ok  ", name, seen),
+            Status::NotChecked(why) => push_line(&mut text, "--  ", name, &format!("not checked: {why}")),
             Status::Fails(findings) => {
                 for finding in findings {
-                    line(&mut text, "FAIL", name, &finding.to_string());
+                    push_line(&mut text, "FAIL", name, &finding.to_string());
                 }
             }
         }
     }
     text + match report.verdict() {
         Verdict::Holds => "every check that applies was made and holds\n",
-        Verdict::Fails => "this does not hold\n",
-        Verdict::NotChecked => "what was checked holds; what begins with -- was not checked\n",
+        Verdict::Fails => "the evidence is not valid\n",
+        Verdict::NotChecked => "every check that was made holds; those marked -- could not be made\n",
     }
 }
 
-/// Texts of the document are escaped: they stay on one line and cannot move the cursor.
-fn line(text: &mut String, mark: &str, name: &str, finding: &str) {
-    let finding = plain(&finding.replace('\n', "\u{240a}"));
+/// Escapes texts of the document, so that they stay on one line and cannot move the cursor.
+fn push_line(text: &mut String, mark: &str, name: &str, finding: &str) {
+    let finding = escape(&finding.replace('\n', "\u{240a}"));
     let _never = writeln!(text, "{mark}  {name}: {finding}");
 }
 
-/// Bundles that run again. Their signatures are not checked: the evidence names the bundle's hash, which pins every byte.
+/// The bundles to evaluate with. Their signatures are not checked: the evidence has the bundle's hash, which covers every byte.
 struct Bundles(Vec<Evaluator>);
 
 impl Bundles {
-    fn load(folders: &[PathBuf]) -> Result<Self, Box<dyn Error>> {
+    fn load(folders: &[PathBuf]) -> Result<Self, Fault> {
         let engine = PolicyEngine::new()?;
-        Ok(Self(folders.iter().map(|folder| unsigned(&engine, folder)).collect::<Result<_, _>>()?))
+        Ok(Self(folders.iter().map(|folder| load_unverified(&engine, folder)).collect::<Result<_, _>>()?))
     }
 }
 
@@ -142,9 +137,12 @@ impl RerunPolicy for Bundles {
     fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String> {
         let outcome = &evaluation.outcome;
         let Some(bundle) = self.0.iter().find(|bundle| outcome.bundle_hash == bundle.bundle_hash()) else {
-            return Err(format!("bundle {} decided, which was not given", outcome.bundle_hash));
+            return Err(format!(
+                "the bundle {} that decided was not given with --bundle",
+                outcome.bundle_hash
+            ));
         };
-        if let Some(why) = replay::unrepeatable(outcome) {
+        if let Some(why) = replay::not_repeatable(outcome) {
             return Err(why);
         }
         let found = replay::differences(bundle, &evaluation.input, outcome).into_iter();

@@ -1,5 +1,5 @@
-//! `operation-gateway ledger fsck`: checks that everything in the store agrees, and that the files of every stored bundle have
-//! the bundle's hash.
+//! `operation-gateway ledger fsck`: checks that the store's records agree with each other, and that the files of each stored
+//! bundle have the bundle's hash.
 
 use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use clap::{Args, Subcommand};
@@ -14,14 +14,14 @@ use std::process::ExitCode;
 
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand<S: Args> {
-    /// Check that everything in the store agrees; a gateway may be running
+    /// Check that the store's records agree with each other; a gateway may be running
     #[command(
         after_help = "Exit code 0: no findings. 1: findings, each one line with table and row. 2: the database cannot be read."
     )]
     Fsck {
         #[command(flatten)]
         settings: S,
-        /// Print one JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
@@ -43,19 +43,18 @@ async fn check(database_url: &str, json: bool, out: &mut (dyn Write + Send)) -> 
     Ok(if n_findings == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
 }
 
-/// Compares the files of every stored bundle with its hash. Signatures are not checked: trust changes with time, and
-/// every start verifies them.
+/// Compares the files of each stored bundle with its hash. Signatures are not checked: the trust roots change over time.
 async fn check_bundles(fsck: &mut Fsck, found: &mut (dyn FnMut(Finding) + Send)) -> Result<(), Unavailable> {
     for hash in fsck.bundle_hashes().await? {
         let bundle = fsck.bundle(hash).await?;
         let row = format!("bundle_hash {hash}");
         let finding = |table: &str, what| Finding { table: table.to_owned(), row: row.clone(), what };
         let bundle_id = bundle.bundle_id.clone();
-        match read(bundle) {
+        match read_manifest(bundle) {
             Err(error) => found(finding("policy_bundle_files", error.to_string())),
-            Ok((manifest, is_hash)) => {
-                if !is_hash {
-                    found(finding("policy_bundle_files", "its files have another hash".to_owned()));
+            Ok((manifest, hash_matches)) => {
+                if !hash_matches {
+                    found(finding("policy_bundle_files", "the files have another hash".to_owned()));
                 }
                 if manifest.bundle_id != bundle_id {
                     found(finding("policy_bundles", "`bundle_id` is not the manifest's".to_owned()));
@@ -66,13 +65,13 @@ async fn check_bundles(fsck: &mut Fsck, found: &mut (dyn FnMut(Finding) + Send))
     Ok(())
 }
 
-/// The manifest, which must list exactly the stored files, and whether it has the stored hash.
-fn read(bundle: StoredBundle) -> Result<(Manifest, bool), BundleError> {
+/// Reads the manifest, which must list exactly the stored files; returns it, and whether it has the stored hash.
+fn read_manifest(bundle: StoredBundle) -> Result<(Manifest, bool), BundleError> {
     let files = BundleFiles::new(bundle.files)?;
     files.check_listed()?;
     let manifest = Manifest::parse(files.get(MANIFEST_FILE)?)?;
-    let is_hash = manifest.hash()? == bundle.bundle_hash;
-    Ok((manifest, is_hash))
+    let hash_matches = manifest.hash()? == bundle.bundle_hash;
+    Ok((manifest, hash_matches))
 }
 
 /// Prints findings as they come, and a summary at the end.
@@ -80,7 +79,7 @@ struct Report<'a> {
     json: bool,
     out: &'a mut (dyn Write + Send),
     n_findings: u64,
-    /// The error after which nothing more is printed.
+    /// The first error of the output. Nothing is printed after it.
     broken: Option<std::io::Error>,
 }
 
@@ -122,7 +121,7 @@ impl Report<'_> {
                 Some(head) => {
                     self.line(&format!("head of the log: {} entries, root {}", head.n_leaves, head.root))
                 }
-                None => self.line("head of the log: not known, entries are missing"),
+                None => self.line("head of the log: unknown, because entries are missing"),
             }
             let verdict = match self.n_findings {
                 0 => "nothing is wrong".to_owned(),

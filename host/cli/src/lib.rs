@@ -1,12 +1,15 @@
-//! The command line of `operation-gateway`: its grammar, and the commands that need no running adapters.
+//! The command line of `operation-gateway`: its grammar, and the commands that work on files and on the gateway's store:
+//! [`bundle`], [`approvers`], [`evidence`], [`ledger`] and [`records`].
 //!
-//! Here are the commands that work on files and on the gateway's store: [`bundle`], [`approvers`], [`evidence`],
-//! [`ledger`] and [`records`]. `serve`, and the commands that open keys or nodes the way the gateway does (`keys`, `nodes`,
-//! `evidence roots`), are parsed here and run by the crate `operation-gateway`, whose `main` takes a [`Command`] apart.
+//! The others: `serve`, `config`, and those that open keys or nodes as the gateway does (`keys`, `nodes`, `evidence roots`), are
+//! parsed here and run by the crate `operation-gateway`.
 //!
 //! Deliberately absent: a clock (`now` is an argument), and the settings: [`Cli`] is generic over their flags.
 
-#![expect(missing_docs, reason = "doc comments of arguments are help texts; the rest says it by its name")]
+#![expect(
+    missing_docs,
+    reason = "doc comments of arguments are help texts; the other names explain themselves"
+)]
 
 pub mod approvers;
 pub mod bundle;
@@ -18,11 +21,12 @@ pub mod registry;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::error::Error;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code of a command that failed or found something, and of a gateway that did not start.
+/// Exit code of a command that failed or has findings, and of a gateway that did not start.
 pub const EXIT_FAILED: u8 = 1;
-/// Exit code of wrong settings, and of a check that could not be made.
+/// Exit code of invalid settings, and of a check that could not be made.
 pub const EXIT_UNCHECKED: u8 = 2;
 
 /// Why a command failed, in one line.
@@ -42,35 +46,35 @@ pub struct Cli<S: Args> {
     pub command: Option<Command<S>>,
 }
 
-/// A command. `S` are the flags of the gateway's settings, which may stand before the command too.
+/// A command. `S`: the flags of the gateway's settings, which may also be given before the command.
 #[derive(Debug, Subcommand)]
 pub enum Command<S: Args> {
     /// Serve the API (the default command)
     Serve(S),
     /// Print every setting with its value and the source of the value
     Config(S),
-    /// Decisions that policies made
+    /// Export recorded policy decisions
     #[command(subcommand)]
     Decisions(records::DecisionsCommand<S>),
     /// Evaluate past decisions again
     #[command(subcommand)]
     Policy(records::PolicyCommand<S>),
-    /// Verify an operation's evidence offline
+    /// Verify an operation's evidence offline, and print the roots of trust for it
     #[command(subcommand)]
     Evidence(evidence::EvidenceCommand<S>),
-    /// The deployment's keys, which are in files that settings name; only public halves are printed
+    /// Create, show and replace the deployment's keys; prints only public halves
     #[command(subcommand)]
     Keys(KeysCommand<S>),
-    /// The gateway's store
+    /// Check the gateway's store
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand<S>),
-    /// The runtime nodes
+    /// Check the runtime nodes
     #[command(subcommand)]
     Nodes(NodesCommand<S>),
-    /// The registry of approvers, and approvals signed with a key of your own
+    /// Check the registry of approvers, create approvers' keys, and sign approvals
     #[command(subcommand)]
     Approvers(approvers::ApproversCommand),
-    /// Make, check, sign and activate policy bundles
+    /// Create, check, sign and activate policy bundles
     #[command(arg_required_else_help = true)]
     Bundle(bundle::Bundle),
 }
@@ -100,13 +104,13 @@ pub enum RotatedKey {
 pub enum NodesCommand<S: Args> {
     /// Check that every node holds its shares undamaged; a gateway may be running
     #[command(
-        after_help = "Prints `ok` for each node, or one line for each finding, with table and row. Exit code 0: all nodes are \
-                      sound. 1: a node is damaged. 2: the check could not be made."
+        after_help = "Prints `ok` for each node, or one line for each finding, with table and row. Exit code 0: no node is \
+                      damaged. 1: a node is damaged. 2: the check could not be made."
     )]
     Check(S),
 }
 
-/// Runs an asynchronous command to its end. An error is one line on standard error, and `exit_code` of it.
+/// Runs an asynchronous command. An error is printed to standard error in one line; `exit_code` gives its exit code.
 pub fn run<E>(
     command: impl Future<Output = Result<ExitCode, E>>,
     exit_code: impl FnOnce(&E) -> u8,
@@ -120,27 +124,33 @@ where
         Err(error) => {
             let code = exit_code(&error);
             let error: Fault = error.into();
-            complain(&[gateway_domain::error_chain(error.as_ref())], code)
+            report_errors(&[gateway_domain::error_chain(error.as_ref())], code)
         }
     }
 }
 
-/// Prints one line for each fault to standard error.
-pub fn complain(faults: &[String], code: u8) -> ExitCode {
+/// Prints one line for each error to standard error, and returns the exit code.
+pub fn report_errors(errors: &[String], code: u8) -> ExitCode {
     let mut stderr = std::io::stderr().lock();
-    for fault in faults {
-        let _reader_gone = writeln!(stderr, "operation-gateway: {fault}");
+    for error in errors {
+        let _reader_gone = writeln!(stderr, "operation-gateway: {error}");
     }
     ExitCode::from(code)
 }
 
-/// Escapes every character that a terminal does not show as itself. Submitted texts come from other people: a character
-/// that moves the cursor, is invisible or reverses the reading direction could show another amount than the one signed.
-fn plain(text: &str) -> String {
-    let is_plain = |sign: char| sign == '\n' || gateway_api::wire::names::is_visible(sign);
-    let shown =
-        |sign: char| if is_plain(sign) { sign.to_string() } else { sign.escape_unicode().to_string() };
-    text.chars().map(shown).collect()
+/// The error with its sources, and the file that it is about.
+fn with_path(path: &Path, error: &(dyn Error + 'static)) -> Fault {
+    format!("`{}`: {}", path.display(), gateway_domain::error_chain(error)).into()
+}
+
+/// Escapes every character that a terminal does not show as itself, except line feeds. In a text that someone else submitted, a
+/// character that moves the cursor, is invisible or reverses the direction could make another amount appear than the signed one.
+fn escape(text: &str) -> String {
+    let is_plain = |character: char| character == '\n' || gateway_api::wire::names::is_visible(character);
+    let escaped = |character: char| {
+        if is_plain(character) { character.to_string() } else { character.escape_unicode().to_string() }
+    };
+    text.chars().map(escaped).collect()
 }
 
 #[cfg(test)]
@@ -159,7 +169,7 @@ mod tests {
     #[test]
     fn control_and_invisible_characters_are_escaped_on_a_terminal() {
         assert_eq!(
-            plain("12 €\n\u{9b}2K\u{202e}21\u{feff}\t\r\u{61c}\u{3164}\u{a0}\u{e0041}\u{fe0f}"),
+            escape("12 €\n\u{9b}2K\u{202e}21\u{feff}\t\r\u{61c}\u{3164}\u{a0}\u{e0041}\u{fe0f}"),
             "12 €\n\\u{9b}2K\\u{202e}21\\u{feff}\\u{9}\\u{d}\\u{61c}\\u{3164}\\u{a0}\\u{e0041}\\u{fe0f}"
         );
     }

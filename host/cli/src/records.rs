@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, Subcommand)]
 pub enum DecisionsCommand<S: Args> {
-    /// Print every recorded decision, one JSON object a line
+    /// Print every recorded decision, one JSON object per line
     Export {
         #[command(flatten)]
         settings: S,
@@ -31,17 +31,17 @@ pub enum DecisionsCommand<S: Args> {
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct Export {
-    /// Print only what follows this `cursor` of an earlier line
+    /// Print only the decisions after the line with this `cursor`
     #[arg(long, value_name = "CURSOR")]
     after: Option<Cursor>,
-    /// The most lines to print
+    /// Maximum number of lines to print
     #[arg(long, value_name = "LINES")]
     limit: Option<usize>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand<S: Args> {
-    /// Evaluate a past decision again: the same bundle must give the same answer, bytes and fuel
+    /// Evaluate a past decision again: the bundle must give the same answer with the same bytes and fuel
     #[command(
         after_help = "Exit code 0: the same. 1: something differs. 2: the bundle or the record is not available."
     )]
@@ -113,13 +113,13 @@ enum RecordsError {
     Unavailable(#[from] Unavailable),
     #[error(transparent)]
     Bundle(#[from] bundle::BundleFault),
-    #[error("there is no such decision on record")]
+    #[error("no such decision is recorded")]
     NoSuchDecision,
-    #[error("the answer cannot be written")]
+    #[error("the output cannot be written")]
     Output(#[from] std::io::Error),
     #[error("the policy engine cannot start")]
     Engine(#[from] gateway_policy::EngineError),
-    #[error("the answer has no JSON form")]
+    #[error("the output cannot be written as JSON")]
     Json(#[from] serde_json::Error),
 }
 
@@ -150,7 +150,7 @@ pub fn replay(database_url: &str, policy_bundle: &Path, arguments: &Replay) -> E
     })
 }
 
-/// Runs `policy impact`. The candidate must be signed as `trust` requires, unless its signatures are not checked.
+/// Runs `policy impact`. The candidate must be signed as `trust` requires, unless the arguments accept an unsigned one.
 #[must_use]
 pub fn impact(database_url: &str, trust: &Trust<'_>, arguments: &Impact) -> ExitCode {
     with_decisions(database_url, async |decisions| {

@@ -8,10 +8,10 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Mode bit of files that everyone may write to: who can write the registry can approve anything.
+/// Mode bit of files that everyone may write to. Anyone who can write the registry can approve any operation.
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// The registry in a file that is not writable by everyone.
+/// Reads the registry from a file that is not writable by everyone.
 ///
 /// # Errors
 /// One line that does not repeat the file's name.
@@ -19,18 +19,18 @@ pub fn load(path: &Path) -> Result<Approvers, Fault> {
     Ok(Approvers::parse(&read(path)?)?)
 }
 
-/// The file's text, of which more than [`REGISTRY_BYTES_MAX`] is refused by [`Approvers::parse`].
+/// Reads the file's text, up to one byte more than [`Approvers::parse`] accepts.
 ///
 /// # Errors
-/// As [`load`].
+/// One line that does not repeat the file's name.
 pub fn read(path: &Path) -> Result<Vec<u8>, Fault> {
     let unreadable = |error: std::io::Error| Fault::from(format!("cannot be opened: {}", error.kind()));
-    // Opening a pipe would block this and every later reading.
+    // Opening a pipe would block.
     if !fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err("is not a regular file".into());
     }
     let file = File::open(path).map_err(unreadable)?;
-    // The mode of the open file: the name may be another file by now.
+    // The mode of the open file: the path may name another file by now.
     let mode = file.metadata().map_err(unreadable)?.mode();
     if mode & WRITABLE_BY_ALL != 0 {
         return Err(format!("has mode {:04o}: anybody may write to it", mode & 0o7777).into());

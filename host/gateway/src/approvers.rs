@@ -10,29 +10,29 @@ use gateway_domain::ids::Hex32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The gateway's rule for signatures: an approval may be as old as an operation can wait for it.
+/// The gateway's rule for signatures. An approval may be as old as an operation can wait for it.
 #[must_use]
-pub fn at_approval(settings: &Settings) -> SigningRule {
+pub fn gateway_rule(settings: &Settings) -> SigningRule {
     rule(settings, settings.approvals.ttl_ms)
 }
 
-/// A node's rule for signatures, with a registry that it reads for itself: an approval may be older by the validity of an
-/// admission decision.
+/// The nodes' rule for signatures, with a registry of its own. An approval may be older by the validity of an admission
+/// decision.
 #[must_use]
-pub fn at_nodes(settings: &Settings) -> SigningRule {
+pub fn node_rule(settings: &Settings) -> SigningRule {
     rule(settings, settings.approvals.ttl_ms.saturating_add(settings.operations.admission_ttl_ms))
 }
 
-/// While the registry cannot be read no approval counts; [`Verifiers`] reads it again.
+/// A rule with the registry, or without one if it cannot be read: no approval counts then until [`Verifiers`] has read it.
 fn rule(settings: &Settings, age_max_ms: u64) -> SigningRule {
-    let pinned = |file: &Path| match registry::load(file) {
+    let with_registry = |file: &Path| match registry::load(file) {
         Ok(approvers) => PinnedRegistry::new(Arc::new(approvers), age_max_ms),
         Err(_) => PinnedRegistry::without_registry(age_max_ms),
     };
     match &settings.approvals.signed {
         SignedApprovals::Off => SigningRule::Off,
-        SignedApprovals::Optional(file) => SigningRule::Optional(pinned(file)),
-        SignedApprovals::Required(file) => SigningRule::Required(pinned(file)),
+        SignedApprovals::Optional(file) => SigningRule::Optional(with_registry(file)),
+        SignedApprovals::Required(file) => SigningRule::Required(with_registry(file)),
     }
 }
 
@@ -41,47 +41,48 @@ fn rule(settings: &Settings, age_max_ms: u64) -> SigningRule {
 pub struct Verifiers {
     file: PathBuf,
     rules: Vec<SigningRule>,
-    /// Of the text that was read last, or of the error.
+    /// Hash of the text that was read last, or of the error.
     fingerprint: Hex32,
 }
 
 impl Verifiers {
-    /// Puts the registry into these rules; `None` if signatures are not verified.
+    /// Reads the registry for these rules; `None` if signatures are not verified.
     #[must_use]
     pub fn open(settings: &Settings, rules: Vec<SigningRule>) -> Option<Self> {
         let file = settings.approvals.signed.file()?.to_owned();
         let mut verifiers = Self { file, rules, fingerprint: Hex32::ZERO };
-        if let Err(error) = verifiers.reload() {
+        if let Err(error) = verifiers.try_reload() {
             log_unusable(&error);
         }
         Some(verifiers)
     }
 
-    /// Reads the registry, and logs when it changed. A file that cannot be read may be a revocation: no approval counts until
-    /// it can be read.
-    pub fn watch(&mut self) {
+    /// Reads the registry, and applies and logs a change. While the file cannot be read, which may be a revocation, no approval
+    /// counts.
+    pub fn reload_if_changed(&mut self) {
         let text = registry::read(&self.file);
         if fingerprint(&text) != self.fingerprint {
-            log(self.put_in_force(text));
+            log(self.apply(text));
         }
     }
 
-    /// Reads the registry, and logs in any case.
-    pub fn read_again(&mut self) {
-        log(self.reload());
+    /// Reads and applies the registry, and logs the result.
+    pub fn reload(&mut self) {
+        log(self.try_reload());
     }
 
-    fn reload(&mut self) -> Result<(), Fault> {
-        self.put_in_force(registry::read(&self.file))
+    fn try_reload(&mut self) -> Result<(), Fault> {
+        self.apply(registry::read(&self.file))
     }
 
-    fn put_in_force(&mut self, text: Result<Vec<u8>, Fault>) -> Result<(), Fault> {
+    /// Parses the registry and gives it to the rules. After an error they have none.
+    fn apply(&mut self, text: Result<Vec<u8>, Fault>) -> Result<(), Fault> {
         self.fingerprint = fingerprint(&text);
         let approvers = text.and_then(|text| Ok(Arc::new(Approvers::parse(&text)?)));
         for rule in &self.rules {
             rule.replace_registry(approvers.as_ref().ok().cloned());
         }
-        approvers.map(|_| ())
+        approvers.map(drop)
     }
 }
 
@@ -94,7 +95,7 @@ fn log(reading: Result<(), Fault>) {
 
 fn log_unusable(error: &Fault) {
     let error = error_chain(error.as_ref());
-    tracing::error!(error, "the registry of approvers cannot be used: no approval counts until it is right");
+    tracing::error!(error, "the registry of approvers cannot be used; until it can, no approval counts");
 }
 
 fn fingerprint(text: &Result<Vec<u8>, Fault>) -> Hex32 {
@@ -105,9 +106,9 @@ fn fingerprint(text: &Result<Vec<u8>, Fault>) -> Hex32 {
 }
 
 /// The deployment's registry; `None` if signatures are not verified.
-pub(crate) fn of_deployment(settings: &Settings) -> Result<Option<Approvers>, StartError> {
+pub(crate) fn load_registry(settings: &Settings) -> Result<Option<Approvers>, StartError> {
     let Some(path) = settings.approvals.signed.file() else { return Ok(None) };
     let approvers = registry::load(path);
-    let named = |error| StartError::new(format!("approvers file `{}`", path.display()), error);
-    approvers.map(Some).map_err(named)
+    let with_path = |error| StartError::new(format!("approvers file `{}`", path.display()), error);
+    approvers.map(Some).map_err(with_path)
 }

@@ -1,4 +1,4 @@
-//! Makes the authenticator from the settings.
+//! Creates the authenticator from the settings.
 
 use crate::compose::{StartError, SystemClock};
 use crate::settings::{Auth, ClientSecretSource, IssuerKeys, Settings};
@@ -17,10 +17,10 @@ use std::sync::Arc;
 /// # Errors
 /// [`StartError`], which names the file and never its content.
 pub(crate) fn open(settings: &Settings) -> Result<Authenticator, StartError> {
-    of_mode(settings).map(|authenticator| authenticator.requiring_tenant(settings.tenant_required))
+    open_mode(settings).map(|authenticator| authenticator.require_tenant(settings.tenant_required))
 }
 
-fn of_mode(settings: &Settings) -> Result<Authenticator, StartError> {
+fn open_mode(settings: &Settings) -> Result<Authenticator, StartError> {
     let clock: Clock = Arc::new(|| SystemClock.now());
     match &settings.auth {
         Auth::Bypass => Ok(Authenticator::bypass()),
@@ -28,7 +28,7 @@ fn of_mode(settings: &Settings) -> Result<Authenticator, StartError> {
         Auth::Jwks { proxies, keys, max_age, rules } => {
             let source = match keys {
                 IssuerKeys::Url { url, ca } => KeySource::Provider(provider(url, ca.as_deref())?),
-                IssuerKeys::File(path) => issuer_file(path)?,
+                IssuerKeys::File(path) => key_file_source(path)?,
             };
             let config = JwksConfig { source, max_age: *max_age, rules: rules.clone(), clock };
             Ok(Authenticator::jwks(Jwks::new(config), proxies.clone()))
@@ -57,13 +57,13 @@ fn provider(url: &ProviderUrl, ca: Option<&Path>) -> Result<Provider, StartError
     Provider::new(url.clone(), pem.as_deref()).map_err(|why| StartError::new(what(), why))
 }
 
-/// Reads the file now, so that a mistake stops the start; it is read again later, when keys are rotated.
-fn issuer_file(path: &Path) -> Result<KeySource, StartError> {
+/// A source that reads this file. Reads it once now, so that a mistake stops the start.
+fn key_file_source(path: &Path) -> Result<KeySource, StartError> {
     let what = || format!("issuer's keys `{}`", path.display());
     let bytes = std::fs::read(path).map_err(|error| StartError::new(what(), error))?;
     let keys = gateway_auth::jose::KeySet::parse(&bytes).map_err(|fault| StartError::new(what(), fault))?;
     if keys.is_empty() {
-        return Err(StartError::new(what(), "none of them can be used"));
+        return Err(StartError::new(what(), "no key in it can be used"));
     }
     Ok(KeySource::File(path.to_owned()))
 }
@@ -77,5 +77,5 @@ fn secret(source: &ClientSecretSource) -> Result<ClientSecret, StartError> {
         }
         ClientSecretSource::Environment(secret) => ClientSecret::parse(secret.expose()),
     };
-    parsed.map_err(|must| StartError::new(what, must))
+    parsed.map_err(|problem| StartError::new(what, problem))
 }

@@ -65,7 +65,7 @@ pub struct Gateway {
     pub fleet: Arc<EmbeddedFleet>,
     /// The policy bundles, which are read again while the gateway serves.
     pub policies: Arc<Lifecycle>,
-    /// The rules that verify approvers' signatures, which get the registry again when it changes.
+    /// The rules that verify approvers' signatures, whose registry is read again when it changes.
     pub verifiers: Option<Verifiers>,
 }
 
@@ -100,8 +100,8 @@ fn policy_sources(settings: &Settings) -> Result<Sources, StartError> {
 fn policy_error(settings: &Settings, why: lifecycle::StartError) -> StartError {
     use lifecycle::StartError as Why;
     let what = match &why {
-        Why::TrustRoots(_) => shown("policy trust roots", &settings.policy.trust_roots),
-        Why::Bundle(_) => shown("policy bundle", &settings.policy.bundle),
+        Why::TrustRoots(_) => with_path("policy trust roots", &settings.policy.trust_roots),
+        Why::Bundle(_) => with_path("policy bundle", &settings.policy.bundle),
         Why::Engine(_) => "policy engine".to_owned(),
         Why::Store(_) => "policy store".to_owned(),
     };
@@ -111,7 +111,7 @@ fn policy_error(settings: &Settings, why: lifecycle::StartError) -> StartError {
 /// Opens the deployment's bundles: the prepared one, and those in the store.
 ///
 /// # Errors
-/// [`StartError`] when no bundle can be activated and none ever was.
+/// [`StartError`] when no bundle can be activated and none was before.
 pub async fn open_lifecycle(
     settings: &Settings,
     policy: Prepared,
@@ -121,14 +121,15 @@ pub async fn open_lifecycle(
     policy.open(store, clock).await.map_err(|why| policy_error(settings, why))
 }
 
-/// Opens every adapter and puts them together.
+/// Opens the adapters and composes the gateway.
 ///
 /// # Errors
 /// [`StartError`] naming the part that failed.
 pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, StartError> {
-    // Before anything is written: a first start without a registry leaves nothing behind. A later start comes up and reports it.
+    // Checked before anything is written, so that a first start without a registry leaves nothing behind. A later start serves
+    // without it and reports that.
     if !store_exists(settings)? {
-        approvers::of_deployment(settings)?;
+        approvers::load_registry(settings)?;
     }
     let rules = rules(settings);
     let authenticator = open_authenticator(settings)?;
@@ -173,13 +174,13 @@ pub fn app(settings: &Settings, rules: Rules, authenticator: Authenticator, port
 }
 
 fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {
-    let seed = seed(settings, &settings.authority.key);
+    let seed = load_seed(settings, &settings.authority.key);
     Ok(EmbeddedAuthority::new(&*seed.map_err(|error| StartError::new("authority", error))?))
 }
 
-/// The log must not sign with the authority's key: a signature must have one meaning.
+/// Opens the signer of the log. Its key must not be the authority's, so that a signature has one meaning.
 fn open_log_signer(settings: &Settings, authority: &EmbeddedAuthority) -> Result<LogSigner, StartError> {
-    let seed = seed(settings, &settings.log.key).map_err(|error| StartError::new("log key", error))?;
+    let seed = load_seed(settings, &settings.log.key).map_err(|error| StartError::new("log key", error))?;
     let signer = LogSigner::new(settings.log.origin.clone(), &seed);
     if signer.public_key() == authority.public_key() {
         return Err(StartError::new("log key", "must be another key than the authority's"));
@@ -187,7 +188,7 @@ fn open_log_signer(settings: &Settings, authority: &EmbeddedAuthority) -> Result
     Ok(signer)
 }
 
-fn seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
+fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
     match settings.profile {
         Profile::Development => key_file::load_or_create(path),
         Profile::Production => key_file::load(path),
@@ -221,16 +222,16 @@ pub(crate) fn fleet_config(
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,
         required_approvals: settings.approvals.required,
         decision_ttl_max_ms: settings.operations.admission_ttl_ms,
-        signed_approvals: approvers::at_nodes(settings),
+        signed_approvals: approvers::node_rule(settings),
         keys_without_approvals: settings.operations.auto_provision_keys,
         clock: Arc::new(|| SystemClock.now()),
     };
     Ok(FleetConfig { folder: settings.nodes.directory.clone(), nodes })
 }
 
-/// The Ed25519 public keys that verify the nodes' receipts, by participant, which an offline verifier pins. Reads the nodes'
-/// databases, also while a gateway serves; writes nothing. A participant that never took part in an operation has no database
-/// and is left out.
+/// The Ed25519 public keys that verify the nodes' receipts, by participant, for offline verifiers. Reads the nodes' databases,
+/// also while a gateway serves, and writes nothing. Participants without a database, which never took part in an operation, are
+/// left out.
 ///
 /// # Errors
 /// [`StartError`] when the key that encrypts the nodes' secrets cannot be loaded, or a database cannot be read with it.
@@ -255,7 +256,7 @@ pub fn rules(settings: &Settings) -> Rules {
             required_approvals: settings.approvals.required,
             separation_of_duties: settings.approvals.separation_of_duties,
         },
-        signed_approvals: approvers::at_approval(settings),
+        signed_approvals: approvers::gateway_rule(settings),
         approval_ttl_ms: settings.approvals.ttl_ms,
         admission_ttl_ms: settings.operations.admission_ttl_ms,
         auto_provision_keys: settings.operations.auto_provision_keys,
@@ -282,7 +283,7 @@ pub fn options(settings: &Settings) -> Options {
         audit_bytes_max: settings.server.audit_bytes_max,
         body_within: settings.server.body_within,
         request_within: settings.server.request_within,
-        probes_apart: settings.server.admin_bind.is_some(),
+        separate_probes: settings.server.admin_bind.is_some(),
         allowed_origins: settings.server.allowed_origins.clone(),
         unknown_fields: if settings.server.reject_unknown_fields {
             UnknownFields::Reject
@@ -298,6 +299,6 @@ pub fn options(settings: &Settings) -> Options {
     }
 }
 
-fn shown(what: &str, path: &Path) -> String {
+fn with_path(what: &str, path: &Path) -> String {
     format!("{what} `{}`", path.display())
 }

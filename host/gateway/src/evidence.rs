@@ -1,5 +1,4 @@
-//! The roots of trust that readers of this deployment's evidence need, from its keys. Keys are only read: a deployment that was
-//! never started has none.
+//! The roots of trust that readers of this deployment's evidence need. Keys are read and never created.
 
 use crate::approvers;
 use crate::compose::{StartError, node_identities};
@@ -7,7 +6,6 @@ use crate::settings::{Settings, SignedApprovals as SignedApprovalsSetting};
 use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_cli::{EXIT_UNCHECKED, Fault};
 use gateway_domain::ids::Hex32;
-use gateway_domain::log::VerifierKey;
 use gateway_engine::ports::SignCheckpoint;
 use gateway_evidence::roots::{FORMAT, RootsFile, SignedApprovals};
 use gateway_seal::key_file;
@@ -18,26 +16,14 @@ use std::process::ExitCode;
 /// The roots of a deployment; its gateway may be running.
 ///
 /// # Errors
-/// [`StartError`] naming the key that could not be read.
+/// [`StartError`] when a key, the nodes' identities or the registry of approvers cannot be read.
 pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
     let seed = |what: &str, path| key_file::load(path).map_err(|error| StartError::new(what, error));
     let authority = EmbeddedAuthority::new(&*seed("authority", &settings.authority.key)?);
     let log = LogSigner::new(settings.log.origin.clone(), &*seed("log key", &settings.log.key)?);
-    of_keys(settings, authority.public_key(), log.verifier_key()).await
-}
-
-/// As [`roots`], with the public keys of the authority and of the log.
-///
-/// # Errors
-/// [`StartError`] when the nodes' identities or the registry of approvers cannot be read.
-pub async fn of_keys(
-    settings: &Settings,
-    authority: [u8; 32],
-    log: &VerifierKey,
-) -> Result<RootsFile, StartError> {
     let nodes = node_identities(settings).await?;
     let previous = settings.authority.keys_previous.iter().copied();
-    let approvers = approvers::of_deployment(settings)?.map(|approvers| approvers.file().clone());
+    let approvers = approvers::load_registry(settings)?.map(|approvers| approvers.file().clone());
     let signed_approvals = match &settings.approvals.signed {
         SignedApprovalsSetting::Off => None,
         SignedApprovalsSetting::Optional(_) => Some(SignedApprovals::Optional),
@@ -45,9 +31,9 @@ pub async fn of_keys(
     };
     Ok(RootsFile {
         format: FORMAT.to_owned(),
-        authorities: [Hex32::new(authority)].into_iter().chain(previous).collect(),
+        authorities: [Hex32::new(authority.public_key())].into_iter().chain(previous).collect(),
         nodes: nodes.into_iter().map(|(node, key)| (node, Hex32::new(key))).collect(),
-        logs: vec![log.to_string()],
+        logs: vec![log.verifier_key().to_string()],
         keys: BTreeMap::new(),
         bundles: Vec::new(),
         facts: BTreeMap::new(),

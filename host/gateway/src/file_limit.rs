@@ -1,17 +1,16 @@
-//! The operating system's limit of open files; each connection is one.
+//! The operating system's limit of open files. Each connection is an open file.
 
 use crate::compose::StartError;
 use crate::settings::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files other than connections: the gateway's database, policies, pipes.
+/// Open files besides connections and nodes: the gateway's database, policies, pipes.
 const FILES_OF_GATEWAY: u64 = 256;
 
-/// Files of a node: its database, journal and shared memory, opened by each reader and the writer.
+/// Open files of a node: its database, journal and shared memory, for each reader and the writer.
 const FILES_OF_NODE: u64 = 16;
 
-/// Raises the process's limit to what the settings need. A gateway that runs out of files below `connections_max` could not
-/// open its databases either.
+/// Raises the process's limit to what the settings need. Without files to open, the gateway could not use its databases either.
 ///
 /// # Errors
 /// [`StartError`] when the system allows fewer.

@@ -1,14 +1,14 @@
 //! `operation-gateway keys …`: creates, shows and replaces the deployment's keys. Private halves stay in their files; only public
 //! halves are printed.
 //!
-//! Creating keys never overwrites one. A replacement is written to a file of its own that is renamed into place last: a process
+//! Creating keys never overwrites one. A replacement is first written to another file, which is renamed at the end: a process
 //! that is killed in between leaves the old key, or both.
 
 mod rotate;
 
 use crate::settings::{Flags, NodeKey, Settings};
 use gateway_authority::{EmbeddedAuthority, LogSigner};
-use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, complain};
+use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, report_errors};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
@@ -30,34 +30,31 @@ pub(crate) fn run(command: &KeysCommand<Flags>, settings: &Settings) -> ExitCode
     };
     match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&[error_chain(error.as_ref())], EXIT_FAILED),
+        Err(error) => report_errors(&[error_chain(error.as_ref())], EXIT_FAILED),
     }
 }
 
 /// Creates the missing keys, and prints for each key whether it existed.
 fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     for path in [&settings.authority.key, &settings.log.key] {
-        let existed = path.exists();
-        key_file::load_or_create(path)?;
-        report(out, existed, path)?;
+        create_if_missing(path, out)?;
     }
     if let NodeKey::File(path) = &settings.nodes.key {
-        let existed = path.exists();
-        if !existed && !existing(&settings.nodes.directory).is_empty() {
+        if !path.exists() && !existing(&settings.nodes.directory).is_empty() {
             return Err(format!(
-                "the nodes have databases, and what they are sealed under is missing: `{}`",
+                "the nodes have databases, and the key that encrypts their secrets is missing: `{}`",
                 path.display()
             )
             .into());
         }
-        key_file::load_or_create(path)?;
-        report(out, existed, path)?;
+        create_if_missing(path, out)?;
     }
     show(settings, out)
 }
 
-fn report(out: &mut impl Write, existed: bool, path: &Path) -> Result<(), Fault> {
-    let what = if existed { "was there" } else { "made" };
+fn create_if_missing(path: &Path, out: &mut impl Write) -> Result<(), Fault> {
+    let what = if path.exists() { "existing" } else { "created" };
+    key_file::load_or_create(path)?;
     Ok(writeln!(out, "{what}: {}", path.display())?)
 }
 

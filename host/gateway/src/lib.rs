@@ -23,51 +23,55 @@ use clap::Parser;
 use gateway_cli::evidence::EvidenceCommand;
 use gateway_cli::ledger::LedgerCommand;
 use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
-use gateway_cli::{Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NodesCommand, complain};
+use gateway_cli::{Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NodesCommand, report_errors};
 use gateway_engine::ports::ReadClock;
 use settings::{Flags, Resolved, Settings};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The process.
+/// Parses the command line and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
     let Cli { settings: before, command } = Cli::<Flags>::parse();
     let now = SystemClock.now();
-    // Settings may stand before the command and after it; those after it win.
-    let with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match resolve(&after.or(&before)) {
+    // Settings may be given before the command and after it; those after it win.
+    let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match resolve(&after.or(&before)) {
         Ok(resolved) => with_settings(&resolved, run),
-        Err(faults) => complain(&faults, EXIT_UNCHECKED),
+        Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
     };
     match &command {
-        None => with(&before, &start),
-        Some(Command::Serve(flags)) => with(flags, &start),
+        None => run_with(&before, &start),
+        Some(Command::Serve(flags)) => run_with(flags, &start),
         Some(Command::Config(flags)) => match resolve(&flags.or(&before)) {
             Ok(resolved) => print_settings(&resolved),
-            Err(faults) => complain(&faults, EXIT_UNCHECKED),
+            Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
         },
         Some(Command::Decisions(DecisionsCommand::Export { settings, export })) => {
-            with(settings, &|settings| records::export(&settings.database_url, export))
+            run_with(settings, &|settings| records::export(&settings.database_url, export))
         }
-        Some(Command::Policy(PolicyCommand::Replay { settings, replay })) => with(settings, &|settings| {
-            records::replay(&settings.database_url, &settings.policy.bundle, replay)
-        }),
-        Some(Command::Policy(PolicyCommand::Impact { settings, impact })) => with(settings, &|settings| {
-            let trust = Trust { roots: &settings.policy.trust_roots, now };
-            records::impact(&settings.database_url, &trust, impact)
-        }),
+        Some(Command::Policy(PolicyCommand::Replay { settings, replay })) => {
+            run_with(settings, &|settings| {
+                records::replay(&settings.database_url, &settings.policy.bundle, replay)
+            })
+        }
+        Some(Command::Policy(PolicyCommand::Impact { settings, impact })) => {
+            run_with(settings, &|settings| {
+                let trust = Trust { roots: &settings.policy.trust_roots, now };
+                records::impact(&settings.database_url, &trust, impact)
+            })
+        }
         Some(Command::Evidence(EvidenceCommand::Verify(verify))) => gateway_cli::evidence::run(verify),
-        Some(Command::Evidence(EvidenceCommand::Roots(flags))) => with(flags, &evidence::print_roots),
+        Some(Command::Evidence(EvidenceCommand::Roots(flags))) => run_with(flags, &evidence::print_roots),
         Some(Command::Keys(command)) => {
             let (KeysCommand::Generate(flags)
             | KeysCommand::Show(flags)
             | KeysCommand::Rotate { settings: flags, .. }) = command;
-            with(flags, &|settings| keys::run(command, settings))
+            run_with(flags, &|settings| keys::run(command, settings))
         }
         Some(Command::Ledger(LedgerCommand::Fsck { settings, json })) => {
-            with(settings, &|settings| gateway_cli::ledger::fsck(&settings.database_url, *json))
+            run_with(settings, &|settings| gateway_cli::ledger::fsck(&settings.database_url, *json))
         }
-        Some(Command::Nodes(NodesCommand::Check(flags))) => with(flags, &nodes::check),
+        Some(Command::Nodes(NodesCommand::Check(flags))) => run_with(flags, &nodes::check),
         Some(Command::Approvers(command)) => gateway_cli::approvers::run(command, now),
         Some(Command::Bundle(bundle)) => gateway_cli::bundle::run(bundle, now),
     }
@@ -83,21 +87,23 @@ fn resolve(flags: &Flags) -> Result<Resolved, Vec<String>> {
 fn with_settings(resolved: &Resolved, run: impl FnOnce(&Settings) -> ExitCode) -> ExitCode {
     match Settings::parse(resolved) {
         Ok(settings) => run(&settings),
-        Err(faults) => complain(&faults, EXIT_UNCHECKED),
+        Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
     }
 }
 
 fn start(settings: &Settings) -> ExitCode {
     if let Err(fault) = telemetry::start_log(&settings.log_filter, settings.log_format) {
-        return complain(&[format!("setting `log` is no filter: {fault}")], EXIT_UNCHECKED);
+        return report_errors(&[format!("setting `log` is not a valid filter: {fault}")], EXIT_UNCHECKED);
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return complain(&[format!("no threads: {error}")], EXIT_FAILED),
+        Err(error) => {
+            return report_errors(&[format!("the async runtime cannot start: {error}")], EXIT_FAILED);
+        }
     };
     match runtime.block_on(serve::serve(settings)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&[error.to_string()], EXIT_FAILED),
+        Err(error) => report_errors(&[error.to_string()], EXIT_FAILED),
     }
 }
 

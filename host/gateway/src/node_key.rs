@@ -13,8 +13,8 @@ type Fault = Box<dyn Error + Send + Sync>;
 /// The file with the parameters of the derivation, beside the databases.
 const STRETCHING: &str = "stretching.json";
 
-/// The file of the key that replaces the one in this file.
-pub(crate) fn next(path: &Path) -> PathBuf {
+/// The file of a new key during a rotation, beside the file of the current one.
+pub(crate) fn replacement_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".next");
     name.into()
@@ -32,13 +32,17 @@ pub(crate) async fn open(settings: &Settings) -> Result<Kek, StartError> {
     opened.map_err(|error| StartError::new("node key", error))
 }
 
-/// A key is created only while there are no databases: otherwise the key that encrypts them is missing, and another is no use.
+/// Loads the key. Creates a key file only in development and while there are no databases: a new key could not decrypt them.
 fn load(key: &NodeKey, folder: &Path, profile: Profile) -> Result<Kek, Fault> {
     let is_first = existing(folder).is_empty();
     match key {
-        NodeKey::File(path) if next(path).exists() => {
-            let next = next(path);
-            Err(format!("`{}` is there: run `keys rotate node` again, to its end", next.display()).into())
+        NodeKey::File(path) if replacement_path(path).exists() => {
+            let next = replacement_path(path);
+            Err(format!(
+                "`{}` is left from an interrupted rotation: run `keys rotate node` again",
+                next.display()
+            )
+            .into())
         }
         NodeKey::File(path) if is_first && profile == Profile::Development => {
             Ok(Kek::new(key_file::load_or_create(path)?))
@@ -49,7 +53,7 @@ fn load(key: &NodeKey, folder: &Path, profile: Profile) -> Result<Kek, Fault> {
             let written = folder.join(STRETCHING);
             if is_first && !written.exists() {
                 let fresh = Stretching::fresh()?;
-                // Derived before the parameters are written: a passphrase that is refused leaves nothing behind.
+                // Derived before the parameters are written, so that a rejected passphrase leaves nothing behind.
                 let kek = Kek::from_passphrase(&passphrase, &fresh)?;
                 key_file::create(&written, &serde_json::to_vec(&fresh)?)?;
                 return Ok(kek);
@@ -71,7 +75,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    fn line(opened: Result<Kek, Fault>, folder: &Path) -> String {
+    fn error_line(opened: Result<Kek, Fault>, folder: &Path) -> String {
         opened.unwrap_err().to_string().replace(folder.to_str().unwrap(), "FOLDER")
     }
 
@@ -81,9 +85,9 @@ mod tests {
         let folder = folder.path();
         let key = NodeKey::File(folder.join("node.key"));
         let missing = "the file `FOLDER/node.key` cannot be opened";
-        assert_eq!(line(load(&key, folder, Profile::Production), folder), missing);
+        assert_eq!(error_line(load(&key, folder, Profile::Production), folder), missing);
         fs::write(folder.join("node-3.db"), "").unwrap();
-        assert_eq!(line(load(&key, folder, Profile::Development), folder), missing);
+        assert_eq!(error_line(load(&key, folder, Profile::Development), folder), missing);
         fs::remove_file(folder.join("node-3.db")).unwrap();
         let made = load(&key, folder, Profile::Development).unwrap();
         assert_eq!(load(&key, folder, Profile::Production).unwrap().id(), made.id());
@@ -99,7 +103,7 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         };
         write("short");
-        assert!(line(load(&key, folder, Profile::Production), folder).contains("has 5 bytes"));
+        assert!(error_line(load(&key, folder, Profile::Production), folder).contains("has 5 bytes"));
         assert!(!folder.join(STRETCHING).exists());
         write("correct horse battery");
         let first = load(&key, folder, Profile::Production).unwrap();
@@ -109,6 +113,6 @@ mod tests {
         fs::write(folder.join("node-3.db"), "").unwrap();
         fs::remove_file(folder.join(STRETCHING)).unwrap();
         let lost = "stretching parameters `FOLDER/stretching.json`: entity not found";
-        assert_eq!(line(load(&key, folder, Profile::Development), folder), lost);
+        assert_eq!(error_line(load(&key, folder, Profile::Development), folder), lost);
     }
 }

@@ -1,8 +1,8 @@
-//! Checks what the nodes hold: in the background while the gateway serves, and all of it by `operation-gateway nodes check`.
+//! Checks the nodes' databases: in steps while the gateway serves, and completely by `operation-gateway nodes check`.
 
 use crate::node_key;
 use crate::settings::Settings;
-use crate::transport::stopped;
+use crate::transport::until_stopped;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
@@ -21,7 +21,7 @@ use tokio::time::MissedTickBehavior;
 
 /// The gauges of this file with their descriptions.
 pub(crate) const DESCRIPTIONS: &[(&str, &str)] =
-    &[(DAMAGED, "Findings about what a node holds, by participant; 0 when it is sound")];
+    &[(DAMAGED, "Findings of damage in a node's database, by participant; 0 when there are none")];
 
 const DAMAGED: &str = "operation_gateway_node_damaged";
 
@@ -33,9 +33,9 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Reported(BTreeMap<ParticipantIndex, String>);
 
 impl Reported {
-    /// Sets the gauges, and logs changes.
+    /// Sets the gauges, and logs the changes since the last call.
     pub(crate) async fn report(&mut self, engine: &Engine) {
-        // Readiness reports it when the nodes cannot be asked.
+        // If the nodes do not answer, readiness reports that.
         let Ok(nodes) = engine.nodes().await else { return };
         let participants: BTreeSet<_> =
             nodes.open.iter().chain(nodes.faults.keys()).chain(self.0.keys()).copied().collect();
@@ -59,14 +59,14 @@ impl Reported {
     }
 }
 
-/// Checks the nodes, some rows a second, until the gateway stops.
+/// Checks some rows of each node every second, until the gateway stops.
 pub(crate) async fn watch(engine: Engine, mut reported: Reported, mut stopping: watch::Receiver<bool>) {
     let mut steps = tokio::time::interval(CHECK_EVERY);
     steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = steps.tick() => {}
-            () = stopped(&mut stopping) => return,
+            () = until_stopped(&mut stopping) => return,
         }
         if let Err(error) = engine.check_nodes().await {
             tracing::warn!(%error, "nodes could not be compared with the keys");
@@ -107,7 +107,7 @@ fn print(checked: &Checked) -> std::io::Result<bool> {
 async fn findings(settings: &Settings) -> Result<Checked, Fault> {
     let folder = &settings.nodes.directory;
     let known = existing(folder);
-    // Without databases there is nothing to open, and no key must be created.
+    // Without databases there is nothing to open, and no key may be created.
     let kek = if known.is_empty() { None } else { Some(Arc::new(node_key::open(settings).await?)) };
     let mut checked = Checked::new();
     for participant in known {
@@ -116,21 +116,25 @@ async fn findings(settings: &Settings) -> Result<Checked, Fault> {
         }
     }
     if Store::exists(&settings.database_url)? {
-        compare(settings, kek.as_ref(), &mut checked).await?;
+        compare_with_keys(settings, kek.as_ref(), &mut checked).await?;
     }
     Ok(checked)
 }
 
-/// Compares every key that can sign with what its nodes hold. A running gateway may be changing a key's shares meanwhile, so a
-/// missing share counts only if the key is the same before the nodes were read and after.
-async fn compare(settings: &Settings, kek: Option<&Arc<Kek>>, checked: &mut Checked) -> Result<(), Fault> {
+/// Checks that the nodes hold a share of each key that can sign. A running gateway may be changing a key's shares, so a missing
+/// share counts only if the key is the same before the nodes are read and after.
+async fn compare_with_keys(
+    settings: &Settings,
+    kek: Option<&Arc<Kek>>,
+    checked: &mut Checked,
+) -> Result<(), Fault> {
     let mut fsck = Fsck::open(&settings.database_url).await?;
-    let (mut lacking, mut after) = (Vec::new(), None);
+    let (mut missing, mut after) = (Vec::new(), None);
     loop {
         let (keys, last) = fsck.keys_after(after).await?;
         for (participant, held) in expected_shares(&keys) {
-            let lacks = file_lacks(&settings.nodes.directory, participant, kek, &held).await;
-            lacking.extend(lacks.into_iter().map(|damage| (participant, damage)));
+            let found = file_lacks(&settings.nodes.directory, participant, kek, &held).await;
+            missing.extend(found.into_iter().map(|damage| (participant, damage)));
         }
         if last.is_none() {
             break;
@@ -138,7 +142,7 @@ async fn compare(settings: &Settings, kek: Option<&Arc<Kek>>, checked: &mut Chec
         after = last;
     }
     let mut later = Fsck::open(&settings.database_url).await?;
-    for (participant, (key_id, damage)) in lacking {
+    for (participant, (key_id, damage)) in missing {
         if fsck.key(key_id).await? == later.key(key_id).await? {
             checked.entry(participant).or_default().push(damage);
         }

@@ -6,7 +6,7 @@ use crate::file_limit;
 use crate::nodes::{self, Reported};
 use crate::settings::{Exception, Profile, Settings};
 use crate::signals::Signals;
-use crate::transport::{Server, Tls, stopped};
+use crate::transport::{Server, Tls, until_stopped};
 use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
@@ -22,8 +22,8 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 /// Serves until SIGTERM or SIGINT, and then until requests and work in progress are finished.
 ///
-/// Policy and certificates are read first, then the ports are bound, and only then is anything written: a start that fails
-/// leaves nothing behind.
+/// Policy and certificates are read first, then the ports are bound, and only then is anything written. A start that fails
+/// before that leaves nothing behind.
 ///
 /// # Errors
 /// [`StartError`] naming the part that failed.
@@ -79,7 +79,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         };
         tokio::join!(server.run(stopping.clone()), admin);
     };
-    within(settings.shutdown_within, stopping.clone(), serving).await;
+    serve_until(settings.shutdown_within, stopping.clone(), serving).await;
     let tasks = async { tokio::join!(reconciler, watcher, files, nodes) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
@@ -109,10 +109,14 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartErr
     Ok((listener, address))
 }
 
-/// Waits until the servers end, at most `deadline` once they are stopping: a client that keeps its connection cannot hold them.
-async fn within(deadline: Duration, mut stopping: watch::Receiver<bool>, serving: impl Future<Output = ()>) {
+/// Waits until the servers end, but after the stop at most for `deadline`: clients that keep connections open cannot delay it.
+async fn serve_until(
+    deadline: Duration,
+    mut stopping: watch::Receiver<bool>,
+    serving: impl Future<Output = ()>,
+) {
     let too_late = async {
-        stopped(&mut stopping).await;
+        until_stopped(&mut stopping).await;
         tokio::time::sleep(deadline).await;
     };
     tokio::select! {
@@ -121,20 +125,20 @@ async fn within(deadline: Duration, mut stopping: watch::Receiver<bool>, serving
     }
 }
 
-/// Resumes unfinished operations: immediately, for those that a crash interrupted, and then at intervals.
+/// Resumes unfinished operations, now and at intervals.
 async fn reconcile(engine: Engine, every: Duration, mut stopping: watch::Receiver<bool>) {
     let mut rounds = tokio::time::interval(every);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             _ = rounds.tick() => {}
-            () = stopped(&mut stopping) => return,
+            () = until_stopped(&mut stopping) => return,
         }
         engine.reconcile().await;
     }
 }
 
-/// When to read files again: at intervals, and on SIGHUP.
+/// The times at which files are read again: at intervals, and on SIGHUP.
 struct Schedule {
     rounds: Option<Interval>,
     hangups: Option<Signal>,
@@ -179,7 +183,7 @@ async fn watch_policies(
 ) {
     loop {
         let cause = tokio::select! {
-            () = stopped(&mut stopping) => return,
+            () = until_stopped(&mut stopping) => return,
             cause = schedule.next() => cause,
         };
         if cause == Cause::Requested {
@@ -189,8 +193,8 @@ async fn watch_policies(
     }
 }
 
-/// Reads a changed registry of approvers at intervals; on SIGHUP the registry, the certificates and the issuer's keys.
-/// Certificates and keys that cannot be used leave those in use; a registry that cannot be used leaves none.
+/// Reads a changed registry of approvers at intervals, and on SIGHUP the registry, the certificates and the issuer's keys. If new
+/// certificates or keys cannot be used, the current ones stay. If the registry cannot be used, no approval counts.
 async fn watch_files(
     tls: Option<Arc<Tls>>,
     mut verifiers: Option<Verifiers>,
@@ -200,12 +204,12 @@ async fn watch_files(
 ) {
     loop {
         let cause = tokio::select! {
-            () = stopped(&mut stopping) => return,
+            () = until_stopped(&mut stopping) => return,
             cause = schedule.next() => cause,
         };
         match (cause, &mut verifiers) {
-            (Cause::Watch, Some(verifiers)) => verifiers.watch(),
-            (Cause::Requested, Some(verifiers)) => verifiers.read_again(),
+            (Cause::Watch, Some(verifiers)) => verifiers.reload_if_changed(),
+            (Cause::Requested, Some(verifiers)) => verifiers.reload(),
             (Cause::Watch | Cause::Requested, None) => {}
         }
         if let (Cause::Requested, Some(tls)) = (cause, &tls) {

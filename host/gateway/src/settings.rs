@@ -1,8 +1,8 @@
 //! The gateway's settings. A flag wins over the environment, the environment over the file, the file over the default.
 //!
 //! Each area has a module with its settings as rows of a table, the type that they are parsed to, and the rules between
-//! them. `--help`, the environment, the file and the parser all come from these rows. Every fault is one line, and all
-//! faults are reported together.
+//! them. `--help`, the environment, the file and the parser use these rows. A fault is one line. Faults are reported together,
+//! first those of names, then those of values.
 
 mod approvals;
 mod auth;
@@ -37,7 +37,7 @@ pub struct Setting {
     pub name: &'static str,
     /// The default in the development profile; [`PRODUCTION_DEFAULTS`] has those of production that differ.
     pub default: &'static str,
-    /// Unit or form of the value.
+    /// Unit or form of the value, for `--help`.
     pub unit: &'static str,
     /// Help text.
     pub help: &'static str,
@@ -78,18 +78,18 @@ pub const SECTIONS: &[Section] = &[
     nodes::NODES,
 ];
 
-/// Defaults of the production profile that differ from development: `None` must be given.
+/// Defaults of the production profile that differ from development. `None`: the setting must be given.
 pub const PRODUCTION_DEFAULTS: &[(&str, Option<&str>)] = &[
     // Keys, and the identity of the log.
     ("authority_key", None),
     ("log_key", None),
     ("log_origin", None),
-    // Who decides, and who may call.
+    // Policy and authentication.
     ("policy_bundle", None),
     ("policy_trust_roots", None),
     ("auth_mode", None),
     ("tenant_required", Some("true")),
-    // What development permits for convenience.
+    // Conveniences of development.
     ("permitted_recipients", Some("")),
     ("separation_of_duties", Some("true")),
     ("auto_provision_keys", Some("false")),
@@ -98,7 +98,7 @@ pub const PRODUCTION_DEFAULTS: &[(&str, Option<&str>)] = &[
     ("preview_rate", Some("100")),
 ];
 
-/// The ten settings that a new deployment looks at first.
+/// The settings that a new deployment needs first. The short help lists only these.
 pub const FIRST: [&str; 10] = [
     "profile",
     "bind",
@@ -120,14 +120,14 @@ const GATEWAY: Section = Section {
             "profile",
             "development",
             "development|production",
-            "Selects defaults, and which values are refused",
+            "Selects the defaults, and the values that are refused",
         ),
         setting(
             "production_exceptions",
             "",
             "NAME,...",
-            "Protections that production runs without: unsigned_approvals, embedded_nodes, embedded_authority; each is shown \
-             by /readyz and in the log",
+            "Safeguards that production runs without: unsigned_approvals, embedded_nodes, embedded_authority; /readyz and the \
+             log name each",
         ),
         setting("database_url", "sqlite://data/gateway.db", "URL", "The gateway's database"),
         setting(
@@ -173,12 +173,12 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
     SECTIONS.iter().flat_map(|section| section.settings)
 }
 
-/// Which defaults hold, and which values are refused.
+/// The profile, which selects the defaults and the values that are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// Works without configuration; does not authenticate callers.
     Development,
-    /// Nothing unsafe by default.
+    /// Has no unsafe defaults.
     Production,
 }
 
@@ -189,7 +189,7 @@ pub enum LogFormat {
     Auto,
     /// For people.
     Pretty,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -235,7 +235,7 @@ impl Settings {
 }
 
 impl Reader<'_> {
-    /// `None` if a faulty setting has no value that could stand in for it while the others are checked.
+    /// Parses every setting. `None` if one has a fault and no placeholder that would let the others be checked.
     fn settings(&mut self) -> Option<Settings> {
         let log = self.log();
         Some(Settings {

@@ -2,8 +2,8 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that the gateway handles. They are registered before anything else: until then each ends the process. A signal
-/// during the start is handled after it.
+/// The signals that the gateway handles. They are registered before anything else, because an unregistered signal ends the
+/// process. A signal during the start is handled after it.
 pub(crate) struct Signals {
     /// SIGTERM and SIGINT: stop.
     pub(crate) stop: Stop,
@@ -25,7 +25,7 @@ impl Signals {
 }
 
 impl Stop {
-    /// Waits for one of them.
+    /// Waits for one of the two.
     pub(crate) async fn received(self) {
         let [terminate, interrupt] = self.0;
         tokio::select! {

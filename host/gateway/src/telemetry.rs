@@ -12,7 +12,7 @@ static METRICS: OnceLock<PrometheusHandle> = OnceLock::new();
 /// Starts the log, which goes to standard error. A second call has no effect.
 ///
 /// # Errors
-/// What is wrong with the filter.
+/// A message when the filter is invalid.
 pub(crate) fn start_log(filter: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

@@ -1,7 +1,7 @@
 //! Accepts connections, limits them, encrypts them, and drains them at the end. HTTP/1.1 only.
 //!
-//! [`Limits`] are those of connections; those of one request are in `gateway_api::layers`. A connection beyond the limit
-//! replaces one that waits for its client (`connection_limit` chooses it), or is closed immediately. It is never queued: clients
+//! [`Limits`] apply to connections; `gateway_api` has those of a request. A connection above the limit replaces one on which the
+//! gateway waits for the client (`connection_limit` chooses it), or is closed immediately. It is never queued, because clients
 //! would wait in the queue until they give up.
 
 mod activity;
@@ -65,7 +65,7 @@ pub struct TlsFiles {
 /// The counters of this module with their descriptions.
 pub(crate) const DESCRIPTIONS: &[(&str, &str)] = &[
     (REFUSED, "Connections closed immediately, by reason"),
-    (CUT, "Connections cut off after a missed deadline, by reason"),
+    (CUT, "Connections cut off after a missed deadline or a failed TLS handshake, by reason"),
     (EVICTED, "Connections closed to make room for others, by listener and by what the gateway waited for"),
 ];
 
@@ -74,25 +74,25 @@ const CUT: &str = "operation_gateway_connections_cut_total";
 const EVICTED: &str = "operation_gateway_connections_evicted_total";
 const OPEN: &str = "operation_gateway_connections";
 
-fn refused(reason: &'static str) {
+fn count_refused(reason: &'static str) {
     counter!(REFUSED, "reason" => reason).increment(1);
 }
 
-fn cut(reason: &'static str) {
+fn count_cut(reason: &'static str) {
     counter!(CUT, "reason" => reason).increment(1);
 }
 
-fn evicted(listener: &'static str, waiting_for: &'static str) {
+fn count_evicted(listener: &'static str, waiting_for: &'static str) {
     counter!(EVICTED, "listener" => listener, "waiting_for" => waiting_for).increment(1);
 }
 
-fn open_now(listener: &'static str, n_open: usize) {
+fn set_open(listener: &'static str, n_open: usize) {
     gauge!(OPEN, "listener" => listener).set(u32::try_from(n_open).unwrap_or(u32::MAX));
 }
 
-/// Waits until the gateway stops; a dropped sender counts too.
-pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    let _sender_gone = stopping.wait_for(|stop| *stop).await.map(|_| ());
+/// Waits until the gateway stops, or the sender is dropped.
+pub(crate) async fn until_stopped(stopping: &mut watch::Receiver<bool>) {
+    let _sender_gone = stopping.wait_for(|stop| *stop).await.map(drop);
 }
 
 #[cfg(test)]

@@ -132,5 +132,7 @@ fn activation_record_requires_hash_and_reason_and_accepts_more_signatures() {
     assert_eq!(output["signers"].as_array().unwrap().len(), 2);
     assert_eq!(output["record"]["bundle_hash"], hash.as_str());
     fs::write(here.join("r"), "{}").unwrap();
-    assert!(bundle(here, &["countersign", "r", "--key", "two"]).refused().contains("no activation record"));
+    assert!(
+        bundle(here, &["countersign", "r", "--key", "two"]).refused().contains("not an activation record")
+    );
 }

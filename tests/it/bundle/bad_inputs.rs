@@ -17,9 +17,9 @@ fn folder_without_a_bundle_is_reported() {
     let here = folder.path();
     for command in ["inspect", "test", "lint", "bench"] {
         let output = bundle(here, &[command, "."]).refused();
-        assert_eq!(output, "`.` is no bundle: it has no `manifest.json`");
+        assert_eq!(output, "`.` is not a bundle: it has no `manifest.json`");
         let output = bundle(here, &[command, "nowhere"]).refused();
-        assert_eq!(output, "`nowhere` is no bundle: it has no `manifest.json`");
+        assert_eq!(output, "`nowhere` is not a bundle: it has no `manifest.json`");
     }
     fs::write(here.join("x.tar"), "not a tar, and shorter than a block").unwrap();
     assert!(bundle(here, &["inspect", "x.tar"]).refused().starts_with("the archive `x.tar` cannot be read"));
@@ -35,7 +35,7 @@ fn invalid_policy_name_creates_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a/b", "../a", "/tmp/a", "A", "a_b", "struct", ""] {
         let output = bundle(folder.path(), &["new", name]).refused();
-        assert!(output.starts_with(&format!("`{name}` is no name for a policy")), "{output}");
+        assert!(output.starts_with(&format!("`{name}` is not a policy name")), "{output}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     bundle(folder.path(), &["new", "a"]).ok();

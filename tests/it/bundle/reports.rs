@@ -52,11 +52,11 @@ fn inspect_reports_files_that_do_not_match() {
         "FAULT       `tests/extra.json` is not in the manifest",
     ];
     assert_eq!(faults, expected);
-    assert!(output.contains("over this manifest, not checked"), "{output}");
+    assert!(output.contains("over this manifest, not verified"), "{output}");
     let manifest = fs::read_to_string(at("manifest.json")).unwrap();
     fs::write(at("manifest.json"), manifest.replacen("\"version\": \"", "\"version\": \"9", 1)).unwrap();
     let output = bundle(folder.path(), &["inspect", "."]).ok();
-    assert!(output.contains("over ANOTHER MANIFEST, not checked"), "{output}");
+    assert!(output.contains("over ANOTHER MANIFEST, not verified"), "{output}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn reason_codes_without_a_vector_fail_only_when_requested() {
     fs::remove_dir_all(folder.path().join("signatures")).unwrap();
     fs::remove_file(folder.path().join("tests/custody.json")).unwrap();
     let output = bundle(folder.path(), &["test", "."]).ok();
-    assert!(output.contains("not shown: `custody_intent_permitted`"), "{output}");
+    assert!(output.contains("not covered: `custody_intent_permitted`"), "{output}");
     bundle(folder.path(), &["test", ".", "--strict"]).found();
 }
 

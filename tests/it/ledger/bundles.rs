@@ -15,7 +15,7 @@ async fn stored_bundle_with_altered_files_is_found() {
         ("DELETE FROM policy_bundle_files WHERE name = 'policy.wasm'", "`policy.wasm`"),
         (
             "UPDATE policy_bundle_files SET bytes = CAST(replace(CAST(bytes AS TEXT), 'test-1000001', 'test-1000009') AS BLOB) WHERE name = 'manifest.json'",
-            "its files have another hash",
+            "the files have another hash",
         ),
         ("UPDATE policy_bundles SET bundle_id = 'another'", "`bundle_id` is not the manifest's"),
         ("UPDATE policy_bundle_files SET name = '../x' WHERE name = 'policy.wasm'", "../x"),

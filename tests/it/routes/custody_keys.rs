@@ -49,13 +49,13 @@ async fn confusable_key_refs_are_refused_in_every_request() {
     let world = World::ticking().await;
     made(&world, "vault").await;
     let cases = [
-        (".", "must not be `.` or `..`, which clients take out of paths"),
-        ("..", "must not be `.` or `..`, which clients take out of paths"),
-        (" ", "must have single spaces, and none at its ends"),
-        ("vault ", "must have single spaces, and none at its ends"),
-        ("vault\u{200b}", "must be of visible characters and spaces, and has U+200B"),
-        ("vault\u{202e}1", "must be of visible characters and spaces, and has U+202E"),
-        ("vault\n", "must be of visible characters and spaces, and has U+000A"),
+        (".", "must not be `.` or `..`, which clients remove from paths"),
+        ("..", "must not be `.` or `..`, which clients remove from paths"),
+        (" ", "must not have a space at either end, or two in a row"),
+        ("vault ", "must not have a space at either end, or two in a row"),
+        ("vault\u{200b}", "must consist of visible characters and spaces, and has U+200B"),
+        ("vault\u{202e}1", "must consist of visible characters and spaces, and has U+202E"),
+        ("vault\n", "must consist of visible characters and spaces, and has U+000A"),
         ("cafe\u{301}", "must be in Unicode's normalization form C (NFC)"),
     ];
     for (name, rule) in cases {
@@ -227,7 +227,7 @@ async fn signature_profile_aliases_of_the_deployment_are_accepted() {
     let answer = world.post(KEYS, &aliased).await;
     assert_eq!(
         answer.header("warning"),
-        "299 - \"signature_profile ecdsa-x is taken as frost-ed25519-sha512\""
+        "299 - \"signature_profile ecdsa-x is replaced by frost-ed25519-sha512\""
     );
     let intent = answer.ok()["operation"]["intent"].clone();
     assert_eq!(intent["signature_profile"], "frost-ed25519-sha512");

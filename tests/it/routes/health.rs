@@ -104,7 +104,7 @@ async fn unknown_paths_and_methods_get_the_error_body() {
     let text =
         Request::post("/v1/operations/sign").header("content-type", "text/plain").body(Body::from("{}"));
     let message = world.send(text.unwrap()).await.fails(415, "unsupported_media_type");
-    assert_eq!(message, "the body must be `application/json`, and its `Content-Type` is `text/plain`");
+    assert_eq!(message, "the `Content-Type` must be `application/json`, not `text/plain`");
     let nothing = world.post_nothing("/v1/operations/sign").await.fails(400, "invalid_json");
     assert_eq!(nothing, "the body is missing");
     let body = Body::from(payment("charset").to_string());

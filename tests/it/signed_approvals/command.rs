@@ -157,13 +157,25 @@ fn command_line_signs_nothing_that_differs_from_the_view() {
     let (code, _, shown) = alice.sign(people.path(), &keyless);
     assert!(code == 0 && shown.contains("12500"), "{shown}");
     for (pointer, value, part) in [
-        ("/intent/amount_minor", json!(1), "the intent that is shown is not the one that is approved"),
-        ("/intent/to_account", json!("acct-mallory"), "the intent that is shown"),
-        ("/intent/key_ref", json!("vault"), "the key is not `vault` of tenant `default`"),
-        ("/approval_statement/tenant", json!("other"), "the key is not `treasury-1` of tenant `other`"),
-        ("/approval_statement/key_id", json!("00".repeat(32)), "the key is not"),
-        ("/approval_statement/intent_hash", json!("00".repeat(32)), "the intent that is shown"),
-        ("/approval_statement/operation_id", json!("00".repeat(32)), "another operation than the view"),
+        ("/intent/amount_minor", json!(1), "the intent does not have the stated hash"),
+        ("/intent/to_account", json!("acct-mallory"), "the intent does not have the stated hash"),
+        (
+            "/intent/key_ref",
+            json!("vault"),
+            "the stated key id is not that of key `vault` of tenant `default`",
+        ),
+        (
+            "/approval_statement/tenant",
+            json!("other"),
+            "the stated key id is not that of key `treasury-1` of tenant `other`",
+        ),
+        ("/approval_statement/key_id", json!("00".repeat(32)), "the stated key id is not"),
+        (
+            "/approval_statement/intent_hash",
+            json!("00".repeat(32)),
+            "the intent does not have the stated hash",
+        ),
+        ("/approval_statement/operation_id", json!("00".repeat(32)), "for another operation"),
         ("/approval_statement", Value::Null, "awaits approvals"),
     ] {
         let lie = crate::harness::samples::with(submitted.clone(), pointer, value);

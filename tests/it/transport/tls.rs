@@ -163,7 +163,7 @@ fn invalid_tls_identities_stop_the_start() {
         "the private key cannot be read: the file `FOLDER/tls.key` has mode 0640; it must be 0600 or 0400";
     assert_eq!(start("off"), format!("{prefix} {exposed}"));
     key("no key", 0o600);
-    assert_eq!(start("off"), format!("{prefix} the file `FOLDER/tls.key` has no PEM private key in it"));
+    assert_eq!(start("off"), format!("{prefix} the file `FOLDER/tls.key` has no PEM private key"));
     key(&ours.server().key_pem(), 0o600);
     let line = start("off");
     assert!(line.starts_with(&format!("{prefix} certificate and private key cannot be used: ")), "{line}");

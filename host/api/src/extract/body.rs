@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 pub struct Body<T> {
     /// The shape.
     pub value: T,
-    /// JSON pointers to members of the body that the shape does not have.
+    /// JSON pointers to members of the body that the shape does not have; at most 16.
     pub unknown: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        Self::parse(&bytes(request, app, app.options().body_bytes_max).await?, app)
+        Self::parse(&read_bytes(request, app, app.options().body_bytes_max).await?, app)
     }
 }
 
@@ -33,7 +33,7 @@ impl<T: DeserializeOwned> Body<T> {
     /// # Errors
     /// [`ApiError`] when it is too large or too slow, not strict JSON, or of another shape.
     pub async fn read_optional(request: Request, app: &App, bytes_max: usize) -> Result<Self, ApiError> {
-        let bytes = bytes(request, app, bytes_max).await?;
+        let bytes = read_bytes(request, app, bytes_max).await?;
         let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
         Self::parse(if is_blank { b"{}" } else { &bytes }, app)
     }
@@ -55,8 +55,8 @@ impl From<Fault> for ApiError {
     }
 }
 
-/// The whole body, overwritten when dropped: it may have secrets.
-async fn bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiError> {
+/// Reads the whole body. It may contain secrets, and is overwritten when dropped.
+async fn read_bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiError> {
     check_media_type(request.headers().get(header::CONTENT_TYPE))?;
     let too_large =
         || ApiError::new(Code::PayloadTooLarge, format!("the body must be at most {bytes_max} bytes"));
@@ -70,7 +70,7 @@ async fn bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zeroizin
     match reading.await {
         Ok(Ok(bytes)) => Ok(Zeroizing::new(Vec::from(bytes))),
         Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
-        Ok(Err(_)) => Err(ApiError::new(Code::InvalidJson, "the body did not arrive as it was announced")),
+        Ok(Err(_)) => Err(ApiError::new(Code::InvalidJson, "the body could not be read to its end")),
         Err(_) => Err(too_slow(app.options().body_within)),
     }
 }
@@ -82,7 +82,7 @@ fn is_too_large(error: &axum::Error) -> bool {
 /// Closes the connection: the rest of the body would be read as the next request.
 fn too_slow(within: Duration) -> ApiError {
     let message = format!("the body must arrive within {} ms", within.as_millis());
-    ApiError::new(Code::RequestTimeout, message).with(header::CONNECTION, "close")
+    ApiError::new(Code::RequestTimeout, message).with_header(header::CONNECTION, "close")
 }
 
 /// A body without a media type is read as JSON.
@@ -93,6 +93,6 @@ fn check_media_type(value: Option<&HeaderValue>) -> Result<(), ApiError> {
         return Ok(());
     }
     let named: String = essence.chars().take(64).collect();
-    let message = format!("the body must be `application/json`, and its `Content-Type` is `{named}`");
+    let message = format!("the `Content-Type` must be `application/json`, not `{named}`");
     Err(ApiError::new(Code::UnsupportedMediaType, message))
 }

@@ -22,7 +22,7 @@ pub(super) fn complete(document: &mut Value) {
         for (status, answer) in answers.iter_mut() {
             add_headers(answer, status, headers_of_answer(takes_body), takes_token);
         }
-        for (status, codes) in by_status(&errors) {
+        for (status, codes) in group_by_status(&errors) {
             let mut answer = error_response(&codes);
             add_headers(&mut answer, &status, headers_of_error(&status), takes_token);
             answers.insert(status, answer);
@@ -39,8 +39,8 @@ fn add_headers(answer: &mut Value, status: &str, mut names: Vec<Header>, takes_t
     }
 }
 
-/// Every code that an operation can answer with: its own, which it lists in `x-errors`, and those of all routes that take
-/// the same.
+/// The error codes of an operation: those in its `x-errors`, which is removed, and those that follow from its path, scope and
+/// body.
 fn errors(path: &str, operation: &mut Map<String, Value>) -> Vec<Code> {
     let own = operation.remove("x-errors").unwrap_or_else(|| json!([]));
     let mut codes: Vec<Code> = serde_json::from_value(own).unwrap_or_default();
@@ -68,7 +68,7 @@ fn errors(path: &str, operation: &mut Map<String, Value>) -> Vec<Code> {
     codes
 }
 
-fn by_status(codes: &[Code]) -> BTreeMap<String, Vec<&'static str>> {
+fn group_by_status(codes: &[Code]) -> BTreeMap<String, Vec<&'static str>> {
     let mut statuses = BTreeMap::<String, Vec<_>>::new();
     for code in codes {
         statuses.entry(code.status().as_str().to_owned()).or_default().push(code.as_str());
@@ -76,7 +76,7 @@ fn by_status(codes: &[Code]) -> BTreeMap<String, Vec<&'static str>> {
     statuses
 }
 
-/// An error's body has one of these codes.
+/// The response for errors with these codes.
 fn error_response(codes: &[&str]) -> Value {
     let description = codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ");
     let body = json!({ "allOf": [
@@ -91,29 +91,29 @@ fn headers() -> Value {
     let digits = json!({ "type": "string", "pattern": "^[0-9]+$" });
     json!({
         "RequestId": {
-            "description": "The request's own `x-request-id` where it is short and plain, else one made for it",
+            "description": "The request's `x-request-id` if it is valid, else a new one",
             "required": true,
             "schema": { "type": "string", "pattern": "^[A-Za-z0-9_.:/+=-]{1,128}$" },
         },
         "CacheControl": {
-            "description": "Nothing is cached", "required": true,
+            "description": "The response must not be cached", "required": true,
             "schema": { "type": "string", "enum": ["no-store"] },
         },
         "Warning": {
-            "description": "299: part of the request was ignored or substituted",
+            "description": "299: a member was ignored, a signature profile was substituted, or the body differs from the first one with this idempotency key",
             "schema": { "type": "string", "pattern": "^299 - \"" },
         },
         "IdempotencyReplayed": {
-            "description": "The operation existed already",
+            "description": "The answer shows an operation that an earlier request created",
             "schema": { "type": "string", "enum": ["true"] },
         },
         "Authenticate": {
-            "description": "RFC 6750", "required": true,
+            "description": "Challenge of RFC 6750", "required": true,
             "schema": { "type": "string", "pattern": "^Bearer " },
         },
-        "RetryAfter": { "description": "Seconds", "required": true, "schema": digits },
+        "RetryAfter": { "description": "Seconds to wait before the next attempt", "required": true, "schema": digits },
         "RateLimitLimit": {
-            "description": "Size of the client's quota of submissions; only when a token was taken from it, or the quota is used up", "schema": digits
+            "description": "Tokens in a full quota; present when the request took a token, or found the quota used up", "schema": digits
         },
         "RateLimitRemaining": { "description": "Tokens left in the quota", "schema": digits },
         "RateLimitReset": {

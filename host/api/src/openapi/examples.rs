@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 /// The examples of a request shape, by name.
-pub(super) fn of(shape: &str) -> Value {
+pub(super) fn for_shape(shape: &str) -> Value {
     match shape {
         "SignOperationRequest" => json!({ "payment": { "value": payment() } }),
         "ApproveOperationRequest" => json!({
@@ -97,16 +97,16 @@ fn asset_action() -> Value {
     })
 }
 
-/// The members that every change of a key has, and `own`.
-fn change(target_epoch: &str, own: Value) -> Value {
+/// A change of a key: the members that all changes have, and `extra`.
+fn change(target_epoch: &str, extra: Value) -> Value {
     let mut body = Map::from_iter([
         ("target_epoch".to_owned(), json!(target_epoch)),
         ("reason".to_owned(), json!("yearly drill")),
         ("publication_mode".to_owned(), json!("automatic")),
         ("client".to_owned(), client("dora", "custody.manage")),
     ]);
-    if let Value::Object(own) = own {
-        body.extend(own);
+    if let Value::Object(extra) = extra {
+        body.extend(extra);
     }
     Value::Object(body)
 }

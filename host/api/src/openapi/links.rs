@@ -1,6 +1,6 @@
 //! Links from an answer's operation or key to the endpoints that can follow.
 
-use super::{each_operation, shape_named};
+use super::{each_operation, referenced_shape};
 use serde_json::{Map, Value, json};
 
 /// The endpoints for an operation, by family.
@@ -24,7 +24,7 @@ const ON_OPERATION: [(&str, &[&str]); 2] = [
 /// The endpoints for a key.
 const ON_KEY: [&str; 7] = ["show", "operations", "sign", "refresh", "reshare", "rotate", "recover"];
 
-/// Adds links to every answer with an operation.
+/// Adds links to the answers that show one operation.
 pub(super) fn complete(document: &mut Value) {
     each_operation(document, |_, operation| {
         let Some(Value::Object(answer)) = operation.get_mut("responses").and_then(|it| it.get_mut("200"))
@@ -32,7 +32,7 @@ pub(super) fn complete(document: &mut Value) {
             return;
         };
         let schema = answer.get("content").and_then(|it| it.pointer("/application~1json/schema"));
-        let links = match schema.and_then(shape_named) {
+        let links = match schema.and_then(referenced_shape) {
             Some("OperationView") => links("operation", ""),
             Some("SignOperationResponse" | "OperationNodeRecoveryResponse") => {
                 links("operation", "/operation")
@@ -52,12 +52,12 @@ fn links(family: &str, at: &str) -> Map<String, Value> {
         let link = json!({ "operationId": name, "parameters": parameters });
         (name, link)
     };
-    let acts = ON_OPERATION.into_iter().filter(|(of, _)| *of == family).flat_map(|(_, acts)| acts);
+    let actions = ON_OPERATION.into_iter().filter(|(of, _)| *of == family).flat_map(|(_, actions)| actions);
     let mut links: Map<_, _> =
-        acts.map(|act| link(format!("{family}_{act}"), json!({ "operationId": id }))).collect();
+        actions.map(|action| link(format!("{family}_{action}"), json!({ "operationId": id }))).collect();
     if family == "custody_operation" {
         let key = format!("$response.body#{at}/key_ref");
-        links.extend(ON_KEY.map(|act| link(format!("custody_key_{act}"), json!({ "keyRef": key }))));
+        links.extend(ON_KEY.map(|action| link(format!("custody_key_{action}"), json!({ "keyRef": key }))));
     }
     // The operation's first event is in the log, which therefore has at least one event.
     links.extend([

@@ -1,6 +1,6 @@
-//! Requests: path parameters, examples, and the limits of the strict reader, which derived shapes do not have.
+//! Requests: path parameters, examples, and the limits of the strict reader, which utoipa does not derive.
 
-use super::{each_operation, examples, shape_named};
+use super::{each_operation, examples, referenced_shape};
 use crate::strict::{ARRAY_ENTRIES_MAX, TEXT_BYTES_MAX};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 pub(super) fn complete(document: &mut Value) {
     let mut shapes = BTreeSet::new();
     each_operation(document, |path, operation| {
-        parameters(path, operation);
-        shapes.extend(body(operation));
+        complete_parameters(path, operation);
+        shapes.extend(complete_body(operation));
     });
-    bound_shapes(document, shapes);
+    limit_shapes(document, shapes);
 }
 
 /// Adds the path's parameters. An optional query parameter is absent, never null.
-fn parameters(path: &str, operation: &mut Map<String, Value>) {
+fn complete_parameters(path: &str, operation: &mut Map<String, Value>) {
     let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
     let Some(parameters) = parameters.as_array_mut() else { return };
     for parameter in parameters.iter_mut() {
@@ -30,36 +30,37 @@ fn parameters(path: &str, operation: &mut Map<String, Value>) {
         }
     };
     add("operationId", json!({ "type": "string", "pattern": "^[0-9a-f]{64}$", "description": "Hex32" }));
-    // A longer name is answered like every other unknown name.
+    // Without a maximum: a name above the limit is answered like an unknown one.
     add("keyRef", json!({ "type": "string", "minLength": 1, "description": "The key's name" }));
 }
 
 /// Adds examples, and returns the name of the body's shape. An optional body is absent, never null.
-fn body(operation: &mut Map<String, Value>) -> Option<String> {
+fn complete_body(operation: &mut Map<String, Value>) -> Option<String> {
     let content = operation.get_mut("requestBody")?.pointer_mut("/content/application~1json")?;
     let schema = content.get_mut("schema")?;
     if let Some(Value::Array(either)) = schema.get("oneOf") {
-        *schema = either.iter().find(|it| shape_named(it).is_some())?.clone();
+        *schema = either.iter().find(|it| referenced_shape(it).is_some())?.clone();
     }
-    let name = shape_named(schema)?.to_owned();
-    content.as_object_mut()?.insert("examples".to_owned(), examples::of(&name));
+    let name = referenced_shape(schema)?.to_owned();
+    content.as_object_mut()?.insert("examples".to_owned(), examples::for_shape(&name));
     Some(name)
 }
 
 /// Adds limits to these shapes and to all shapes within them.
-fn bound_shapes(document: &mut Value, mut waiting: BTreeSet<String>) {
+fn limit_shapes(document: &mut Value, mut waiting: BTreeSet<String>) {
     let mut seen = BTreeSet::new();
     while let Some(name) = waiting.pop_first() {
         let Some(shape) = document.pointer_mut(&format!("/components/schemas/{name}")) else { continue };
-        bound(shape, &mut waiting);
+        limit_schema(shape, &mut waiting);
         seen.insert(name);
         waiting.retain(|name| !seen.contains(name));
     }
 }
 
-/// Adds the limits of `crate::strict`. They are bytes for a string and characters in the schema: the same for ASCII.
-fn bound(schema: &mut Value, found: &mut BTreeSet<String>) {
-    found.extend(shape_named(schema).map(str::to_owned));
+/// Adds the limits of `crate::strict`, and collects the shapes that the schema refers to. A string's limit is in bytes there
+/// and in characters in the schema: the two are equal for ASCII.
+fn limit_schema(schema: &mut Value, found: &mut BTreeSet<String>) {
+    found.extend(referenced_shape(schema).map(str::to_owned));
     let Some(members) = schema.as_object_mut() else { return };
     let is = |members: &Map<String, Value>, kind: &str| match members.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(|one| one == kind),
@@ -76,17 +77,17 @@ fn bound(schema: &mut Value, found: &mut BTreeSet<String>) {
     if is(members, "array") {
         limit(members, "maxItems", ARRAY_ENTRIES_MAX);
     }
-    // An object without a shape is a secret that nothing reads, and has no limit.
+    // The secrets that are discarded unread are objects without properties, and have no limit.
     if members.contains_key("properties") || members.contains_key("additionalProperties") {
         limit(members, "maxProperties", ARRAY_ENTRIES_MAX);
     }
     for below in ["items", "additionalProperties", "propertyNames"] {
-        members.get_mut(below).into_iter().for_each(|it| bound(it, found));
+        members.get_mut(below).into_iter().for_each(|it| limit_schema(it, found));
     }
     for below in ["oneOf", "anyOf", "allOf"] {
         let either = members.get_mut(below).and_then(Value::as_array_mut);
-        either.into_iter().flatten().for_each(|it| bound(it, found));
+        either.into_iter().flatten().for_each(|it| limit_schema(it, found));
     }
     let properties = members.get_mut("properties").and_then(Value::as_object_mut);
-    properties.into_iter().flatten().for_each(|(_, it)| bound(it, found));
+    properties.into_iter().flatten().for_each(|(_, it)| limit_schema(it, found));
 }

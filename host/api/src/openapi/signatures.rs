@@ -1,4 +1,4 @@
-//! Approvers' signatures: the members of each kind, which a derived shape cannot express.
+//! Approvers' signatures: the members that each kind requires, which a derived schema cannot express.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ const BASE64URL: &str = "^([A-Za-z0-9_-]{4})*([A-Za-z0-9_-][AQgw]|[A-Za-z0-9_-]{
 const HEX_32: &str = "^[0-9a-f]{64}$";
 const HEX_64: &str = "^[0-9a-f]{128}$";
 
-/// Replaces the shape by one for each kind. A member of the other kind is absent or null.
+/// Replaces the schema by one for each kind. Members of the other kind are absent or null.
 pub(super) fn complete(document: &mut Value) {
     let Some(shape) = document.pointer_mut("/components/schemas/ApprovalSignature") else { return };
     let text = |pattern: &str| json!({ "type": "string", "pattern": pattern, "maxLength": 1024 });

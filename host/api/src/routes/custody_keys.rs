@@ -1,6 +1,6 @@
 //! `/v1/custody/keys`.
 
-use super::lifecycle::{Answer, replay_headers, warn};
+use super::lifecycle::{Answer, submission_headers, warn};
 use crate::error::ApiError;
 use crate::error::Code::{self, *};
 use crate::extract::{Body, Caller, PathKeyRef, query};
@@ -12,7 +12,7 @@ use crate::wire::custody::{
 use crate::wire::custody_view::{
     CustodyKeyView, CustodyOperationResponse, CustodyOperationView, CustodyOperationsResponse,
 };
-use crate::wire::{body_digest, bound, not_empty};
+use crate::wire::{bind_caller, body_digest, not_empty};
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
@@ -26,7 +26,7 @@ use gateway_engine::{KeyTarget, Submit, Submitted, Visibility};
 /// Default number of operations on a page.
 const PAGE_DEFAULT: u32 = 50;
 
-/// Most operations on a page: each has a few kilobytes.
+/// Maximum number of operations on a page: each has a few kilobytes.
 const PAGE_MAX: u32 = 200;
 
 /// Submits the creation of a key: distributed key generation among its participants.
@@ -46,22 +46,23 @@ pub async fn create(
 ) -> Answer<CustodyOperationResponse> {
     let request = body.value;
     let (key_ref, intent) = request.parse(app.options())?;
-    let submitter = bound(&caller.principal, request.client.parse()?)?;
+    let submitter = bind_caller(&caller.principal, request.client.parse()?)?;
     let tenant = Tenant(request.tenant_id);
     check_tenant(&caller.principal, &submitter, &tenant)?;
-    let substituted = substitution(&intent);
+    let warning = substitution_warning(&intent);
     let body_digest = body_digest(&intent, &submitter)?;
     let unknown_fields = body.unknown.clone();
     let submit = Submit { tenant, submitter, idempotency_key: None, intent, body_digest, unknown_fields };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
-    let (mut headers, answer) = created(&app, &body.unknown, &submitted).await?;
-    if let Some(substituted) = substituted {
-        warn(&mut headers, &substituted);
+    let (mut headers, answer) = submission_answer(&app, &body.unknown, &submitted).await?;
+    if let Some(warning) = warning {
+        warn(&mut headers, &warning);
     }
     Ok((headers, answer))
 }
 
-/// A caller creates keys of its own tenant. An unrestricted caller has the tenant that it names.
+/// Checks that the key's tenant is the caller's own. An unrestricted caller has the tenant in its `client`, or any tenant if
+/// `client` names none.
 fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenant) -> Result<(), ApiError> {
     let own = match principal {
         Principal::Unrestricted if submitter.tenant.is_none() => return Ok(()),
@@ -75,10 +76,10 @@ fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenan
 }
 
 /// The text of the `Warning` about a substituted profile.
-fn substitution(intent: &Intent) -> Option<String> {
+fn substitution_warning(intent: &Intent) -> Option<String> {
     let Intent::KeyCreate(create) = intent else { return None };
     let requested = create.requested_signature_profile.as_ref()?;
-    Some(format!("signature_profile {requested} is taken as {}", create.signature_profile))
+    Some(format!("signature_profile {requested} is replaced by {}", create.signature_profile))
 }
 
 /// Shows the key.
@@ -102,8 +103,8 @@ pub async fn show(
     operation_id = "custody_key_operations", tag = "custody",
     security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyOperationsResponse)),
     params(
-        ("limit" = Option<u32>, Query, description = "Most operations on a page", minimum = 1, maximum = 200),
-        ("cursor" = Option<u64>, Query, description = "`next_cursor` of the page before"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of operations on a page; 50 by default", minimum = 1, maximum = 200),
+        ("cursor" = Option<u64>, Query, description = "`next_cursor` of the previous page; without it the first page"),
     ),
 )]
 pub async fn operations(
@@ -114,7 +115,7 @@ pub async fn operations(
 ) -> Result<Json<CustodyOperationsResponse>, ApiError> {
     let query = uri.query().unwrap_or_default();
     let n_max = query::limit(query, PAGE_DEFAULT, PAGE_MAX)?;
-    let before = query::number(query, "cursor")?;
+    let before = query::optional_number(query, "cursor")?;
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
     let found = app.engine().key_operations(&target, before, n_max).await?;
     let mut operations = Vec::with_capacity(found.records.len());
@@ -165,13 +166,13 @@ on_key! {
 }
 
 on_key! {
-    /// Submits a rotation: a new key pair that takes this one's place.
+    /// Submits a rotation: a new key, with a new name and key pair, that replaces this one.
     rotate, "/v1/custody/keys/{keyRef}/rotate", CustodyManage, CustodyKeyRotateRequest,
     [CustodyKeyExists, CustodyKeyNotActive, ConcurrentUpdate]
 }
 
 on_key! {
-    /// Submits the recovery of a participant with helper shares.
+    /// Submits the recovery of one participant's share by helpers.
     recover, "/v1/custody/keys/{keyRef}/recover", CustodyManage, CustodyKeyRecoverRequest,
     [EpochConflict, CustodyKeyNotActive, ConcurrentUpdate]
 }
@@ -183,10 +184,10 @@ async fn submit<R: KeyRequest>(
     body: Body<R>,
 ) -> Answer<CustodyOperationResponse> {
     let request = body.value;
-    let idempotency_key = request.idempotency_key().map(|key| not_empty("/idempotency_key", key.to_owned()));
+    let idempotency_key = request.idempotency_key().map(|key| not_empty("/idempotency_key", key));
     let idempotency_key = idempotency_key.transpose()?;
     let intent = request.intent()?;
-    let submitter = bound(&caller.principal, request.client().clone().parse()?)?;
+    let submitter = bind_caller(&caller.principal, request.client().clone().parse()?)?;
     let visibility = match (&caller.principal, &submitter.tenant) {
         (Principal::Unrestricted, Some(tenant)) => Visibility::Tenant(tenant.clone()),
         (Principal::Unrestricted | Principal::Identified(_), _) => caller.visibility(),
@@ -196,10 +197,14 @@ async fn submit<R: KeyRequest>(
     let unknown_fields = body.unknown.clone();
     let submit = Submit { tenant, submitter, idempotency_key, intent, body_digest, unknown_fields };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
-    created(app, &body.unknown, &submitted).await
+    submission_answer(app, &body.unknown, &submitted).await
 }
 
-async fn created(app: &App, unknown: &[String], submitted: &Submitted) -> Answer<CustodyOperationResponse> {
+async fn submission_answer(
+    app: &App,
+    unknown: &[String],
+    submitted: &Submitted,
+) -> Answer<CustodyOperationResponse> {
     let operation: CustodyOperationView = super::custody_operations::view(app, &submitted.record).await?;
-    Ok((replay_headers(unknown, submitted), Json(CustodyOperationResponse { operation })))
+    Ok((submission_headers(unknown, submitted), Json(CustodyOperationResponse { operation })))
 }

@@ -1,5 +1,5 @@
-//! The evidence of an operation and its audit log: one format, of which the audit log discloses less. Both are paged by
-//! size.
+//! The evidence of an operation, and its audit log: the same format with accounts, free texts and operands as hashes. Both
+//! are split into pages by size.
 
 use super::lifecycle;
 use crate::error::ApiError;
@@ -17,76 +17,50 @@ use gateway_engine::{EngineError, InclusionEvidence, Target};
 use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use serde_json::{Value, json};
 
-/// Exports the evidence: every request, approval, decision, receipt and signature, for offline verification.
-#[utoipa::path(
-    get, path = "/v1/operations/{operationId}/evidence",
-    operation_id = "operation_evidence", tag = "operations",
-    security(("bearer" = [OperationsRead])), responses((status = 200, body = Object)),
-    params(
-        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
-    ),
-)]
-pub async fn operation_evidence(
-    PathOperationId(id): PathOperationId,
-    caller: Caller,
-    RawQuery(query): RawQuery,
-    State(app): State<App>,
-) -> Result<Json<Value>, ApiError> {
-    export(&app, Kind::Evidence, lifecycle::target(Family::Product, &caller, id), query).await
+macro_rules! export_route {
+    ($(#[$doc:meta])* $name:ident, $path:literal, $id:literal, $tag:literal, $scope:ident, $kind:ident, $family:ident) => {
+        $(#[$doc])*
+        #[utoipa::path(
+            get, path = $path, operation_id = $id, tag = $tag,
+            security(("bearer" = [$scope])), responses((status = 200, body = Object)),
+            params((
+                "after_seq" = Option<u64>, Query,
+                description = "Number of an event: the page begins with the next one. Without it, the page has the newest events",
+            )),
+        )]
+        pub async fn $name(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            RawQuery(query): RawQuery,
+            State(app): State<App>,
+        ) -> Result<Json<Value>, ApiError> {
+            export(&app, Kind::$kind, lifecycle::target(Family::$family, &caller, id), query).await
+        }
+    };
 }
 
-/// Exports the audit log: the same events, with accounts, free texts and operands as hashes.
-#[utoipa::path(
-    get, path = "/v1/operations/{operationId}/audit-replay",
-    operation_id = "operation_audit_replay", tag = "operations",
-    security(("bearer" = [AuditRead])), responses((status = 200, body = Object)),
-    params(
-        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
-    ),
-)]
-pub async fn operation_audit_replay(
-    PathOperationId(id): PathOperationId,
-    caller: Caller,
-    RawQuery(query): RawQuery,
-    State(app): State<App>,
-) -> Result<Json<Value>, ApiError> {
-    export(&app, Kind::Audit, lifecycle::target(Family::Product, &caller, id), query).await
+export_route! {
+    /// Exports the operation's events with proofs and signatures, for offline verification.
+    operation_evidence, "/v1/operations/{operationId}/evidence",
+    "operation_evidence", "operations", OperationsRead, Evidence, Product
 }
 
-/// Exports the evidence: every request, approval, decision, receipt and signature, for offline verification.
-#[utoipa::path(
-    get, path = "/v1/custody/operations/{operationId}/evidence",
-    operation_id = "custody_operation_evidence", tag = "custody",
-    security(("bearer" = [CustodyRead])), responses((status = 200, body = Object)),
-    params(
-        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
-    ),
-)]
-pub async fn custody_evidence(
-    PathOperationId(id): PathOperationId,
-    caller: Caller,
-    RawQuery(query): RawQuery,
-    State(app): State<App>,
-) -> Result<Json<Value>, ApiError> {
-    export(&app, Kind::Evidence, lifecycle::target(Family::Custody, &caller, id), query).await
+export_route! {
+    /// Exports the audit log: the same events, with accounts, free texts and operands as hashes.
+    operation_audit_replay, "/v1/operations/{operationId}/audit-replay",
+    "operation_audit_replay", "operations", AuditRead, Audit, Product
 }
 
-/// Exports the audit log: the same events, with accounts, free texts and operands as hashes.
-#[utoipa::path(
-    get, path = "/v1/custody/operations/{operationId}/audit-replay",
-    operation_id = "custody_operation_audit_replay", tag = "custody",
-    security(("bearer" = [AuditRead])), responses((status = 200, body = Object)),
-    params(
-        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
-    ),
-)]
-pub async fn custody_audit_replay(
-    PathOperationId(id): PathOperationId,
-    caller: Caller,
-    RawQuery(query): RawQuery,
-    State(app): State<App>,
-) -> Result<Json<Value>, ApiError> {
-    export(&app, Kind::Audit, lifecycle::target(Family::Custody, &caller, id), query).await
+export_route! {
+    /// Exports the operation's events with proofs and signatures, for offline verification.
+    custody_evidence, "/v1/custody/operations/{operationId}/evidence",
+    "custody_operation_evidence", "custody", CustodyRead, Evidence, Custody
+}
+
+export_route! {
+    /// Exports the audit log: the same events, with accounts, free texts and operands as hashes.
+    custody_audit_replay, "/v1/custody/operations/{operationId}/audit-replay",
+    "custody_operation_audit_replay", "custody", AuditRead, Audit, Custody
 }
 
 async fn export(
@@ -95,7 +69,7 @@ async fn export(
     target: Target,
     query: Option<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let after_seq = query::number(query.as_deref().unwrap_or_default(), "after_seq")?;
+    let after_seq = query::optional_number(query.as_deref().unwrap_or_default(), "after_seq")?;
     let page = Page { after_seq, bytes_max: app.options().audit_bytes_max };
     let (record, events) = app.engine().history(&target).await?;
     let log = app.engine().inclusion_evidence(target.id, record.operation.revision).await?;

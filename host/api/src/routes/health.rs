@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// The gateway answers; no dependency is checked.
+/// Liveness: answers while the process runs, and checks no dependency.
 #[utoipa::path(
     get, path = "/healthz", tag = "health", responses((status = 200, body = Object)),
 )]
@@ -18,7 +18,7 @@ pub async fn healthz() -> Json<Value> {
     Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-/// Whether the gateway can work, by part. Expensive checks run at most once a second.
+/// Readiness: the result of each check. Expensive checks run at most once a second.
 #[utoipa::path(
     get, path = "/readyz", tag = "health",
     responses(
@@ -47,7 +47,7 @@ pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
 )]
 pub async fn openapi_json(State(app): State<App>) -> impl IntoResponse {
     static AUTHENTICATED: LazyLock<String> = LazyLock::new(|| openapi::document().to_string());
-    static BYPASS: LazyLock<String> = LazyLock::new(|| openapi::document_of_the_bypass().to_string());
+    static BYPASS: LazyLock<String> = LazyLock::new(|| openapi::bypass_document().to_string());
     let document = if app.authenticator().is_bypass() { &BYPASS } else { &AUTHENTICATED };
     ([(header::CONTENT_TYPE, "application/json")], document.as_str())
 }

@@ -1,4 +1,4 @@
-//! The steps that both families take with an operation.
+//! The code that the handlers of both families share.
 
 use crate::error::{ApiError, Code, rate_limit_headers};
 use crate::extract::{Body, Caller};
@@ -6,7 +6,7 @@ use crate::state::App;
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
-use crate::wire::{ClientBinding, bound, fresh_salt};
+use crate::wire::{ClientBinding, bind_caller, fresh_salt};
 use axum::Json;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -20,7 +20,7 @@ use gateway_engine::{Approve, Execute, Publish, Recover, Submitted, Target};
 /// A response body and its additional headers.
 pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
 
-/// The operation of a family that the caller names.
+/// The operation with this id, if it is of this family and the caller can see it.
 pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
     Target { family, visibility: caller.visibility(), id }
 }
@@ -74,7 +74,7 @@ pub async fn publish(
     Ok((warn_unknown(&body.unknown), record))
 }
 
-/// Recovers one effect.
+/// Recovers one effect of an operation.
 ///
 /// # Errors
 /// [`ApiError`] of the body, the binding or the engine.
@@ -92,8 +92,8 @@ pub async fn node_recovery(
     Ok((warn_unknown(&body.unknown), recovery, record))
 }
 
-/// The headers of a submission's answer.
-pub fn replay_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
+/// The headers of a submission's answer: whether it is a replay, the rate limit, and warnings.
+pub fn submission_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
     let mut headers = warn_unknown(unknown);
     if submitted.replayed {
         headers.insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
@@ -109,7 +109,7 @@ pub fn replay_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
     headers
 }
 
-/// A `Warning` that names the ignored members.
+/// The headers of an answer: a `Warning` with the ignored members, if there are any.
 pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if !unknown.is_empty() {
@@ -120,7 +120,7 @@ pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
     headers
 }
 
-/// Adds a `Warning`, with the visible ASCII characters of `text`.
+/// Adds a `Warning`. Characters of `text` that are not visible ASCII or a space are left out.
 pub fn warn(headers: &mut HeaderMap, text: &str) {
     let shown: String = text.chars().filter(|c| is_visible(*c) || *c == ' ').collect();
     if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{shown}\"")) {
@@ -132,7 +132,8 @@ const fn is_visible(c: char) -> bool {
     c.is_ascii_graphic() && c != '"' && c != '\\'
 }
 
-/// The requester, for evidence. A given `client` must be the caller; without one the caller itself is recorded.
+/// The requester, for evidence: the authenticated caller, which `client` must agree with if it is given, or for an
+/// unrestricted caller `client` itself.
 pub(super) fn requester(
     principal: &Principal,
     client: Option<ClientBinding>,
@@ -140,15 +141,15 @@ pub(super) fn requester(
 ) -> Result<Option<Requester>, ApiError> {
     let claimed = client.map(ClientBinding::parse).transpose()?;
     let client = match (claimed, principal) {
-        (Some(claimed), _) => Some(bound(principal, claimed)?),
+        (Some(claimed), _) => Some(bind_caller(principal, claimed)?),
         (None, Principal::Identified(identity)) => Some(identity.binding(fresh_salt()?)),
         (None, Principal::Unrestricted) => None,
     };
-    let is_worth_recording = client.is_some() || !unknown_fields.is_empty();
-    Ok(is_worth_recording.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
+    let has_content = client.is_some() || !unknown_fields.is_empty();
+    Ok(has_content.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
 }
 
-/// An identified caller approves as itself, in roles that it has.
+/// Checks that an authenticated caller approves under its own subject and in roles that it has.
 fn check_approver(principal: &Principal, approval: &ApproveOperationRequest) -> Result<(), ApiError> {
     let Principal::Identified(identity) = principal else { return Ok(()) };
     let refused = |message| Err(ApiError::new(Code::ApproverNotPermitted, message));
@@ -156,7 +157,7 @@ fn check_approver(principal: &Principal, approval: &ApproveOperationRequest) -> 
         return refused(format!("`/subject_id` must be the caller's own, `{}`", identity.subject_id));
     }
     match approval.roles.iter().find(|role| !identity.roles.contains(role)) {
-        Some(role) => refused(format!("`/roles` must be the caller's; it does not have `{role}`")),
+        Some(role) => refused(format!("`/roles` must be roles of the caller, which does not have `{role}`")),
         None => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
-//! `/v1/log`: the log of all events, for auditors and monitors. It is one log for all tenants, and has only the hash of each
-//! event.
+//! `/v1/log`: the log of all events, for auditors and monitors. All tenants share the log, which discloses only the hash of
+//! each event.
 
 use crate::error::ApiError;
 use crate::error::Code::{self, *};
@@ -13,7 +13,7 @@ use axum::response::IntoResponse;
 use gateway_auth::Scope::*;
 use gateway_domain::ids::OperationId;
 
-/// The signed head of the log: C2SP `checkpoint`.
+/// The head of the log, signed now, as a C2SP `checkpoint`.
 #[utoipa::path(
     get, path = "/v1/log/checkpoint", operation_id = "log_checkpoint", tag = "log",
     security(("bearer" = [AuditRead])),
@@ -40,8 +40,8 @@ pub async fn key(_caller: Caller, State(app): State<App>) -> impl IntoResponse {
     get, path = "/v1/log/consistency", operation_id = "log_consistency", tag = "log",
     security(("bearer" = [AuditRead])), responses((status = 200, body = LogConsistencyView)),
     params(
-        ("first" = u64, Query, description = "Size of the log before", minimum = 1),
-        ("second" = u64, Query, description = "Size of the log after; at most its size now", minimum = 1),
+        ("first" = u64, Query, description = "Size of the earlier log, in events", minimum = 1),
+        ("second" = u64, Query, description = "Size of the later log; at most the current size", minimum = 1),
     ),
 )]
 pub async fn consistency(
@@ -50,11 +50,11 @@ pub async fn consistency(
     State(app): State<App>,
 ) -> Result<Json<LogConsistencyView>, ApiError> {
     let query = uri.query().unwrap_or_default();
-    let (first, second) = (query::whole_number(query, "first")?, query::whole_number(query, "second")?);
+    let (first, second) = (query::required_number(query, "first")?, query::required_number(query, "second")?);
     let proof = app.engine().log_consistency(first, second).await?;
     let out_of_range = || {
         let rule = "`first` must be at least 1 and at most `second`, which must be at most the log's size";
-        query::fault(rule.to_owned())
+        query::invalid_query(rule.to_owned())
     };
     Ok(Json(proof.ok_or_else(out_of_range)?.into()))
 }
@@ -64,8 +64,8 @@ pub async fn consistency(
     get, path = "/v1/log/inclusion", operation_id = "log_inclusion", tag = "log",
     security(("bearer" = [AuditRead])), responses((status = 200, body = LogInclusionView)),
     params(
-        ("index" = u64, Query, description = "The event's place in the log, from 0"),
-        ("size" = u64, Query, description = "Size of the log; at most its size now", minimum = 1),
+        ("index" = u64, Query, description = "The event's index in the log, from 0"),
+        ("size" = u64, Query, description = "Size of the log; at most the current size", minimum = 1),
     ),
 )]
 pub async fn inclusion(
@@ -74,22 +74,23 @@ pub async fn inclusion(
     State(app): State<App>,
 ) -> Result<Json<LogInclusionView>, ApiError> {
     let query = uri.query().unwrap_or_default();
-    let (index, size) = (query::whole_number(query, "index")?, query::whole_number(query, "size")?);
+    let (index, size) = (query::required_number(query, "index")?, query::required_number(query, "size")?);
     let proof = app.engine().log_inclusion(index, size).await?;
-    let out_of_range =
-        || query::fault("`index` must be below `size`, which must be at most the log's size".to_owned());
+    let out_of_range = || {
+        query::invalid_query("`index` must be below `size`, which must be at most the log's size".to_owned())
+    };
     Ok(Json(proof.ok_or_else(out_of_range)?.into()))
 }
 
-/// Proves that an event of an operation is in the log: C2SP `tlog-proof` against a checkpoint signed now, a file that
-/// verifies with the log's key alone.
+/// Proves that an event of an operation is in the log, as a C2SP `tlog-proof` file with a checkpoint signed now. It can be
+/// verified offline with the log's key.
 #[utoipa::path(
     get, path = "/v1/log/tlog-proof", operation_id = "log_tlog_proof", tag = "log",
     security(("bearer" = [AuditRead])),
     responses((status = 200, description = "the proof", body = String, content_type = "text/plain")),
     params(
-        ("operation_id" = String, Query, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-        ("seq" = u64, Query, description = "The event's number within the operation", minimum = 1),
+        ("operation_id" = String, Query, description = "The operation's id", pattern = "^[0-9a-f]{64}$"),
+        ("seq" = u64, Query, description = "The event's number within the operation, from 1", minimum = 1),
     ),
     extensions(("x-errors" = json!([InvalidOperationId, OperationNotFound, PolicyUnavailable]))),
 )]
@@ -103,10 +104,10 @@ pub async fn tlog_proof(
     let id = id.ok_or_else(|| {
         ApiError::new(Code::InvalidOperationId, "`operation_id` must be 64 lowercase hexadecimal characters")
     })?;
-    let seq = query::whole_number(query, "seq")?;
+    let seq = query::required_number(query, "seq")?;
     let proof = app.engine().tlog_proof(&caller.visibility(), id, seq).await?;
     let out_of_range =
-        || query::fault("`seq` must be from 1 to the number of the operation's events".to_owned());
+        || query::invalid_query("`seq` must be from 1 to the number of the operation's events".to_owned());
     Ok(text(proof.ok_or_else(out_of_range)?.to_string()))
 }
 

@@ -1,6 +1,6 @@
 //! `/v1/operations`.
 
-use super::lifecycle::{self, Answer, replay_headers};
+use super::lifecycle::{self, Answer, submission_headers};
 use crate::error::ApiError;
 use crate::error::Code::*;
 use crate::extract::{Body, Caller, PathOperationId};
@@ -10,7 +10,7 @@ use crate::wire::operations::{
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
 };
 use crate::wire::view::OperationView;
-use crate::wire::{body_digest, bound, not_empty};
+use crate::wire::{bind_caller, body_digest, not_empty};
 use axum::Json;
 use axum::extract::{Request, State};
 use gateway_auth::Scope::*;
@@ -18,7 +18,7 @@ use gateway_domain::intent::Family;
 use gateway_domain::operation::{Recovery, RecoveryOutcome};
 use gateway_engine::Submit;
 
-/// Creates the operation, or replays the existing one for the same `idempotency_key`.
+/// Creates an operation, or returns the existing one with the same `idempotency_key`.
 #[utoipa::path(
     post, path = "/v1/operations/sign", operation_id = "operation_submit", tag = "operations",
     security(("bearer" = [OperationsSign])), request_body = SignOperationRequest,
@@ -34,18 +34,18 @@ pub async fn sign(
     body: Body<SignOperationRequest>,
 ) -> Answer<SignOperationResponse> {
     let unknown = body.unknown.clone();
-    let submitted = app.engine().submit(submit(&caller, body)?).await?;
-    let headers = replay_headers(&unknown, &submitted);
+    let submitted = app.engine().submit(parse_submission(&caller, body)?).await?;
+    let headers = submission_headers(&unknown, &submitted);
     Ok((headers, Json(SignOperationResponse { operation: OperationView::from(&submitted.record) })))
 }
 
-fn submit(caller: &Caller, body: Body<SignOperationRequest>) -> Result<Submit, ApiError> {
+fn parse_submission(caller: &Caller, body: Body<SignOperationRequest>) -> Result<Submit, ApiError> {
     let request = body.value;
-    let idempotency_key = not_empty("/idempotency_key", request.idempotency_key.clone())?;
+    let idempotency_key = not_empty("/idempotency_key", &request.idempotency_key)?;
     let intent = request.intent()?;
     let claimed = request.client.parse()?;
     let body_digest = body_digest(&intent, &claimed)?;
-    let submitter = bound(&caller.principal, claimed)?;
+    let submitter = bind_caller(&caller.principal, claimed)?;
     Ok(Submit {
         tenant: submitter.tenant(),
         submitter,

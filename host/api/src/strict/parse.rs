@@ -1,4 +1,4 @@
-//! A body to a [`Json`] value.
+//! Parses a body into a [`Json`] value.
 
 use super::{DEPTH_MAX, Fault, Json};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -22,12 +22,12 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json, Fault> {
     })
 }
 
-/// The depth at which the next value is nested.
+/// The nesting depth of the value that is parsed.
 #[derive(Clone, Copy)]
 struct Depth(usize);
 
 impl Depth {
-    fn below<E: serde::de::Error>(self) -> Result<Self, E> {
+    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.0 >= DEPTH_MAX {
             return Err(E::custom(format!("nested deeper than {DEPTH_MAX}")));
         }
@@ -75,22 +75,22 @@ impl<'de> Visitor<'de> for Depth {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Json, A::Error> {
-        let below = self.below()?;
+        let deeper = self.deeper()?;
         let mut items = Vec::new();
-        while let Some(item) = sequence.next_element_seed(below)? {
+        while let Some(item) = sequence.next_element_seed(deeper)? {
             items.push(item);
         }
         Ok(Json::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let below = self.below()?;
+        let deeper = self.deeper()?;
         let (mut members, mut names) = (Vec::new(), BTreeSet::new());
         while let Some(name) = map.next_key::<String>()? {
             if !names.insert(name.clone()) {
-                return Err(A::Error::custom(format!("member `{}` appears twice", shown(&name))));
+                return Err(A::Error::custom(format!("member `{}` appears twice", escaped(&name))));
             }
-            let value = map.next_value_seed(below)?;
+            let value = map.next_value_seed(deeper)?;
             members.push((name, value));
         }
         Ok(Json::Object(members))
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for Depth {
 }
 
 /// The first characters of a name, escaped for a message.
-fn shown(name: &str) -> String {
+fn escaped(name: &str) -> String {
     name.chars().take(64).flat_map(char::escape_default).collect()
 }
 

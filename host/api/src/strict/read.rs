@@ -1,5 +1,5 @@
-//! A body to a request shape: serde matches members, `serde_ignored` finds those that the shape does not have, and
-//! `serde_path_to_error` the place of a value that does not fit.
+//! Reads a body into a request shape. `serde_ignored` finds members that the shape does not have, and `serde_path_to_error`
+//! the position of a value that does not fit.
 
 use super::parse::parse;
 use super::{ARRAY_ENTRIES_MAX, Fault, Json, TEXT_BYTES_MAX, UNKNOWN_NAMED_MAX};
@@ -64,7 +64,7 @@ fn member_segment(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A fault's pointer is relative to the value that is read; [`read`] puts the value's own in front.
+/// The pointer of a new fault is relative to the value being read; [`read`] prefixes the pointer of that value.
 impl de::Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::at("", message.to_string())
@@ -151,7 +151,7 @@ impl<'de> Deserializer<'de> for &'de Json {
         visitor.visit_newtype_struct(self)
     }
 
-    /// A unit struct stands for an optional object that nothing reads.
+    /// A unit struct is an object whose content is ignored.
     fn deserialize_unit_struct<V: Visitor<'de>>(
         self,
         _: &'static str,

@@ -1,4 +1,4 @@
-//! Signed approvals: the statement that approvers sign, and the form of their signatures.
+//! Signed approvals: the statement that approvers sign, and the shape of their signatures.
 
 use crate::strict::Fault;
 use gateway_domain::approval::{ApprovalSignature as Signature, ApprovalSubject, TAG};
@@ -19,31 +19,31 @@ pub enum SignatureKind {
     Webauthn,
 }
 
-/// An approver's signature: `public_key` and `signature` of an Ed25519 key, everything but `public_key` of a WebAuthn
-/// credential.
+/// An approver's signature. Kind `ed25519` has `public_key` and `signature`; kind `webauthn` has every member except
+/// `public_key`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ApprovalSignature {
     /// The kind of signature.
     pub kind: SignatureKind,
-    /// Ed25519: the key, 64 hexadecimal characters.
+    /// Ed25519: the public key, 64 hexadecimal characters.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub public_key: Option<String>,
-    /// WebAuthn: the credential's id, base64url without padding, as all of its members.
+    /// WebAuthn: the credential's id, base64url without padding.
     #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
     pub credential_id: Option<String>,
-    /// WebAuthn: the authenticator data.
+    /// WebAuthn: the authenticator data, base64url without padding.
     #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
     pub authenticator_data: Option<String>,
-    /// WebAuthn: the client data, as the browser serialised it.
+    /// WebAuthn: the client data as the browser serialised it, base64url without padding.
     #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
     pub client_data_json: Option<String>,
-    /// Ed25519: 128 hexadecimal characters. WebAuthn: base64url.
+    /// The signature. Ed25519: 128 hexadecimal characters. WebAuthn: base64url without padding.
     #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
     pub signature: String,
 }
 
 impl ApprovalSignature {
-    /// The signature in its canonical form. `at`: the signature's JSON pointer.
+    /// Parses the signature. `at`: its JSON pointer.
     ///
     /// # Errors
     /// [`Fault`] at the member that is missing, malformed, or of the other kind.
@@ -56,32 +56,36 @@ impl ApprovalSignature {
         ];
         match kind {
             SignatureKind::Ed25519 => {
-                absent(at, "ed25519", &webauthn)?;
+                check_absent(at, "ed25519", &webauthn)?;
                 Ok(Signature::Ed25519 {
-                    public_key: given(at, "public_key", public_key.as_deref())?,
-                    signature: given(at, "signature", Some(&signature))?,
+                    public_key: parse_member(at, "public_key", public_key.as_deref())?,
+                    signature: parse_member(at, "signature", Some(&signature))?,
                 })
             }
             SignatureKind::Webauthn => {
-                absent(at, "webauthn", &[("public_key", &public_key)])?;
+                check_absent(at, "webauthn", &[("public_key", &public_key)])?;
                 Ok(Signature::Webauthn {
-                    credential_id: given(at, "credential_id", credential_id.as_deref())?,
-                    authenticator_data: given(at, "authenticator_data", authenticator_data.as_deref())?,
-                    client_data_json: given(at, "client_data_json", client_data_json.as_deref())?,
-                    signature: given(at, "signature", Some(&signature))?,
+                    credential_id: parse_member(at, "credential_id", credential_id.as_deref())?,
+                    authenticator_data: parse_member(
+                        at,
+                        "authenticator_data",
+                        authenticator_data.as_deref(),
+                    )?,
+                    client_data_json: parse_member(at, "client_data_json", client_data_json.as_deref())?,
+                    signature: parse_member(at, "signature", Some(&signature))?,
                 })
             }
         }
     }
 }
 
-fn given<T: FromStr<Err: fmt::Display>>(at: &str, name: &str, text: Option<&str>) -> Result<T, Fault> {
+fn parse_member<T: FromStr<Err: fmt::Display>>(at: &str, name: &str, text: Option<&str>) -> Result<T, Fault> {
     let at = format!("{at}/{name}");
     let text = text.ok_or_else(|| Fault::at(&at, "is required"))?;
     text.parse().map_err(|invalid: T::Err| Fault::at(&at, invalid.to_string()))
 }
 
-fn absent(at: &str, kind: &str, members: &[(&str, &Option<String>)]) -> Result<(), Fault> {
+fn check_absent(at: &str, kind: &str, members: &[(&str, &Option<String>)]) -> Result<(), Fault> {
     match members.iter().find(|(_, value)| value.is_some()) {
         Some((name, _)) => {
             Err(Fault::at(format!("{at}/{name}"), format!("is not a member of kind `{kind}`")))
@@ -90,8 +94,8 @@ fn absent(at: &str, kind: &str, members: &[(&str, &Option<String>)]) -> Result<(
     }
 }
 
-/// The statement that approvers sign. It can be computed from the operation: an approver that signs it unchecked trusts the
-/// gateway for its content.
+/// The statement that approvers sign. An approver can compute it from the operation; one that signs it without doing so
+/// trusts the gateway for its content.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApprovalStatementView {
     /// The tenant that owns the operation.
@@ -99,16 +103,16 @@ pub struct ApprovalStatementView {
     /// The operation's id.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub operation_id: Hex32,
-    /// The key that is to sign or to change.
+    /// Id of the key that signs, is created, or changes.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub key_id: Hex32,
     /// Hash of the operation's intent.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub intent_hash: Hex32,
-    /// The tag that the message begins with.
+    /// The domain tag, with which the message begins.
     pub tag: &'static str,
-    /// The message, with the placeholders `{approved_at_ms}` for the number, and `{roles}` and `{subject_id}` for the JSON texts
-    /// of these members of the approval's body.
+    /// The message, with the placeholders `{approved_at_ms}`, `{roles}` and `{subject_id}`. Replace each by the canonical JSON
+    /// (RFC 8785) of that member of the approval's body.
     pub template: String,
 }
 

@@ -10,62 +10,62 @@ use utoipa::ToSchema;
 /// Answer of `GET /v1/policy/bundles`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PolicyBundlesResponse {
-    /// The active bundle; null without one.
+    /// The active bundle; null if there is none.
     #[schema(required = true)]
     pub active: Option<ActivatedBundleView>,
-    /// The fault that every evaluation of the active bundle ends with; null when it evaluates.
+    /// Why policy cannot be evaluated; null if it can.
     #[schema(required = true)]
     pub fault: Option<String>,
-    /// The candidate, which evaluates the same requests without effect.
+    /// The candidate, which evaluates the same requests without effect; null if there is none.
     #[schema(required = true)]
     pub candidate: Option<CandidateBundleView>,
-    /// The current offers that are refused; at most one of each kind.
+    /// The offers that are refused now; at most one of each kind.
     pub refused: Vec<RefusedOfferView>,
-    /// The last refused offer, whether or not it still exists.
+    /// The last refusal, even if the offer has been withdrawn; null if there was none since the start.
     #[schema(required = true)]
     pub last_refusal: Option<RefusedOfferView>,
-    /// Activations, newest first.
+    /// Activations and rollbacks, newest first.
     pub history: Vec<ActivatedBundleView>,
 }
 
 /// The content of a bundle's manifest.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BundleView {
-    /// Name, the same for every version.
+    /// The bundle's name, the same for all versions.
     pub bundle_id: String,
     /// The version, for people.
     pub version: String,
-    /// The bundle's own sequence.
+    /// The sequence number. A newer version has a higher one.
     pub sequence: u64,
     /// SHA-256 of the canonical manifest.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub bundle_hash: Hex32,
-    /// The component's imports.
+    /// Interfaces that the component imports.
     pub capabilities: Vec<String>,
-    /// Names of the facts that it may read.
+    /// Names of the facts that the policy may read.
     pub facts: Vec<String>,
     /// The resource limits of one evaluation.
     pub limits: BundleLimits,
-    /// The period in which it may be active.
+    /// The period in which the bundle may be active.
     pub validity: BundleValidity,
 }
 
 /// The resource limits of one evaluation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BundleLimits {
-    /// Wasm fuel, about one unit an instruction.
+    /// Wasm fuel: about one unit per instruction.
     pub fuel: u64,
     /// Linear memory in bytes.
     pub memory_bytes: u64,
 }
 
-/// First and last instant, epoch milliseconds; null means unlimited.
+/// The period in which a bundle may be active, epoch milliseconds; null means unlimited.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BundleValidity {
-    /// First instant.
+    /// The first millisecond of the period.
     #[schema(required = true)]
     pub not_before_ms: Option<u64>,
-    /// Last instant.
+    /// The last millisecond of the period.
     #[schema(required = true)]
     pub not_after_ms: Option<u64>,
 }
@@ -76,12 +76,12 @@ pub struct ActivatedBundleView {
     /// The manifest's content; null when this version of the gateway can no longer read it.
     #[schema(required = true)]
     pub bundle: Option<BundleView>,
-    /// SHA-256 of its canonical manifest.
+    /// SHA-256 of the canonical manifest.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub bundle_hash: Hex32,
     /// `activate` or `rollback`.
     pub kind: String,
-    /// The high-water mark that it set: the bundle's sequence, or that of a rollback record.
+    /// The sequence number of the activation: the bundle's, or the rollback record's. Later activations have a higher one.
     pub activation_sequence: u64,
     /// Key ids of the signers of the bundle, or of the rollback record.
     pub signers: Vec<String>,
@@ -96,35 +96,35 @@ pub struct ActivatedBundleView {
 pub struct CandidateBundleView {
     /// The manifest's content.
     pub bundle: BundleView,
-    /// Key ids of its signers.
+    /// Key ids of the bundle's signers.
     pub signers: Vec<String>,
-    /// Start of its evaluations, epoch milliseconds.
+    /// The time since when the bundle is the candidate, epoch milliseconds.
     pub since_ms: u64,
-    /// The comparison with the active bundle.
+    /// The comparison with the active bundle since then.
     pub shadow: ShadowView,
 }
 
-/// Evaluations of the candidate. Each is in exactly one of `same`, `allow_to_deny`, `deny_to_allow`,
+/// Counts of evaluations of the candidate. Each evaluation is in exactly one of `same`, `allow_to_deny`, `deny_to_allow`,
 /// `otherwise_different` and `faults`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShadowView {
     /// Evaluations in total.
     pub evaluated: u64,
-    /// The same decision, reasons, obligations and counted approvals.
+    /// Both bundles gave the same decision, reasons, obligations and counted approvals.
     pub same: u64,
-    /// The active bundle allowed, the candidate denied.
+    /// The active bundle allowed and the candidate denied.
     pub allow_to_deny: u64,
-    /// The active bundle denied, the candidate allowed.
+    /// The active bundle denied and the candidate allowed.
     pub deny_to_allow: u64,
-    /// The same decision with other reasons, obligations or approvals.
+    /// Both bundles gave the same decision, with different reasons, obligations or counted approvals.
     pub otherwise_different: u64,
-    /// One of the two ended with a fault.
+    /// At least one of the two ended with a fault.
     pub faults: u64,
-    /// Not evaluated, because too many were waiting.
+    /// Not evaluated, because too many evaluations were waiting; not part of `evaluated`.
     pub dropped: u64,
-    /// Wasm fuel of the active bundle in these evaluations.
+    /// Wasm fuel that the active bundle used in these evaluations.
     pub fuel_active: u64,
-    /// Wasm fuel of the candidate.
+    /// Wasm fuel that the candidate used in these evaluations.
     pub fuel_candidate: u64,
 }
 
@@ -133,10 +133,10 @@ pub struct ShadowView {
 pub struct RefusedOfferView {
     /// `bundle`, `activation`, `candidate`, `trust_roots`, or `active` for the active bundle when it may no longer evaluate.
     pub offer: String,
-    /// The bundle, if it is known.
+    /// SHA-256 of the bundle's canonical manifest; null if it is unknown.
     #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
     pub bundle_hash: Option<Hex32>,
-    /// The reason.
+    /// The reason, for people.
     pub why: String,
     /// Time of the refusal, epoch milliseconds.
     pub at_ms: u64,

@@ -1,7 +1,7 @@
 //! Request shapes of the custody family.
 
 use super::names::key_ref;
-use super::operations::fence;
+use super::operations::parse_fence_token;
 use super::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use crate::state::Options;
 use crate::strict::{Fault, TEXT_BYTES_MAX};
@@ -37,8 +37,8 @@ pub trait KeyRequest {
 /// Body of `POST /v1/custody/keys`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct CustodyKeyCreateRequest {
-    /// The key's name, unique within the tenant: not `.` or `..`, in Unicode's normalization form C, of visible characters and single
-    /// spaces between them.
+    /// The key's name, unique within the tenant: visible characters with single spaces between them, in Unicode's normalization
+    /// form C, and not `.` or `..`.
     #[schema(min_length = 1)]
     pub key_ref: String,
     /// The tenant that owns the key.
@@ -59,10 +59,10 @@ pub struct CustodyKeyCreateRequest {
     /// A signature profile, or an alias of one.
     #[schema(min_length = 1)]
     pub signature_profile: String,
-    /// Chains the key is meant for.
+    /// The chains that the key is meant for; recorded and not enforced.
     #[serde(default)]
     pub chains: Vec<String>,
-    /// The permanent use of the key. Without it, production takes `asset_actions`, and development that of the first signing
+    /// The permanent use of the key. Without it: in production `asset_actions`; in development the use of the first signing
     /// operation that is admitted on the key.
     pub serves: Option<KeyUse>,
     /// The caller.
@@ -89,22 +89,22 @@ impl From<KeyUse> for intent::KeyUse {
 }
 
 impl CustodyKeyCreateRequest {
-    /// The checked name of the key and intent.
+    /// The checked key name and intent.
     ///
     /// # Errors
     /// [`Fault`] at the invalid member.
     pub fn parse(&self, options: &Options) -> Result<(KeyRef, Intent), Fault> {
         let key_ref = key_ref("/key_ref", &self.key_ref)?;
-        text("/tenant_id", &self.tenant_id)?;
+        not_empty("/tenant_id", &self.tenant_id)?;
         let participants = roster("/participants", &self.participants)?;
-        let requested = text("/signature_profile", &self.signature_profile)?;
+        let requested = not_empty("/signature_profile", &self.signature_profile)?;
         let profiles = &options.signature_profiles;
         let profile = profiles
             .resolve(&requested)
             .ok_or_else(|| Fault::at("/signature_profile", format!("must be one of {}", profiles.names())))?;
         let create = KeyCreate {
-            asset_id: text("/asset_id", &self.asset_id)?,
-            purpose: text("/purpose", &self.purpose)?,
+            asset_id: not_empty("/asset_id", &self.asset_id)?,
+            purpose: not_empty("/purpose", &self.purpose)?,
             threshold: threshold(&participants, self.threshold)?,
             participants,
             signature_profile: profile.to_owned(),
@@ -134,20 +134,20 @@ pub struct CustodySignRequest {
     /// The 32 bytes to sign.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub request_digest: Hex32,
-    /// Root of the typed data from which the digest was computed.
+    /// Root of the typed data from which the caller computed the digest; not verified.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub typed_data_root: Hex32,
     /// 0-based signer indices, each once.
     #[schema(schema_with = participants)]
     pub requested_participants: Vec<u16>,
-    /// Fence token: execution is rejected after a change of the epoch.
+    /// Fence token, the key's `active_epoch_root`: execution fails when the key has another one.
     #[schema(pattern = "^[0-9a-f]{1,128}$")]
     pub epoch_fence_token_hex: Option<String>,
     /// The party that publishes.
     pub publication_mode: PublicationMode,
     /// The caller.
     pub client: ClientBinding,
-    /// Further fields for approvers and evidence.
+    /// Additional texts, part of the approved intent.
     #[serde(default)]
     pub public_fields: BTreeMap<String, String>,
 }
@@ -165,13 +165,13 @@ impl KeyRequest for CustodySignRequest {
         let terms = SigningTerms {
             requested_participants: roster("/requested_participants", &self.requested_participants)?,
             threshold: None,
-            epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(fence).transpose()?,
+            epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(parse_fence_token).transpose()?,
             publication_mode: self.publication_mode.into(),
         };
         Ok(Intent::AssetAction(AssetAction {
-            asset_id: text("/asset_id", &self.asset_id)?,
-            action: text("/action", &self.action)?,
-            chain_id: text("/chain_id", &self.chain_id)?,
+            asset_id: not_empty("/asset_id", &self.asset_id)?,
+            action: not_empty("/action", &self.action)?,
+            chain_id: not_empty("/chain_id", &self.chain_id)?,
             request_digest: self.request_digest,
             typed_data_root: self.typed_data_root,
             public_fields: texts("/public_fields", &self.public_fields)?,
@@ -180,16 +180,17 @@ impl KeyRequest for CustodySignRequest {
     }
 }
 
-/// A request with the members that every change of a key has, and further ones.
+/// Declares the request for a change of a key: the members that all changes have, and its own.
 macro_rules! change_request {
     ($(#[$doc:meta])* $name:ident { $($(#[$member_doc:meta])* $member:ident: $type:ty,)* } $intent:expr) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
         pub struct $name {
-            /// Unique for this key; without one the content identifies the request.
+            /// Unique for this key. Without it, a digest of the content takes its place.
             #[schema(min_length = 1)]
             pub idempotency_key: Option<String>,
-            /// The name of the key's next epoch: never used before, and if decimal, greater than every earlier decimal one.
+            /// The name of the key's next epoch, which the key never had before. A decimal name must exceed its earlier decimal
+            /// ones.
             #[schema(min_length = 1, max_length = 128)]
             pub target_epoch: String,
             /// The reason.
@@ -199,7 +200,7 @@ macro_rules! change_request {
             pub publication_mode: PublicationMode,
             /// The caller.
             pub client: ClientBinding,
-            /// Free fields.
+            /// Additional texts, part of the approved intent.
             pub metadata: Option<BTreeMap<String, String>>,
             $($(#[$member_doc])* pub $member: $type,)*
         }
@@ -208,7 +209,7 @@ macro_rules! change_request {
             fn change(&self) -> Result<Lifecycle, Fault> {
                 Ok(Lifecycle {
                     target_epoch: epoch(&self.target_epoch)?,
-                    reason: text("/reason", &self.reason)?,
+                    reason: not_empty("/reason", &self.reason)?,
                     publication_mode: self.publication_mode.into(),
                     metadata: texts("/metadata", &self.metadata.clone().unwrap_or_default())?,
                 })
@@ -244,7 +245,7 @@ change_request! {
         /// The new share holders.
         #[schema(schema_with = participants)]
         new_participants: Vec<u16>,
-        /// The number of them that must sign together.
+        /// The number of these participants that must sign together.
         #[schema(minimum = 2, maximum = 64)]
         threshold: u16,
     }
@@ -258,13 +259,13 @@ change_request! {
 change_request! {
     /// Body of `POST /v1/custody/keys/{keyRef}/rotate`.
     CustodyKeyRotateRequest {
-        /// The new key's name, with the rules of a creation.
+        /// The new key's name; the rules for `key_ref` at creation apply.
         #[schema(min_length = 1)]
         new_key_ref: String,
         /// The share holders of the new key.
         #[schema(schema_with = participants)]
         participants: Vec<u16>,
-        /// The number of them that must sign together.
+        /// The number of these participants that must sign together.
         #[schema(minimum = 2, maximum = 64)]
         threshold: u16,
     }
@@ -288,9 +289,9 @@ change_request! {
         /// The helpers: at least the key's threshold, without the recovering participant.
         #[schema(schema_with = participants)]
         helper_participants: Vec<u16>,
-        /// Content ids of the helpers' contributions, chosen by the caller: part of the approved intent, and compared with nothing.
+        /// The caller's content ids of the helpers' contributions: part of the approved intent, and not verified.
         helper_share_cids: Vec<String>,
-        /// Merkle root that the caller expects of the contributions: part of the approved intent, and compared with nothing. The nodes
+        /// Merkle root that the caller expects of the contributions: part of the approved intent, and not verified. The nodes
         /// verify each helper's contribution themselves.
         expected_helper_admission_root: Option<String>,
     }
@@ -303,7 +304,7 @@ change_request! {
         }
         Ok(Intent::Recover(Recover {
             change: request.change()?,
-            recovery_case_ref: text("/recovery_case_ref", &request.recovery_case_ref)?,
+            recovery_case_ref: not_empty("/recovery_case_ref", &request.recovery_case_ref)?,
             recovering_participant,
             helper_participants,
             helper_share_cids: request.helper_share_cids.clone(),
@@ -312,7 +313,7 @@ change_request! {
     }
 }
 
-/// The progress of an export.
+/// The state of an export.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
 #[expect(missing_docs, reason = "the contract's own words")]
 pub enum ExternalExportState {
@@ -324,7 +325,7 @@ pub enum ExternalExportState {
 /// Body of `POST .../external-export`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct CustodyExternalExportRequest {
-    /// The operation's publication receipt.
+    /// The operation's publication receipt, which must match.
     pub publication_receipt: String,
     /// The external rail.
     #[schema(min_length = 1)]
@@ -332,7 +333,7 @@ pub struct CustodyExternalExportRequest {
     /// The caller's reference for this step.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub export_ref: Hex32,
-    /// The progress.
+    /// The state, which only goes forward.
     pub state: ExternalExportState,
     /// The rail's id of the transfer.
     #[schema(min_length = 1)]
@@ -347,7 +348,7 @@ impl CustodyExternalExportRequest {
     /// The checked request for the engine.
     ///
     /// # Errors
-    /// [`Fault`] for an empty name.
+    /// [`Fault`] for an empty rail or external id.
     pub fn export(self) -> Result<Export, Fault> {
         let export = ExternalExport {
             rail: not_empty("/rail", self.rail)?,
@@ -364,10 +365,6 @@ impl CustodyExternalExportRequest {
     }
 }
 
-fn text(pointer: &str, text: &str) -> Result<String, Fault> {
-    not_empty(pointer, text.to_owned())
-}
-
 fn threshold(participants: &Roster, threshold: u16) -> Result<Threshold, Fault> {
     participants.threshold(threshold).map_err(|impossible| Fault::at("/threshold", impossible.to_string()))
 }
@@ -380,7 +377,7 @@ fn epoch(name: &str) -> Result<EpochName, Fault> {
     Ok(EpochName(name.to_owned()))
 }
 
-/// The strict reader limits the values; this limits the names.
+/// Checks the length of the members' names. The strict reader has checked the values.
 fn texts(pointer: &str, texts: &Texts) -> Result<Texts, Fault> {
     match texts.keys().find(|name| name.len() > TEXT_BYTES_MAX) {
         Some(_) => Err(Fault::at(pointer, format!("must have names of at most {TEXT_BYTES_MAX} bytes"))),

@@ -9,7 +9,7 @@ use gateway_engine::ports::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Answer of every request that creates a custody operation.
+/// Answer to a request that creates a custody operation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CustodyOperationResponse {
     /// The operation.
@@ -22,12 +22,12 @@ pub struct CustodyOperationView {
     /// The members of every operation.
     #[serde(flatten)]
     pub operation: OperationView,
-    /// The kind of operation.
+    /// The type of operation.
     #[schema(value_type = CustodyOperationType)]
     pub operation_type: OperationType,
-    /// The key.
+    /// The name of the key in the request.
     pub key_ref: String,
-    /// The asset of the operation.
+    /// The asset that the request names, else the key's.
     pub asset_id: String,
     /// The tenant that owns the operation.
     pub tenant_id: String,
@@ -35,24 +35,24 @@ pub struct CustodyOperationView {
     pub created_at_ms: u64,
     /// Time of the last change, epoch milliseconds.
     pub updated_at_ms: u64,
-    /// The key that gets a new epoch: for a rotation the new key. Null for a signature.
+    /// The name of the key that gets a new epoch: for a rotation the new key. Null for a signature.
     #[schema(required = true)]
     pub target_key_ref: Option<String>,
-    /// The name of that epoch: unchanged if it is a Hex32, else its tagged SHA-256.
+    /// The name of that epoch if it is a Hex32, else the tagged SHA-256 of the name. Null for a signature.
     #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
     pub target_epoch_hex: Option<Hex32>,
-    /// The threshold in that epoch.
+    /// The threshold in that epoch. Null for a signature.
     #[schema(required = true)]
     pub target_threshold: Option<u16>,
-    /// The share holders in that epoch.
+    /// The share holders in that epoch. Empty for a signature.
     pub target_participants: Vec<u16>,
-    /// The progress on an external rail.
+    /// The last recorded state on an external rail; absent until one is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub external_export: Option<ExternalExport>,
 }
 
-/// The kinds of custody operations.
+/// The types of custody operations.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the contract's own words")]
@@ -90,7 +90,7 @@ impl CustodyOperationView {
     }
 }
 
-/// The asset that the request names, else that of the key.
+/// The asset that the request names, else the key's.
 fn asset_id(operation: &Operation, key: Option<&CustodyKey>) -> String {
     match &operation.intent {
         Intent::AssetAction(action) => action.asset_id.clone(),
@@ -103,10 +103,10 @@ fn asset_id(operation: &Operation, key: Option<&CustodyKey>) -> String {
     }
 }
 
-/// Operations of a key.
+/// A page of a key's operations.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CustodyOperationsResponse {
-    /// Newest first.
+    /// The operations, newest first.
     pub operations: Vec<CustodyOperationView>,
     /// The `cursor` of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +118,7 @@ pub struct CustodyOperationsResponse {
 pub struct CustodyKeyView {
     /// The key's name.
     pub key_ref: String,
-    /// The state.
+    /// The key's state.
     #[schema(value_type = CustodyKeyState)]
     pub state: KeyState,
     /// The key's id.
@@ -129,22 +129,22 @@ pub struct CustodyKeyView {
     /// The permanent use of the key; null until the first signing operation on it is admitted, if its creation named none.
     #[schema(required = true, value_type = Option<super::custody::KeyUse>)]
     pub serves: Option<KeyUse>,
-    /// The epoch that signs.
+    /// The name of the key's current epoch.
     pub active_epoch: String,
-    /// The epoch's root, the fence token of signatures; 64 zeros until the key is generated.
+    /// The root of that epoch, used as the fence token of signatures; 64 zeros until the key is generated.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub active_epoch_root: Hex32,
     /// The number of participants that must sign together.
     pub threshold: u16,
-    /// The share holders.
+    /// The share holders, by index.
     pub participants: Vec<u16>,
-    /// The key's latest operation.
+    /// Id of the key's latest operation.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub latest_operation_id: Hex32,
-    /// The key that this one replaces.
+    /// The name of the key that this one replaces; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
-    /// The key that replaces this one.
+    /// The name of the key that replaces this one; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<String>,
 }

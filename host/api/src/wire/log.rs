@@ -1,4 +1,4 @@
-//! Proofs of the log as JSON: hashes are Hex32, in the order of RFC 6962.
+//! Proofs of the log as JSON. Hashes are Hex32, in the order of RFC 6962.
 
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion};
@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 /// The log's head at one size.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LogHeadView {
-    /// The number of events.
+    /// The number of events in the log.
     pub size: u64,
-    /// The root.
+    /// The root of the log's Merkle tree at this size.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub root: Hex32,
 }
@@ -20,24 +20,24 @@ pub struct LogHeadView {
 pub struct LogInclusionView {
     /// The event's index, from 0.
     pub index: u64,
-    /// SHA-256 of a zero byte and the event's hash.
+    /// SHA-256 of a zero byte followed by the event's hash.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub leaf_hash: Hex32,
-    /// The head of the log that has it.
+    /// The head of the log at the requested size.
     pub head: LogHeadView,
-    /// From the leaf's sibling to the root's child.
+    /// The nodes of the proof, from the leaf's sibling upwards; empty for a log of one event.
     #[schema(value_type = Vec<String>)]
     pub hashes: Vec<Hex32>,
 }
 
-/// Proof that the log only grew (RFC 6962, section 2.1.2).
+/// Proof that the later log begins with the earlier one (RFC 6962, section 2.1.2).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LogConsistencyView {
     /// The earlier head.
     pub first: LogHeadView,
     /// The later head.
     pub second: LogHeadView,
-    /// The proof's nodes; empty when both heads are the same.
+    /// The nodes of the proof; empty when both heads are the same.
     #[schema(value_type = Vec<String>)]
     pub hashes: Vec<Hex32>,
 }

@@ -1,5 +1,5 @@
-//! Names that people read and approve. Rejects those that differ from others only in invisible characters or in their
-//! Unicode normalization form.
+//! Names that people read and approve. A name with invisible characters or of another Unicode normalization form is
+//! rejected, since it could look like an existing one.
 
 use super::not_empty;
 use crate::strict::Fault;
@@ -8,25 +8,25 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// A key's name in a request: in Unicode's normalization form C, of visible characters with single spaces between them, and
-/// not `.` or `..`, which clients remove from paths. Names that were stored before this rule stay readable.
+/// Checks the name of a new key: visible characters with single spaces between them, in Unicode's normalization form C, and not
+/// `.` or `..`, which clients remove from paths. Keys that were named before this rule stay readable.
 ///
 /// # Errors
 /// [`Fault`] with the rule that the name breaks.
 pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
-    let name = not_empty(pointer, text.to_owned())?;
+    let name = not_empty(pointer, text)?;
     let wrong = |message: String| Err(Fault::at(pointer, message));
     if name == "." || name == ".." {
-        return wrong("must not be `.` or `..`, which clients take out of paths".to_owned());
+        return wrong("must not be `.` or `..`, which clients remove from paths".to_owned());
     }
-    if let Some(hidden) = name.chars().find(|sign| !is_visible(*sign)) {
+    if let Some(hidden) = name.chars().find(|character| !is_visible(*character)) {
         return wrong(format!(
-            "must be of visible characters and spaces, and has U+{:04X}",
+            "must consist of visible characters and spaces, and has U+{:04X}",
             u32::from(hidden)
         ));
     }
     if name.starts_with(' ') || name.ends_with(' ') || name.contains("  ") {
-        return wrong("must have single spaces, and none at its ends".to_owned());
+        return wrong("must not have a space at either end, or two in a row".to_owned());
     }
     if !ComposingNormalizerBorrowed::new_nfc().is_normalized(&name) {
         return wrong("must be in Unicode's normalization form C (NFC)".to_owned());
@@ -37,20 +37,19 @@ pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
 /// Whether a character is shown as itself, or is the space. False for controls, format and bidirectional characters, other
 /// spaces, default-ignorable, private-use and unassigned code points.
 #[must_use]
-pub fn is_visible(sign: char) -> bool {
-    use GeneralCategory as Of;
-    let is_shown = match CodePointMapData::<GeneralCategory>::new().get(sign) {
-        Of::Control
-        | Of::Format
-        | Of::LineSeparator
-        | Of::ParagraphSeparator
-        | Of::PrivateUse
-        | Of::Surrogate
-        | Of::Unassigned => false,
-        Of::SpaceSeparator => sign == ' ',
+pub fn is_visible(character: char) -> bool {
+    let is_shown = match CodePointMapData::<GeneralCategory>::new().get(character) {
+        GeneralCategory::Control
+        | GeneralCategory::Format
+        | GeneralCategory::LineSeparator
+        | GeneralCategory::ParagraphSeparator
+        | GeneralCategory::PrivateUse
+        | GeneralCategory::Surrogate
+        | GeneralCategory::Unassigned => false,
+        GeneralCategory::SpaceSeparator => character == ' ',
         _ => true,
     };
-    is_shown && !CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(sign)
+    is_shown && !CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(character)
 }
 
 #[cfg(test)]

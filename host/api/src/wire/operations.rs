@@ -23,7 +23,7 @@ pub struct PaymentIntent {
     /// The receiving account.
     #[schema(min_length = 1)]
     pub to_account: String,
-    /// Amount in minor currency units, a signed 64-bit integer.
+    /// Amount in minor units of the currency, a signed 64-bit integer.
     pub amount_minor: i64,
     /// The currency.
     #[schema(min_length = 1)]
@@ -33,13 +33,13 @@ pub struct PaymentIntent {
     pub reference: Option<String>,
 }
 
-/// A non-hardened child key.
+/// A non-hardened child key (BIP 32).
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Bip32 {
-    /// The network; recorded and bound, not interpreted.
+    /// The network: part of the approved intent, and not interpreted.
     #[schema(min_length = 1)]
     pub network: String,
-    /// `digits/digits`, each below 2^31.
+    /// Two decimal indices below 2^31, separated by `/`.
     #[schema(pattern = "^[0-9]{1,10}/[0-9]{1,10}$")]
     pub path: String,
 }
@@ -47,10 +47,10 @@ pub struct Bip32 {
 /// Body of `POST /v1/operations/sign`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct SignOperationRequest {
-    /// Id of the request: resubmission returns the existing operation.
+    /// Unique for this tenant: resubmission returns the existing operation.
     #[schema(min_length = 1)]
     pub idempotency_key: String,
-    /// The key's name.
+    /// The key's name. Required in production; in development, without it, a key is created.
     #[schema(min_length = 1)]
     pub key_ref: Option<String>,
     /// The payment.
@@ -60,10 +60,10 @@ pub struct SignOperationRequest {
     /// 0-based signer indices, each once.
     #[schema(schema_with = participants)]
     pub requested_participants: Vec<u16>,
-    /// The number of signers, if more than the key's threshold.
+    /// The number of signers, if it is more than the key's threshold.
     #[schema(minimum = 2, maximum = 64)]
     pub threshold: Option<u16>,
-    /// Fence token: execution is rejected after a change of the epoch.
+    /// Fence token, the key's `active_epoch_root`: execution fails when the key has another one.
     #[schema(pattern = "^[0-9a-f]{1,128}$")]
     pub epoch_fence_token_hex: Option<String>,
     /// The party that publishes.
@@ -84,16 +84,16 @@ impl SignOperationRequest {
         let terms = SigningTerms {
             threshold: threshold.map_err(|impossible| Fault::at("/threshold", impossible.to_string()))?,
             requested_participants,
-            epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(fence).transpose()?,
+            epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(parse_fence_token).transpose()?,
             publication_mode: self.publication_mode.into(),
         };
         let key_ref = self.key_ref.as_deref().map(|name| key_ref("/key_ref", name)).transpose()?;
         Ok(Intent::Payment(Payment {
             key_ref,
-            from_account: not_empty("/payment/from_account", self.payment.from_account.clone())?,
-            to_account: not_empty("/payment/to_account", self.payment.to_account.clone())?,
+            from_account: not_empty("/payment/from_account", &self.payment.from_account)?,
+            to_account: not_empty("/payment/to_account", &self.payment.to_account)?,
             amount_minor: self.payment.amount_minor,
-            currency: not_empty("/payment/currency", self.payment.currency.clone())?,
+            currency: not_empty("/payment/currency", &self.payment.currency)?,
             reference: self.payment.reference.clone(),
             bip32: self.bip32.as_ref().map(Bip32::parse).transpose()?,
             terms,
@@ -103,14 +103,14 @@ impl SignOperationRequest {
 
 impl Bip32 {
     fn parse(&self) -> Result<DomainBip32, Fault> {
-        let network = not_empty("/bip32/network", self.network.clone())?;
+        let network = not_empty("/bip32/network", &self.network)?;
         let bip32 = DomainBip32 { network, path: self.path.clone() };
         bip32.indices().map_err(|invalid| Fault::at("/bip32/path", invalid.to_string()))?;
         Ok(bip32)
     }
 }
 
-pub(super) fn fence(token: String) -> Result<String, Fault> {
+pub(super) fn parse_fence_token(token: String) -> Result<String, Fault> {
     let is_hex = token.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if token.is_empty() || token.len() > FENCE_CHARACTERS_MAX || !is_hex {
         let message = format!("must be 1 to {FENCE_CHARACTERS_MAX} lowercase hexadecimal characters");
@@ -161,19 +161,19 @@ impl ApproveOperationRequest {
     }
 }
 
-/// A secret object that nothing reads: the strict reader checks that it is an object, and overwrites it with the body.
+/// A secret object that is discarded unread: the strict reader checks that it is an object, and overwrites it with the body.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Discarded;
 
-/// Body of `POST .../execute`; optional as a whole.
+/// Body of `POST .../execute`; may be missing.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ExecuteOperationRequest {
     /// The caller's clock, epoch milliseconds; not verified.
     pub requested_at_ms: Option<i64>,
-    /// A secret that nothing reads: checked to be an object, and discarded.
+    /// Ignored secret: must be an object, and is discarded unread.
     #[schema(value_type = Option<Object>)]
     pub signing_share_mul: Option<Discarded>,
-    /// A secret that nothing reads: checked to be an object, and discarded.
+    /// Ignored secret: must be an object, and is discarded unread.
     #[schema(value_type = Option<Object>)]
     pub recovery_helper_shares: Option<Discarded>,
     /// The caller.
@@ -183,12 +183,12 @@ pub struct ExecuteOperationRequest {
 /// Body of `POST .../publish`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct PublishOperationRequest {
-    /// `signature` for a signing operation.
+    /// `signature` for a signing operation; any text that is not empty for others.
     #[schema(min_length = 1)]
     pub scope: String,
     /// The caller's clock, epoch milliseconds; not verified.
     pub requested_at_ms: i64,
-    /// The result that the caller expects to publish.
+    /// The `result_ref` that the caller expects; not checked if absent.
     pub expected_result_ref: Option<String>,
     /// The caller.
     pub client: Option<ClientBinding>,
@@ -210,13 +210,13 @@ impl PublishOperationRequest {
 /// Body of `POST .../node-recovery`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct NodeRecoveryRequest {
-    /// One runtime effect of the operation.
+    /// The id of an effect, as the operation's evidence lists it.
     #[schema(min_length = 1)]
     pub effect_id: String,
-    /// The result that the caller expects.
+    /// The result root that the caller expects the effect to have.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub result_root: Hex32,
-    /// A secret that nothing reads: checked to be an object, and discarded.
+    /// Ignored secret: must be an object, and is discarded unread.
     #[schema(value_type = Option<Object>)]
     pub secret_kernel_payload: Option<Discarded>,
     /// The caller.
@@ -240,24 +240,24 @@ impl NodeRecoveryRequest {
 /// Answer of `POST .../node-recovery`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OperationNodeRecoveryResponse {
-    /// The outcome for the effect.
+    /// The recovery of the effect.
     pub recovery: RecoveryView,
     /// The operation.
     pub operation: OperationView,
 }
 
-/// The outcome for an effect.
+/// The recovery of an effect.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecoveryView {
     /// The effect's id in the request.
     pub effect_id: String,
-    /// `complete` or `unknown_effect`.
+    /// `complete`, or `unknown_effect` if the operation has no completed effect with this id.
     pub outcome: String,
-    /// The result of the effect.
+    /// The result root in the request. For a completed effect it is the effect's own.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub result_root: Hex32,
-    /// Time of the first answer, epoch milliseconds.
+    /// Time of the first request for this effect and outcome, epoch milliseconds.
     pub recovered_at_ms: u64,
-    /// The nodes of the operation.
+    /// The nodes that take part in the operation.
     pub participants: Vec<u16>,
 }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 pub struct PolicyPreviewRequest {
     /// The operation to evaluate.
     pub intent: SignOperationRequest,
-    /// Its approvals, oldest first.
+    /// Approvals of it, oldest first.
     #[serde(default)]
     pub approvals: Vec<ApproveOperationRequest>,
 }
@@ -22,16 +22,16 @@ pub struct PolicyPreview {
     /// `ALLOW` or `DENY`.
     #[schema(value_type = PolicyDecision)]
     pub decision: Decision,
-    /// Id of the active bundle.
+    /// Id of the bundle that was evaluated.
     pub bundle_id: String,
-    /// SHA-256 of its canonical manifest.
+    /// SHA-256 of the bundle's canonical manifest.
     #[schema(value_type = String)]
     pub bundle_hash: Hex32,
-    /// `code: operands`.
+    /// The reasons for the decision, as `code: operands`.
     pub reasons: Vec<String>,
-    /// `code: operands`.
+    /// Obligations that the policy attaches to the decision, as `code: operands`.
     pub obligations: Vec<String>,
-    /// `name=value` of every fact that the policy read, in that order.
+    /// The facts that the policy read, as `name=value`, in the order of reading.
     pub facts: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use gateway_engine::{Readiness, Unavailable};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Most damaged records that are named; further ones are counted.
+/// Maximum number of damaged records in `detail`; further ones are counted.
 const DAMAGED_NAMED_MAX: usize = 8;
 
 /// Answer of `GET /readyz`.
@@ -17,7 +17,7 @@ pub struct ReadinessView {
     pub status: &'static str,
     /// The result of each check.
     pub checks: ReadinessChecks,
-    /// The defences that this production deployment lacks by its settings: `unsigned_approvals`, `embedded_nodes`,
+    /// The safeguards that the settings of this production deployment disable: `unsigned_approvals`, `embedded_nodes`,
     /// `embedded_authority`. They do not affect readiness.
     pub exceptions: Vec<&'static str>,
 }
@@ -27,19 +27,19 @@ pub struct ReadinessView {
 pub struct ReadinessChecks {
     /// The store can be read.
     pub store: CheckView,
-    /// Every record that was read agrees with its events. An operation or key whose record does not is frozen.
+    /// The records read since the start agree with their events. Requests for an operation or key with a damaged record fail.
     pub records: CheckView,
-    /// The store, and with it the log of all events, can be written, by a trial write.
+    /// A trial write to the store, which has the log of all events, succeeds.
     pub audit_append: CheckView,
     /// A policy bundle can be evaluated.
     pub policy: PolicyCheckView,
     /// Approvals can be verified, if the deployment verifies them.
     pub approvers: CheckView,
-    /// Admissions can be signed.
+    /// Admission decisions can be signed.
     pub authority: CheckView,
-    /// For every key that can sign, at least a threshold of nodes answer and hold undamaged shares.
+    /// For the keys that can sign, at least a threshold of nodes answer and hold undamaged shares.
     pub nodes: NodesCheckView,
-    /// Callers can be authenticated: the identity provider, if the mode needs one, answers or its keys are cached.
+    /// Callers can be authenticated: if the mode needs an identity provider, it answers or its keys are cached.
     pub authentication: CheckView,
 }
 
@@ -48,7 +48,7 @@ pub struct ReadinessChecks {
 pub struct CheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
-    /// The fault.
+    /// Why the check failed; absent if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -58,13 +58,13 @@ pub struct CheckView {
 pub struct PolicyCheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
-    /// The active bundle, also when it cannot be evaluated.
+    /// Hash of the active bundle, even if it cannot be evaluated; null if there is none.
     #[schema(required = true, value_type = Option<String>)]
     pub bundle_hash: Option<Hex32>,
-    /// The fault that prevents evaluation.
+    /// Why policy cannot be evaluated; absent if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<&'static str>,
-    /// Refused offers: not a failure while another bundle is active.
+    /// The offers of bundles that are refused now; they do not fail the check.
     pub refused: Vec<RefusedOfferView>,
 }
 
@@ -73,13 +73,13 @@ pub struct PolicyCheckView {
 pub struct NodesCheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
-    /// The fault. While enough nodes work, the status is `ok` and this names those that do not.
+    /// Why the check failed, or if enough nodes work, the faults of the others; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Nodes that answer.
+    /// The number of nodes that answer; absent if the check failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answering: Option<usize>,
-    /// Nodes that were ever used.
+    /// The number of nodes that hold anything; absent if the check failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<usize>,
 }
@@ -102,10 +102,10 @@ impl ReadinessView {
             status,
             checks: ReadinessChecks {
                 store: readiness.store.into(),
-                records: damaged(&readiness.records),
+                records: records_check(&readiness.records),
                 audit_append: readiness.audit_append.into(),
                 policy: PolicyCheckView {
-                    status: word(policy.fault.is_none()),
+                    status: check_status(policy.fault.is_none()),
                     bundle_hash: policy.bundle_hash,
                     detail: policy.fault,
                     refused: policy.refused.into_iter().map(Into::into).collect(),
@@ -113,13 +113,13 @@ impl ReadinessView {
                 approvers: readiness.approvers.into(),
                 authority: readiness.authority.into(),
                 nodes: NodesCheckView {
-                    status: word(readiness.nodes.is_ok()),
+                    status: check_status(readiness.nodes.is_ok()),
                     detail: readiness.nodes.err().map(|why| why.detail).or(faults),
                     answering,
                     known,
                 },
                 authentication: CheckView {
-                    status: word(authentication.is_ok()),
+                    status: check_status(authentication.is_ok()),
                     detail: authentication.err().map(str::to_owned),
                 },
             },
@@ -128,8 +128,8 @@ impl ReadinessView {
     }
 }
 
-/// The result of the records check, which names some of the damaged records.
-fn damaged(records: &[Damage]) -> CheckView {
+/// The result of the records check.
+fn records_check(records: &[Damage]) -> CheckView {
     let named =
         records.iter().take(DAMAGED_NAMED_MAX).map(|damage| format!("{}: {}", damage.subject, damage.detail));
     let named = named.collect::<Vec<_>>().join("; ");
@@ -139,15 +139,15 @@ fn damaged(records: &[Damage]) -> CheckView {
     };
     let detail =
         (!records.is_empty()).then(|| format!("{named}{more}; `operation-gateway ledger fsck` checks all"));
-    CheckView { status: word(records.is_empty()), detail }
+    CheckView { status: check_status(records.is_empty()), detail }
 }
 
 impl From<Result<(), Unavailable>> for CheckView {
     fn from(answer: Result<(), Unavailable>) -> Self {
-        Self { status: word(answer.is_ok()), detail: answer.err().map(|why| why.detail) }
+        Self { status: check_status(answer.is_ok()), detail: answer.err().map(|why| why.detail) }
     }
 }
 
-const fn word(is_ok: bool) -> &'static str {
+const fn check_status(is_ok: bool) -> &'static str {
     if is_ok { "ok" } else { "failed" }
 }

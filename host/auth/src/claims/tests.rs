@@ -44,7 +44,7 @@ fn read(claims: &Value) -> Result<Identity, TokenFault> {
 }
 
 #[test]
-fn every_claim_of_a_caller_is_read() {
+fn claims_of_a_caller_are_read() {
     let identity = read(&good()).unwrap();
     assert_eq!((identity.client_id.as_str(), identity.subject_id.as_str()), ("desk", "alice"));
     assert_eq!(identity.scopes, ["operations.read", "audit.read"]);
@@ -165,9 +165,9 @@ fn claims_are_found_under_the_configured_names() {
 #[test]
 fn a_missing_subject_is_the_client_only_with_introspection() {
     let claims = with("sub", json!(null));
-    assert_eq!(read(&claims), Err(TokenFault::Claim("subject_id")));
-    let asked = ClaimRules { client_is_subject: true, ..rules() };
-    assert_eq!(read_with(&claims, &asked).unwrap().subject_id, "desk");
+    assert_eq!(read(&claims), Err(TokenFault::Claim("sub")));
+    let introspected = ClaimRules { client_is_subject: true, ..rules() };
+    assert_eq!(read_with(&claims, &introspected).unwrap().subject_id, "desk");
 }
 
 #[test]
@@ -192,6 +192,6 @@ fn a_bound_token_requires_its_certificate() {
         assert_eq!(read(&with("cnf", wrong.clone())), Err(TokenFault::Unproved), "{wrong}");
     }
     // The certificate of an unbound token goes into the identity too.
-    let free = Claims::read(good().as_object().unwrap(), &rules()).unwrap();
-    assert_eq!(free.identity(NOW, Some(own)).unwrap().cert_sha256, Some(own));
+    let unbound = Claims::read(good().as_object().unwrap(), &rules()).unwrap();
+    assert_eq!(unbound.identity(NOW, Some(own)).unwrap().cert_sha256, Some(own));
 }

@@ -19,8 +19,8 @@ pub(super) fn hash(token: &str) -> TokenHash {
 #[derive(Default)]
 pub(super) struct TokenCache {
     active: BTreeMap<TokenHash, Active>,
-    /// The same tokens by the end of their entry: those that end first are evicted first.
-    // INVARIANT: one entry here for each in `active`; `remember` and `forget` keep it.
+    /// The same tokens ordered by the end of their entries: those that end first are evicted first.
+    // INVARIANT: has one entry for each in `active`; `remember` and `forget` keep it so.
     by_end: BTreeSet<(EpochMs, TokenHash)>,
     pending: BTreeMap<TokenHash, watch::Receiver<Option<Outcome>>>,
 }
@@ -32,30 +32,31 @@ struct Active {
 }
 
 impl Active {
-    /// False when the clock was set back: the age of the entry is then unknown.
-    fn holds(&self, now: EpochMs) -> bool {
+    /// Whether the entry can be used. Not if the clock was set back, because its age is then unknown.
+    fn is_valid_at(&self, now: EpochMs) -> bool {
         self.since <= now && now < self.until
     }
 }
 
-/// The cache's knowledge of a token.
+/// The result of looking a token up.
 pub(super) enum Lookup {
-    /// It was active recently.
+    /// The token was active recently.
     Active(Arc<Claims>),
     /// A request is in flight; its outcome arrives here.
     Pending(watch::Receiver<Option<Outcome>>),
-    /// Neither: the caller sends the request, and its outcome to `sender`.
+    /// Neither. The caller has to send the request, and its outcome to `sender`.
     Missing {
         sender: watch::Sender<Option<Outcome>>,
-        /// Whether the provider's last answer called it active.
+        /// Whether the token was active at the provider's last answer.
         was_active: bool,
     },
 }
 
 impl TokenCache {
+    /// Looks a token up. If it is missing, marks a request for it as in flight.
     pub(super) fn find(&mut self, hash: TokenHash, now: EpochMs) -> Lookup {
         let was_active = match self.active.get(&hash) {
-            Some(active) if active.holds(now) => return Lookup::Active(Arc::clone(&active.claims)),
+            Some(active) if active.is_valid_at(now) => return Lookup::Active(Arc::clone(&active.claims)),
             known => known.is_some(),
         };
         if let Some(outcome) = self.pending.get(&hash) {
@@ -70,7 +71,7 @@ impl TokenCache {
     pub(super) fn remember(&mut self, hash: TokenHash, claims: Arc<Claims>, until: EpochMs, now: EpochMs) {
         self.forget(hash);
         let active = Active { claims, since: now, until };
-        if !active.holds(now) {
+        if !active.is_valid_at(now) {
             return;
         }
         while self.active.len() >= ACTIVE_TOKENS_MAX
@@ -82,7 +83,7 @@ impl TokenCache {
         self.by_end.insert((until, hash));
     }
 
-    /// Ends the request in flight.
+    /// Removes the mark of a request in flight.
     pub(super) fn finish(&mut self, hash: TokenHash) {
         self.pending.remove(&hash);
     }
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_active_before_its_end_and_not_at_it() {
+    fn an_entry_is_valid_until_just_before_its_end() {
         let mut cache = TokenCache::default();
         cache.remember([1; 32], claims(), EpochMs(100), EpochMs(0));
         assert!(is_active(&mut cache, [1; 32], 99) && !is_active(&mut cache, [2; 32], 99));
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_extends_no_entry() {
+    fn a_clock_set_back_does_not_extend_an_entry() {
         let mut cache = TokenCache::default();
         cache.remember([1; 32], claims(), EpochMs(30_050), EpochMs(50));
         assert!(is_active(&mut cache, [1; 32], 50) && !is_active(&mut cache, [1; 32], 49));

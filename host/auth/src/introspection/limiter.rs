@@ -4,10 +4,10 @@ use crate::limits::{PROVIDER_WITHIN, REQUESTS_WAITING_MAX};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// At most `n_max` requests at a time and [`REQUESTS_WAITING_MAX`] behind them: invented tokens cannot make the queue longer.
+/// Lets at most `n_max` requests run and [`REQUESTS_WAITING_MAX`] wait, so that invented tokens cannot fill the memory.
 pub(super) struct Limiter {
     running: Semaphore,
-    /// One place for each request that runs or waits.
+    /// One permit for each request that runs or waits.
     queue: Semaphore,
 }
 
@@ -25,11 +25,11 @@ impl Limiter {
         }
     }
 
-    /// A permit; `None` when the queue is full, or when no permit was free within [`PROVIDER_WITHIN`].
+    /// Waits for a permit. `None` when the queue is full, or when no permit became free within [`PROVIDER_WITHIN`].
     pub(super) async fn acquire(&self) -> Option<Permit<'_>> {
-        let place = self.queue.try_acquire().ok()?;
+        let queued = self.queue.try_acquire().ok()?;
         let running = timeout(PROVIDER_WITHIN, self.running.acquire()).await.ok()?.ok()?;
-        Some(Permit { _running: running, _queue: place })
+        Some(Permit { _running: running, _queue: queued })
     }
 }
 
@@ -40,7 +40,7 @@ mod tests {
     use tokio::task::JoinSet;
 
     #[tokio::test]
-    async fn requests_beyond_the_queue_are_rejected() {
+    async fn requests_are_rejected_when_the_queue_is_full() {
         let limiter = Arc::new(Limiter::new(2));
         let (first, _second) = (limiter.acquire().await.unwrap(), limiter.acquire().await.unwrap());
         let mut waiting = JoinSet::new();

@@ -15,12 +15,12 @@ pub(super) fn authorization(client_id: &str, secret: &ClientSecret) -> Result<He
     let credentials = Zeroizing::new(format!("{}:{}", &*encoded(client_id), &*encoded(secret.expose())));
     let basic = Zeroizing::new(format!("Basic {}", BASE64_STANDARD.encode(credentials.as_bytes())));
     let mut value =
-        HeaderValue::from_str(&basic).map_err(|_| "the client's credentials do not fit a header")?;
+        HeaderValue::from_str(&basic).map_err(|_| "the client's credentials do not fit into a header")?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// The claims of an active token; `None` for an inactive one.
+/// Sends the request. Returns the claims of an active access token, and `None` for any other token.
 pub(super) async fn send(
     provider: &Provider,
     authorization: &HeaderValue,
@@ -28,10 +28,10 @@ pub(super) async fn send(
 ) -> Result<Option<Map<String, Value>>, ProviderFault> {
     let form = format!("token={}&token_type_hint=access_token", &*encoded(token));
     let answer = provider.post(authorization.clone(), form, ANSWER_BYTES_MAX).await?;
-    claims(&answer)
+    parse_answer(&answer)
 }
 
-fn claims(answer: &[u8]) -> Result<Option<Map<String, Value>>, ProviderFault> {
+fn parse_answer(answer: &[u8]) -> Result<Option<Map<String, Value>>, ProviderFault> {
     let Ok(Value::Object(claims)) = json::parse(answer, Floats::Allowed) else {
         return Err(ProviderFault::Malformed("not a JSON object"));
     };
@@ -50,7 +50,7 @@ fn is_access_token(token_type: Option<&Value>) -> bool {
     token_type.is_none_or(|value| value.is_null() || value.as_str().is_some_and(is_one))
 }
 
-/// One value as `application/x-www-form-urlencoded`; a space becomes `%20`, which every reader decodes.
+/// Encodes a value as `application/x-www-form-urlencoded`. A space becomes `%20`, not `+`, which some readers do not decode.
 fn encoded(text: &str) -> Zeroizing<String> {
     let mut encoded = Zeroizing::new(String::with_capacity(text.len().saturating_mul(3)));
     let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
@@ -78,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn only_active_true_of_an_access_token_is_active() {
-        let active = |text: &str| claims(text.as_bytes()).map(|claims| claims.is_some()).ok();
+    fn a_token_is_active_only_if_it_is_an_access_token_and_active_is_true() {
+        let active = |text: &str| parse_answer(text.as_bytes()).map(|claims| claims.is_some()).ok();
         for yes in [r#"{"active":true}"#, r#"{"active":true,"token_type":"Bearer"}"#] {
             assert_eq!(active(yes), Some(true), "{yes}");
         }

@@ -1,6 +1,6 @@
 //! A public key with its one algorithm.
 
-use super::base64url;
+use super::decode_base64url;
 use jsonwebtoken::DecodingKey;
 use jsonwebtoken::crypto::verify;
 use serde_json::{Map, Value};
@@ -28,33 +28,33 @@ pub struct Key {
     key: DecodingKey,
 }
 
-/// The reason for which a JSON Web Key is not used.
+/// Why a JSON Web Key is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
     /// Not of the form that RFC 7517 and RFC 7518 require.
-    #[error("does not have the form of its type")]
+    #[error("the key is malformed")]
     Malformed,
     /// For another use than signatures.
-    #[error("is not for signatures")]
+    #[error("the key is not for signatures")]
     Use,
     /// A type, curve or algorithm that is not supported.
-    #[error("is of an unsupported kind")]
+    #[error("the type, curve or algorithm of the key is not supported")]
     Kind,
-    /// RSA below 2048 bits, above 8192, or with an exponent that FIPS 186-5 does not permit.
-    #[error("has a modulus or an exponent of an unsupported size")]
+    /// An RSA modulus below 2048 bits, above 8192 or even, or an exponent below 2^16, above 2^64 or even.
+    #[error("the modulus or exponent of the key is not supported")]
     Size,
     /// A private key in a public set: every reader of the set could sign with it.
-    #[error("is a private key")]
+    #[error("the key is private")]
     Private,
 }
 
-/// Bits of an RSA modulus: the range that the cryptographic library verifies.
+/// Sizes of an RSA modulus in bits: the range that the cryptographic library supports.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
 impl Algorithm {
     /// The algorithm with this name in a token's header (RFC 7518, section 3.1; RFC 8037).
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "RS256" => Some(Self::Rs256),
             "PS256" => Some(Self::Ps256),
@@ -65,7 +65,7 @@ impl Algorithm {
         }
     }
 
-    const fn of_library(self) -> jsonwebtoken::Algorithm {
+    const fn to_library(self) -> jsonwebtoken::Algorithm {
         match self {
             Self::Rs256 => jsonwebtoken::Algorithm::RS256,
             Self::Ps256 => jsonwebtoken::Algorithm::PS256,
@@ -77,7 +77,7 @@ impl Algorithm {
 }
 
 impl Key {
-    /// Reads a JSON Web Key. An RSA key without `alg` is for RS256; every other type has one algorithm only.
+    /// Reads a JSON Web Key. An RSA key without `alg` is for RS256; every supported curve has one algorithm.
     ///
     /// # Errors
     /// [`KeyFault`].
@@ -87,9 +87,9 @@ impl Key {
         }
         check_use(jwk)?;
         let (algorithm, key) = match text(jwk, "kty")? {
-            "RSA" => rsa(jwk)?,
-            "EC" => elliptic(jwk)?,
-            "OKP" => edwards(jwk)?,
+            "RSA" => parse_rsa(jwk)?,
+            "EC" => parse_ec(jwk)?,
+            "OKP" => parse_okp(jwk)?,
             _ => return Err(KeyFault::Kind),
         };
         Ok(Self { algorithm, key })
@@ -104,7 +104,7 @@ impl Key {
     /// Whether the signature, in base64url, verifies over the message with this key.
     #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &str) -> bool {
-        verify(signature, message, &self.key, self.algorithm.of_library()).unwrap_or(false)
+        verify(signature, message, &self.key, self.algorithm.to_library()).unwrap_or(false)
     }
 }
 
@@ -119,10 +119,10 @@ fn text<'a>(jwk: &'a Map<String, Value>, name: &str) -> Result<&'a str, KeyFault
 }
 
 fn bytes(jwk: &Map<String, Value>, name: &str) -> Result<Vec<u8>, KeyFault> {
-    base64url(text(jwk, name)?).ok_or(KeyFault::Malformed)
+    decode_base64url(text(jwk, name)?).ok_or(KeyFault::Malformed)
 }
 
-/// RFC 7517, sections 4.2 and 4.3.
+/// Checks `use` and `key_ops` (RFC 7517, sections 4.2 and 4.3).
 fn check_use(jwk: &Map<String, Value>) -> Result<(), KeyFault> {
     let is_for_signatures = jwk.get("use").is_none_or(|purpose| purpose == "sig");
     let verifies = jwk.get("key_ops").is_none_or(|operations| {
@@ -132,46 +132,46 @@ fn check_use(jwk: &Map<String, Value>) -> Result<(), KeyFault> {
 }
 
 /// The key's `alg`, if it has one.
-fn named(jwk: &Map<String, Value>) -> Result<Option<&str>, KeyFault> {
+fn algorithm_name(jwk: &Map<String, Value>) -> Result<Option<&str>, KeyFault> {
     jwk.get("alg").map(|name| name.as_str().ok_or(KeyFault::Malformed)).transpose()
 }
 
-fn rsa(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
-    let algorithm = match named(jwk)? {
+fn parse_rsa(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
+    let algorithm = match algorithm_name(jwk)? {
         None | Some("RS256") => Algorithm::Rs256,
         Some("PS256") => Algorithm::Ps256,
         Some(_) => return Err(KeyFault::Kind),
     };
     let (modulus, exponent) = (bytes(jwk, "n")?, bytes(jwk, "e")?);
-    let (modulus, exponent) = (without_zeros(&modulus), without_zeros(&exponent));
+    let (modulus, exponent) = (trim_leading_zeros(&modulus), trim_leading_zeros(&exponent));
     let modulus_bits = modulus.first().map_or(0, |first| {
         let leading = usize::try_from(first.leading_zeros()).unwrap_or_default();
         modulus.len().saturating_mul(8).saturating_sub(leading)
     });
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
     // 2^16 < e, so at least three bytes, and odd (FIPS 186-5).
-    let has_exponent = (3..=8).contains(&exponent.len()) && is_odd(exponent);
-    if !RSA_BITS.contains(&modulus_bits) || !is_odd(modulus) || !has_exponent {
+    let is_exponent_supported = (3..=8).contains(&exponent.len()) && is_odd(exponent);
+    if !RSA_BITS.contains(&modulus_bits) || !is_odd(modulus) || !is_exponent_supported {
         return Err(KeyFault::Size);
     }
     Ok((algorithm, DecodingKey::from_rsa_raw_components(modulus, exponent)))
 }
 
-fn without_zeros(number: &[u8]) -> &[u8] {
+fn trim_leading_zeros(number: &[u8]) -> &[u8] {
     let first = number.iter().position(|byte| *byte != 0).unwrap_or(number.len());
     number.get(first..).unwrap_or_default()
 }
 
-fn elliptic(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
+fn parse_ec(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
     let (algorithm, name, coordinate_bytes) = match text(jwk, "crv")? {
         "P-256" => (Algorithm::Es256, "ES256", 32),
         "P-384" => (Algorithm::Es384, "ES384", 48),
         _ => return Err(KeyFault::Kind),
     };
-    if named(jwk)?.is_some_and(|given| given != name) {
+    if algorithm_name(jwk)?.is_some_and(|given| given != name) {
         return Err(KeyFault::Kind);
     }
-    // Always of full length (RFC 7518, section 6.2.1.2). The library checks that they are a point of the curve.
+    // Leading zeros are part of a coordinate (RFC 7518, section 6.2.1.2). The library checks that the point is on the curve.
     let coordinates = [bytes(jwk, "x")?, bytes(jwk, "y")?];
     if coordinates.iter().any(|coordinate| coordinate.len() != coordinate_bytes) {
         return Err(KeyFault::Malformed);
@@ -180,9 +180,9 @@ fn elliptic(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFau
     Ok((algorithm, key.map_err(|_| KeyFault::Malformed)?))
 }
 
-fn edwards(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
-    // The name of RFC 8037, and that of RFC 9864.
-    let is_known = named(jwk)?.is_none_or(|given| given == "EdDSA" || given == "Ed25519");
+fn parse_okp(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
+    // `EdDSA` is the name in RFC 8037, `Ed25519` that in RFC 9864.
+    let is_known = algorithm_name(jwk)?.is_none_or(|given| given == "EdDSA" || given == "Ed25519");
     if text(jwk, "crv")? != "Ed25519" || !is_known {
         return Err(KeyFault::Kind);
     }

@@ -12,20 +12,20 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct KeySet(BTreeMap<String, Arc<Key>>);
 
-/// The reason for which a text is not a key set.
+/// Why a text is not a usable key set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetFault {
     /// Too many bytes or keys.
     #[error("the key set is larger than the limit")]
     TooLarge,
     /// Not a key set.
-    #[error("it is not a JSON Web Key Set")]
+    #[error("the document is not a JSON Web Key Set")]
     Malformed,
 }
 
 impl KeySet {
-    /// Reads a set. Keys that are not used here (of another kind, for another use, without a `kid`) are skipped (RFC 7517,
-    /// section 5), and so are keys that share a `kid`: the token would choose between them.
+    /// Reads a set. Keys that cannot be used (see [`KeyFault`]) or have no valid `kid` are skipped (RFC 7517, section 5), and
+    /// so are keys that share a `kid`, since a token could choose between them.
     ///
     /// # Errors
     /// [`KeySetFault`].
@@ -43,7 +43,7 @@ impl KeySet {
             let jwk = jwk.as_object().ok_or(KeySetFault::Malformed)?;
             let Some(id) = jwk.get("kid").and_then(Value::as_str).filter(|id| id.len() <= TEXT_BYTES_MAX)
             else {
-                tracing::warn!("a key without a `kid` in the issuer's key set is skipped");
+                tracing::warn!("a key without a valid `kid` in the issuer's key set is skipped");
                 continue;
             };
             let key = Key::parse(jwk).map(Arc::new);
@@ -51,13 +51,13 @@ impl KeySet {
                 log_skipped(id, *fault);
             }
             match keys.entry(id.to_owned()) {
-                Entry::Vacant(place) => drop(place.insert(key.ok())),
-                Entry::Occupied(mut place) => {
+                Entry::Vacant(entry) => drop(entry.insert(key.ok())),
+                Entry::Occupied(mut entry) => {
                     tracing::warn!(
                         kid = id,
                         "two keys of the issuer's key set have the same `kid`; neither is used"
                     );
-                    place.insert(None);
+                    entry.insert(None);
                 }
             }
         }
@@ -83,10 +83,12 @@ impl KeySet {
     }
 }
 
-/// A key for another use is normal; a faulty or a private one is worth a warning.
+/// Logs a skipped key. One for another use is normal; a faulty or private one deserves a warning.
 fn log_skipped(id: &str, fault: KeyFault) {
     match fault {
-        KeyFault::Use | KeyFault::Kind => tracing::debug!(kid = id, %fault, "a key is skipped"),
+        KeyFault::Use | KeyFault::Kind => {
+            tracing::debug!(kid = id, %fault, "a key of the issuer's key set is skipped")
+        }
         KeyFault::Malformed | KeyFault::Size | KeyFault::Private => {
             tracing::warn!(kid = id, %fault, "a key of the issuer's key set is skipped");
         }

@@ -1,21 +1,22 @@
 //! A cache of the issuer's keys.
 //!
-//! A token under a known key does not wait, unless the keys are so old that they may have been revoked meanwhile. An unknown
-//! `kid` triggers a fetch, at most once a minute and by one task for all waiting callers: invented ids neither reach the
-//! provider more often nor delay other callers. A fetch continues when the request that triggered it is gone, so that
-//! disconnecting does not win another fetch.
+//! A caller whose key is known does not wait, unless the keys are so old that they may have been revoked meanwhile. An unknown
+//! `kid` triggers a fetch, for which all such callers wait together: at most once a minute, or once in five seconds while there
+//! are no keys. So invented ids neither reach the provider more often nor delay callers with known keys. A fetch continues when
+//! the caller that triggered it disconnects, so that disconnecting does not lead to another fetch.
 
 use super::source::KeySource;
 use crate::Clock;
 use crate::jose::{Key, KeySet};
 use crate::limits::{FIRST_FETCH_EVERY_MS, REFETCH_EVERY_MS, REFRESH_EVERY_MS, STALE_AFTER_MS};
-use crate::provider::chain;
+use gateway_domain::error_chain;
 use gateway_domain::time::EpochMs;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-pub(super) struct KeyCache(Arc<Shared>);
+/// Begins empty: keys are fetched when one is first needed.
+pub(crate) struct KeyCache(Arc<Shared>);
 
 struct Shared {
     source: KeySource,
@@ -29,18 +30,18 @@ struct State {
     /// The last fetched keys, and the time of the fetch.
     keys: Option<(Arc<KeySet>, EpochMs)>,
     /// The start of the last fetch.
-    begun_at: Option<EpochMs>,
+    started_at: Option<EpochMs>,
     /// Whether the last fetch failed.
     failed: bool,
     is_fetching: bool,
 }
 
-/// The reason for which there is no key.
+/// Why a key cannot be returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingKey {
     /// The issuer has no such key.
     Unknown,
-    /// The keys cannot be fetched, so that it is not known.
+    /// The keys could not be fetched, so it is not known whether the issuer has this one.
     Unavailable,
 }
 
@@ -51,23 +52,23 @@ impl State {
         (!has_passed(*at, now, max_age_ms)).then_some(keys)
     }
 
-    fn is_due(&self, now: EpochMs, max_age_ms: u64) -> bool {
+    fn is_fetch_due(&self, now: EpochMs, max_age_ms: u64) -> bool {
         let has_keys = self.usable(now, max_age_ms).is_some();
         let every_ms = if has_keys { REFETCH_EVERY_MS } else { FIRST_FETCH_EVERY_MS };
-        !self.is_fetching && self.begun_at.is_none_or(|at| has_passed(at, now, every_ms))
+        !self.is_fetching && self.started_at.is_none_or(|at| has_passed(at, now, every_ms))
     }
 
     fn is_older_than(&self, ms: u64, now: EpochMs) -> bool {
         self.keys.as_ref().is_none_or(|(_, at)| has_passed(*at, now, ms))
     }
 
-    /// Whether the keys are old for lack of requests, and not because a fetch failed.
+    /// Whether callers must wait for a new fetch: the keys are old, or there are none, and the last fetch did not fail.
     fn is_stale(&self, now: EpochMs) -> bool {
         !self.failed && self.is_older_than(STALE_AFTER_MS, now)
     }
 }
 
-/// Whether `ms` have passed. True when the clock was set back: the time that passed is then unknown.
+/// Whether at least `ms` milliseconds have passed. True if the clock was set back: the elapsed time is then unknown.
 fn has_passed(since: EpochMs, now: EpochMs, ms: u64) -> bool {
     now.0.checked_sub(since.0).is_none_or(|passed_ms| passed_ms >= ms)
 }
@@ -79,33 +80,33 @@ impl KeyCache {
     }
 
     /// The key with this `kid`.
-    pub(super) async fn key(&self, id: &str) -> Result<Arc<Key>, Missing> {
+    pub(super) async fn key(&self, id: &str) -> Result<Arc<Key>, MissingKey> {
         let now = (self.0.clock)();
-        let known = self.0.known(id, now);
+        let known = self.0.find(id, now);
         let (is_old, is_stale) = {
             let state = self.0.state.borrow();
             (state.is_older_than(REFRESH_EVERY_MS, now), state.is_stale(now))
         };
         if known.is_none() || is_old {
-            self.0.fetch_when_due(now);
+            self.0.start_fetch_if_due(now);
         }
         if let Some(key) = known.filter(|_| !is_stale) {
             return Ok(key);
         }
-        self.0.fetch_finished().await;
+        self.0.wait_for_fetch().await;
         let now = (self.0.clock)();
-        self.0.known(id, now).ok_or_else(|| {
+        self.0.find(id, now).ok_or_else(|| {
             let state = self.0.state.borrow();
             let was_fetched = !state.failed && state.usable(now, self.0.max_age_ms).is_some();
-            if was_fetched { Missing::Unknown } else { Missing::Unavailable }
+            if was_fetched { MissingKey::Unknown } else { MissingKey::Unavailable }
         })
     }
 
-    /// Fetches the keys now, however recent they are, and replaces those in use. After a failed fetch the old ones stay.
-    pub(super) async fn reload(&self) -> Result<(), String> {
+    /// Fetches the keys now, however recent they are, and replaces those in use. If that fails, the old ones stay.
+    pub(crate) async fn reload(&self) -> Result<(), String> {
         loop {
-            // A fetch in flight may have read the keys from before a change.
-            self.0.fetch_finished().await;
+            // A fetch that is already in flight may have read the keys before they changed.
+            self.0.wait_for_fetch().await;
             let now = (self.0.clock)();
             if self.0.begin_fetch(now, |state| !state.is_fetching) {
                 return Fetch(Arc::clone(&self.0)).fetch().await;
@@ -113,74 +114,79 @@ impl KeyCache {
         }
     }
 
-    pub(super) fn warm_up(&self) {
-        self.0.fetch_when_due((self.0.clock)());
+    /// Starts to fetch keys in the background.
+    pub(crate) fn warm_up(&self) {
+        self.0.start_fetch_if_due((self.0.clock)());
     }
 
-    pub(super) async fn check(&self) -> Result<(), &'static str> {
+    /// Whether there are usable keys.
+    ///
+    /// # Errors
+    /// The reason, for the readiness probe.
+    pub(crate) async fn check(&self) -> Result<(), &'static str> {
         let has_keys = || {
             let now = (self.0.clock)();
             self.0.state.borrow().usable(now, self.0.max_age_ms).is_some_and(|keys| !keys.is_empty())
         };
         if !has_keys() {
             self.warm_up();
-            self.0.fetch_finished().await;
+            self.0.wait_for_fetch().await;
         }
-        if has_keys() { Ok(()) } else { Err("there are no keys of the issuer, and they cannot be fetched") }
+        if has_keys() { Ok(()) } else { Err("the issuer's keys are missing and cannot be fetched") }
     }
 }
 
 impl Shared {
-    fn known(&self, id: &str, now: EpochMs) -> Option<Arc<Key>> {
+    fn find(&self, id: &str, now: EpochMs) -> Option<Arc<Key>> {
         let state = self.state.borrow();
         state.usable(now, self.max_age_ms)?.get(id).cloned()
     }
 
-    /// Begins a fetch, unless one is in flight or the last was too recent.
-    fn fetch_when_due(self: &Arc<Self>, now: EpochMs) {
-        if self.begin_fetch(now, |state| state.is_due(now, self.max_age_ms)) {
+    /// Starts a fetch in the background, unless one is in flight or the last was too recent.
+    fn start_fetch_if_due(self: &Arc<Self>, now: EpochMs) {
+        if self.begin_fetch(now, |state| state.is_fetch_due(now, self.max_age_ms)) {
             let fetch = Fetch(Arc::clone(self));
             tokio::spawn(async move { fetch.fetch().await });
         }
     }
 
-    /// Marks a fetch as in flight if `begins` is true of the state; returns whether it did.
-    fn begin_fetch(&self, now: EpochMs, begins: impl Fn(&State) -> bool) -> bool {
+    /// Marks a fetch as in flight if the condition holds for the state; returns whether it did.
+    fn begin_fetch(&self, now: EpochMs, condition: impl Fn(&State) -> bool) -> bool {
         self.state.send_if_modified(|state| {
-            let begins = begins(state);
+            let begins = condition(state);
             if begins {
-                (state.is_fetching, state.begun_at) = (true, Some(now));
+                (state.is_fetching, state.started_at) = (true, Some(now));
             }
             begins
         })
     }
 
-    /// Waits until no fetch is in flight: at most as long as the provider may take.
-    async fn fetch_finished(&self) {
-        let _sender_is_ours = self.state.subscribe().wait_for(|state| !state.is_fetching).await.map(|_| ());
+    /// Waits until no fetch is in flight, which takes at most the provider's deadline.
+    async fn wait_for_fetch(&self) {
+        let _sender_is_ours = self.state.subscribe().wait_for(|state| !state.is_fetching).await.map(drop);
     }
 }
 
-/// A fetch in flight, until it is dropped: then it counts as finished, however it ended.
+/// A fetch in flight. Dropping it marks the fetch as finished, however it ended.
 struct Fetch(Arc<Shared>);
 
 impl Fetch {
     /// Fetches keys and replaces those in use.
     ///
     /// # Errors
-    /// The reason, which is logged too.
+    /// The reason, which is also logged.
     async fn fetch(self) -> Result<(), String> {
         let fetched = self.0.source.fetch().await;
         let outcome = match &fetched {
             Ok(keys) if keys.is_empty() => Err("none of the issuer's keys can be used".to_owned()),
             Ok(_) => Ok(()),
-            Err(fault) => Err(format!("the issuer's keys could not be fetched: {}", chain(fault))),
+            Err(fault) => Err(format!("the issuer's keys could not be fetched: {}", error_chain(fault))),
         };
         if let Err(why) = &outcome {
             tracing::warn!("{why}");
         }
         self.0.state.send_modify(|state| {
-            // An empty set revokes all keys, but counts as failed: tokens are then unavailable, not invalid.
+            // An empty set replaces the keys but counts as a failure: the answer is then 503, not that tokens are invalid.
             state.failed = outcome.is_err();
             if let Ok(keys) = fetched {
                 state.keys = Some((Arc::new(keys), (self.0.clock)()));

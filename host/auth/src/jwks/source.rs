@@ -17,7 +17,7 @@ pub enum KeySource {
     File(PathBuf),
 }
 
-/// The reason for which there are no keys, for the log.
+/// Why keys could not be fetched, for the log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceFault {
     #[error(transparent)]

@@ -49,13 +49,13 @@ impl FakeProvider {
         let address = listener.local_addr().unwrap();
         let state = Mutex::new(State { behaviour, requests: Vec::new(), is_stopped: false });
         let shared = Arc::new(Shared { state, changed: Condvar::new() });
-        let of_thread = Arc::clone(&shared);
+        let listening = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                if of_thread.state.lock().unwrap().is_stopped {
+                if listening.state.lock().unwrap().is_stopped {
                     return;
                 }
-                let shared = Arc::clone(&of_thread);
+                let shared = Arc::clone(&listening);
                 thread::spawn(move || drop(shared.serve(stream)));
             }
         });

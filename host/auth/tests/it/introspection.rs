@@ -2,10 +2,10 @@
 
 use crate::support::{
     ISSUER, START_S, Time, bearer, bearer_with_certificate, eventually, introspection, introspection_with,
-    no_proxies, rules,
+    is_unavailable, no_proxies, rules,
 };
 use gateway_auth::testing::{Behaviour, FakeProvider};
-use gateway_auth::{Authenticator, Identity, TokenFault, Unauthenticated};
+use gateway_auth::{Authenticator, TokenFault};
 use gateway_domain::ids::Hex32;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,11 +23,8 @@ fn authenticator(fake: &FakeProvider, time: &Time) -> Authenticator {
     Authenticator::introspection(introspection(&fake.url(), time), no_proxies())
 }
 
-fn is_unavailable(answer: &Result<Identity, Unauthenticated>) -> bool {
-    matches!(answer, Err(Unauthenticated::Unavailable(_)))
-}
-
-fn silences() -> Vec<Behaviour> {
+/// Responses and failures that do not say whether the token is active.
+fn invalid_answers() -> Vec<Behaviour> {
     vec![
         Behaviour::HangsUp,
         Behaviour::NeverEnds,
@@ -66,7 +63,7 @@ async fn an_active_token_is_cached_for_half_a_minute() {
     assert_eq!(fake.requests().len(), 2);
 }
 
-/// A provider calls every token active that it issued, also one for another audience.
+/// A provider reports any token that it issued as active, even one for another audience.
 #[tokio::test]
 async fn introspection_checks_issuer_and_audience() {
     let fake = FakeProvider::start(knows("opaque", &active()));
@@ -127,23 +124,23 @@ async fn a_cached_token_expires_at_its_exp() {
 }
 
 #[tokio::test]
-async fn without_an_answer_only_cached_active_tokens_are_accepted() {
-    for silence in silences() {
+async fn without_a_valid_answer_only_cached_active_tokens_are_accepted() {
+    for behaviour in invalid_answers() {
         let fake = FakeProvider::start(knows("known", &active()));
         let time = Time::new();
         let authenticator = authenticator(&fake, &time);
         assert!(bearer(&authenticator, "known").await.is_ok());
         assert_eq!(authenticator.check().await, Ok(()));
-        fake.behave(silence.clone());
-        assert!(bearer(&authenticator, "known").await.is_ok(), "{silence:?}");
-        assert!(is_unavailable(&bearer(&authenticator, "unknown").await), "{silence:?}");
-        assert!(authenticator.check().await.is_err(), "{silence:?}");
+        fake.behave(behaviour.clone());
+        assert!(bearer(&authenticator, "known").await.is_ok(), "{behaviour:?}");
+        assert!(is_unavailable(&bearer(&authenticator, "unknown").await), "{behaviour:?}");
+        assert!(authenticator.check().await.is_err(), "{behaviour:?}");
         time.pass(30_000);
-        assert!(is_unavailable(&bearer(&authenticator, "known").await), "{silence:?}");
+        assert!(is_unavailable(&bearer(&authenticator, "known").await), "{behaviour:?}");
         fake.behave(knows("known", &active()));
         time.pass(5_000);
-        assert_eq!(authenticator.check().await, Ok(()), "{silence:?}");
-        assert!(bearer(&authenticator, "known").await.is_ok(), "{silence:?}");
+        assert_eq!(authenticator.check().await, Ok(()), "{behaviour:?}");
+        assert!(bearer(&authenticator, "known").await.is_ok(), "{behaviour:?}");
     }
 }
 
@@ -155,7 +152,7 @@ async fn an_active_token_with_bad_claims_is_rejected() {
         ("nbf", json!(START_S + 61), TokenFault::NotYetValid),
         ("client_id", json!(null), TokenFault::Claim("client_id")),
         ("client_id", json!(7), TokenFault::Claim("client_id")),
-        ("scope", json!(7), TokenFault::Claim("scopes")),
+        ("scope", json!(7), TokenFault::Claim("scope")),
         ("cnf", json!({"jkt": "x"}), TokenFault::Unproved),
         ("token_type", json!("refresh_token"), TokenFault::Inactive),
     ] {
@@ -192,7 +189,7 @@ async fn concurrent_requests_with_one_token_send_one_introspection() {
         })
         .collect();
     eventually("the provider gets the request", || fake.requests().len() == 1).await;
-    // The first caller disconnects; the others get the answer nevertheless.
+    // The caller that triggered the request disconnects; the others get the answer.
     calls[0].abort();
     for _ in 0..100 {
         tokio::task::yield_now().await;

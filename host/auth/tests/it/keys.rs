@@ -1,24 +1,19 @@
 //! The issuer's keys: fetched, cached, revoked, and unavailable.
 
-use crate::jwks::{authenticator, published};
-use crate::support::{HOUR_MS, Time, bearer, claims, eventually, jwks, no_proxies, peer};
+use crate::jwks::{authenticator, publishes, setup};
+use crate::support::{HOUR_MS, Time, bearer, claims, eventually, is_unavailable, jwks, no_proxies, peer};
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
 use gateway_auth::{Authenticator, Identity, KeySource, TokenFault, Unauthenticated};
 use http::HeaderMap;
 use serde_json::json;
 use std::sync::Arc;
 
-fn is_unavailable(answer: &Result<Identity, Unauthenticated>) -> bool {
-    matches!(answer, Err(Unauthenticated::Unavailable(_)))
-}
-
 fn is_unknown(answer: &Result<Identity, Unauthenticated>) -> bool {
     *answer == Err(TokenFault::UnknownKey.into())
 }
 
-/// Every way in which a provider fails to answer with keys.
-fn silences() -> Vec<Behaviour> {
-    let elsewhere = json!({ "keys": [] }).to_string();
+/// Responses and failures from which no key set can be read.
+fn invalid_answers() -> Vec<Behaviour> {
     vec![
         Behaviour::HangsUp,
         Behaviour::NeverEnds,
@@ -30,45 +25,42 @@ fn silences() -> Vec<Behaviour> {
         Behaviour::Answers(200, r#"{"keys":[7]}"#.to_owned()),
         Behaviour::Answers(200, r#"{"keys":[],"keys":[]}"#.to_owned()),
         Behaviour::Answers(200, format!("{{\"keys\":[],\"x\":\"{}\"}}", "y".repeat(300_000))),
-        Behaviour::Answers(200, elsewhere),
         Behaviour::Redirects("http://127.0.0.1:1/".to_owned()),
     ]
 }
 
 #[tokio::test]
-async fn without_keys_every_token_is_unavailable_and_none_invalid() {
-    for silence in silences() {
+async fn without_keys_tokens_are_unavailable_and_not_invalid() {
+    let no_keys = Behaviour::Answers(200, json!({ "keys": [] }).to_string());
+    for behaviour in invalid_answers().into_iter().chain([no_keys]) {
         let issuer = Issuer::with_one("k1");
-        let fake = FakeProvider::start(silence.clone());
+        let fake = FakeProvider::start(behaviour.clone());
         let time = Time::new();
         let authenticator = authenticator(&fake, &time);
         let token = issuer.token(&claims());
-        assert!(is_unavailable(&bearer(&authenticator, &token).await), "{silence:?}");
-        assert!(authenticator.check().await.is_err(), "{silence:?}");
+        assert!(is_unavailable(&bearer(&authenticator, &token).await), "{behaviour:?}");
+        assert!(authenticator.check().await.is_err(), "{behaviour:?}");
         // As soon as the provider answers, tokens are accepted.
-        fake.behave(published(&issuer));
+        fake.behave(publishes(&issuer));
         time.pass(60_000);
-        assert!(bearer(&authenticator, &token).await.is_ok(), "{silence:?}");
+        assert!(bearer(&authenticator, &token).await.is_ok(), "{behaviour:?}");
         assert_eq!(authenticator.check().await, Ok(()));
     }
 }
 
 #[tokio::test]
 async fn known_keys_work_while_the_provider_is_down_and_unknown_ones_are_unavailable() {
-    for silence in silences().into_iter().take(10) {
-        let issuer = Issuer::with_one("k1");
-        let fake = FakeProvider::start(published(&issuer));
-        let time = Time::new();
-        let authenticator = authenticator(&fake, &time);
+    for behaviour in invalid_answers() {
+        let (issuer, fake, time, authenticator) = setup();
         let (known, unknown) = (issuer.token(&claims()), Signer::new("ES256", "k2").token(&claims()));
         assert!(bearer(&authenticator, &known).await.is_ok());
         assert!(is_unknown(&bearer(&authenticator, &unknown).await), "the keys were fetched just now");
-        fake.behave(silence.clone());
+        fake.behave(behaviour.clone());
         time.pass(60_000);
-        assert!(is_unavailable(&bearer(&authenticator, &unknown).await), "{silence:?}");
+        assert!(is_unavailable(&bearer(&authenticator, &unknown).await), "{behaviour:?}");
         for _ in 0..3 {
-            assert!(bearer(&authenticator, &known).await.is_ok(), "{silence:?}");
-            assert!(is_unavailable(&bearer(&authenticator, &unknown).await), "{silence:?}");
+            assert!(bearer(&authenticator, &known).await.is_ok(), "{behaviour:?}");
+            assert!(is_unavailable(&bearer(&authenticator, &unknown).await), "{behaviour:?}");
             time.pass(60_000);
         }
         assert_eq!(authenticator.check().await, Ok(()));
@@ -76,11 +68,8 @@ async fn known_keys_work_while_the_provider_is_down_and_unknown_ones_are_unavail
 }
 
 #[tokio::test]
-async fn keys_expire_a_day_after_the_provider_is_gone() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
-    let time = Time::new();
-    let authenticator = authenticator(&fake, &time);
+async fn keys_are_not_used_a_day_after_their_last_fetch() {
+    let (issuer, fake, time, authenticator) = setup();
     let known = issuer.token(&claims());
     assert!(bearer(&authenticator, &known).await.is_ok());
     drop(fake);
@@ -95,10 +84,7 @@ async fn keys_expire_a_day_after_the_provider_is_gone() {
 
 #[tokio::test]
 async fn unknown_kid_refreshes_jwks_at_most_once_per_minute() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
-    let time = Time::new();
-    let authenticator = authenticator(&fake, &time);
+    let (issuer, fake, time, authenticator) = setup();
     let next = Signer::new("ES256", "k2");
     let unknown = next.token(&claims());
     for minute in 1..=3 {
@@ -111,7 +97,7 @@ async fn unknown_kid_refreshes_jwks_at_most_once_per_minute() {
     }
     // The provider rotates: the new key is fetched within the minute, and the old one is gone.
     let rotated = Issuer { signers: vec![next] };
-    fake.behave(published(&rotated));
+    fake.behave(publishes(&rotated));
     assert!(bearer(&authenticator, &unknown).await.is_ok());
     assert!(is_unknown(&bearer(&authenticator, &issuer.token(&claims())).await));
     assert_eq!(fake.requests().len(), 4);
@@ -119,21 +105,18 @@ async fn unknown_kid_refreshes_jwks_at_most_once_per_minute() {
 
 #[tokio::test]
 async fn a_clock_set_back_does_not_stop_key_refresh() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
-    let time = Time::new();
-    let authenticator = authenticator(&fake, &time);
+    let (issuer, fake, time, authenticator) = setup();
     assert!(bearer(&authenticator, &issuer.token(&claims())).await.is_ok());
     let next = Issuer::with_one("k2");
-    fake.behave(published(&next));
+    fake.behave(publishes(&next));
     time.go_back(HOUR_MS);
     assert!(bearer(&authenticator, &next.token(&claims())).await.is_ok());
 }
 
-/// A token under an old key, which was trusted and is now revoked, and one under a new key.
-async fn withdrawn(fake: &FakeProvider, authenticator: &Authenticator) -> [String; 2] {
+/// Publishes two keys, uses the old one, and revokes it. Returns a token under each key.
+async fn revoke_old_key(fake: &FakeProvider, authenticator: &Authenticator) -> [String; 2] {
     let issuer = Issuer { signers: vec![Signer::new("ES256", "old"), Signer::new("ES256", "new")] };
-    fake.behave(published(&issuer));
+    fake.behave(publishes(&issuer));
     let tokens = ["old", "new"].map(|key| issuer.signer(key).token(&claims()));
     assert!(bearer(authenticator, &tokens[0]).await.is_ok());
     fake.behave(Behaviour::Answers(200, json!({ "keys": [issuer.signer("new").jwk()] }).to_string()));
@@ -144,7 +127,7 @@ async fn withdrawn(fake: &FakeProvider, authenticator: &Authenticator) -> [Strin
 async fn a_revoked_key_is_rejected_within_minutes() {
     let (fake, time) = (FakeProvider::start(Behaviour::HangsUp), Time::new());
     let authenticator = authenticator(&fake, &time);
-    let [old, new] = withdrawn(&fake, &authenticator).await;
+    let [old, new] = revoke_old_key(&fake, &authenticator).await;
     time.pass(299_999);
     assert!(bearer(&authenticator, &old).await.is_ok());
     time.pass(1);
@@ -153,7 +136,7 @@ async fn a_revoked_key_is_rejected_within_minutes() {
     eventually("the keys are fetched", || fake.requests().len() == 2).await;
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
     while !is_unknown(&bearer(&authenticator, &old).await) {
-        assert!(tokio::time::Instant::now() < deadline, "the withdrawn key lives on");
+        assert!(tokio::time::Instant::now() < deadline, "the revoked key is still accepted");
         tokio::task::yield_now().await;
     }
     assert!(bearer(&authenticator, &new).await.is_ok());
@@ -165,24 +148,22 @@ async fn a_revoked_key_is_rejected_within_minutes() {
     assert!(authenticator.check().await.is_err());
 }
 
-/// With a wrong claim name in the settings, all callers would share the tenant `default`.
+/// Otherwise, with a wrong claim name in the settings, all callers would share the tenant `default`.
 #[tokio::test]
 async fn a_caller_without_a_tenant_is_rejected_where_one_is_required() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
-    let authenticator = authenticator(&fake, &Time::new());
+    let (issuer, _fake, _, authenticator) = setup();
     let mut of_tenant = claims();
     of_tenant["tenant"] = json!("acme");
     let [without, with] = [claims(), of_tenant].map(|claims| issuer.signer("k1").token(&claims));
     assert!(bearer(&authenticator, &without).await.is_ok());
-    let authenticator = authenticator.requiring_tenant(true);
+    let authenticator = authenticator.require_tenant(true);
     let refused = bearer(&authenticator, &without).await;
     assert!(
         matches!(refused, Err(Unauthenticated::InvalidToken(TokenFault::Claim("tenant")))),
         "{refused:?}"
     );
     assert!(bearer(&authenticator, &with).await.is_ok());
-    let proxy = Authenticator::trusted_headers("192.0.2.7".parse().unwrap()).requiring_tenant(true);
+    let proxy = Authenticator::trusted_headers("192.0.2.7".parse().unwrap()).require_tenant(true);
     for (tenant, is_accepted) in [(None, false), (Some("acme"), true)] {
         let mut headers = HeaderMap::new();
         let all = [("x-client-id", Some("desk")), ("x-subject-id", Some("alice")), ("x-tenant", tenant)];
@@ -194,30 +175,30 @@ async fn a_caller_without_a_tenant_is_rejected_where_one_is_required() {
     }
 }
 
-/// After a night without requests, the first token is under a key that was revoked meanwhile.
 #[tokio::test]
 async fn a_key_revoked_during_an_idle_period_is_rejected_at_the_next_request() {
     let (fake, time) = (FakeProvider::start(Behaviour::HangsUp), Time::new());
     let authenticator = authenticator(&fake, &time);
-    let [old, new] = withdrawn(&fake, &authenticator).await;
+    let [old, new] = revoke_old_key(&fake, &authenticator).await;
     time.pass(600_000);
-    assert!(is_unknown(&bearer(&authenticator, &old).await), "the first after the night is accepted");
+    assert!(
+        is_unknown(&bearer(&authenticator, &old).await),
+        "the first token after the idle period is accepted"
+    );
     assert!(bearer(&authenticator, &new).await.is_ok());
     // The provider does not answer: known keys are used, and callers do not wait for it after the first failure.
     fake.behave(Behaviour::Answers(500, String::new()));
     time.pass(600_000);
     assert!(bearer(&authenticator, &new).await.is_ok());
-    let n_asked = fake.requests().len();
+    let n_requests = fake.requests().len();
     assert!(bearer(&authenticator, &new).await.is_ok());
-    assert_eq!(fake.requests().len(), n_asked);
+    assert_eq!(fake.requests().len(), n_requests);
 }
 
 #[tokio::test]
-async fn a_flood_of_unknown_kids_fetches_once_and_delays_no_known_key() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
-    let time = Time::new();
-    let authenticator = Arc::new(authenticator(&fake, &time));
+async fn a_flood_of_unknown_kids_causes_one_fetch() {
+    let (issuer, fake, time, authenticator) = setup();
+    let authenticator = Arc::new(authenticator);
     let known = issuer.token(&claims());
     assert!(bearer(&authenticator, &known).await.is_ok());
     fake.behave(Behaviour::Hangs);
@@ -235,7 +216,7 @@ async fn a_flood_of_unknown_kids_fetches_once_and_delays_no_known_key() {
         tokio::task::yield_now().await;
     }
     assert!(flood.iter().all(|one| !one.is_finished()));
-    fake.behave(published(&issuer));
+    fake.behave(publishes(&issuer));
     for one in flood {
         assert!(is_unknown(&one.await.unwrap()));
     }
@@ -244,10 +225,8 @@ async fn a_flood_of_unknown_kids_fetches_once_and_delays_no_known_key() {
 
 #[tokio::test]
 async fn callers_with_known_keys_do_not_wait_for_a_hanging_provider() {
-    let issuer = Issuer::with_one("k1");
-    let fake = FakeProvider::start(published(&issuer));
-    let time = Time::new();
-    let authenticator = Arc::new(authenticator(&fake, &time));
+    let (issuer, fake, time, authenticator) = setup();
+    let authenticator = Arc::new(authenticator);
     let known = issuer.token(&claims());
     assert!(bearer(&authenticator, &known).await.is_ok());
     fake.behave(Behaviour::Hangs);
@@ -256,7 +235,7 @@ async fn callers_with_known_keys_do_not_wait_for_a_hanging_provider() {
         let (authenticator, token) = (Arc::clone(&authenticator), Signer::new("ES256", "x").token(&claims()));
         tokio::spawn(async move { bearer(&authenticator, &token).await })
     };
-    eventually("the fetch is under way", || fake.requests().len() == 2).await;
+    eventually("the fetch has started", || fake.requests().len() == 2).await;
     // The provider hangs throughout: a caller that waited for it would run into its deadline.
     for _ in 0..10 {
         assert!(bearer(&authenticator, &known).await.is_ok());
@@ -279,7 +258,7 @@ async fn disconnecting_does_not_trigger_another_fetch() {
         call.abort();
         assert!(call.await.is_err());
     }
-    fake.behave(published(&issuer));
+    fake.behave(publishes(&issuer));
     assert!(bearer(&authenticator, &token).await.is_ok());
     assert_eq!(fake.requests().len(), 1);
 }
@@ -356,7 +335,7 @@ async fn unusable_keys_are_treated_as_absent() {
     assert!(bearer(&authenticator, &good.token(&claims())).await.is_ok());
     assert!(
         bearer(&authenticator, &rsa.token(&claims())).await.is_ok(),
-        "an RSA key without a name is for RS256"
+        "an RSA key without `alg` is for RS256"
     );
     for kid in
         ["for-encryption", "for-wrapping", "another-alg", "private", "twice", "short", "secret", "unheard-of"]

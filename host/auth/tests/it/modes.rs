@@ -1,4 +1,4 @@
-//! The credentials that each mode accepts, by their source.
+//! The credentials that each mode accepts, and their sources.
 
 use crate::support::{Time, bearer, call, claims, headers, introspection, jwks, no_proxies, peer, provider};
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer};
@@ -32,7 +32,7 @@ async fn the_bypass_enforces_the_identity_in_the_headers() {
     assert!(matches!(call(&[("x-scopes", "audit.read")]).await, Err(Unauthenticated::Required(_))));
     assert!(matches!(call(&[("x-tenant", "")]).await, Err(Unauthenticated::Required(_))));
     let caller = call(&ALICE).await.unwrap();
-    assert!(caller.holds(Scope::AuditRead) && !caller.holds(Scope::OperationsSign));
+    assert!(caller.has_scope(Scope::AuditRead) && !caller.has_scope(Scope::OperationsSign));
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn identity_headers_are_read_from_trusted_proxies_only() {
             [&ALICE[..], &[("x-forwarded-for", "10.0.0.1"), ("forwarded", "for=10.0.0.1")]].concat();
         let refused = call(&authenticator, &claims_to_be, &peer(untrusted)).await;
         assert!(matches!(refused, Err(Unauthenticated::Required(_))), "{untrusted}");
-        // Even malformed ones have no effect.
+        // Malformed headers of an untrusted peer make no difference.
         let twice = [&ALICE[..], &ALICE[..]].concat();
         assert_eq!(call(&authenticator, &twice, &peer(untrusted)).await, refused, "{untrusted}");
     }
@@ -99,7 +99,6 @@ async fn unreadable_identity_headers_are_rejected() {
     }
 }
 
-/// The token modes ignore identity headers from every peer.
 #[tokio::test]
 async fn token_modes_ignore_identity_headers() {
     let issuer = Issuer::with_one("k1");
@@ -137,7 +136,10 @@ async fn token_modes_ignore_identity_headers() {
             );
         }
         let given = headers(&[("authorization", &format!("Bearer {token}"))]);
-        assert!(authenticator.authenticate(&given, None).await.is_err(), "a connection from nowhere");
+        assert!(
+            authenticator.authenticate(&given, None).await.is_err(),
+            "the address of the connection is unknown"
+        );
     }
 }
 
@@ -154,7 +156,7 @@ async fn the_client_certificate_comes_from_the_tls_terminator() {
     claims["cnf"] = json!({ "x5t#S256": thumbprint });
     let bearer = format!("Bearer {}", issuer.token(&claims));
     let with_header = [("authorization", bearer.as_str()), ("x-client-cert-sha256", hex.as_str())];
-    let holds = |given: Vec<(&'static str, String)>, peer: Peer| {
+    let is_accepted = |given: Vec<(&'static str, String)>, peer: Peer| {
         let authenticator = &authenticator;
         async move {
             let given: Vec<_> = given.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -164,14 +166,14 @@ async fn the_client_certificate_comes_from_the_tls_terminator() {
     let owned =
         |given: &[(&'static str, &str)]| given.iter().map(|(n, v)| (*n, (*v).to_owned())).collect::<Vec<_>>();
     let with = |address: &str, certificate| Peer { certificate_sha256: certificate, ..peer(address) };
-    assert!(holds(owned(&with_header), with("10.0.0.1", None)).await);
+    assert!(is_accepted(owned(&with_header), with("10.0.0.1", None)).await);
     // The header proves nothing when the client itself sends it.
-    assert!(!holds(owned(&with_header), with("192.0.2.1", None)).await);
+    assert!(!is_accepted(owned(&with_header), with("192.0.2.1", None)).await);
     // The connection's certificate counts; the header has no effect.
-    assert!(holds(owned(&with_header[..1]), with("192.0.2.1", Some(own))).await);
-    assert!(!holds(owned(&with_header), with("192.0.2.1", Some(Hex32::ZERO))).await);
+    assert!(is_accepted(owned(&with_header[..1]), with("192.0.2.1", Some(own))).await);
+    assert!(!is_accepted(owned(&with_header), with("192.0.2.1", Some(Hex32::ZERO))).await);
     // The proxy's own certificate is not the client's.
-    assert!(!holds(owned(&with_header[..1]), with("10.0.0.1", Some(own))).await);
+    assert!(!is_accepted(owned(&with_header[..1]), with("10.0.0.1", Some(own))).await);
     // In trusted-headers mode it belongs to the identity.
     let trusting = Authenticator::trusted_headers(proxies());
     let given = [&ALICE[..], &[("x-client-cert-sha256", hex.as_str())]].concat();
@@ -191,5 +193,5 @@ async fn a_request_without_a_token_is_rejected() {
         assert!(matches!(refused, Err(Unauthenticated::Required(_))), "{given:?}");
     }
     assert!(matches!(bearer(&authenticator, "x").await, Err(Unauthenticated::InvalidToken(_))));
-    assert!(keys.requests().is_empty(), "nothing of this is worth a question");
+    assert!(keys.requests().is_empty(), "a request was sent to the provider");
 }

@@ -133,10 +133,14 @@ pub(crate) async fn bearer_with_certificate(
     call(authenticator, &[("authorization", &format!("Bearer {token}"))], &peer).await
 }
 
-/// Polls until the condition holds.
-pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn is_unavailable(answer: &Result<Identity, Unauthenticated>) -> bool {
+    matches!(answer, Err(Unauthenticated::Unavailable(_)))
+}
+
+/// Polls until the condition is true.
+pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-    while !holds() {
+    while !condition() {
         assert!(tokio::time::Instant::now() < deadline, "never: {what}");
         tokio::task::yield_now().await;
     }

@@ -12,14 +12,14 @@ fn key(jwk: &Value) -> Key {
 }
 
 fn payload(token: &str, jwk: &Value) -> Result<String, TokenFault> {
-    Ok(String::from_utf8(Compact::parse(token)?.payload(&key(jwk))?).unwrap())
+    Ok(String::from_utf8(Compact::parse(token)?.verified_payload(&key(jwk))?).unwrap())
 }
 
-/// The token verifies, and with any character of its signature changed it does not.
+/// Checks that the token verifies, and that it does not with a character of its signature changed.
 fn check(token: &str, jwk: &Value, expected: &str) {
     assert_eq!(payload(token, jwk).as_deref(), Ok(expected));
     let signature = token.rfind('.').unwrap() + 1;
-    // The last character has bits beyond the last byte, which must be zero.
+    // The last character has unused bits, which must be zero.
     for index in signature..token.len() {
         let other = if &token[index..=index] == "A" { "B" } else { "A" };
         let changed = format!("{}{other}{}", &token[..index], &token[index + 1..]);

@@ -1,4 +1,4 @@
-//! Project Wycheproof: every vector for the supported signature algorithms, through our keys.
+//! Project Wycheproof: vectors for the supported signature algorithms, verified with [`Key`].
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -6,13 +6,13 @@ use gateway_auth::jose::{Key, KeyFault};
 use serde_json::{Value, json};
 use wycheproof::{ecdsa, eddsa, rsa_pkcs1_verify, rsa_pss_verify};
 
-/// The number of vectors by result, and of rejected keys.
+/// The numbers of vectors by their expected result, and of rejected keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     valid: usize,
     invalid: usize,
     acceptable: usize,
-    keys_refused: usize,
+    keys_rejected: usize,
 }
 
 fn bytes(hex: &Value) -> Vec<u8> {
@@ -23,7 +23,7 @@ fn encoded(bytes: &[u8]) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Runs every vector of a file: the valid ones verify, no other does.
+/// Runs the vectors of a file, except those whose key is rejected: only the valid ones verify.
 fn run(data: &str, jwk: impl Fn(&Value) -> Value) -> Tally {
     let document: Value = serde_json::from_str(data).unwrap();
     let mut tally = Tally::default();
@@ -33,13 +33,14 @@ fn run(data: &str, jwk: impl Fn(&Value) -> Value) -> Tally {
             Ok(key) => key,
             Err(fault) => {
                 assert_eq!(fault, KeyFault::Size, "{jwk}");
-                tally.keys_refused += 1;
+                tally.keys_rejected += 1;
                 continue;
             }
         };
         for test in group["tests"].as_array().unwrap() {
             let verifies = key.verifies(&bytes(&test["msg"]), &encoded(&bytes(&test["sig"])));
-            let check = |is: bool| assert_eq!(verifies, is, "{} {}", test["tcId"], test["comment"]);
+            let check =
+                |expected: bool| assert_eq!(verifies, expected, "{} {}", test["tcId"], test["comment"]);
             match test["result"].as_str().unwrap() {
                 "valid" => {
                     check(true);
@@ -79,15 +80,15 @@ fn wycheproof_ecdsa_p1363() {
     let p256 = run(ecdsa::TestName::EcdsaSecp256r1Sha256P1363.json_data(), point("P-256"));
     let p384 = run(ecdsa::TestName::EcdsaSecp384r1Sha384P1363.json_data(), point("P-384"));
     for tally in [p256, p384] {
-        assert!(tally.valid > 100 && tally.invalid > 50 && tally.keys_refused == 0, "{tally:?}");
+        assert!(tally.valid > 100 && tally.invalid > 50 && tally.keys_rejected == 0, "{tally:?}");
     }
 }
 
 #[test]
-fn ed25519() {
+fn wycheproof_ed25519() {
     let jwk = |key: &Value| json!({ "kty": "OKP", "crv": "Ed25519", "x": encoded(&bytes(&key["pk"])) });
     let tally = run(eddsa::TestName::Ed25519.json_data(), jwk);
-    assert!(tally.valid > 50 && tally.invalid > 50 && tally.keys_refused == 0, "{tally:?}");
+    assert!(tally.valid > 50 && tally.invalid > 50 && tally.keys_rejected == 0, "{tally:?}");
 }
 
 #[test]

@@ -14,15 +14,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The bundle that was put in place.
+/// The report of `bundle activate`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Activated {
     /// The bundle.
     #[serde(flatten)]
     pub(crate) bundle: Verified,
-    /// The bundle's folder.
+    /// The folder that now has the bundle.
     pub(crate) folder: PathBuf,
-    /// Whether the gateway reported the bundle as active; absent when it was not asked.
+    /// Whether the gateway reported the bundle as active; absent without `--gateway`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) active: Option<bool>,
 }
@@ -33,16 +33,16 @@ impl fmt::Display for Activated {
         writeln!(f, "in place    {}", self.folder.display())?;
         match self.active {
             Some(true) => writeln!(f, "active      the gateway uses it"),
-            Some(false) | None => writeln!(f, "active      not asked; see GET /v1/policy/bundles"),
+            Some(false) | None => writeln!(f, "active      not checked; see GET /v1/policy/bundles"),
         }
     }
 }
 
-/// Replaces the folder `into` with the files of a verified bundle. A reader finds the old folder or the new one; one that
-/// is in the middle of the old one finds files missing, and has to start again.
+/// Replaces the folder `into` with the files of a verified bundle, atomically. A reader that is still reading the old folder
+/// finds files missing, and has to start again.
 ///
 /// # Errors
-/// [`Error::Write`]; the folder is unchanged then.
+/// [`Error::Write`].
 pub(crate) fn activate(bundle: Verified, files: &BundleFiles, into: &Path) -> Result<Activated, Error> {
     exchange(files, into).map_err(|source| Error::Write { path: into.to_owned(), source })?;
     Ok(Activated { bundle, folder: into.to_owned(), active: None })
@@ -57,22 +57,22 @@ pub(crate) fn wait(activated: Activated, url: &Url, timeout: Duration) -> Result
     Ok(Activated { active: Some(true), ..activated })
 }
 
-/// Writes the whole folder beside `into` first, then exchanges the two: a plain rename cannot replace a folder that has
-/// files in it.
+/// Writes the files into a folder staged `into`, then exchanges the two, because a plain rename cannot replace a folder that
+/// is not empty.
 fn exchange(files: &BundleFiles, into: &Path) -> io::Result<()> {
     let name = into.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let beside = into.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = layout::write_all(&beside, files).map_err(io::Error::other);
+    let staged = into.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = layout::write_all(&staged, files).map_err(io::Error::other);
     let exchanged = written.and_then(|()| {
         if into.is_dir() {
-            renameat_with(CWD, &beside, CWD, into, RenameFlags::EXCHANGE).map_err(io::Error::from)
+            renameat_with(CWD, &staged, CWD, into, RenameFlags::EXCHANGE).map_err(io::Error::from)
         } else {
-            fs::rename(&beside, into)
+            fs::rename(&staged, into)
         }
     });
-    // The new bundle if the exchange failed, else the old one.
-    let tidied = if beside.exists() { fs::remove_dir_all(&beside) } else { Ok(()) };
-    exchanged.and(tidied)?;
+    // Removes the old bundle, or the new one if the exchange failed.
+    let removed = if staged.exists() { fs::remove_dir_all(&staged) } else { Ok(()) };
+    exchanged.and(removed)?;
     let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::File::open(parent)?.sync_all()
 }
@@ -97,9 +97,9 @@ mod tests {
                     exchange(&files, &into).unwrap();
                 }
             });
-            // The thread ends also when it fails, so this loop ends.
+            // Also ends when the thread panics.
             while !exchanging.is_finished() {
-                assert!(into.is_dir(), "gone");
+                assert!(into.is_dir(), "the folder is missing");
             }
             exchanging.join().unwrap();
         });

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Evaluations of each vector before the timed ones: in production, caches and the instance pool are warm.
 const WARM_UP: usize = 50;
 
-/// The measurement.
+/// The report of `bundle bench`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Measured {
     /// The bundle's name.
@@ -24,7 +24,7 @@ pub(crate) struct Measured {
     pub(crate) limits: Limits,
     /// Timed evaluations of each vector.
     pub(crate) rounds: usize,
-    /// Time to compile and link, once in an activation, in microseconds.
+    /// Time to verify, compile and link the bundle, in microseconds.
     pub(crate) load_us: u64,
     /// One entry for each vector, in order.
     pub(crate) vectors: Vec<Cost>,
@@ -80,12 +80,12 @@ impl fmt::Display for Measured {
     }
 }
 
-/// Microseconds with one decimal.
+/// Formats nanoseconds as microseconds with one decimal.
 fn us(ns: u64) -> String {
     format!("{}.{}", ns / 1_000, ns % 1_000 / 100)
 }
 
-/// Evaluates each vector `rounds` times on one thread, each time with a new instance and a decision record.
+/// Evaluates each vector `rounds` times on one thread, each time with a new instance.
 ///
 /// # Errors
 /// [`Error::Bundle`] for a bundle that cannot be loaded.
@@ -97,7 +97,7 @@ pub(crate) fn bench(path: &Path, rounds: usize) -> Result<Measured, Error> {
     let load_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     let (mut vectors, mut all) = (Vec::new(), Vec::new());
     for (file, vector) in bundle.vectors()? {
-        let (fuel, memory_bytes, times) = time(&evaluator, &file, &vector, rounds)?;
+        let (fuel, memory_bytes, times) = measure(&evaluator, &file, &vector, rounds)?;
         let (p50_ns, p99_ns) = (percentile(&times, 50), percentile(&times, 99));
         vectors.push(Cost { file, name: vector.name, fuel, memory_bytes, p50_ns, p99_ns });
         all.extend(times);
@@ -115,15 +115,15 @@ pub(crate) fn bench(path: &Path, rounds: usize) -> Result<Measured, Error> {
     })
 }
 
-/// Fuel, memory, and the times in ascending order.
-fn time(
+/// Evaluates one vector; returns its fuel, its memory, and the times in ascending order.
+fn measure(
     evaluator: &Evaluator,
     file: &str,
     vector: &Vector,
     rounds: usize,
 ) -> Result<(u64, usize, Vec<u64>), Error> {
     let (request, facts) = (vector.request(file)?, evaluator.facts_of(file, vector)?);
-    let judged = evaluator.evaluate_raw(&request, &facts, evaluator.fuel_max());
+    let evaluated = evaluator.evaluate_raw(&request, &facts, evaluator.fuel_max());
     for _ in 0..WARM_UP.min(rounds) {
         let _warm = evaluator.evaluate(&request, &facts, evaluator.fuel_max());
     }
@@ -136,7 +136,7 @@ fn time(
         times.push(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX));
     }
     times.sort_unstable();
-    Ok((judged.fuel_used(), judged.memory_bytes(), times))
+    Ok((evaluated.fuel_used(), evaluated.memory_bytes(), times))
 }
 
 /// The percentile of ascending values by nearest rank; 0 if there are none.

@@ -1,4 +1,4 @@
-//! `bundle build`: from sources to a bundle that is complete but for its signatures.
+//! `bundle build`: makes a bundle from its sources, complete except for signatures.
 
 use crate::bundle::{Error, cargo, layout, source};
 use gateway_domain::canonical::digest_bytes;
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wit_component::ComponentEncoder;
 
-/// What to build.
+/// The arguments of `bundle build`.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct Build {
@@ -38,7 +38,7 @@ impl Build {
     }
 }
 
-/// The bundle that was built.
+/// The report of `bundle build` and `bundle complete`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Built {
     /// SHA-256 of the component.
@@ -49,7 +49,7 @@ pub(crate) struct Built {
     pub(crate) bundle_hash: Hex32,
     /// Whether any file changed.
     pub(crate) changed: bool,
-    /// Signatures of the previous bundle that were removed.
+    /// The number of signatures of the previous bundle that were removed.
     pub(crate) signatures_dropped: usize,
 }
 
@@ -68,31 +68,33 @@ impl fmt::Display for Built {
 /// Builds the component, or takes the one that another tool built, and completes the manifest with hashes and capabilities.
 ///
 /// # Errors
-/// Cargo's errors, [`Error::Read`] for a component that cannot be read, or [`Error::Bundle`] for a draft or component that a bundle may not have. Nothing is written then.
+/// Cargo's errors, [`Error::Read`] for a component that cannot be read, [`Error::Bundle`] for a draft or component that a bundle
+/// may not have, or [`Error::Write`]. With the others, nothing is written.
 pub(crate) fn build(build: &Build) -> Result<Built, Error> {
     let folder = source::folder(build.bundle())?;
     let before = BundleFiles::read(&folder)?;
     let after = pack::complete(&PolicyEngine::new()?, &with_component(&before, &compile(build)?)?)?;
-    write(&folder, &before, &after)
+    write_changes(&folder, &before, &after)
 }
 
 /// Completes the manifest of a bundle whose component was built by another tool, for languages other than Rust.
 ///
 /// # Errors
-/// [`Error::Bundle`] for a draft or component that a bundle may not have. Nothing is written then.
+/// [`Error::Bundle`] for a draft or component that a bundle may not have, or [`Error::Write`].
 pub(crate) fn complete(bundle: &Path) -> Result<Built, Error> {
     let folder = source::folder(bundle)?;
     let before = BundleFiles::read(&folder)?;
-    write(&folder, &before, &pack::complete(&PolicyEngine::new()?, &before)?)
+    write_changes(&folder, &before, &pack::complete(&PolicyEngine::new()?, &before)?)
 }
 
 /// Writes the files that differ from `before`, and removes those that `after` does not have.
-fn write(folder: &Path, before: &BundleFiles, after: &BundleFiles) -> Result<Built, Error> {
-    let gone: Vec<_> = before.iter().map(|(name, _)| name).filter(|name| after.get(name).is_err()).collect();
+fn write_changes(folder: &Path, before: &BundleFiles, after: &BundleFiles) -> Result<Built, Error> {
+    let removed: Vec<_> =
+        before.iter().map(|(name, _)| name).filter(|name| after.get(name).is_err()).collect();
     for (name, bytes) in after.iter().filter(|(name, bytes)| before.get(name).ok() != Some(bytes)) {
         layout::write(&folder.join(name), bytes)?;
     }
-    for name in &gone {
+    for name in &removed {
         let path = folder.join(name);
         fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
     }
@@ -102,7 +104,7 @@ fn write(folder: &Path, before: &BundleFiles, after: &BundleFiles) -> Result<Bui
         component_bytes: component.len(),
         bundle_hash: after.bundle_hash()?,
         changed: before != after,
-        signatures_dropped: gone.iter().filter(|name| is_signature(name)).count(),
+        signatures_dropped: removed.iter().filter(|name| is_signature(name)).count(),
     })
 }
 
@@ -112,10 +114,10 @@ fn write(folder: &Path, before: &BundleFiles, after: &BundleFiles) -> Result<Bui
 /// Cargo's errors, or [`Error::NotReproduced`] with both hashes.
 pub(crate) fn check(build: &Build) -> Result<Built, Error> {
     let files = source::read(build.bundle())?;
-    let (there, built) = (files.get(COMPONENT_FILE)?, compile(build)?);
-    if there != built {
-        let (there, built) = (digest_bytes("", there), digest_bytes("", &built));
-        return Err(Error::NotReproduced { there, built });
+    let (committed, built) = (files.get(COMPONENT_FILE)?, compile(build)?);
+    if committed != built {
+        let (committed, built) = (digest_bytes("", committed), digest_bytes("", &built));
+        return Err(Error::NotReproduced { committed, built });
     }
     Ok(Built {
         component: digest_bytes("", &built),
@@ -126,11 +128,11 @@ pub(crate) fn check(build: &Build) -> Result<Built, Error> {
     })
 }
 
-/// The bundle of a source folder with the component that its sources give now, in memory.
+/// Builds the component of a source folder, and returns the bundle with it. Writes nothing to the bundle.
 ///
 /// # Errors
 /// As [`build`].
-pub(crate) fn in_memory(sources: &Path) -> Result<BundleFiles, Error> {
+pub(crate) fn build_in_memory(sources: &Path) -> Result<BundleFiles, Error> {
     let build =
         Build { sources: sources.to_owned(), bundle: None, package: None, locked: false, component: None };
     let files = with_component(&source::read(sources)?, &compile(&build)?)?;
@@ -145,8 +147,7 @@ fn compile(build: &Build) -> Result<Vec<u8>, Error> {
     encode(&layout::read(&cargo::build(&package, build.locked)?)?)
 }
 
-/// Encodes a core module as a component, which needs nothing but the module: its custom section names its WIT world
-/// (ADR 0014). The same module gives the same bytes.
+/// Encodes a core module as a component. A custom section of the module has its WIT world (ADR 0014).
 fn encode(module: &[u8]) -> Result<Vec<u8>, Error> {
     let encoded = ComponentEncoder::default().validate(true).module(module).and_then(|mut it| it.encode());
     encoded.map_err(|fault| Error::Component(format!("{fault:#}").replace('\n', " ")))

@@ -1,4 +1,4 @@
-//! Runs cargo and rustc so that the output depends on the sources and the compiler alone.
+//! Runs cargo and rustc so that the output depends only on the sources and the compiler.
 
 use crate::bundle::Error;
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The target of policies. It has no operating system, so a policy imports only what its WIT world has.
+/// The target of policies. It has no operating system, so a policy imports only the interfaces of its WIT world.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Stack of a policy in bytes: with its data and heap it fits into one page of memory; every page costs time.
+/// Stack of a policy in bytes. Stack, data and heap together fit into one page of memory; each further page costs time.
 const STACK_BYTES: u32 = 16 << 10;
 
 /// Initial linear memory in bytes: one page.
@@ -26,8 +26,8 @@ const OVERRIDES: [&str; 6] = [
     "RUST",
 ];
 
-/// Variables with such a prefix that only locate rustup's files.
-const PLACES: [&str; 3] = ["RUSTUP_HOME", "RUSTUP_DIST_SERVER", "RUSTUP_UPDATE_ROOT"];
+/// Variables with such a prefix that only tell rustup where its files are.
+const LOCATIONS: [&str; 3] = ["RUSTUP_HOME", "RUSTUP_DIST_SERVER", "RUSTUP_UPDATE_ROOT"];
 
 /// The package that is compiled to a policy's component.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(crate) fn component_package(folder: &Path, name: Option<&str>) -> Result<Pac
     let below = folder.canonicalize().map_err(unreadable)?;
     let mut command = tool("cargo", folder);
     command.args(["metadata", "--no-deps", "--format-version=1"]);
-    let metadata: Metadata = serde_json::from_slice(&answer("cargo", &mut command)?.stdout)
+    let metadata: Metadata = serde_json::from_slice(&run_tool("cargo", &mut command)?.stdout)
         .map_err(|fault| Error::ToolAnswer { tool: "cargo metadata", fault: fault.to_string() })?;
     let is_cdylib = |target: &&MetadataTarget| target.kind.iter().any(|kind| kind == "cdylib");
     let package = |package: &MetadataPackage| {
@@ -93,7 +93,7 @@ pub(crate) fn component_package(folder: &Path, name: Option<&str>) -> Result<Pac
 /// [`Error::NoTarget`], and errors of cargo.
 pub(crate) fn build(package: &Package, locked: bool) -> Result<PathBuf, Error> {
     let folder = &package.workspace;
-    let flags = flags(folder, &Compiler::of(folder)?);
+    let flags = rustflags(folder, &Compiler::of_folder(folder)?);
     let target_folder = folder.join("target");
     let mut command = tool("cargo", folder);
     command
@@ -102,7 +102,7 @@ pub(crate) fn build(package: &Package, locked: bool) -> Result<PathBuf, Error> {
         .env("CARGO_ENCODED_RUSTFLAGS", flags)
         .env("CARGO_TARGET_DIR", &target_folder)
         .stderr(Stdio::inherit());
-    answer("cargo build", &mut command)?;
+    run_tool("cargo build", &mut command)?;
     Ok(target_folder.join(TARGET).join("release").join(&package.module).with_extension("wasm"))
 }
 
@@ -112,11 +112,11 @@ pub(crate) fn build(package: &Package, locked: bool) -> Result<PathBuf, Error> {
 /// [`Error::ToolFailed`] when one fails.
 pub(crate) fn test(folder: &Path) -> Result<(), Error> {
     let mut command = tool("cargo", folder);
-    // Without the SDK's own tests.
+    // Excludes the SDK's own tests.
     let packages = ["--workspace", "--exclude", "gateway-policy-sdk"];
     command.args(["test", "--quiet"]).args(packages).stderr(Stdio::inherit());
     command.stdout(io::stderr());
-    answer("cargo test", &mut command).map(drop)
+    run_tool("cargo test", &mut command).map(drop)
 }
 
 /// The compiler that a folder's `rust-toolchain.toml` selects.
@@ -126,9 +126,9 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn of(folder: &Path) -> Result<Self, Error> {
+    fn of_folder(folder: &Path) -> Result<Self, Error> {
         let ask = |arguments: &[&str]| -> Result<String, Error> {
-            let output = answer("rustc", tool("rustc", folder).args(arguments))?;
+            let output = run_tool("rustc", tool("rustc", folder).args(arguments))?;
             Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
         let libraries = ask(&["--print", "target-libdir", "--target", TARGET])?;
@@ -142,8 +142,9 @@ impl Compiler {
     }
 }
 
-/// Sets the memory layout, and removes this machine's paths from the output. Replaces flags of any cargo configuration.
-fn flags(workspace: &Path, compiler: &Compiler) -> OsString {
+/// Compiler flags that set the memory layout and remove this machine's paths from the output. They replace those of cargo's
+/// configuration.
+fn rustflags(workspace: &Path, compiler: &Compiler) -> OsString {
     let Compiler { sysroot, commit } = compiler;
     let mut flags = OsString::new();
     for flag in [
@@ -169,23 +170,23 @@ fn cargo_home() -> PathBuf {
     std::env::var_os("CARGO_HOME").map_or_else(default, PathBuf::from)
 }
 
-/// A command that runs in `folder`, with its toolchain and configuration.
+/// A command that runs in `folder`, without variables that would change the output.
 fn tool(name: &'static str, folder: &Path) -> Command {
     let mut command = Command::new(name);
     for (variable, _) in std::env::vars_os() {
         let text = variable.to_string_lossy();
-        let overrides = OVERRIDES.iter().any(|beginning| text.starts_with(beginning));
-        if overrides && !PLACES.contains(&text.as_ref()) {
+        let overrides = OVERRIDES.iter().any(|prefix| text.starts_with(prefix));
+        if overrides && !LOCATIONS.contains(&text.as_ref()) {
             command.env_remove(&variable);
         }
     }
-    // Also overrides wrappers of a cargo configuration.
+    // Overrides wrappers in cargo's configuration too.
     command.env("RUSTC_WRAPPER", "").env("RUSTC_WORKSPACE_WRAPPER", "");
     command.current_dir(folder).stdin(Stdio::null());
     command
 }
 
-fn answer(name: &'static str, command: &mut Command) -> Result<Output, Error> {
+fn run_tool(name: &'static str, command: &mut Command) -> Result<Output, Error> {
     let program = name.split(' ').next().unwrap_or(name);
     let output = command.output().map_err(|fault| match fault.kind() {
         io::ErrorKind::NotFound => Error::NoTool(program),

@@ -25,14 +25,14 @@ impl FromStr for PolicyName {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let holds = text.len() <= NAME_CHARACTERS_MAX
+        let is_permitted = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_valid = text.len() <= NAME_CHARACTERS_MAX
             && text.starts_with(|first: char| first.is_ascii_lowercase())
             && !text.ends_with('-')
             && !text.contains("--")
-            && text.bytes().all(plain)
+            && text.bytes().all(is_permitted)
             && !RESERVED.split_whitespace().any(|word| word == text);
-        if holds { Ok(Self(text.to_owned())) } else { Err(Error::PolicyName(text.to_owned())) }
+        if is_valid { Ok(Self(text.to_owned())) } else { Err(Error::PolicyName(text.to_owned())) }
     }
 }
 
@@ -55,7 +55,7 @@ impl PolicyName {
     }
 }
 
-/// The policy that was created.
+/// The report of `bundle new`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Created {
     /// The policy's folder.
@@ -73,7 +73,7 @@ impl fmt::Display for Created {
     }
 }
 
-/// Creates the folder `name` in `into`.
+/// Creates the folder `name` with a new policy in `into`.
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Write`].

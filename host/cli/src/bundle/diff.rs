@@ -16,7 +16,7 @@ pub(crate) use verdicts::Verdicts;
 /// The differences between two bundles.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Difference {
-    /// Hash of the present bundle.
+    /// Hash of the current bundle.
     pub(crate) old: Hex32,
     /// Hash of the bundle that would replace it.
     pub(crate) new: Hex32,
@@ -26,7 +26,7 @@ pub(crate) struct Difference {
     pub(crate) verdicts: Verdicts,
 }
 
-/// One difference. One side alone means added or removed.
+/// One difference. `old` alone means removed, `new` alone added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Change {
     /// The member of the manifest, or the file and the JSON pointer in it.
@@ -58,7 +58,7 @@ impl fmt::Display for Difference {
 /// Compares two bundles, each a folder or an archive: their contents, and their answers to vectors.
 ///
 /// # Errors
-/// [`Error::Bundle`] for a bundle that cannot be loaded at all.
+/// [`Error::Bundle`] for a bundle that cannot be loaded.
 pub(crate) fn diff(old: &Path, new: &Path) -> Result<Difference, Error> {
     let engine = PolicyEngine::new()?;
     let load = |path: &Path| trial::load(&engine, &source::read(path)?);
@@ -78,7 +78,7 @@ fn manifest_changes(old: &Manifest, new: &Manifest) -> Vec<Change> {
     changed(&members(old), &members(new))
 }
 
-/// The values that differ, by name.
+/// The members that differ between two maps.
 fn changed(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<Change> {
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     let change = |name: &String| {
@@ -101,9 +101,10 @@ fn members(manifest: &Manifest) -> BTreeMap<String, String> {
     ]);
     all.extend(not_before_ms.map(|ms| ("not_before_ms".to_owned(), ms.to_string())));
     all.extend(not_after_ms.map(|ms| ("not_after_ms".to_owned(), ms.to_string())));
-    let import = |name: &String| (format!("import {name}"), crate::bundle::inspect::allows(name).to_owned());
+    let import =
+        |name: &String| (format!("import {name}"), crate::bundle::inspect::permission(name).to_owned());
     all.extend(manifest.capabilities.iter().map(import));
-    all.extend(manifest.facts.iter().map(|name| (format!("fact {name}"), "may be asked for".to_owned())));
+    all.extend(manifest.facts.iter().map(|name| (format!("fact {name}"), "may be read".to_owned())));
     all.extend(manifest.reasons.iter().map(|it| declaration("reason", it)));
     all.extend(manifest.obligations.iter().map(|it| declaration("obligation", it)));
     all.extend(manifest.files.iter().map(|(name, hash)| (format!("file {name}"), hash.to_string())));

@@ -20,13 +20,13 @@ pub(crate) enum Error {
     Read { path: PathBuf, source: io::Error },
     #[error("`{}` cannot be written", path.display())]
     Write { path: PathBuf, source: io::Error },
-    #[error("`{}` is no bundle: it has no `manifest.json`", .0.display())]
+    #[error("`{}` is not a bundle: it has no `manifest.json`", .0.display())]
     NotABundle(PathBuf),
-    #[error("`{}` is an archive: unpack it first, what is written goes into a folder", .0.display())]
+    #[error("`{}` is an archive, and this command writes into a folder: unpack it first", .0.display())]
     Archive(PathBuf),
     #[error("`{}` exists already", .0.display())]
     Exists(PathBuf),
-    #[error("`{}` is no name for a policy: lower case letters, digits and single `-`, 1 to 48 characters, a letter first, no word of Rust or cargo", .0)]
+    #[error("`{}` is not a policy name: use 1 to 48 lower case letters, digits and single `-`, first a letter, last not `-`, and no reserved word of Rust or cargo", .0)]
     PolicyName(String),
     #[error("the embedded template is broken: {0}")]
     Template(String),
@@ -38,7 +38,7 @@ pub(crate) enum Error {
     #[error("the archive `{}` has `{entry}`, which is not a regular file", path.display())]
     TarEntry { path: PathBuf, entry: String },
 
-    #[error("`{}` is no activation record: {fault}", path.display())]
+    #[error("`{}` is not an activation record: {fault}", path.display())]
     Record { path: PathBuf, fault: String },
     #[error("key file `{}` is not valid: {fault}", path.display())]
     KeyFormat { path: PathBuf, fault: String },
@@ -46,7 +46,7 @@ pub(crate) enum Error {
     KeyMismatch(PathBuf),
     #[error("`{0}` is not a bundle hash: 64 lowercase hexadecimal characters")]
     Hash(String),
-    #[error("the operating system gave no randomness")]
+    #[error("the operating system provided no randomness")]
     NoRandomness,
 
     #[error("`{0}` is not installed, or not on PATH: see https://rustup.rs")]
@@ -63,12 +63,12 @@ pub(crate) enum Error {
     NoComponent(PathBuf),
     #[error("`{}` has several packages that are a `cdylib`: name one of `{}` with --package", folder.display(), packages.join("`, `"))]
     ManyComponents { folder: PathBuf, packages: Vec<String> },
-    #[error("the sources give component `{built}`, the bundle has `{there}`")]
-    NotReproduced { there: Hex32, built: Hex32 },
-    #[error("the module built is no component of this contract: {0}")]
+    #[error("the sources give component `{built}`, the bundle has `{committed}`")]
+    NotReproduced { committed: Hex32, built: Hex32 },
+    #[error("the module cannot be encoded as a component of its WIT world: {0}")]
     Component(String),
 
-    #[error("the answer cannot be written as JSON")]
+    #[error("the report cannot be written as JSON")]
     Json(#[source] serde_json::Error),
     #[error("`{0}` is not a URL of the form http://HOST:PORT")]
     Url(String),
@@ -78,7 +78,9 @@ pub(crate) enum Error {
     GatewayStatus { url: String, status: u16 },
     #[error("the gateway at `{url}` refuses the bundle: {why}")]
     Refused { url: String, why: String },
-    #[error("the gateway at `{url}` does not have bundle `{hash}` active after {seconds} s{}", detail(.found))]
+    #[error(
+        "bundle `{hash}` is not active at the gateway `{url}` after {seconds} s; the active one: {found}"
+    )]
     NotActive { url: String, hash: String, seconds: u64, found: String },
 }
 

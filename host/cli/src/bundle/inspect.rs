@@ -21,7 +21,7 @@ pub(crate) struct Inspected {
     pub(crate) imports: Vec<Import>,
     /// Files that differ from the manifest.
     pub(crate) faults: Vec<String>,
-    /// The claimed signatures, which only `bundle verify` checks.
+    /// The claimed signatures, which `inspect` does not verify.
     pub(crate) signatures: Vec<Claim>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Inspected {
 pub(crate) struct Import {
     /// The name in the component.
     pub(crate) name: String,
-    /// What it lets a policy do.
+    /// What it permits a policy to do.
     pub(crate) allows: String,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Claim {
     pub(crate) file: String,
     /// The ids of the keys that it names.
     pub(crate) key_ids: Vec<String>,
-    /// Whether it covers this manifest.
+    /// Whether its payload is this manifest.
     pub(crate) is_of_this_manifest: bool,
 }
 
@@ -56,33 +56,35 @@ pub(crate) fn inspect(path: &Path) -> Result<Inspected, Error> {
     let imports = manifest.capabilities.iter();
     Ok(Inspected {
         bundle_hash: digest_bytes("", &canonical),
-        imports: imports.map(|name| Import { name: name.clone(), allows: allows(name).to_owned() }).collect(),
+        imports: imports
+            .map(|name| Import { name: name.clone(), allows: permission(name).to_owned() })
+            .collect(),
         faults: faults(&files, &manifest),
         signatures: signatures(&files, &canonical),
         manifest,
     })
 }
 
-/// What an import lets a policy do.
+/// What an import permits a policy to do.
 #[must_use]
-pub(crate) fn allows(import: &str) -> &'static str {
+pub(crate) fn permission(import: &str) -> &'static str {
     let interface = import.split('@').next().unwrap_or(import);
     match interface {
         "svc:policy/types" => "nothing: the shapes of the request and of the verdict",
         "svc:policy/facts" => "reading the facts listed; each one read is recorded with its value",
         "svc:policy/data" => "reading the bundle's own signed files under data/",
-        "wasi:cli/environment" | "wasi:cli/stdin" | "wasi:cli/terminal-input" => "nothing: it is empty",
+        "wasi:cli/environment" | "wasi:cli/stdin" | "wasi:cli/terminal-input" => "nothing: they are empty",
         "wasi:clocks/wall-clock" => "reading the fact `time.now_ms`, which is recorded like any other",
-        "wasi:clocks/monotonic-clock" => "nothing: it stands still",
+        "wasi:clocks/monotonic-clock" => "nothing: the clock stands still",
         "wasi:random/random" | "wasi:random/insecure" | "wasi:random/insecure-seed" => {
             "numbers that follow from the request, the same at every evaluation of it"
         }
         _ if interface.starts_with("wasi:filesystem/") => "nothing: there is no folder",
         _ if interface.starts_with("wasi:sockets/") => "nothing: there is no network",
         _ if interface.starts_with("wasi:") => {
-            "what a language's runtime needs to start; nothing is behind it"
+            "nothing: a stub that the runtime of a language needs to start"
         }
-        _ => "unknown: no gateway gives it",
+        _ => "unknown: no gateway provides it",
     }
 }
 
@@ -136,7 +138,7 @@ impl fmt::Display for Inspected {
         }
         for Claim { key_ids, is_of_this_manifest, .. } in &self.signatures {
             let of = if *is_of_this_manifest { "this manifest" } else { "ANOTHER MANIFEST" };
-            writeln!(f, "signature   by {} over {of}, not checked", key_ids.join(" "))?;
+            writeln!(f, "signature   by {} over {of}, not verified", key_ids.join(" "))?;
         }
         Ok(())
     }

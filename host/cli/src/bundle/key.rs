@@ -26,7 +26,7 @@ pub(crate) struct Key {
 /// A public key as trust roots and reviewers name it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PublicKey {
-    /// The first half of a hash of the key, which names its signature files.
+    /// The key's id, the first half of its hash. The names of its signature files have it.
     pub(crate) key_id: String,
     /// 64 hexadecimal digits, for the trust roots.
     pub(crate) public_key: Hex32,
@@ -51,11 +51,11 @@ struct KeyFile<'a> {
     private_seed: &'a str,
 }
 
-/// Creates a key file at `path` with mode 0600.
+/// Creates a key, and a file for it at `path` with mode 0600.
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::NoRandomness`], or [`Error::KeyFile`] when it cannot be written.
-pub(crate) fn make(path: &Path) -> Result<PublicKey, Error> {
+pub(crate) fn create(path: &Path) -> Result<PublicKey, Error> {
     if path.exists() {
         return Err(Error::Exists(path.to_owned()));
     }
@@ -97,7 +97,7 @@ pub(crate) fn load(path: &Path) -> Result<Key, Error> {
     Ok(Key { signing, public: public(file.public_key) })
 }
 
-/// Writes trust roots that trust `key` alone, in `role`: a start for a deployment's own.
+/// Writes trust roots that trust only `key`, in `role`.
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Write`].
@@ -105,7 +105,7 @@ pub(crate) fn write_roots(path: &Path, role: &str, key: &PublicKey) -> Result<()
     if path.exists() {
         return Err(Error::Exists(path.to_owned()));
     }
-    let bytes = crate::bundle::layout::pretty(&TrustPolicy::of_one(role, key.public_key), path)?;
+    let bytes = crate::bundle::layout::pretty_json(&TrustPolicy::of_one(role, key.public_key), path)?;
     crate::bundle::layout::write(path, &bytes)
 }
 

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-/// Creates the folders above a file, writes it under another name and renames it, so that a reader never sees half of it.
+/// Creates a file and the folders above it. Writes it under another name and renames it, so that a reader never sees a part.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let fault = |source| Error::Write { path: path.to_owned(), source };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -30,8 +30,8 @@ pub(crate) fn write_all(folder: &Path, files: &BundleFiles) -> Result<(), Error>
     Ok(())
 }
 
-/// Indented JSON. An error names `path`, the file that it is for.
-pub(crate) fn pretty<T: Serialize>(value: &T, path: &Path) -> Result<Vec<u8>, Error> {
+/// Indented JSON for the file `path`, which an error names.
+pub(crate) fn pretty_json<T: Serialize>(value: &T, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = serde_json::to_vec_pretty(value)
         .map_err(|fault| Error::Write { path: path.to_owned(), source: fault.into() })?;
     bytes.push(b'\n');

@@ -22,19 +22,19 @@ pub(crate) struct Report {
     pub(crate) bundle_id: String,
     /// The bundle's version.
     pub(crate) version: String,
-    /// Orders the versions of this bundle.
+    /// The sequence number: a newer version has a higher one.
     pub(crate) sequence: u64,
     /// The bundle's hash.
     pub(crate) bundle_hash: Hex32,
     /// The component's size in bytes.
     pub(crate) component_bytes: usize,
-    /// Number of vectors, which were all evaluated.
+    /// The number of vectors. All were evaluated.
     pub(crate) n_vectors: usize,
     /// The limits in the manifest.
     pub(crate) limits: Limits,
     /// The most that any vector used.
     pub(crate) used: Used,
-    /// Most severe first.
+    /// The findings, most severe first.
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum Level {
 }
 
 impl Report {
-    /// Whether there is no error, and when `strict`, no warning.
+    /// Whether there is no error, and if `strict`, no warning.
     #[must_use]
     pub(crate) fn passed(&self, strict: bool) -> bool {
         let threshold = if strict { Level::Warning } else { Level::Error };
@@ -99,11 +99,11 @@ impl fmt::Display for Report {
 /// Loads the bundle at `path`, evaluates its vectors, and applies every rule.
 ///
 /// # Errors
-/// [`Error::Bundle`] for a bundle that cannot be loaded at all.
+/// [`Error::Bundle`] for a bundle that cannot be loaded.
 pub(crate) fn lint(path: &Path, now: EpochMs) -> Result<Report, Error> {
     let files = source::read(path)?;
     let Trial { bundle, evaluator } = trial::load(&PolicyEngine::new()?, &files)?;
-    let usage = Usage::of(&bundle, &evaluator)?;
+    let usage = Usage::measure(&bundle, &evaluator)?;
     let manifest = bundle.manifest();
     let mut findings = rules::all(&bundle, &usage, now)?;
     findings.sort();

@@ -9,30 +9,30 @@ use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What to sign.
+/// The arguments of `bundle rollback`.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct Rollback {
     /// Hash of the bundle to return to
     #[arg(long, value_name = "HASH")]
     to: String,
-    /// A number above every sequence that was ever active
+    /// A number above every sequence that was active before
     #[arg(long, value_name = "N")]
     sequence: u64,
     /// The reason, for people
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Last instant at which the record is valid, in milliseconds since 1970
+    /// Last millisecond at which the record is valid, since 1970
     #[arg(long = "not-after", value_name = "MILLISECONDS")]
     not_after_ms: Option<u64>,
 }
 
-/// The record that was written.
+/// The report of `bundle rollback` and `bundle countersign`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Recorded {
     /// The record.
     pub(crate) record: ActivationRecord,
-    /// Ids of all keys that signed, in this call and before.
+    /// Ids of all keys that signed the record, now and before.
     pub(crate) signers: Vec<String>,
     /// The record's file.
     pub(crate) file: PathBuf,
@@ -80,7 +80,7 @@ pub(crate) fn countersign(file: &Path, key: &Key) -> Result<Recorded, Error> {
 }
 
 fn write(envelope: Envelope, record: ActivationRecord, out: &Path) -> Result<Recorded, Error> {
-    layout::write(out, &layout::pretty(&envelope, out)?)?;
+    layout::write(out, &layout::pretty_json(&envelope, out)?)?;
     let signers = envelope.signatures.into_iter().map(|signature| signature.keyid).collect();
     Ok(Recorded { record, signers, file: out.to_owned() })
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 
-/// A signature that was written.
+/// The report of `bundle sign`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Signed {
     /// SHA-256 of the canonical manifest, which the signature covers.
@@ -28,15 +28,14 @@ impl fmt::Display for Signed {
     }
 }
 
-/// Signs the bundle at `path` after the checks of an activation except other signatures: the hash of every file, the imports,
-/// and the bundle's vectors.
+/// Signs the bundle at `path` after these checks of an activation: the hash of every file, the imports, and the bundle's vectors.
 ///
 /// # Errors
-/// [`Error::Bundle`] for a bundle that would be refused. Nothing is written then.
+/// [`Error::Bundle`] for a bundle that fails a check. Nothing is written then.
 pub(crate) fn sign(path: &Path, key: &Key) -> Result<Signed, Error> {
     let folder = source::folder(path)?;
     let files = BundleFiles::read(&folder)?;
-    let ((name, bytes), bundle) = trial::signed_by(&files, &key.signing)?;
+    let ((name, bytes), bundle) = trial::sign_and_verify(&files, &key.signing)?;
     Evaluator::load(&PolicyEngine::new()?, &bundle)?;
     layout::write(&folder.join(&name), &bytes)?;
     Ok(Signed { bundle_hash: bundle.hash(), file: name, key: key.public.clone() })

@@ -1,8 +1,8 @@
 //! A bundle as one file: a plain POSIX archive of its files.
 //!
-//! The bytes depend on the files alone: names ascending, no owner, no time, one mode. Reading accepts regular files with names
-//! that a bundle may have, each once, and nothing else: no folders, links or extensions of the format, which different
-//! readers interpret differently.
+//! The bytes depend only on the files: names are in ascending order, without owner and time, and all with one mode. Reading
+//! accepts only regular files with names that a bundle may have, each once. Folders, links and extensions of the format are
+//! rejected, because readers interpret them differently.
 
 use crate::bundle::{Error, layout};
 use gateway_domain::canonical::digest_bytes;
@@ -19,7 +19,7 @@ use tar::{Archive, Builder, EntryType, Header};
 /// Mode of every file: bundles are public, so everyone may read.
 const MODE: u32 = 0o644;
 
-/// The archive that was written.
+/// The report of `bundle pack`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Packed {
     /// The archive's file.
@@ -35,7 +35,7 @@ impl fmt::Display for Packed {
     }
 }
 
-/// Writes the archive of `files`.
+/// Writes the files as an archive.
 ///
 /// # Errors
 /// [`Error::TarName`], [`Error::Write`].
@@ -69,7 +69,7 @@ pub(crate) fn read(path: &Path) -> Result<BundleFiles, Error> {
     let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let mut archive = Archive::new(BufReader::new(file));
     let mut files = Vec::new();
-    // Raw, so that an entry that renames the next one is returned like any other, and refused.
+    // Raw, so that an entry that only names the next one is returned like any other, and rejected.
     for entry in archive.entries().map_err(fault)?.raw(true) {
         let mut entry = entry.map_err(fault)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();

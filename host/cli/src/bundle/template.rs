@@ -27,7 +27,7 @@ const FILES: &[(&str, &str)] = &[
 /// The WIT interface between the gateway and a policy, `wit/policy.wit`.
 pub(crate) const WIT: &str = include_str!("../../../../wit/policy.wit");
 
-/// Files of `policy-guest` that a new policy takes unchanged.
+/// Files of `policy-guest` that a new policy copies. Only the path of `wit` is changed in them.
 const SHARED: &[(&str, &str)] = &[
     ("clippy.toml", include_str!("../../../../policy-guest/clippy.toml")),
     ("rustfmt.toml", include_str!("../../../../policy-guest/rustfmt.toml")),
@@ -46,16 +46,17 @@ const SHARED: &[(&str, &str)] = &[
 const LOCK: &str = include_str!("../../../../policy-guest/Cargo.lock");
 const TOOLCHAIN: &str = include_str!("../../../../rust-toolchain.toml");
 
-/// The path of `wit` in the SDK's manifest, here and in a new policy.
-const CONTRACT: (&str, &str) = ("path = \"../../wit\"", "path = \"../wit\"");
+/// The path of `wit` in the SDK's manifest, in this repository and in a new policy.
+const WIT_PATHS: (&str, &str) = ("path = \"../../wit\"", "path = \"../wit\"");
 
-/// The files by path.
+/// The files of a new policy, by path.
 ///
 /// # Errors
 /// [`Error::Template`] if the files embedded in this binary are inconsistent.
 pub(crate) fn files(name: &PolicyName) -> Result<BTreeMap<String, String>, Error> {
-    let own = FILES.iter().map(|(path, text)| ((*path).to_owned(), named(text, name)));
-    let shared = SHARED.iter().map(|(path, text)| ((*path).to_owned(), text.replace(CONTRACT.0, CONTRACT.1)));
+    let own = FILES.iter().map(|(path, text)| ((*path).to_owned(), with_name(text, name)));
+    let shared =
+        SHARED.iter().map(|(path, text)| ((*path).to_owned(), text.replace(WIT_PATHS.0, WIT_PATHS.1)));
     let mut files: BTreeMap<_, _> = own.chain(shared).collect();
     files.insert("wit/policy.wit".to_owned(), WIT.to_owned());
     files.insert("Cargo.lock".to_owned(), lock::lock(LOCK, name)?);
@@ -64,13 +65,13 @@ pub(crate) fn files(name: &PolicyName) -> Result<BTreeMap<String, String>, Error
 }
 
 /// The template's text with the policy's name in all three spellings.
-fn named(text: &str, name: &PolicyName) -> String {
+fn with_name(text: &str, name: &PolicyName) -> String {
     text.replace("example-policy", name.as_str())
         .replace("example_policy", &name.as_str().replace('-', "_"))
         .replace("ExamplePolicy", &name.type_name())
 }
 
-/// The compiler of this repository, with which its CI reproduces components, and the target of policies.
+/// The `rust-toolchain.toml` of a new policy: the compiler of this repository, and the target of policies.
 fn toolchain() -> Result<String, Error> {
     let broken = || Error::Template("no channel in rust-toolchain.toml".to_owned());
     let parsed: toml::Table = TOOLCHAIN.parse().map_err(|_| broken())?;

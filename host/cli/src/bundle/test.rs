@@ -1,4 +1,4 @@
-//! `bundle test`: evaluates every vector with the limits of production, and finds declared codes that no vector shows.
+//! `bundle test`: evaluates every vector with the limits of production, and finds declared codes that no vector covers.
 
 use crate::bundle::{Error, build, cargo, source, trial};
 use gateway_domain::ids::Hex32;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-/// The results of the vectors.
+/// The report of `bundle test`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Tested {
     /// The bundle's name.
@@ -40,7 +40,7 @@ pub(crate) struct Failure {
 }
 
 impl Tested {
-    /// Whether every vector passes and, if `strict`, a vector shows every declared code.
+    /// Whether every vector passes and, if `strict`, every declared code is covered by a vector.
     #[must_use]
     pub(crate) fn passed(&self, strict: bool) -> bool {
         self.failures.is_empty() && (!strict || self.uncovered.is_empty())
@@ -51,24 +51,24 @@ impl fmt::Display for Tested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Failure { file, name, expected, actual } in &self.failures {
             writeln!(f, "FAILED  {file}: {name}")?;
-            writeln!(f, "  expected  {}", shown(expected))?;
-            writeln!(f, "  actual    {}", shown(actual))?;
+            writeln!(f, "  expected  {}", describe(expected))?;
+            writeln!(f, "  actual    {}", describe(actual))?;
         }
-        let (held, covered) = (
+        let (passed, covered) = (
             self.n_vectors.saturating_sub(self.failures.len()),
             self.n_codes.saturating_sub(self.uncovered.len()),
         );
-        writeln!(f, "vectors     {held} of {} hold", self.n_vectors)?;
-        write!(f, "codes       {covered} of {} shown by a vector", self.n_codes)?;
+        writeln!(f, "vectors     {passed} of {} pass", self.n_vectors)?;
+        write!(f, "codes       {covered} of {} covered by a vector", self.n_codes)?;
         if !self.uncovered.is_empty() {
-            write!(f, "; not shown: `{}`", self.uncovered.join("`, `"))?;
+            write!(f, "; not covered: `{}`", self.uncovered.join("`, `"))?;
         }
         writeln!(f)
     }
 }
 
 /// An answer on one line.
-pub(crate) fn shown(answer: &Expectation) -> String {
+pub(crate) fn describe(answer: &Expectation) -> String {
     let Expectation { decision, reasons, obligations, subjects, required, satisfied } = answer;
     let (reasons, obligations, subjects) = (reasons.join(" "), obligations.join(" "), subjects.join(" "));
     format!(
@@ -88,7 +88,7 @@ pub(crate) fn test(path: &Path) -> Result<Tested, Error> {
         return test_files(&source::read(path)?);
     }
     cargo::test(path)?;
-    test_files(&build::in_memory(path)?)
+    test_files(&build::build_in_memory(path)?)
 }
 
 fn test_files(files: &BundleFiles) -> Result<Tested, Error> {

@@ -11,12 +11,12 @@ use gateway_policy::bundle::{MANIFEST_FILE, Manifest, is_signature, pack};
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use zeroize::Zeroizing;
 
-/// A complete bundle, and its policy, compiled and linked. Its vectors have not been run.
+/// A complete bundle, and its policy, compiled and linked. Loading does not evaluate the vectors.
 #[derive(Debug)]
 pub(crate) struct Trial {
     /// The bundle; its signature is the temporary one.
     pub(crate) bundle: Bundle,
-    /// The policy.
+    /// The linked policy.
     pub(crate) evaluator: Evaluator,
 }
 
@@ -30,13 +30,16 @@ pub(crate) fn load(engine: &PolicyEngine, files: &BundleFiles) -> Result<Trial, 
     let files = if is_draft { pack::complete(engine, files)? } else { files.clone() };
     let mut seed = Zeroizing::new([0; 32]);
     getrandom::fill(seed.as_mut_slice()).map_err(|_| Error::NoRandomness)?;
-    let bundle = signed_by(&files, &SigningKey::from_bytes(&seed))?.1;
+    let bundle = sign_and_verify(&files, &SigningKey::from_bytes(&seed))?.1;
     let evaluator = Evaluator::link(engine, &bundle)?;
     Ok(Trial { bundle, evaluator })
 }
 
-/// Signs the manifest with `key`. Returns the signature's file, and the bundle with that signature alone.
-pub(crate) fn signed_by(files: &BundleFiles, key: &SigningKey) -> Result<((String, Vec<u8>), Bundle), Error> {
+/// Signs the manifest with `key`, and verifies the bundle with that signature only. Returns the signature's file and the bundle.
+pub(crate) fn sign_and_verify(
+    files: &BundleFiles,
+    key: &SigningKey,
+) -> Result<((String, Vec<u8>), Bundle), Error> {
     let signature = pack::sign(files, key)?;
     let files = files.only(|name| !is_signature(name)).with([signature.clone()])?;
     let valid_at = Manifest::parse(files.get(MANIFEST_FILE)?)?.not_before_ms.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `bundle verify`: checks whether a deployment with these trust roots would activate a bundle.
+//! `bundle verify`: the checks of an activation that need no gateway: all but the sequence.
 
 use crate::bundle::{Error, layout};
 use gateway_domain::ids::Hex32;
@@ -8,20 +8,20 @@ use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 
-/// A bundle that would be activated.
+/// The report of `bundle verify`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Verified {
     /// The bundle's name.
     pub(crate) bundle_id: String,
     /// The bundle's version.
     pub(crate) version: String,
-    /// Orders the versions of this bundle.
+    /// The sequence number: a newer version has a higher one.
     pub(crate) sequence: u64,
     /// SHA-256 of the canonical manifest, which a reviewer pins.
     pub(crate) bundle_hash: Hex32,
     /// Ids of the trusted keys that signed.
     pub(crate) signers: Vec<String>,
-    /// How many vectors there are; all of them passed.
+    /// The number of vectors. All pass.
     pub(crate) n_vectors: usize,
 }
 
@@ -31,11 +31,11 @@ impl fmt::Display for Verified {
         writeln!(f, "bundle      {bundle_id} {version}, sequence {sequence}")?;
         writeln!(f, "bundle hash {bundle_hash}")?;
         writeln!(f, "signed by   {}", signers.join(" "))?;
-        writeln!(f, "vectors     {n_vectors} hold")
+        writeln!(f, "vectors     {n_vectors} pass")
     }
 }
 
-/// Makes the checks of an activation: signatures, pins, validity at `now`, the hash of every file, the imports, and the
+/// Runs the checks of an activation: signatures, pins, validity at `now`, the hash of every file, the imports, and the
 /// bundle's vectors under the limits of production. `pins` has the form of the setting `policy_pins`.
 ///
 /// # Errors

@@ -18,7 +18,7 @@ pub(crate) enum BundleFault {
 }
 
 /// Loads a candidate and verifies its signatures.
-pub(super) fn signed(
+pub(super) fn load_verified(
     engine: &PolicyEngine,
     trust: &Trust<'_>,
     folder: &Path,
@@ -34,25 +34,26 @@ pub(super) fn signed(
 }
 
 /// Loads a bundle without checking its signatures or its vectors.
-pub(crate) fn unsigned(engine: &PolicyEngine, folder: &Path) -> Result<Evaluator, BundleFault> {
+pub(crate) fn load_unverified(engine: &PolicyEngine, folder: &Path) -> Result<Evaluator, BundleFault> {
     let trial = source::read(folder).and_then(|files| trial::load(engine, &files));
     let trial = trial.map_err(|source| BundleFault::Unusable { path: folder.to_owned(), source })?;
     Ok(trial.evaluator)
 }
 
-/// The bundles that decided, each loaded once. Signatures are not checked: the record names the hash, which pins every byte.
-pub(super) struct Deciders<'a> {
+/// The bundles that made the recorded decisions, each loaded once. Signatures are not checked: the record has the bundle's hash,
+/// which covers every byte.
+pub(super) struct DecidingBundles<'a> {
     engine: PolicyEngine,
     decisions: &'a Decisions,
     /// The folder to load first; `None` once it was loaded.
     folder: Option<PathBuf>,
-    /// The operator named the folder, so the store is not searched.
+    /// Whether the operator named the folder. The store is then not searched.
     is_given: bool,
     loaded: BTreeMap<Hex32, Option<Evaluator>>,
 }
 
-impl<'a> Deciders<'a> {
-    /// Uses the folder `given` alone; without it, the configured folder and then the store.
+impl<'a> DecidingBundles<'a> {
+    /// Searches only the folder `given`; without it, the configured folder and then the store.
     pub(super) fn new(
         decisions: &'a Decisions,
         policy_bundle: &Path,
@@ -71,16 +72,16 @@ impl<'a> Deciders<'a> {
     pub(super) async fn find(&mut self, hash: Hex32) -> Result<Option<&Evaluator>, RecordsError> {
         self.load_folder()?;
         if !self.loaded.contains_key(&hash) && !self.is_given {
-            let found = self.stored(hash).await?;
+            let found = self.load_stored(hash).await?;
             self.loaded.insert(hash, found);
         }
         Ok(self.loaded.get(&hash).and_then(Option::as_ref))
     }
 
-    /// Once, because compiling a bundle can take seconds.
+    /// Loads the folder, once, because compiling a bundle can take seconds.
     fn load_folder(&mut self) -> Result<(), RecordsError> {
         let Some(folder) = self.folder.take() else { return Ok(()) };
-        match unsigned(&self.engine, &folder) {
+        match load_unverified(&self.engine, &folder) {
             Ok(evaluator) => drop(self.loaded.insert(evaluator.bundle_hash(), Some(evaluator))),
             Err(fault) if self.is_given => return Err(fault.into()),
             // The configured folder may be gone or broken; the store has the bundle too.
@@ -89,8 +90,8 @@ impl<'a> Deciders<'a> {
         Ok(())
     }
 
-    /// The store keeps every bundle that was ever active.
-    async fn stored(&self, hash: Hex32) -> Result<Option<Evaluator>, RecordsError> {
+    /// Loads the bundle from the store, which keeps every bundle that was active.
+    async fn load_stored(&self, hash: Hex32) -> Result<Option<Evaluator>, RecordsError> {
         let Some(stored) = self.decisions.bundle(hash).await? else { return Ok(None) };
         let files = BundleFiles::new(stored.files).map_err(bundle::Error::from);
         let trial = files.and_then(|files| trial::load(&self.engine, &files));

@@ -1,4 +1,4 @@
-//! `decisions export`, and decision records in words.
+//! `decisions export`, and titles of decisions in reports.
 
 use super::{Export, RecordsError};
 use gateway_store::{Cursor, DecisionPosition, Decisions, RecordedDecision};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Decisions in one page. Each page is a short read that does not hold up a running gateway.
+/// Decisions read at once: a short read that does not hold up a running gateway.
 pub(super) const PAGE: usize = 256;
 
-/// The format of a line. Another format gets another name.
+/// The name of the lines' format.
 const FORMAT: &str = "svc/decision-record/v1";
 
 pub(super) async fn run(
@@ -33,9 +33,9 @@ pub(super) async fn run(
     }
 }
 
-/// The whole record. An export that starts `--after` this `cursor` continues with the next line.
+/// The line of one decision. An export `--after` this `cursor` continues with the next line.
 fn line(decision: &RecordedDecision, cursor: Cursor) -> Value {
-    let (position, index, seq) = match decision.position {
+    let (place, index, seq) = match decision.position {
         DecisionPosition::Event { ledger_index, seq } => ("operation", ledger_index, Some(seq)),
         DecisionPosition::Refusal(index) => ("refusal", index, None),
         DecisionPosition::Preview(index) => ("preview", index, None),
@@ -54,7 +54,7 @@ fn line(decision: &RecordedDecision, cursor: Cursor) -> Value {
     })
 }
 
-/// For example `event 3 of operation <id>, approval`.
+/// A decision's title in reports, for example `event 3 of operation <id>, approval`.
 pub(super) fn title(decision: &RecordedDecision) -> String {
     let moment = decision.input.moment.as_str();
     let operation = || decision.operation_id.map(|id| format!(" of operation {id}")).unwrap_or_default();

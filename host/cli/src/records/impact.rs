@@ -20,9 +20,9 @@ pub(super) async fn run(
 ) -> Result<ExitCode, RecordsError> {
     let engine = PolicyEngine::new()?;
     let candidate = if arguments.unsigned {
-        bundle::unsigned(&engine, &arguments.candidate)?
+        bundle::load_unverified(&engine, &arguments.candidate)?
     } else {
-        bundle::signed(&engine, trust, &arguments.candidate)?
+        bundle::load_verified(&engine, trust, &arguments.candidate)?
     };
     let mut report = Report::new(&candidate, arguments.unsigned);
     match arguments.last {
@@ -60,7 +60,7 @@ async fn evaluate_all(
     }
 }
 
-/// With the recorded facts alone. If the candidate reads another fact, the impact is unknown.
+/// Evaluates with the recorded facts only. If the candidate reads another fact, the impact is unknown.
 fn evaluate(candidate: &Evaluator, decision: &RecordedDecision, report: &mut Report) {
     let facts = Facts::recorded(&decision.outcome.facts);
     let answer = candidate.evaluate(&decision.input.request(), &facts, candidate.fuel_max());

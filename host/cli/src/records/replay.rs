@@ -1,6 +1,6 @@
 //! `policy replay`: evaluates a past decision again, and compares.
 
-use super::bundle::Deciders;
+use super::bundle::DecidingBundles;
 use super::{RecordsError, Replay, export};
 use crate::{EXIT_FAILED, EXIT_UNCHECKED};
 use gateway_domain::ids::Hex32;
@@ -12,14 +12,14 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The result of one re-run.
+/// The result of one replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     /// The decision, the output bytes and the fuel are the same.
     Same,
-    /// What differs from the record; never empty.
+    /// The differences from the record; never empty.
     Differs(Vec<Difference>),
-    /// The reason why nothing was run.
+    /// The reason why nothing was evaluated.
     Unchecked(String),
 }
 
@@ -29,10 +29,10 @@ pub(super) async fn run(
     arguments: &Replay,
     out: &mut impl Write,
 ) -> Result<ExitCode, RecordsError> {
-    let mut deciders = Deciders::new(decisions, policy_bundle, arguments.bundle.as_deref())?;
+    let mut bundles = DecidingBundles::new(decisions, policy_bundle, arguments.bundle.as_deref())?;
     let (mut differs, mut unchecked) = (false, false);
-    for decision in selected(decisions, arguments).await? {
-        let found = again(&mut deciders, &decision).await?;
+    for decision in select(decisions, arguments).await? {
+        let found = replay(&mut bundles, &decision).await?;
         differs |= matches!(found, Found::Differs(_));
         unchecked |= matches!(found, Found::Unchecked(_));
         print(&decision, &found, out)?;
@@ -44,8 +44,8 @@ pub(super) async fn run(
     })
 }
 
-/// The selected decisions; at least one.
-async fn selected(decisions: &Decisions, selection: &Replay) -> Result<Vec<RecordedDecision>, RecordsError> {
+/// The selected decisions, or an error if there are none.
+async fn select(decisions: &Decisions, selection: &Replay) -> Result<Vec<RecordedDecision>, RecordsError> {
     let mut found = Vec::new();
     if let Some(id) = selection.operation {
         let is_selected = |decision: &RecordedDecision| match (selection.seq, decision.position) {
@@ -63,13 +63,17 @@ async fn selected(decisions: &Decisions, selection: &Replay) -> Result<Vec<Recor
     if found.is_empty() { Err(RecordsError::NoSuchDecision) } else { Ok(found) }
 }
 
-async fn again(deciders: &mut Deciders<'_>, decision: &RecordedDecision) -> Result<Found, RecordsError> {
+/// Evaluates a decision again, and compares.
+async fn replay(
+    bundles: &mut DecidingBundles<'_>,
+    decision: &RecordedDecision,
+) -> Result<Found, RecordsError> {
     let outcome = &decision.outcome;
-    let found = match unrepeatable(outcome) {
+    let found = match not_repeatable(outcome) {
         Some(why) => Err(why),
-        None => match deciders.find(outcome.bundle_hash).await? {
+        None => match bundles.find(outcome.bundle_hash).await? {
             Some(evaluator) => Ok(differences(evaluator, &decision.input, outcome)),
-            None => Err(format!("bundle {} is not at hand", outcome.bundle_hash)),
+            None => Err(format!("bundle {} is not available", outcome.bundle_hash)),
         },
     };
     let damage = damage(decision);
@@ -81,7 +85,7 @@ async fn again(deciders: &mut Deciders<'_>, decision: &RecordedDecision) -> Resu
     })
 }
 
-/// Damage of the record itself: it does not match its own hashes.
+/// Damage of the record: the hashes in it that do not match.
 fn damage(decision: &RecordedDecision) -> Vec<Difference> {
     let mut found = Vec::new();
     let digest = decision.input.request().digest().unwrap_or(Hex32::ZERO);
@@ -118,11 +122,11 @@ fn print(decision: &RecordedDecision, found: &Found, out: &mut impl Write) -> Re
     Ok(())
 }
 
-/// The reason why an evaluation cannot be repeated: the host failed, not the bundle.
-pub(crate) fn unrepeatable(outcome: &Outcome) -> Option<String> {
+/// Why an evaluation cannot be repeated: the host failed, not the bundle. `None` if it can.
+pub(crate) fn not_repeatable(outcome: &Outcome) -> Option<String> {
     let fault = outcome.fault.as_deref().and_then(EvaluationFault::from_kind);
     let fault = fault.filter(|fault| !fault.is_repeatable())?;
-    Some(format!("`{}` was the host's doing, not the bundle's", fault.kind()))
+    Some(format!("`{}` was a failure of the host, not of the bundle", fault.kind()))
 }
 
 /// Evaluates the recorded input again with the recorded facts; returns what differs from the record.

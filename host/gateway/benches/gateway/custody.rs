@@ -1,5 +1,4 @@
-//! Custody operations over HTTP, from submission to publication, with durable commits, one at a time: measures the duration of
-//! one operation.
+//! The duration of custody operations over HTTP, one at a time, with durable commits: from submission to the answer to execute.
 
 use crate::http::{Client, post};
 use crate::preview::serve;
@@ -8,7 +7,7 @@ use std::time::Instant;
 
 const N_ROUNDS: usize = 5;
 
-/// Threshold, holders, and the roster that a reshare gives the key to.
+/// Thresholds, and numbers of share holders.
 const SIZES: [(u16, u16); 3] = [(2, 3), (3, 5), (7, 10)];
 
 pub(crate) async fn measure() -> Measured<()> {
@@ -26,7 +25,7 @@ pub(crate) async fn measure() -> Measured<()> {
                 for (series, (path, body)) in measured.iter_mut().zip(operations(&key, profile, threshold, n))
                 {
                     let started = Instant::now();
-                    whole(&mut client, &path, &body).await?;
+                    run_operation(&mut client, &path, &body).await?;
                     series.push(started.elapsed().as_secs_f64() * 1e3);
                 }
             }
@@ -38,7 +37,7 @@ pub(crate) async fn measure() -> Measured<()> {
     Ok(())
 }
 
-/// One of each kind on one key: paths and bodies.
+/// The paths and bodies of one operation of each type on one key.
 fn operations(key: &str, profile: &str, threshold: u16, n: u16) -> [(String, String); 5] {
     let client =
         r#""client":{"client_id":"desk","subject_id":"carol","roles":["operator"],"scopes":["custody.*"]}"#;
@@ -59,7 +58,7 @@ fn operations(key: &str, profile: &str, threshold: u16, n: u16) -> [(String, Str
         r#"{{"idempotency_key":"{key}-s","asset_id":"btc","action":"transfer","chain_id":"bitcoin","request_digest":"{0}","typed_data_root":"{0}","requested_participants":{all},"publication_mode":"automatic",{client}}}"#,
         "5a".repeat(32)
     );
-    // One holder leaves and two join, with a threshold one higher.
+    // One holder leaves and two join; the threshold rises by one.
     let reshare = format!(
         r#"{{{},"new_participants":{},"threshold":{}}}"#,
         change(3),
@@ -80,16 +79,11 @@ fn operations(key: &str, profile: &str, threshold: u16, n: u16) -> [(String, Str
     ]
 }
 
-/// Submitted, approved twice, executed, published.
-async fn whole(client: &mut Client, path: &str, body: &str) -> Measured<()> {
-    let submitted = client.send(&post(path, body)).await?;
-    let text = std::str::from_utf8(submitted)?;
-    let id =
-        text.split("\"operation_id\":\"").nth(1).and_then(|rest| rest.get(..64)).ok_or("no operation id")?;
-    let operation = format!("/v1/custody/operations/{id}");
-    client.send(&post(&format!("{operation}/approve"), &http::approval("alice"))).await?;
-    client.send(&post(&format!("{operation}/approve"), &http::approval("bob"))).await?;
-    let executed = client.send(&post(&format!("{operation}/execute"), "")).await?;
+/// Submits, approves and executes an operation, which the gateway then publishes itself.
+async fn run_operation(client: &mut Client, path: &str, body: &str) -> Measured<()> {
+    let operations = "/v1/custody/operations";
+    let id = http::submit_and_approve(client, path, body, operations).await?;
+    let executed = client.send(&post(&format!("{operations}/{id}/execute"), "")).await?;
     if !std::str::from_utf8(executed)?.contains("\"state\":\"executed\"") {
         return Err(String::from_utf8_lossy(executed).into_owned().into());
     }

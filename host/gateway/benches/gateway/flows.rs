@@ -1,6 +1,6 @@
-//! Full flows over HTTP (submit, two approvals, execute, publish) with durable commits, compared with stores that make the same
-//! commits and nothing else: the events of a real flow, and minimal events for the nodes. Once to the four files that a
-//! flow writes, in a flow's order, and once all to one file.
+//! Full flows over HTTP (submit, two approvals, execute, publish) with durable commits, compared with bare stores that only make
+//! as many commits: of the events of a real flow for the gateway, and of minimal events for the nodes. The bare stores write
+//! either to four files, as a flow does, or all to one file.
 
 use crate::http::{Client, post};
 use crate::preview::serve;
@@ -59,16 +59,16 @@ pub(crate) async fn measure() -> Measured<()> {
     let id = flow(&mut Client::connect(address).await?, "warm-up").await?;
     let events = gateway.store.operation_events(id).await.map_err(|why| why.to_string())?;
     let events: Arc<Vec<Event>> = Arc::new(events.into_iter().map(|chained| chained.event).collect());
-    let before = Counted::of(&gateway);
+    let before = Counts::read(&gateway);
     flow(&mut Client::connect(address).await?, "counted").await?;
-    let one = Counted::of(&gateway).minus(&before);
+    let one = Counts::read(&gateway).minus(&before);
     if one.jobs() != N_COMMITS {
         return Err(format!("a flow makes {} commits, and the bare store {N_COMMITS}", one.jobs()).into());
     }
-    let four = Bare::open(folder.path(), &["gateway", "node-0", "node-1", "node-2"]).await?;
-    let single = Bare::open(folder.path(), &["single"]).await?;
+    let four = BareStores::open(folder.path(), &["gateway", "node-0", "node-1", "node-2"]).await?;
+    let single = BareStores::open(folder.path(), &["single"]).await?;
     let mut measured: [Vec<f64>; 5] = Default::default();
-    let before = Counted::of(&gateway);
+    let before = Counts::read(&gateway);
     let mut n_flows = 0.0;
     for round in 0..N_ROUNDS {
         let full = flows_per_second(address, round).await?;
@@ -78,7 +78,7 @@ pub(crate) async fn measure() -> Measured<()> {
             series.push(value);
         }
     }
-    let all = Counted::of(&gateway).minus(&before);
+    let all = Counts::read(&gateway).minus(&before);
     let [full, four, single, of_four, of_single] = measured.each_mut().map(|series| median(series));
     println!("full flows, {N_CLIENTS} clients, {N_ROUNDS} rounds in turns (medians)");
     println!("  flows                        {full:8.0} /s");
@@ -104,7 +104,7 @@ pub(crate) async fn measure() -> Measured<()> {
 }
 
 #[derive(Clone, Copy)]
-struct Counted {
+struct Counts {
     gateway_jobs: u64,
     gateway_transactions: u64,
     statements: u64,
@@ -112,8 +112,8 @@ struct Counted {
     node_transactions: u64,
 }
 
-impl Counted {
-    fn of(gateway: &Gateway) -> Self {
+impl Counts {
+    fn read(gateway: &Gateway) -> Self {
         let store = gateway.store.counters();
         let (node_jobs, node_transactions) = gateway.fleet.counters();
         Self {
@@ -146,19 +146,16 @@ impl Counted {
 }
 
 async fn flow(client: &mut Client, key: &str) -> Measured<OperationId> {
-    let submitted = client.send(&post("/v1/operations/sign", &http::payment(key))).await?;
-    let text = std::str::from_utf8(submitted)?;
-    let id =
-        text.split("\"operation_id\":\"").nth(1).and_then(|rest| rest.get(..64)).ok_or("no operation id")?;
-    let (id, path) = (id.parse::<OperationId>()?, format!("/v1/operations/{id}"));
-    client.send(&post(&format!("{path}/approve"), &http::approval("alice"))).await?;
-    client.send(&post(&format!("{path}/approve"), &http::approval("bob"))).await?;
+    let operations = "/v1/operations";
+    let sign = "/v1/operations/sign";
+    let id = http::submit_and_approve(client, sign, &http::payment(key), operations).await?;
+    let path = format!("{operations}/{id}");
     client.send(&post(&format!("{path}/execute"), "")).await?;
     let published = client.send(&post(&format!("{path}/publish"), &http::publication())).await?;
     if !std::str::from_utf8(published)?.contains("\"state\":\"published\"") {
         return Err("the flow did not end published".into());
     }
-    Ok(id)
+    Ok(id.parse()?)
 }
 
 async fn flows_per_second(address: SocketAddr, round: usize) -> Measured<f64> {
@@ -177,22 +174,23 @@ async fn flows_per_second(address: SocketAddr, round: usize) -> Measured<f64> {
     total_per_second(started, clients.collect()).await
 }
 
-async fn total_per_second(
+/// The sum of the clients' counts, by the time since `started`.
+pub(crate) async fn total_per_second(
     started: Instant,
     clients: Vec<tokio::task::JoinHandle<Measured<u32>>>,
 ) -> Measured<f64> {
-    let mut n_flows = 0;
+    let mut total = 0;
     for client in clients {
-        n_flows += client.await??;
+        total += client.await??;
     }
-    Ok(f64::from(n_flows) / started.elapsed().as_secs_f64())
+    Ok(f64::from(total) / started.elapsed().as_secs_f64())
 }
 
-/// Stores that only commit: the gateway's, and those of three nodes or the gateway's again.
+/// Stores that only commit: the gateway's and those of three nodes, or one for all.
 #[derive(Clone)]
-struct Bare(Arc<Vec<Store>>);
+struct BareStores(Arc<Vec<Store>>);
 
-impl Bare {
+impl BareStores {
     async fn open(folder: &Path, names: &[&str]) -> Measured<Self> {
         let mut stores = Vec::new();
         for name in names {
@@ -221,10 +219,10 @@ impl Bare {
         total_per_second(started, clients.collect()).await
     }
 
-    /// The commits of one flow, with ids of its own.
+    /// Makes the commits of one flow, under a new operation id.
     async fn flow(&self, recorded: &[Event]) -> Measured<()> {
-        let mut gateway = Life::of(recorded)?;
-        let mut nodes = [Life::of(recorded)?, Life::of(recorded)?, Life::of(recorded)?];
+        let mut gateway = Recording::new(recorded)?;
+        let mut nodes = [Recording::new(recorded)?, Recording::new(recorded)?, Recording::new(recorded)?];
         for durable in FLOW {
             match durable {
                 Durable::Events(n_events) => {
@@ -233,8 +231,14 @@ impl Bare {
                 }
                 Durable::Nodes(n_nodes) => {
                     let [first, second, third] = &mut nodes;
-                    let third = async { if n_nodes > 2 { third.note(self.node(2)?).await } else { Ok(()) } };
-                    tokio::try_join!(first.note(self.node(0)?), second.note(self.node(1)?), third)?;
+                    let third = async {
+                        if n_nodes > 2 { third.commit_as_node(self.node(2)?).await } else { Ok(()) }
+                    };
+                    tokio::try_join!(
+                        first.commit_as_node(self.node(0)?),
+                        second.commit_as_node(self.node(1)?),
+                        third
+                    )?;
                 }
             }
         }
@@ -242,16 +246,16 @@ impl Bare {
     }
 }
 
-/// One operation in one store.
-struct Life {
+/// The commits of one operation to one store.
+struct Recording {
     recorded: Vec<Event>,
     committed: Vec<Event>,
     claim: String,
     record_root: Hex32,
 }
 
-impl Life {
-    fn of(recorded: &[Event]) -> Measured<Self> {
+impl Recording {
+    fn new(recorded: &[Event]) -> Measured<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut recorded = recorded.to_vec();
@@ -264,15 +268,15 @@ impl Life {
         Ok(Self { recorded, committed: Vec::new(), claim: number.to_string(), record_root: Hex32::ZERO })
     }
 
-    /// The next events of the recorded flow.
+    /// Commits the next events of the recorded flow.
     async fn commit(&mut self, store: &Store, n_events: usize) -> Measured<()> {
         let start = self.committed.len();
         let events = self.recorded.get(start..start + n_events).ok_or("other commits than recorded")?;
         self.write(store, events.to_vec()).await
     }
 
-    /// A node's commits: the whole operation at its first step, a minimal event at the others.
-    async fn note(&mut self, store: &Store) -> Measured<()> {
+    /// Commits as a node: the operation's first events at its first step, a minimal event at the others.
+    async fn commit_as_node(&mut self, store: &Store) -> Measured<()> {
         if self.committed.is_empty() {
             return self.commit(store, 2).await;
         }

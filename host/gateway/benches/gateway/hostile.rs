@@ -1,5 +1,5 @@
-//! The latency of requests that need no policy, while other requests evaluate a bundle: the default bundle in turn with one
-//! hostile bundle after the other. A policy that misbehaves must not slow other requests down.
+//! The latency of requests that need no policy, while other requests evaluate a bundle: the default one, or a hostile one. A
+//! policy that misbehaves must not slow down other requests.
 
 use crate::http::Client;
 use crate::preview::serve;
@@ -67,7 +67,7 @@ pub(crate) async fn measure() -> Measured<()> {
         for _ in 0..N_ROUNDS {
             host.activate(Arc::clone(&default));
             let usual = round(address, &load, &other).await?.0;
-            let (p99, n) = asked_while(&host, Arc::clone(&hostile), address, &load, &other).await?;
+            let (p99, n) = round_with(&host, Arc::clone(&hostile), address, &load, &other).await?;
             n_previews += n;
             ratios.push(p99 / usual);
             normal.push(usual);
@@ -84,7 +84,8 @@ pub(crate) async fn measure() -> Measured<()> {
     Ok(())
 }
 
-async fn asked_while(
+/// One round while the hostile bundle is active.
+async fn round_with(
     host: &PolicyHost,
     hostile: Arc<Evaluator>,
     address: SocketAddr,
@@ -131,9 +132,9 @@ async fn times(address: SocketAddr, request: Vec<u8>) -> Measured<Vec<f64>> {
     let (mut client, mut all) = (Client::connect(address).await?, Vec::new());
     let began = Instant::now();
     while began.elapsed() < ROUND {
-        let asked = Instant::now();
+        let sent = Instant::now();
         client.send(&request).await?;
-        all.push(asked.elapsed().as_secs_f64() * 1_000.0);
+        all.push(sent.elapsed().as_secs_f64() * 1_000.0);
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(all)

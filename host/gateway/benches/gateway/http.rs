@@ -1,4 +1,4 @@
-//! A minimal HTTP client, which sends one request at a time on one connection, and request bodies.
+//! A minimal HTTP client, which sends one request at a time on one connection, and the requests of the benchmarks.
 
 use crate::Measured;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ pub(crate) struct Client {
     buffer: Vec<u8>,
 }
 
-/// The bytes of a POST.
+/// The bytes of a POST request.
 pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("POST {path} HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
@@ -24,7 +24,7 @@ impl Client {
         Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
     }
 
-    /// Sends a request and reads its answer to the end; the body, of an answer that is 200.
+    /// Sends a request and returns the body of its response, which must be 200.
     pub(crate) async fn send(&mut self, request: &[u8]) -> Measured<&[u8]> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
@@ -47,12 +47,28 @@ impl Client {
     }
 }
 
-/// Bytes of the head, and of the body it announces.
+/// The lengths of the head and of the body, once the head is complete.
 fn head(bytes: &[u8]) -> Option<(usize, usize)> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(bytes.get(..end)?).ok()?;
     let length = text.lines().find_map(|line| line.strip_prefix("content-length: "))?;
     Some((end, length.parse().ok()?))
+}
+
+/// Submits an operation and approves it twice; returns its id.
+pub(crate) async fn submit_and_approve(
+    client: &mut Client,
+    path: &str,
+    body: &str,
+    operations: &str,
+) -> Measured<String> {
+    let submitted = std::str::from_utf8(client.send(&post(path, body)).await?)?;
+    let id = submitted.split("\"operation_id\":\"").nth(1).and_then(|rest| rest.get(..64));
+    let id = id.ok_or("no operation id")?.to_owned();
+    for subject in ["alice", "bob"] {
+        client.send(&post(&format!("{operations}/{id}/approve"), &approval(subject))).await?;
+    }
+    Ok(id)
 }
 
 pub(crate) fn payment(idempotency_key: &str) -> String {

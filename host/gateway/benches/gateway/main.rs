@@ -1,10 +1,10 @@
 //! The figures of `host/docs/performance.md` that need the whole gateway. Run by `scripts/bench`.
 //!
-//! Compared programs run in turns in one process, so that a busy machine slows both alike: rely on the ratios. Neither side
-//! writes a log. One part alone: `cargo bench -p operation-gateway --bench gateway -- PART`, with `preview`, `flows`, `custody`,
-//! `hostile`, `activation` or `startup`.
+//! The compared programs run in turns in one process, so that a busy machine slows both: rely on the ratios. Neither side
+//! writes a log. To run one part: `cargo bench -p operation-gateway --bench gateway -- PART`, with `preview`, `flows`,
+//! `custody`, `hostile`, `activation` or `startup`.
 
-#![expect(clippy::print_stdout, reason = "a measuring tool")]
+#![expect(clippy::print_stdout, reason = "it prints measurements")]
 
 mod custody;
 mod flows;
@@ -20,7 +20,7 @@ type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[tokio::main]
 async fn main() -> Measured<()> {
-    // Cargo adds `--bench`.
+    // Cargo adds the flag `--bench`.
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let wanted = |section: &str| only.as_deref().is_none_or(|only| only == section);
     if wanted("preview") {

@@ -1,6 +1,7 @@
 //! `/v1/policy/preview` compared with a handler that takes the same request through the same layers, parses it to the same type,
 //! and answers with the same bytes.
 
+use crate::flows::total_per_second;
 use crate::http::{Client, post};
 use crate::{Measured, http, median, world};
 use axum::extract::State;
@@ -31,14 +32,14 @@ async fn echo(_: State<App>, _: Caller, body: Body<PolicyPreviewRequest>) -> imp
 pub(crate) async fn measure() -> Measured<()> {
     let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
     let gateway = world::open(folders[0].path()).await?;
-    let forgetful = world::open_with(folders[1].path(), &[("preview_records_max", "0")]).await?;
+    let unrecorded = world::open_with(folders[1].path(), &[("preview_records_max", "0")]).await?;
     let echo = Router::new()
         .route("/echo", routing::post(echo))
         .layer(Extension(Scope::OperationsAny))
         .layer(axum::middleware::from_fn(layers::observe))
         .with_state(gateway.app.clone());
     let address = serve(gateway_api::router(gateway.app.clone()).merge(echo)).await?;
-    let forgetful = serve(gateway_api::router(forgetful.app.clone())).await?;
+    let unrecorded = serve(gateway_api::router(unrecorded.app.clone())).await?;
     let body =
         format!(r#"{{"intent":{},"approvals":[{}]}}"#, http::payment("preview"), http::approval("alice"));
     let preview = post("/v1/policy/preview", &body);
@@ -46,12 +47,12 @@ pub(crate) async fn measure() -> Measured<()> {
     let _once = ANSWER.set(answer);
     let echo = post("/echo", &body);
     let mut measured = [Vec::new(), Vec::new(), Vec::new()];
-    let (mut forgotten, mut recorded) = (Vec::new(), Vec::new());
+    let (mut unrecorded_ratios, mut recorded) = (Vec::new(), Vec::new());
     for _ in 0..N_ROUNDS {
         let echo = per_second(address, &echo, N_CONNECTIONS).await?;
-        let off = per_second(forgetful, &preview, N_CONNECTIONS).await?;
+        let off = per_second(unrecorded, &preview, N_CONNECTIONS).await?;
         let on = per_second(address, &preview, N_CONNECTIONS).await?;
-        forgotten.push(off / echo);
+        unrecorded_ratios.push(off / echo);
         recorded.push(on / off);
         for (all, one) in measured.iter_mut().zip([echo, off, on]) {
             all.push(one);
@@ -62,7 +63,7 @@ pub(crate) async fn measure() -> Measured<()> {
     println!("  echo                 {:8.0} requests/s", median(&mut echoes));
     println!("  preview, unrecorded  {:8.0} requests/s", median(&mut off));
     println!("  preview, recorded    {:8.0} requests/s", median(&mut on));
-    println!("  unrecorded / echo    {:8.2}", median(&mut forgotten));
+    println!("  unrecorded / echo    {:8.2}", median(&mut unrecorded_ratios));
     println!("  recorded/unrecorded  {:8.2}", median(&mut recorded));
     for n_connections in [1, 8, 128, 512] {
         let on = per_second(address, &preview, n_connections).await?;
@@ -98,9 +99,5 @@ async fn per_second(address: SocketAddr, request: &[u8], n_connections: usize) -
             Measured::Ok(n_answers)
         })
     });
-    let mut n_answers = 0;
-    for client in clients.collect::<Vec<_>>() {
-        n_answers += client.await??;
-    }
-    Ok(f64::from(n_answers) / started.elapsed().as_secs_f64())
+    total_per_second(started, clients.collect()).await
 }

@@ -1,4 +1,4 @@
-//! A gateway with the committed bundle and a data folder of its own.
+//! A gateway with the committed bundle and its own data folder.
 
 use crate::Measured;
 use operation_gateway::compose::{self, Gateway};
@@ -28,7 +28,7 @@ pub(crate) async fn open(folder: &Path) -> Measured<Gateway> {
     open_with(folder, &[]).await
 }
 
-/// As [`open`], with other settings.
+/// As [`open`], with these settings in addition.
 pub(crate) async fn open_with(folder: &Path, given: &[(&str, &str)]) -> Measured<Gateway> {
     let mut flags = settings(folder);
     flags.extend(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));

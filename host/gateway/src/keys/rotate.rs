@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     let path = &settings.authority.key;
     let old = Hex32::new(EmbeddedAuthority::new(&*key_file::load(path)?).public_key());
-    let next = node_key::next(path);
+    let next = node_key::replacement_path(path);
     let new = Hex32::new(EmbeddedAuthority::new(&*key_file::load_or_create(&next)?).public_key());
     let mut previous = settings.authority.keys_previous.clone();
     previous.retain(|key| *key != old && *key != new);
@@ -30,48 +30,48 @@ pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(),
     writeln!(out, "start the gateway with authority_keys_previous = {previous:?}")?;
     writeln!(
         out,
-        "take {old} out of it when its last decision has expired: {} s after that start",
+        "remove {old} from it when its last decision has expired: {} s after that start",
         settings.operations.admission_ttl_ms.div_ceil(1000)
     )?;
     out.flush()?;
     failpoint("before-authority-key");
-    put_in_place(&next, path)
+    rename_durably(&next, path)
 }
 
 /// Replaces the key that encrypts the nodes' secrets. The gateway must be stopped: it locks the nodes' databases.
 pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     let NodeKey::File(path) = &settings.nodes.key else {
-        return Err("the nodes' key is made of a passphrase: there is no file to replace".into());
+        return Err("the nodes' key is derived from a passphrase, so there is no key file to replace".into());
     };
-    let next = node_key::next(path);
+    let next = node_key::replacement_path(path);
     let old = Arc::new(Kek::from_file(path)?);
     let authority = EmbeddedAuthority::new(&*key_file::load(&settings.authority.key)?).public_key();
     let config = compose::fleet_config(settings, authority, Arc::clone(&old))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let was_begun = next.exists();
+    let was_interrupted = next.exists();
     let new = Arc::new(Kek::new(key_file::load_or_create(&next)?));
     let rewrapped = runtime.block_on(async {
         let rewrapped = rewrap(&config, &new).await;
-        // Nodes are rewritten in order: if any is under the new key, the first one is.
+        // Nodes are rewritten in order: if any is encrypted with the new key, the first one is.
         let is_unused = identities(&config.folder, &new).await.is_err_and(|error| {
             existing(&config.folder).first().is_some_and(|first| error.participant == *first)
         });
         rewrapped.map_err(|error| (error, is_unused))
     });
     let n_nodes = rewrapped.or_else(|(error, is_unused)| {
-        if is_unused && !was_begun {
+        if is_unused && !was_interrupted {
             std::fs::remove_file(&next)?;
         }
         Err(Fault::from(error))
     })?;
     failpoint("before-node-key");
-    put_in_place(&next, path)?;
-    writeln!(out, "{n_nodes} nodes were put from key {} under key {}", old.id(), new.id())?;
+    rename_durably(&next, path)?;
+    writeln!(out, "{n_nodes} nodes were encrypted again: key {} was replaced by key {}", old.id(), new.id())?;
     Ok(())
 }
 
-/// Renames atomically: both files are in one folder.
-fn put_in_place(next: &Path, path: &Path) -> Result<(), Fault> {
+/// Renames a file within its folder, atomically, and waits until that is on disk.
+fn rename_durably(next: &Path, path: &Path) -> Result<(), Fault> {
     std::fs::rename(next, path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok(File::open(folder)?.sync_all()?)

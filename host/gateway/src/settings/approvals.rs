@@ -1,4 +1,4 @@
-//! Settings of approvals: how many are needed, and whether their signatures are verified.
+//! Settings of approvals: the required number, and the verification of signatures.
 
 use super::reader::Reader;
 use super::{Profile, Section, Settings, limits, setting};

@@ -34,13 +34,13 @@ pub(super) const AUTH: Section = Section {
             "jwks_file",
             "",
             "FILE",
-            "Instead of jwks_url: a JSON Web Key Set, read again when a token names a key that it does not have",
+            "Instead of jwks_url: a file with a JSON Web Key Set; read again like jwks_url, and on SIGHUP",
         ),
         setting(
             "jwks_max_age_ms",
             "86400000",
             "MILLISECONDS",
-            "How long the last keys are used while they cannot be fetched; they are fetched every five minutes",
+            "How long keys are used while they cannot be fetched; in use they are fetched every five minutes, and for an unknown key",
         ),
         setting("token_issuer", "", "TEXT", "The required `iss` of tokens"),
         setting("token_audience", "", "TEXT", "The required `aud` of tokens, or one of its values"),
@@ -81,11 +81,11 @@ pub(super) const AUTH: Section = Section {
 pub enum Auth {
     /// Callers are not authenticated.
     Bypass,
-    /// By a proxy, which sends the identity in headers.
+    /// A proxy authenticates them, and sends the identity in headers.
     TrustedHeaders { proxies: Addresses },
-    /// By tokens, verified with the issuer's keys.
+    /// By tokens that are verified with the issuer's keys.
     Jwks { proxies: Addresses, keys: IssuerKeys, max_age: Duration, rules: ClaimRules },
-    /// By tokens, verified by the identity provider (RFC 7662).
+    /// By tokens that the identity provider verifies (RFC 7662).
     Introspection {
         proxies: Addresses,
         url: ProviderUrl,
@@ -133,8 +133,8 @@ const MODES: [(&str, Mode); 4] = [
 /// The secret itself, which only the environment may have.
 pub(super) const CLIENT_SECRET: &str = "introspection_client_secret";
 
-/// The settings of each mode.
-const OF_MODES: [(&str, &[Mode]); 14] = [
+/// The settings that belong to modes, and the modes that use them.
+const MODES_OF_SETTINGS: [(&str, &[Mode]); 14] = [
     ("trusted_proxies", &[Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection]),
     ("jwks_url", &[Mode::Jwks]),
     ("jwks_file", &[Mode::Jwks]),
@@ -152,11 +152,11 @@ const OF_MODES: [(&str, &[Mode]); 14] = [
 ];
 
 impl Reader<'_> {
-    /// The mode with its settings; [`Auth::Bypass`] stands in for one with a fault.
+    /// The mode with its settings; [`Auth::Bypass`] is the placeholder for a mode with a fault.
     pub(super) fn auth(&mut self) -> Auth {
         let mode = self.one_of("auth_mode", &MODES, Mode::Bypass);
         let chosen = self.resolved.text("auth_mode");
-        for (name, _) in OF_MODES.iter().filter(|(_, modes)| !modes.contains(&mode)) {
+        for (name, _) in MODES_OF_SETTINGS.iter().filter(|(_, modes)| !modes.contains(&mode)) {
             if self.resolved.is_given(name) {
                 self.fault(name, &format!("must not be given while `auth_mode` is `{chosen}`"));
             }

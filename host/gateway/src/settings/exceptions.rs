@@ -1,17 +1,17 @@
-//! Protections that production runs without, each named by its operator.
+//! Exceptions from the safeguards of production, which the operator must name.
 
 use super::reader::Reader;
 use super::{Profile, Settings, SignedApprovals};
 use std::collections::BTreeSet;
 
-/// A protection that production has, unless `production_exceptions` names it.
+/// An exception from the safeguards of production.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exception {
     /// The policy authority's key is in the gateway's process.
     EmbeddedAuthority,
     /// The runtime nodes, and with them whole keys, are in the gateway's process.
     EmbeddedNodes,
-    /// Approvals are not signed by their approvers: nodes rely on the gateway.
+    /// Approvals need not be signed by their approvers: the nodes rely on the gateway.
     UnsignedApprovals,
 }
 
@@ -33,8 +33,8 @@ impl Exception {
         tracing::warn!(exception = self.as_str(), "a production safeguard is disabled");
     }
 
-    /// What a deployment must have to do without the exception.
-    const fn instead(self) -> &'static str {
+    /// What a deployment needs to do without the exception.
+    const fn alternative(self) -> &'static str {
         match self {
             Self::EmbeddedAuthority => {
                 "a policy authority in a process of its own, which this release does not have"
@@ -46,10 +46,10 @@ impl Exception {
         }
     }
 
-    /// Whether these settings run without the protection.
+    /// Whether these settings need the exception.
     fn applies(self, settings: &Settings) -> bool {
         match self {
-            // This release has embedded ones only.
+            // This release supports only embedded ones.
             Self::EmbeddedAuthority | Self::EmbeddedNodes => true,
             Self::UnsignedApprovals => !matches!(settings.approvals.signed, SignedApprovals::Required(_)),
         }
@@ -89,11 +89,14 @@ impl Reader<'_> {
         for exception in Exception::ALL {
             let (name, applies) = (exception.as_str(), exception.applies(settings));
             if applies && !is_named(exception) {
-                let message = format!("must name `{name}`: production wants {}", exception.instead());
+                let message = format!("must name `{name}`: production requires {}", exception.alternative());
                 self.fault("production_exceptions", &message);
             }
             if !applies && is_named(exception) {
-                self.fault("production_exceptions", &format!("must not name `{name}`: nothing needs it"));
+                self.fault(
+                    "production_exceptions",
+                    &format!("must not name `{name}`: these settings do not need it"),
+                );
             }
         }
     }

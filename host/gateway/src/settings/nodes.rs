@@ -108,7 +108,7 @@ impl Reader<'_> {
         Nodes {
             directory: self.text("node_directory").into(),
             key: self.node_key(),
-            // One node alone cannot sign, and participants have no higher index.
+            // One node alone cannot sign, and the index of a participant is limited.
             count: self.number("node_count", 2..=PARTICIPANT_INDEX_MAX + 1),
         }
     }
@@ -137,17 +137,17 @@ impl Reader<'_> {
         Authority { key: self.text("authority_key").into(), keys_previous }
     }
 
-    /// `None` if the origin has a fault: no other name could stand in for it.
+    /// `None` if the origin has a fault: there is no placeholder for it.
     pub(super) fn log(&mut self) -> Option<Log> {
         let key = self.text("log_key").into();
         let text = self.resolved.text("log_origin");
         let fits = text.len() <= limits::LOG_ORIGIN_BYTES_MAX && text.chars().all(is_visible);
         let Some(origin) = text.parse().ok().filter(|_| fits) else {
             let most = limits::LOG_ORIGIN_BYTES_MAX;
-            let must = format!(
+            let rule = format!(
                 "must be a name of visible characters without white space and `+`, at most {most} bytes"
             );
-            self.fault("log_origin", &format!("{must}, not `{}`", text.escape_debug()));
+            self.fault("log_origin", &format!("{rule}, not `{}`", text.escape_debug()));
             return None;
         };
         Some(Log { key, origin })

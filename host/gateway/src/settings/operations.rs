@@ -24,7 +24,7 @@ pub(super) const OPERATIONS: Section = Section {
             "signature_profile_aliases",
             "*=frost-ed25519-sha512",
             "NAME=PROFILE,...",
-            "Other names for signature profiles; * is any name",
+            "Aliases of signature profiles; * matches every other name",
         ),
         setting("admission_ttl_ms", "86400000", "MILLISECONDS", "How long an admission decision is valid"),
         setting(
@@ -45,7 +45,7 @@ pub(super) const OPERATIONS: Section = Section {
             "preview_records_max",
             "100000",
             "PREVIEWS",
-            "How many of the latest previews are kept on record; each is on disk before its response. 0 keeps none",
+            "How many of the latest previews stay recorded; each is on disk before its response. 0 records none",
         ),
         setting(
             "answer_within_ms",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Reads settings by name. A method that finds a fault adds one line to `faults` and returns a value that stands in.
+/// Reads settings by name. A method that finds a fault adds one line to `faults` and returns a placeholder.
 pub(super) struct Reader<'a> {
     pub(super) resolved: &'a Resolved,
     pub(super) faults: Vec<String>,
@@ -22,10 +22,10 @@ impl<'a> Reader<'a> {
         self.faults.push(format!("setting `{name}` {message}"));
     }
 
-    /// Whether the setting has a fault, so that the value standing in for it must not be compared with others.
+    /// Whether the setting has a fault. Its placeholder must not be compared with other values.
     pub(super) fn has_fault(&self, name: &str) -> bool {
-        let beginning = format!("setting `{name}` ");
-        self.faults.iter().any(|fault| fault.starts_with(&beginning))
+        let prefix = format!("setting `{name}` ");
+        self.faults.iter().any(|fault| fault.starts_with(&prefix))
     }
 
     /// A text that must not be empty.
@@ -37,16 +37,16 @@ impl<'a> Reader<'a> {
         text
     }
 
-    /// `None` if the text is empty.
+    /// A path; `None` if the text is empty.
     pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.resolved.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from)
     }
 
-    pub(super) fn value<T: FromStr>(&mut self, name: &str, form: &str, otherwise: T) -> T {
+    pub(super) fn value<T: FromStr>(&mut self, name: &str, form: &str, placeholder: T) -> T {
         let text = self.resolved.text(name);
         text.parse().unwrap_or_else(|_| {
             self.fault(name, &format!("must be {form}, not `{text}`"));
-            otherwise
+            placeholder
         })
     }
 
@@ -76,13 +76,13 @@ impl<'a> Reader<'a> {
         self.one_of(name, &[("true", true), ("false", false)], false)
     }
 
-    pub(super) fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], otherwise: T) -> T {
+    pub(super) fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], placeholder: T) -> T {
         let text = self.resolved.text(name);
         if let Some((_, value)) = allowed.iter().find(|(word, _)| *word == text) {
             return *value;
         }
         let words = allowed.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         self.fault(name, &format!("must be one of {words}, not `{text}`"));
-        otherwise
+        placeholder
     }
 }

@@ -29,11 +29,11 @@ pub(super) const SERVER: Section = Section {
             "unknown_fields",
             "warn",
             "warn|reject",
-            "How a request body with members that the interface does not have is treated",
+            "Whether members of a request body that the interface does not have are ignored with a warning, or rejected",
         ),
         setting("body_bytes_max", "65536", "BYTES", "Largest request body"),
         setting("recovery_body_bytes_max", "1048576", "BYTES", "Largest request body of a node recovery"),
-        setting("audit_bytes_max", "524288", "BYTES", "Largest audit export"),
+        setting("audit_bytes_max", "524288", "BYTES", "Largest page of an evidence or audit export"),
         setting(
             "request_within_ms",
             "60000",
@@ -213,7 +213,7 @@ impl Reader<'_> {
     fn tls(&mut self) -> Option<TlsFiles> {
         let modes = [("auto", TlsMode::Auto), ("on", TlsMode::On), ("off", TlsMode::Off)];
         let mode = self.one_of("tls", &modes, TlsMode::Auto);
-        let clients = self.clients();
+        let clients = self.client_auth();
         match (mode, self.path("tls_certificate"), self.path("tls_key")) {
             (TlsMode::Auto | TlsMode::On, Some(certificate), Some(key)) => {
                 Some(TlsFiles { certificate, key, clients })
@@ -235,7 +235,7 @@ impl Reader<'_> {
         }
     }
 
-    fn clients(&mut self) -> ClientAuth {
+    fn client_auth(&mut self) -> ClientAuth {
         let modes = [
             ("off", ClientAuthMode::Off),
             ("optional", ClientAuthMode::Optional),

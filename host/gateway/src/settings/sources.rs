@@ -7,7 +7,7 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// What the names of environment variables begin with.
+/// The prefix of environment variables.
 pub(super) const ENVIRONMENT_PREFIX: &str = "SVC_OPERATION_GATEWAY_";
 
 /// Secrets, which only the environment may have: flags and settings files are readable by more people.
@@ -72,7 +72,7 @@ impl Resolved {
         self.secrets.get(name)
     }
 
-    /// Whether the setting has a text that is not its default and not empty.
+    /// Whether a source other than the default gives the setting a text that is not empty.
     pub(super) fn is_given(&self, name: &str) -> bool {
         let is_text = |(text, source): &(String, Source)| *source != Source::Default && !text.is_empty();
         self.texts.get(name).is_some_and(is_text) || self.secrets.contains_key(name)
@@ -144,7 +144,7 @@ fn from_environment(
     (values, secrets)
 }
 
-/// A setting is in the table of its section, or outside of all tables.
+/// Reads the file. A setting is in the table of its section, or outside of all tables.
 fn from_file(text: &str, faults: &mut Vec<String>) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     let file: toml::Table = match text.parse() {
@@ -199,7 +199,7 @@ fn add(
 pub(crate) struct Flags(BTreeMap<String, String>);
 
 impl Flags {
-    /// These flags, and those of `before` that are not among them.
+    /// These flags, and of `before` those that are not given here.
     pub(crate) fn or(&self, before: &Self) -> Self {
         let mut flags = before.0.clone();
         flags.extend(self.0.clone());

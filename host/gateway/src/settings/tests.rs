@@ -3,11 +3,25 @@
 use super::*;
 use std::collections::BTreeMap;
 
-fn settings(variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
+/// The settings with these environment variables.
+pub(super) fn settings(variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
     let environment =
         variables.iter().map(|(name, value)| (format!("SVC_OPERATION_GATEWAY_{name}"), (*value).to_owned()));
     Settings::parse(&resolve(&BTreeMap::new(), environment, None)?)
 }
+
+/// The settings that production requires, except those of authentication.
+pub(super) const PRODUCTION: [(&str, &str); 6] = [
+    ("PROFILE", "production"),
+    ("AUTHORITY_KEY", "k"),
+    ("LOG_KEY", "l"),
+    ("LOG_ORIGIN", "bank.example/log"),
+    ("POLICY_BUNDLE", "b"),
+    ("POLICY_TRUST_ROOTS", "r"),
+];
+
+pub(super) const EXCEPTIONS: (&str, &str) =
+    ("PRODUCTION_EXCEPTIONS", "unsigned_approvals, embedded_nodes,embedded_authority");
 
 #[test]
 fn development_profile_starts_without_settings() {
@@ -79,7 +93,8 @@ fn numbers_outside_their_range_stop_the_start() {
         ("reconcile_every_ms", 1, 316_224_000_000),
         ("shutdown_within_ms", 1, 316_224_000_000),
     ];
-    // One must not be more than another's default, one belongs to a mode.
+    // Not listed: `connections_per_address_max`, which must not exceed another setting, and `jwks_max_age_ms`, which needs a
+    // mode.
     let counted = [
         "MILLISECONDS",
         "BYTES",
@@ -95,7 +110,7 @@ fn numbers_outside_their_range_stop_the_start() {
         let elsewhere = ["connections_per_address_max", "jwks_max_age_ms"];
         let is_listed =
             ranges.iter().any(|(name, ..)| *name == setting.name) || elsewhere.contains(&setting.name);
-        assert!(is_listed, "`{}` is in no range", setting.name);
+        assert!(is_listed, "`{}` has no range here", setting.name);
     }
     for (name, least, most) in ranges {
         let line = |value: &str| {
@@ -103,13 +118,13 @@ fn numbers_outside_their_range_stop_the_start() {
             faults.into_iter().find(|fault| fault.starts_with(&format!("setting `{name}` "))).unwrap()
         };
         let below = least.checked_sub(1).map(|below| below.to_string());
-        let beyond = [
+        let outside = [
             (most + 1).to_string(),
             u64::MAX.to_string(),
             "18446744073709551616".to_owned(),
             "-1".to_owned(),
         ];
-        for value in beyond.into_iter().chain(below) {
+        for value in outside.into_iter().chain(below) {
             let expected =
                 format!("setting `{name}` must be a whole number from {least} to {most}, not `{value}`");
             assert_eq!(line(&value), expected);
@@ -165,15 +180,7 @@ fn log_origin_with_white_space_plus_or_invisible_characters_is_refused() {
 
 #[test]
 fn production_refuses_development_conveniences() {
-    let given = [
-        ("PROFILE", "production"),
-        ("AUTHORITY_KEY", "k"),
-        ("LOG_KEY", "l"),
-        ("LOG_ORIGIN", "bank.example/log"),
-        ("POLICY_BUNDLE", "b"),
-        ("POLICY_TRUST_ROOTS", "r"),
-        EXCEPTIONS,
-    ];
+    let given = [&PRODUCTION[..], &[EXCEPTIONS]].concat();
     let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass")]].concat()).unwrap_err();
     assert_eq!(faults, ["setting `auth_mode` must not be `bypass` in production"]);
     let any = ("SIGNATURE_PROFILE_ALIASES", "*=frost-ed25519-sha512");
@@ -191,33 +198,22 @@ fn production_refuses_development_conveniences() {
     assert_eq!(faults.len(), 4, "{faults:?}");
 }
 
-const EXCEPTIONS: (&str, &str) =
-    ("PRODUCTION_EXCEPTIONS", "unsigned_approvals, embedded_nodes,embedded_authority");
-
 #[test]
 fn production_must_name_each_exception_that_applies_and_no_other() {
     let faults_of = |more: &[(&str, &str)]| {
-        let given = [
-            ("PROFILE", "production"),
-            ("AUTHORITY_KEY", "k"),
-            ("LOG_KEY", "l"),
-            ("LOG_ORIGIN", "bank.example/log"),
-            ("POLICY_BUNDLE", "b"),
-            ("POLICY_TRUST_ROOTS", "r"),
-            ("AUTH_MODE", "trusted_headers"),
-            ("TRUSTED_PROXIES", "10.0.0.1"),
-        ];
-        settings(&[&given[..], more].concat()).err().unwrap_or_default()
+        let headers = [("AUTH_MODE", "trusted_headers"), ("TRUSTED_PROXIES", "10.0.0.1")];
+        settings(&[&PRODUCTION[..], &headers, more].concat()).err().unwrap_or_default()
     };
     let signed = [("SIGNED_APPROVALS", "required"), ("APPROVERS_FILE", "a")];
     let embedded = ("PRODUCTION_EXCEPTIONS", "embedded_authority,embedded_nodes");
     assert_eq!(faults_of(&[EXCEPTIONS]), [""; 0]);
     assert_eq!(faults_of(&[signed[0], signed[1], embedded]), [""; 0]);
     assert_eq!(faults_of(&[]).len(), 3, "unsigned, and nodes and authority in one process");
-    let unsigned = "setting `production_exceptions` must name `unsigned_approvals`: production wants `signed_approvals=required`";
+    let unsigned = "setting `production_exceptions` must name `unsigned_approvals`: production requires `signed_approvals=required`";
     assert_eq!(faults_of(&[embedded]), [unsigned]);
     assert_eq!(faults_of(&[("SIGNED_APPROVALS", "optional"), signed[1], embedded]), [unsigned]);
-    let needless = "setting `production_exceptions` must not name `unsigned_approvals`: nothing needs it";
+    let needless =
+        "setting `production_exceptions` must not name `unsigned_approvals`: these settings do not need it";
     assert_eq!(faults_of(&[signed[0], signed[1], EXCEPTIONS]), [needless]);
     let unknown = faults_of(&[("PRODUCTION_EXCEPTIONS", "everything")]);
     assert!(
@@ -301,15 +297,7 @@ fn tls_settings_are_complete_or_absent() {
 
 #[test]
 fn production_refuses_plain_http_beyond_loopback_unless_tls_is_off() {
-    let given = [
-        ("PROFILE", "production"),
-        ("AUTHORITY_KEY", "k"),
-        ("LOG_KEY", "l"),
-        ("LOG_ORIGIN", "bank.example/log"),
-        ("POLICY_BUNDLE", "b"),
-        ("POLICY_TRUST_ROOTS", "r"),
-        ("AUTH_MODE", "jwks"),
-    ];
+    let given = [&PRODUCTION[..], &[("AUTH_MODE", "jwks")]].concat();
     // Ignores faults of other settings.
     let is_refused = |bind: &str, more: &[(&str, &str)]| {
         let faults = settings(&[&given[..], &[("BIND", bind)], more].concat()).err().unwrap_or_default();

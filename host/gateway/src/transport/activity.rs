@@ -12,7 +12,7 @@ pub(super) enum Phase {
     New,
     /// The TLS handshake is in progress.
     Handshake,
-    /// Every request was answered; no byte of the next one was received.
+    /// The last request was answered, and no byte of the next one was received.
     Idle,
     /// Part of a request's headers was received.
     Header,
@@ -22,7 +22,7 @@ pub(super) enum Phase {
     Body,
     /// The response is being sent.
     Responding,
-    /// The response is being sent, and the client has stopped reading it.
+    /// The response is being sent, and the connection takes no more bytes because the client does not read.
     Unread,
     /// The connection is closed to make room for another.
     Evicted,
@@ -65,7 +65,7 @@ impl Phase {
         Self::Evicted,
     ];
 
-    /// `None` while the client waits for the gateway.
+    /// What the gateway waits for in this phase; `None` while the client waits for the gateway.
     const fn waiting(self) -> Option<Waiting> {
         match self {
             Self::New | Self::Idle => Some(Waiting::Idle),
@@ -77,8 +77,8 @@ impl Phase {
     }
 }
 
-/// A connection's phase. It moves by compare-and-exchange: a connection whose request begins at the same moment is never
-/// evicted, and an evicted connection handles no request.
+/// A connection's phase. It moves by compare-and-exchange: when an eviction and a request begin at the same moment, the
+/// connection is either evicted or handles the request.
 #[derive(Debug)]
 pub(super) struct Activity {
     phase: AtomicU8,
@@ -105,7 +105,7 @@ impl Activity {
         Some((self.phase().waiting()?, self.used.load(Ordering::Relaxed)))
     }
 
-    /// Evicts the connection if the gateway still waits for this; returns whether it did.
+    /// Evicts the connection if the gateway still waits for `waiting`; returns whether it did.
     pub(super) fn evict(&self, waiting: Waiting) -> bool {
         let is_evicted = self.step(|phase| (phase.waiting() == Some(waiting)).then_some(Phase::Evicted));
         if is_evicted {
@@ -132,8 +132,8 @@ impl Activity {
         self.step(|phase| matches!(phase, Phase::New | Phase::Idle).then_some(Phase::Header));
     }
 
-    /// A request's headers are complete. False: the connection was evicted, and the request must not be handled.
-    pub(super) fn handling(&self) -> bool {
+    /// Called when a request's headers are complete. False if the connection was evicted: the request must not be handled.
+    pub(super) fn begin_handling(&self) -> bool {
         self.step(|phase| (phase != Phase::Evicted).then_some(Phase::Handling))
     }
 
@@ -142,7 +142,7 @@ impl Activity {
         self.step(|phase| (phase == Phase::Handling).then_some(Phase::Body));
     }
 
-    /// More of the body was received, or its end. False: the connection was evicted, and the handler must stop.
+    /// More of the body was received, or its end. False if the connection was evicted: the handler must stop.
     pub(super) fn received_body(&self) -> bool {
         self.step(|phase| matches!(phase, Phase::Handling | Phase::Body).then_some(Phase::Handling))
     }
@@ -152,26 +152,26 @@ impl Activity {
         self.step(|phase| (phase != Phase::Evicted).then_some(Phase::Responding));
     }
 
-    /// The client has stopped reading the response.
+    /// The connection takes no more bytes of the response, because the client does not read.
     pub(super) fn unread(&self) {
         self.step(|phase| (phase == Phase::Responding).then_some(Phase::Unread));
     }
 
-    /// The client has read more of the response.
+    /// Part of a response was written to the connection.
     pub(super) fn sent(&self) {
         self.step(|phase| matches!(phase, Phase::Unread | Phase::Idle).then_some(Phase::Responding));
     }
 
-    /// The client has read the whole response.
+    /// The whole response was written to the connection.
     pub(super) fn sent_all(&self) {
-        // Before the phase, so that an idle connection always has its last use.
+        // Set before the phase, so that an idle connection has the time of its last use.
         if matches!(self.phase(), Phase::Responding | Phase::Unread) {
             self.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Release);
         }
         self.step(|phase| matches!(phase, Phase::Responding | Phase::Unread).then_some(Phase::Idle));
     }
 
-    /// Moves to the phase that `to` gives for the current one, if it gives one; returns whether it moved.
+    /// Moves to the phase that `to` returns for the current one, if any; returns whether it moved.
     fn step(&self, to: impl Fn(Phase) -> Option<Phase>) -> bool {
         loop {
             let from = self.phase();

@@ -1,9 +1,9 @@
-//! One connection, from its first byte to its last.
+//! Serves one connection: TLS handshake, then requests.
 
 use super::activity::Activity;
 use super::deadline::DeadlineStream;
 use super::tls::Tls;
-use super::{Limits, cut, stopped};
+use super::{Limits, count_cut, until_stopped};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
@@ -27,10 +27,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-/// The smallest buffer that hyper accepts.
+/// Least size of hyper's read buffer, bytes.
 const BUFFER_BYTES_MIN: usize = 64 * 1024;
 
-/// What all connections of a listener share.
+/// The state that all connections of a listener share.
 pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) limits: Limits,
@@ -39,7 +39,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Handles requests until either side closes the connection, it is evicted, or the server stops.
-    pub(super) async fn connection(
+    pub(super) async fn serve_connection(
         &self,
         stream: TcpStream,
         address: IpAddr,
@@ -47,29 +47,29 @@ impl Shared {
         mut stopping: watch::Receiver<bool>,
     ) {
         let peer = Peer { address: address.to_canonical(), certificate_sha256: None };
-        let Some(tls) = &self.tls else { return self.requests(stream, peer, activity, stopping).await };
+        let Some(tls) = &self.tls else { return self.serve_requests(stream, peer, activity, stopping).await };
         activity.handshake_started();
         let handshake = TlsAcceptor::from(tls.config()).accept(stream);
         let outcome = tokio::select! {
             outcome = timeout(self.limits.handshake_within, handshake) => outcome,
             () = activity.evicted() => return,
-            () = stopped(&mut stopping) => return,
+            () = until_stopped(&mut stopping) => return,
         };
         match outcome {
             Ok(Ok(stream)) => {
                 activity.handshake_done();
                 let peer = Peer { certificate_sha256: certificate_sha256(&stream), ..peer };
-                self.requests(stream, peer, activity, stopping).await;
+                self.serve_requests(stream, peer, activity, stopping).await;
             }
             Ok(Err(error)) => {
-                cut("handshake");
+                count_cut("handshake");
                 tracing::debug!(%error, peer = %peer.address, "TLS handshake failed");
             }
-            Err(_) => cut("handshake"),
+            Err(_) => count_cut("handshake"),
         }
     }
 
-    async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
+    async fn serve_requests<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
         peer: Peer,
@@ -77,7 +77,7 @@ impl Shared {
         mut stopping: watch::Receiver<bool>,
     ) {
         let stream = DeadlineStream::new(stream, Arc::clone(activity), &self.limits);
-        let service = service_fn(|request| self.answer(request, peer, activity));
+        let service = service_fn(|request| self.handle(request, peer, activity));
         let connection = http1::Builder::new()
             // The stream has its own deadlines, also for a client that sends nothing.
             .header_read_timeout(None)
@@ -89,8 +89,8 @@ impl Shared {
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = activity.evicted() => return,
-            () = stopped(&mut stopping) => {
-                // The request in progress is answered; no other is read.
+            () = until_stopped(&mut stopping) => {
+                // A request in progress is still answered; no further one is read.
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -100,13 +100,13 @@ impl Shared {
         }
     }
 
-    async fn answer(
+    async fn handle(
         &self,
         mut request: Request<Incoming>,
         peer: Peer,
         activity: &Arc<Activity>,
     ) -> Result<Response, Evicted> {
-        if !activity.handling() {
+        if !activity.begin_handling() {
             return Err(Evicted);
         }
         request.extensions_mut().insert(peer);
@@ -141,7 +141,7 @@ impl hyper::body::Body for TrackedBody {
         if polled.is_pending() {
             this.activity.awaits_body();
         } else if !this.activity.received_body() {
-            // The connection is being closed; its handler stops here.
+            // The connection is being closed: the handler must not continue.
             return Poll::Pending;
         }
         polled

@@ -1,18 +1,18 @@
 //! Limits connections, in total and per address, and chooses the one to evict when a limit is reached.
 //!
-//! A connection whose client waits for the gateway is never evicted: its request is being handled, or its response sent. On all
-//! others the gateway waits for the client. Of these it evicts, for a new connection:
+//! A connection whose client waits for the gateway is never evicted: its request is being handled, or its response is being sent.
+//! On the others the gateway waits for the client. Of these it evicts, for a new connection:
 //!
 //! 1. one of the address that has the most of them;
-//! 2. of that address, first one that waits for a request (also if it never sent a byte), then one in the middle of a TLS
-//!    handshake or of headers, then one in the middle of a body, then one whose client does not read its response;
+//! 2. of that address, first one between requests or before the first one, then one in the middle of a TLS handshake or of
+//!    headers, then one in the middle of a body, then one whose client does not read its response;
 //! 3. of these, the least recently used.
 //!
 //! So a client that holds connections without using them loses them to others, and an address without a connection gets one
 //! however many others have. Only a whole request counts as a use; single bytes do not.
 
 use super::activity::{Activity, Waiting};
-use super::{Limits, evicted, open_now};
+use super::{Limits, count_evicted, set_open};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     /// The limit of the listener.
-    Everywhere,
+    Listener,
     /// The limit of the address.
     Address,
 }
@@ -31,20 +31,20 @@ pub(super) enum Full {
 impl Full {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
-            Self::Everywhere => "connections",
+            Self::Listener => "connections",
             Self::Address => "address",
         }
     }
 }
 
-/// The connections of one listener.
+/// The limit of one listener, and its open connections.
 #[derive(Debug)]
 pub(super) struct ConnectionLimit {
     /// The listener's name in metrics.
     listener: &'static str,
     max: usize,
     per_origin_max: usize,
-    /// Orders the uses of all connections.
+    /// A logical clock, which orders the uses of all connections.
     clock: Arc<AtomicU64>,
     open: Mutex<Open>,
 }
@@ -83,18 +83,18 @@ impl ConnectionLimit {
         Arc::new(Self { listener, max, per_origin_max, clock: Arc::default(), open: Mutex::default() })
     }
 
-    /// Takes a permit for a connection from this address, evicting another connection if a limit is reached.
-    pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Full> {
+    /// Acquires a permit for a connection from this address. Evicts another connection if a limit is reached.
+    pub(super) fn acquire(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Full> {
         let origin = origin(address);
         let mut open = self.lock();
         if open.by_origin.get(&origin).is_some_and(|n_of_origin| *n_of_origin >= self.per_origin_max) {
             self.evict(&mut open, Some(origin)).ok_or(Full::Address)?;
         } else if open.connections.len() >= self.max {
-            self.evict(&mut open, None).ok_or(Full::Everywhere)?;
+            self.evict(&mut open, None).ok_or(Full::Listener)?;
         }
         let activity = Activity::new(Arc::clone(&self.clock));
         let id = open.insert(Connection { origin, activity: Arc::clone(&activity) });
-        open_now(self.listener, open.connections.len());
+        set_open(self.listener, open.connections.len());
         Ok(Permit { limit: Arc::clone(self), id, activity })
     }
 
@@ -104,14 +104,14 @@ impl ConnectionLimit {
         self.evict(&mut open, None).is_some()
     }
 
-    /// Evicts one connection of this origin, or of any; `None` if none can be evicted.
-    fn evict(&self, open: &mut Open, of: Option<IpAddr>) -> Option<()> {
-        // Chooses again if a request has just begun on the chosen one.
+    /// Evicts one connection of this origin, or of any origin; `None` if no connection can be evicted.
+    fn evict(&self, open: &mut Open, origin: Option<IpAddr>) -> Option<()> {
+        // Chooses again if a request has just begun on the chosen connection.
         loop {
-            let (id, waiting) = open.victim(of)?;
+            let (id, waiting) = open.choose_victim(origin)?;
             if open.connections.get(&id)?.activity.evict(waiting) {
                 open.remove(id);
-                evicted(self.listener, waiting.as_str());
+                count_evicted(self.listener, waiting.as_str());
                 return Some(());
             }
         }
@@ -131,7 +131,7 @@ impl Open {
         id
     }
 
-    /// No effect if it was removed already.
+    /// Has no effect if the connection was removed already.
     fn remove(&mut self, id: u64) {
         let Some(Connection { origin, .. }) = self.connections.remove(&id) else { return };
         let n_left = self.by_origin.get(&origin).copied().unwrap_or_default().saturating_sub(1);
@@ -143,9 +143,11 @@ impl Open {
     }
 
     /// The connection to evict next, in the order described at the top of this module.
-    fn victim(&self, of: Option<IpAddr>) -> Option<(u64, Waiting)> {
-        let candidates =
-            self.connections.iter().filter(|(_, connection)| of.is_none_or(|of| connection.origin == of));
+    fn choose_victim(&self, only: Option<IpAddr>) -> Option<(u64, Waiting)> {
+        let candidates = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| only.is_none_or(|only| connection.origin == only));
         let waiting: Vec<_> = candidates
             .filter_map(|(id, connection)| Some((*id, connection.origin, connection.activity.waiting()?)))
             .collect();
@@ -163,11 +165,12 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut open = self.limit.lock();
         open.remove(self.id);
-        open_now(self.limit.listener, open.connections.len());
+        set_open(self.limit.listener, open.connections.len());
     }
 }
 
-/// The part of an address that one client cannot choose freely: an IPv4 address, or the first 64 bits of IPv6.
+/// The part of an address by which connections are counted: an IPv4 address, or the first 64 bits of an IPv6 address, since a
+/// client can usually choose the others.
 fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -189,15 +192,15 @@ mod tests {
     }
 
     /// A connection whose request is being handled.
-    fn handled(limit: &Arc<ConnectionLimit>, origin: &str) -> Result<Permit, Full> {
-        let permit = limit.take(address(origin))?;
-        assert!(permit.activity().handling());
+    fn busy(limit: &Arc<ConnectionLimit>, origin: &str) -> Result<Permit, Full> {
+        let permit = limit.acquire(address(origin))?;
+        assert!(permit.activity().begin_handling());
         Ok(permit)
     }
 
     /// Handles a request on a connection, which is idle afterwards.
-    fn answer(permit: &Permit) {
-        assert!(permit.activity().handling());
+    fn use_once(permit: &Permit) {
+        assert!(permit.activity().begin_handling());
         permit.activity().responding();
         permit.activity().sent_all();
     }
@@ -220,26 +223,26 @@ mod tests {
     fn connections_are_limited_per_address_and_in_total() {
         let limit = limit(3, 2);
         let (a, b) = ("10.0.0.1", "10.0.0.2");
-        let first = handled(&limit, a).unwrap();
-        let _second = handled(&limit, a).unwrap();
-        assert_eq!(handled(&limit, a).unwrap_err(), Full::Address);
-        let _third = handled(&limit, b).unwrap();
-        assert_eq!(handled(&limit, b).unwrap_err(), Full::Everywhere);
+        let first = busy(&limit, a).unwrap();
+        let _second = busy(&limit, a).unwrap();
+        assert_eq!(busy(&limit, a).unwrap_err(), Full::Address);
+        let _third = busy(&limit, b).unwrap();
+        assert_eq!(busy(&limit, b).unwrap_err(), Full::Listener);
         drop(first);
-        let _fourth = handled(&limit, b).unwrap();
-        assert_eq!(handled(&limit, a).unwrap_err(), Full::Everywhere);
+        let _fourth = busy(&limit, b).unwrap();
+        assert_eq!(busy(&limit, a).unwrap_err(), Full::Listener);
     }
 
     #[test]
     fn closed_refused_and_evicted_connections_release_their_permits() {
         let limit = limit(2, 1);
         for n in 0..100 {
-            let permit = handled(&limit, &format!("10.0.0.{n}")).unwrap();
-            assert!(handled(&limit, &format!("10.0.0.{n}")).is_err());
+            let permit = busy(&limit, &format!("10.0.0.{n}")).unwrap();
+            assert!(busy(&limit, &format!("10.0.0.{n}")).is_err());
             drop(permit);
         }
         let evicted: Vec<_> =
-            (0..100).map(|n| limit.take(address(&format!("10.0.0.{n}"))).unwrap()).collect();
+            (0..100).map(|n| limit.acquire(address(&format!("10.0.0.{n}"))).unwrap()).collect();
         assert_eq!(limit.lock().connections.len(), 2);
         drop(evicted);
         let open = limit.lock();
@@ -249,11 +252,11 @@ mod tests {
     #[test]
     fn mapped_ipv4_counts_as_ipv4_and_an_ipv6_64_counts_as_one_address() {
         let limit = limit(10, 1);
-        let _permit = handled(&limit, "10.0.0.1").unwrap();
-        assert!(handled(&limit, "::ffff:10.0.0.1").is_err());
-        let _permit = handled(&limit, "2001:db8:0:1::1").unwrap();
-        assert!(handled(&limit, "2001:db8:0:1:ffff::2").is_err());
-        assert!(handled(&limit, "2001:db8:0:2::1").is_ok());
+        let _permit = busy(&limit, "10.0.0.1").unwrap();
+        assert!(busy(&limit, "::ffff:10.0.0.1").is_err());
+        let _permit = busy(&limit, "2001:db8:0:1::1").unwrap();
+        assert!(busy(&limit, "2001:db8:0:1:ffff::2").is_err());
+        assert!(busy(&limit, "2001:db8:0:2::1").is_ok());
     }
 
     #[test]
@@ -261,37 +264,37 @@ mod tests {
         let limit = limit(100, 100);
         let origins = ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.3"];
         let permits: Vec<_> =
-            origins.into_iter().map(|origin| limit.take(address(origin)).unwrap()).collect();
+            origins.into_iter().map(|origin| limit.acquire(address(origin)).unwrap()).collect();
         // Connections whose requests are being handled do not count.
-        let _busy: Vec<_> = (0..9).map(|_| handled(&limit, "10.0.0.4").unwrap()).collect();
+        let _busy: Vec<_> = (0..9).map(|_| busy(&limit, "10.0.0.4").unwrap()).collect();
         assert_eq!(evicted_in_turn(&limit, &permits), [1, 2, 4, 0, 3, 5]);
     }
 
     #[test]
     fn address_at_its_limit_evicts_only_its_own_connections() {
         let limit = limit(100, 3);
-        let _busy = [handled(&limit, "10.0.0.1").unwrap(), handled(&limit, "10.0.0.1").unwrap()];
-        let others: Vec<_> = (0..3).map(|_| limit.take(address("10.0.0.2")).unwrap()).collect();
-        let idle = limit.take(address("10.0.0.1")).unwrap();
-        let _newcomer = handled(&limit, "10.0.0.1").unwrap();
+        let _busy = [busy(&limit, "10.0.0.1").unwrap(), busy(&limit, "10.0.0.1").unwrap()];
+        let others: Vec<_> = (0..3).map(|_| limit.acquire(address("10.0.0.2")).unwrap()).collect();
+        let idle = limit.acquire(address("10.0.0.1")).unwrap();
+        let _newcomer = busy(&limit, "10.0.0.1").unwrap();
         assert!(!is_open(&idle) && others.iter().all(is_open));
-        assert_eq!(limit.take(address("10.0.0.1")).unwrap_err(), Full::Address);
+        assert_eq!(limit.acquire(address("10.0.0.1")).unwrap_err(), Full::Address);
     }
 
     #[test]
     fn idle_is_evicted_before_headers_then_bodies_then_unread_answers() {
         let limit = limit(100, 100);
-        let permits: Vec<_> = (0..7).map(|_| limit.take(address("10.0.0.1")).unwrap()).collect();
+        let permits: Vec<_> = (0..7).map(|_| limit.acquire(address("10.0.0.1")).unwrap()).collect();
         let activity = |n: usize| permits[n].activity();
-        assert!(activity(0).handling());
+        assert!(activity(0).begin_handling());
         activity(0).responding();
         activity(0).unread();
-        assert!(activity(1).handling());
+        assert!(activity(1).begin_handling());
         activity(1).awaits_body();
         activity(2).received();
         activity(3).handshake_started();
-        answer(&permits[4]);
-        assert!(activity(6).handling());
+        use_once(&permits[4]);
+        assert!(activity(6).begin_handling());
         // Index 5 never sent a byte and was accepted before index 4 was used; index 6 is being handled.
         assert_eq!(evicted_in_turn(&limit, &permits), [5, 4, 2, 3, 1, 0]);
     }
@@ -299,40 +302,40 @@ mod tests {
     #[test]
     fn least_recently_used_is_evicted_first_and_a_single_byte_is_no_use() {
         let limit = limit(100, 100);
-        let permits: Vec<_> = (0..4).map(|_| limit.take(address("10.0.0.1")).unwrap()).collect();
-        answer(&permits[2]);
+        let permits: Vec<_> = (0..4).map(|_| limit.acquire(address("10.0.0.1")).unwrap()).collect();
+        use_once(&permits[2]);
         permits[2].activity().received();
         permits[3].activity().received();
-        answer(&permits[1]);
-        answer(&permits[0]);
+        use_once(&permits[1]);
+        use_once(&permits[0]);
         assert_eq!(evicted_in_turn(&limit, &permits), [1, 0, 3, 2]);
     }
 
     #[test]
     fn handling_and_answering_connections_are_never_evicted() {
         let limit = limit(2, 2);
-        let answering = handled(&limit, "10.0.0.1").unwrap();
+        let answering = busy(&limit, "10.0.0.1").unwrap();
         answering.activity().responding();
-        let handling = handled(&limit, "10.0.0.1").unwrap();
+        let handling = busy(&limit, "10.0.0.1").unwrap();
         handling.activity().awaits_body();
         assert!(handling.activity().received_body());
         assert!(!limit.make_room());
-        assert_eq!(limit.take(address("10.0.0.2")).unwrap_err(), Full::Everywhere);
+        assert_eq!(limit.acquire(address("10.0.0.2")).unwrap_err(), Full::Listener);
         // Once its response is sent the client is idle, and another connection replaces it.
         answering.activity().sent_all();
-        let _other = limit.take(address("10.0.0.2")).unwrap();
+        let _other = limit.acquire(address("10.0.0.2")).unwrap();
         assert!(!is_open(&answering) && is_open(&handling));
     }
 
     #[test]
     fn evicted_connection_handles_no_request() {
         let limit = limit(1, 1);
-        let first = limit.take(address("10.0.0.1")).unwrap();
-        let _second = limit.take(address("10.0.0.2")).unwrap();
+        let first = limit.acquire(address("10.0.0.1")).unwrap();
+        let _second = limit.acquire(address("10.0.0.2")).unwrap();
         first.activity().received();
-        assert!(!first.activity().handling() && !first.activity().received_body());
+        assert!(!first.activity().begin_handling() && !first.activity().received_body());
         first.activity().responding();
         first.activity().sent_all();
-        assert!(!first.activity().handling());
+        assert!(!first.activity().begin_handling());
     }
 }

@@ -4,7 +4,7 @@
 //! by sending single bytes.
 
 use super::activity::{Activity, Phase};
-use super::{Limits, cut};
+use super::{Limits, count_cut};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ impl Due {
 pub(super) struct DeadlineStream<S> {
     stream: S,
     activity: Arc<Activity>,
-    /// What the deadline `reading` is for.
-    timed: Due,
+    /// What the client must do before the deadline `reading`.
+    due: Due,
     reading: Pin<Box<Sleep>>,
     /// The deadline for reading the rest of a response, once the client has stopped.
     writing: Option<Pin<Box<Sleep>>>,
@@ -53,7 +53,7 @@ impl<S> DeadlineStream<S> {
         Self {
             stream,
             activity,
-            timed: Due::Header,
+            due: Due::Header,
             reading: Box::pin(sleep(limits.header_within)),
             writing: None,
             header_within: limits.header_within,
@@ -62,12 +62,12 @@ impl<S> DeadlineStream<S> {
         }
     }
 
-    /// Starts the deadline of what is due now, unless it has started.
-    fn enter(&mut self, due: Due) {
-        if self.timed == due {
+    /// Starts the deadline for `due`, unless it has started.
+    fn start_deadline(&mut self, due: Due) {
+        if self.due == due {
             return;
         }
-        self.timed = due;
+        self.due = due;
         match due {
             Due::Request => self.reading.as_mut().reset(Instant::now() + self.idle_within),
             Due::Header => self.reading.as_mut().reset(Instant::now() + self.header_within),
@@ -76,8 +76,8 @@ impl<S> DeadlineStream<S> {
     }
 
     fn read_pending(&mut self, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.enter(Due::of(self.activity.phase()));
-        let reason = match self.timed {
+        self.start_deadline(Due::of(self.activity.phase()));
+        let reason = match self.due {
             Due::Nothing => return Poll::Pending,
             Due::Request => "idle",
             Due::Header => "header",
@@ -85,23 +85,23 @@ impl<S> DeadlineStream<S> {
         self.reading.as_mut().poll(ctx).map(|()| Err(too_slow(reason)))
     }
 
-    /// The first byte of a request starts the deadline of its headers. On a new connection the deadline started with the
-    /// connection.
+    /// Bytes were received. The first ones of a request start the deadline of its headers, except on a new connection, where it
+    /// started with the connection.
     fn received(&mut self) {
         let is_first = self.activity.phase() == Phase::Idle;
         self.activity.received();
         if is_first {
             // Needed when no read returned `Pending` since the response.
-            self.timed = Due::Request;
-            self.enter(Due::Header);
+            self.due = Due::Request;
+            self.start_deadline(Due::Header);
         }
     }
 
     /// Part of a response was sent: the idle deadline starts again at its end.
     fn sent(&mut self) {
         self.activity.sent();
-        if self.timed == Due::Request {
-            self.timed = Due::Nothing;
+        if self.due == Due::Request {
+            self.due = Due::Nothing;
         }
     }
 
@@ -111,7 +111,7 @@ impl<S> DeadlineStream<S> {
         self.writing = None;
         self.activity.sent_all();
         if self.activity.phase() == Phase::Idle {
-            self.enter(Due::Request);
+            self.start_deadline(Due::Request);
             if self.reading.as_mut().poll(ctx).is_ready() {
                 ctx.waker().wake_by_ref();
             }
@@ -127,7 +127,7 @@ impl<S> DeadlineStream<S> {
 }
 
 fn too_slow(reason: &'static str) -> io::Error {
-    cut(reason);
+    count_cut(reason);
     io::Error::new(io::ErrorKind::TimedOut, reason)
 }
 

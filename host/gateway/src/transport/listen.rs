@@ -2,7 +2,7 @@
 
 use super::connection::Shared;
 use super::connection_limit::ConnectionLimit;
-use super::{Limits, Tls, refused, stopped};
+use super::{Limits, Tls, count_refused, until_stopped};
 use axum::Router;
 use rustix::io::Errno;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 /// Pause after an error of accept when no connection can be evicted.
-const REST: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A listener with its router and limits.
 pub struct Server {
@@ -44,7 +44,7 @@ impl Server {
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
-                () = stopped(&mut stopping) => break,
+                () = until_stopped(&mut stopping) => break,
             };
             match accepted {
                 Ok((stream, address)) => self.admit(&connections, stream, address, &for_connections),
@@ -55,11 +55,11 @@ impl Server {
                 }
                 Err(error) => {
                     tracing::error!(%error, "no connection can be accepted");
-                    tokio::time::sleep(REST).await;
+                    tokio::time::sleep(PAUSE).await;
                 }
             }
         }
-        // From here on the operating system refuses connections.
+        // From now on the operating system refuses new connections.
         drop(self.listener);
         connections.close();
         connections.wait().await;
@@ -72,26 +72,26 @@ impl Server {
         address: SocketAddr,
         stopping: &watch::Receiver<bool>,
     ) {
-        let permit = match self.limit.take(address.ip()) {
+        let permit = match self.limit.acquire(address.ip()) {
             Ok(permit) => permit,
-            Err(full) => return refused(full.as_str()),
+            Err(full) => return count_refused(full.as_str()),
         };
         let _only_slower = stream.set_nodelay(true);
         let (shared, stopping) = (Arc::clone(&self.shared), stopping.clone());
         connections.spawn(async move {
-            shared.connection(stream, address.ip(), permit.activity(), stopping).await;
+            shared.serve_connection(stream, address.ip(), permit.activity(), stopping).await;
             drop(permit);
         });
     }
 }
 
-/// The process or the system is out of files or memory: closing a connection helps.
+/// Whether the process or the system is out of files or memory, so that closing a connection helps.
 fn is_shortage(error: &io::Error) -> bool {
     let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|errno| shortages.contains(&errno))
 }
 
-/// The client closed the connection before it was accepted.
+/// Whether the error is about one connection only, which its client closed before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! What the router learns about a connection, and how connections end.
+//! The peer that the router gets, and the ends of connections.
 
 use super::*;
 use axum::extract::Extension;
@@ -25,7 +25,7 @@ const LIMITS: Limits = Limits {
     headers_max: 16,
 };
 
-async fn who(Extension(peer): Extension<Peer>) -> Json<Value> {
+async fn show_peer(Extension(peer): Extension<Peer>) -> Json<Value> {
     let certificate = peer.certificate_sha256.map(|hash| hash.to_string());
     Json(json!({ "address": peer.address.to_string(), "certificate": certificate }))
 }
@@ -38,7 +38,7 @@ async fn serving(address: &str) -> (SocketAddr, watch::Sender<bool>, JoinHandle<
 async fn serving_within(address: &str, limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
     let listener = TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = Router::new().route("/who", get(who));
+    let router = Router::new().route("/who", get(show_peer));
     let (stop, stopping) = watch::channel(false);
     let server = tokio::spawn(Server::new("test", listener, router, limits, None).run(stopping));
     (address, stop, server)

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use zeroize::Zeroize;
 
-/// Largest PEM file in bytes: a bank's bundle of authorities has some hundred kilobytes.
+/// Largest PEM file, bytes. A large bundle of authorities has some hundred kilobytes.
 const PEM_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Why TLS cannot start. Messages are one line and never contain a key.
@@ -31,20 +31,20 @@ pub enum TlsError {
     /// The file of the private key cannot be read, or others can read it.
     #[error("the private key cannot be read")]
     Key(#[from] KeyFileError),
-    /// The file has no PEM certificate, or something else.
+    /// The file is not a regular file of at most 1 MiB, or has no valid PEM certificate.
     #[error("the file `{}` is not a list of PEM certificates", path.display())]
     NoCertificates {
         /// The file.
         path: PathBuf,
     },
     /// The file has no PEM private key.
-    #[error("the file `{}` has no PEM private key in it", path.display())]
+    #[error("the file `{}` has no PEM private key", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
     },
-    /// A certificate that cannot be one of an authority.
-    #[error("the file `{}` has a certificate that is no authority's", path.display())]
+    /// A certificate cannot be used as an authority's.
+    #[error("the file `{}` has a certificate that cannot be an authority's", path.display())]
     NoAuthority {
         /// The file.
         path: PathBuf,
@@ -72,7 +72,7 @@ impl Tls {
     /// # Errors
     /// [`TlsError`].
     pub fn open(files: TlsFiles) -> Result<Self, TlsError> {
-        let config = RwLock::new(Arc::new(read(&files)?));
+        let config = RwLock::new(Arc::new(build_config(&files)?));
         Ok(Self { files, config })
     }
 
@@ -81,7 +81,7 @@ impl Tls {
     /// # Errors
     /// [`TlsError`]; the configuration does not change then.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let config = Arc::new(read(&self.files)?);
+        let config = Arc::new(build_config(&self.files)?);
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(())
     }
@@ -91,10 +91,10 @@ impl Tls {
     }
 }
 
-/// TLS 1.3 and 1.2 with the suites of rustls, which all have forward secrecy and authenticated encryption. Sessions are resumed
-/// from this process's memory only, and not across a reload. With client certificates sessions are never resumed: a resumed
-/// session keeps a certificate without verifying it again, even after it has expired.
-fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
+/// Reads the files. TLS 1.3 and 1.2 with the suites of rustls, which all have forward secrecy and authenticated encryption.
+/// Sessions are resumed from this process's memory only, and not across a reload. With client certificates sessions are never
+/// resumed: a resumed session keeps a certificate without verifying it again, even after it has expired.
+fn build_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
     let chain = certificates(&files.certificate)?;
     let pem = key_file::load_bytes(&files.key, PEM_BYTES_MAX)?;
@@ -129,14 +129,14 @@ fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let none = || TlsError::NoCertificates { path: path.to_owned() };
+    let invalid = || TlsError::NoCertificates { path: path.to_owned() };
     let metadata = std::fs::metadata(path).map_err(|source| unreadable(path, source))?;
     if !metadata.is_file() || metadata.len() > PEM_BYTES_MAX {
-        return Err(none());
+        return Err(invalid());
     }
     let pem = std::fs::read(path).map_err(|source| unreadable(path, source))?;
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    certificates.ok().filter(|certificates| !certificates.is_empty()).ok_or_else(none)
+    certificates.ok().filter(|certificates| !certificates.is_empty()).ok_or_else(invalid)
 }
 
 fn roots(path: &Path) -> Result<Arc<RootCertStore>, TlsError> {

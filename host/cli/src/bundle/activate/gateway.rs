@@ -1,4 +1,4 @@
-//! Asks a gateway for its active bundle, over plain HTTP/1.1: on the same machine, or through a proxy that adds TLS.
+//! Requests a gateway's active bundle over plain HTTP/1.1: on the same machine, or through a proxy that adds TLS.
 
 use crate::bundle::Error;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// Pause between two requests.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Largest answer that is read, in bytes; the list of bundles is smaller.
+/// Largest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// `http://HOST:PORT`.
@@ -40,12 +40,12 @@ impl FromStr for Url {
     }
 }
 
-/// Asks until the active bundle is `hash`, or the gateway reports that it refused it.
+/// Polls until `hash` is the active bundle, the gateway reports that it refused it, or the time is over.
 pub(super) fn wait(url: &Url, hash: &str, timeout: Duration) -> Result<(), Error> {
     let started = Instant::now();
     let shown = || format!("http://{}", url.authority);
     loop {
-        let answer = ask(url)?;
+        let answer = bundles(url)?;
         let active = text(&answer, "/active/bundle_hash");
         if active == Some(hash) {
             return Ok(());
@@ -54,7 +54,7 @@ pub(super) fn wait(url: &Url, hash: &str, timeout: Duration) -> Result<(), Error
             return Err(Error::Refused { url: shown(), why: why.to_owned() });
         }
         if started.elapsed() >= timeout {
-            let found = active.map_or_else(|| "no bundle is".to_owned(), |found| format!("`{found}` is"));
+            let found = active.map_or_else(|| "none".to_owned(), |found| format!("`{found}`"));
             let (hash, seconds) = (hash.to_owned(), timeout.as_secs());
             return Err(Error::NotActive { url: shown(), hash, seconds, found });
         }
@@ -73,7 +73,7 @@ fn refusal<'a>(answer: &'a Value, hash: &str) -> Option<&'a str> {
     text(ours, "/why")
 }
 
-fn ask(url: &Url) -> Result<Value, Error> {
+fn bundles(url: &Url) -> Result<Value, Error> {
     let shown = || format!("http://{}", url.authority);
     let answer = get(&url.authority).map_err(|source| Error::Gateway { url: shown(), source })?;
     let unreadable = || Error::Gateway { url: shown(), source: io::ErrorKind::InvalidData.into() };
@@ -85,7 +85,7 @@ fn ask(url: &Url) -> Result<Value, Error> {
     serde_json::from_str(body).map_err(|_| unreadable())
 }
 
-/// Reads to the end of the connection, which is the end of the body.
+/// Sends the request and reads until the gateway closes the connection.
 fn get(authority: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(authority)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;

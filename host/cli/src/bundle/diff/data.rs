@@ -5,7 +5,7 @@ use gateway_policy::BundleFiles;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Changes by `file#pointer`. Data that is not JSON is compared by its hash, among the files.
+/// The changed values, each named `file#pointer`. Of data that is not JSON, `diff` compares the hash in the manifest.
 pub(super) fn changes(old: &BundleFiles, new: &BundleFiles) -> Vec<Change> {
     changed(&leaves(old), &leaves(new))
 }
@@ -20,7 +20,7 @@ fn leaves(files: &BundleFiles) -> BTreeMap<String, String> {
     all
 }
 
-/// Collects values that have no members; an empty list or object is one, so that adding and removing it shows.
+/// Collects the values without members, which include empty lists and objects.
 fn collect(value: &Value, at: &str, all: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(members) if !members.is_empty() => {

@@ -9,8 +9,9 @@ use std::fmt;
 /// The comparison over the vectors of both bundles.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Verdicts {
-    /// Vectors that both bundles evaluated.
-    pub(crate) n_asked: usize,
+    /// The number of vectors that both bundles evaluated.
+    #[serde(rename = "n_asked")]
+    pub(crate) n_vectors: usize,
     /// Vectors with different answers.
     pub(crate) differences: Vec<Differs>,
 }
@@ -32,14 +33,14 @@ impl fmt::Display for Verdicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Differs { file, name, old, new } in &self.differences {
             writeln!(f, "! {file}: {name}")?;
-            writeln!(f, "    old  {}", crate::bundle::test::shown(old))?;
-            writeln!(f, "    new  {}", crate::bundle::test::shown(new))?;
+            writeln!(f, "    old  {}", crate::bundle::test::describe(old))?;
+            writeln!(f, "    new  {}", crate::bundle::test::describe(new))?;
         }
-        writeln!(f, "verdicts    {} of {} differ", self.differences.len(), self.n_asked)
+        writeln!(f, "verdicts    {} of {} differ", self.differences.len(), self.n_vectors)
     }
 }
 
-/// Evaluates every vector of either bundle with both; a vector that both have is evaluated once.
+/// Evaluates the vectors of both bundles with each bundle. A vector that both have is counted once.
 pub(super) fn compare(old: &Trial, new: &Trial) -> Result<Verdicts, Error> {
     let mut vectors: Vec<(String, Vector)> = old.bundle.vectors()?;
     for (file, vector) in new.bundle.vectors()? {
@@ -48,7 +49,7 @@ pub(super) fn compare(old: &Trial, new: &Trial) -> Result<Verdicts, Error> {
             vectors.push((file, vector));
         }
     }
-    let n_asked = vectors.len();
+    let n_vectors = vectors.len();
     let mut differences = Vec::new();
     for (file, vector) in vectors {
         let (old, new) = (old.evaluator.answer(&file, &vector)?, new.evaluator.answer(&file, &vector)?);
@@ -56,5 +57,5 @@ pub(super) fn compare(old: &Trial, new: &Trial) -> Result<Verdicts, Error> {
             differences.push(Differs { file, name: vector.name, old, new });
         }
     }
-    Ok(Verdicts { n_asked, differences })
+    Ok(Verdicts { n_vectors, differences })
 }

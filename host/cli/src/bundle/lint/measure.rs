@@ -6,15 +6,15 @@ use gateway_policy::bundle::Expectation;
 use gateway_policy::{Bundle, Evaluator};
 use std::collections::BTreeSet;
 
-/// What the policy did over all vectors.
+/// What the policy used and answered over all vectors.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     pub(super) n_vectors: usize,
-    /// The most fuel that one used.
+    /// The most fuel that a vector used.
     pub(super) fuel: u64,
-    /// The most memory that one had, in bytes.
+    /// The most memory that a vector used, in bytes.
     pub(super) memory_bytes: u64,
-    /// Codes of reasons and obligations in the answers.
+    /// The codes of reasons and obligations in the answers.
     pub(super) codes: BTreeSet<String>,
     /// Names of facts that the policy read.
     pub(super) facts: BTreeSet<String>,
@@ -27,15 +27,15 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    pub(super) fn of(bundle: &Bundle, evaluator: &Evaluator) -> Result<Self, Error> {
+    pub(super) fn measure(bundle: &Bundle, evaluator: &Evaluator) -> Result<Self, Error> {
         let mut usage = Self::default();
         for (file, vector) in bundle.vectors()? {
             let (request, facts) = (vector.request(&file)?, evaluator.facts_of(&file, &vector)?);
-            let judged = evaluator.evaluate_raw(&request, &facts, evaluator.fuel_max());
-            usage.fuel = usage.fuel.max(judged.fuel_used());
-            let memory_bytes = u64::try_from(judged.memory_bytes()).unwrap_or(u64::MAX);
+            let evaluated = evaluator.evaluate_raw(&request, &facts, evaluator.fuel_max());
+            usage.fuel = usage.fuel.max(evaluated.fuel_used());
+            let memory_bytes = u64::try_from(evaluated.memory_bytes()).unwrap_or(u64::MAX);
             usage.memory_bytes = usage.memory_bytes.max(memory_bytes);
-            let outcome = evaluator.complete(&request, judged).outcome;
+            let outcome = evaluator.complete(&request, evaluated).outcome;
             usage.facts.extend(outcome.facts.iter().map(|read| read.name.clone()));
             usage.faults.extend(outcome.fault.clone());
             let actual = Expectation::from(outcome);

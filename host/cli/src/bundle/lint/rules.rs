@@ -11,10 +11,10 @@ use gateway_policy::bundle::{COMPONENT_FILE, Declaration, Manifest, Severity};
 /// reviewer can read it.
 const COMPONENT_BYTES_USUAL: usize = 512 << 10;
 
-/// The limit must suffice for an input with twice the cost of the most expensive vector.
+/// A limit should suffice for an input with twice the cost of the most expensive vector.
 const HEADROOM_MIN: u64 = 2;
 
-/// A limit this many times above the use does not protect.
+/// A limit above this multiple of the use does not protect.
 const HEADROOM_USUAL: u64 = 1_000;
 
 /// Time that a review and a rollout of a new bundle need: two weeks.
@@ -53,7 +53,8 @@ impl Findings {
 
 fn vectors(usage: &Usage, findings: &mut Findings) {
     if usage.n_vectors == 0 {
-        return findings.error("no_vectors", "nothing shows what the policy does".into());
+        return findings
+            .error("no_vectors", "the bundle has no vectors, which show what the policy does".into());
     }
     for failure in &usage.failures {
         findings.error("vector_fails", format!("{failure}; `bundle test` shows both answers"));
@@ -81,11 +82,11 @@ fn codes(manifest: &Manifest, usage: &Usage, findings: &mut Findings) {
 fn facts(manifest: &Manifest, usage: &Usage, findings: &mut Findings) {
     for declared in &manifest.facts {
         let is_read = |name: &String| match declared.strip_suffix('*') {
-            Some(beginning) => name.starts_with(beginning),
+            Some(prefix) => name.starts_with(prefix),
             None => name == declared,
         };
         if !usage.facts.iter().any(is_read) {
-            let text = format!("no vector makes the policy ask for the declared fact `{declared}`");
+            let text = format!("in no vector the policy reads the declared fact `{declared}`");
             findings.warning("fact_not_asked", text);
         }
     }
@@ -100,7 +101,10 @@ fn texts(manifest: &Manifest, findings: &mut Findings) {
             Severity::Info => {}
             Severity::Warning | Severity::Error => {
                 if remedy.trim().is_empty() {
-                    findings.warning("remedy_missing", format!("`{code}` does not say what to do about it"));
+                    findings.warning(
+                        "remedy_missing",
+                        format!("`{code}` has no remedy: a text that says what to do"),
+                    );
                 }
             }
         }
@@ -123,14 +127,16 @@ fn validity(manifest: &Manifest, now: EpochMs, findings: &mut Findings) {
     if let Some(not_before_ms) = manifest.not_before_ms
         && manifest.not_after_ms.is_some_and(|not_after_ms| not_after_ms < not_before_ms)
     {
-        findings.error("never_valid", format!("it ends before it begins, at {not_before_ms} ms"));
+        findings.error("never_valid", format!("the validity ends before it begins, at {not_before_ms} ms"));
     }
     match manifest.not_after_ms {
-        None => findings.note("never_expires", "it stays valid until its signers are revoked".into()),
-        Some(end) if end < now.0 => findings.error("expired", format!("it was valid to {end} ms")),
+        None => findings.note("never_expires", "the bundle stays valid until its signers are revoked".into()),
+        Some(end) if end < now.0 => findings.error("expired", format!("the bundle was valid until {end} ms")),
         Some(end) if end < now.0.saturating_add(EXPIRY_NOTICE_MS) => {
-            findings
-                .warning("expires_soon", format!("it is valid to {end} ms, less than two weeks from now"));
+            findings.warning(
+                "expires_soon",
+                format!("the bundle is valid until {end} ms, less than two weeks from now"),
+            );
         }
         Some(_) => {}
     }
@@ -138,16 +144,17 @@ fn validity(manifest: &Manifest, now: EpochMs, findings: &mut Findings) {
 
 fn size(component_bytes: usize, findings: &mut Findings) {
     if component_bytes > COMPONENT_BYTES_USUAL {
-        let text =
-            format!("`{COMPONENT_FILE}` has {component_bytes} bytes, usual are {COMPONENT_BYTES_USUAL}");
+        let text = format!(
+            "`{COMPONENT_FILE}` has {component_bytes} bytes; up to {COMPONENT_BYTES_USUAL} are usual"
+        );
         findings.warning("size", text);
     }
 }
 
 fn imports(manifest: &Manifest, findings: &mut Findings) {
     for import in manifest.capabilities.iter().filter(|import| import.starts_with("wasi:")) {
-        let allows = crate::bundle::inspect::allows(import);
-        findings.note("wasi", format!("`{import}` is imported: {allows}"));
+        let permission = crate::bundle::inspect::permission(import);
+        findings.note("wasi", format!("`{import}` is imported: {permission}"));
     }
 }
 

@@ -25,10 +25,11 @@ struct Package {
     dependencies: Vec<String>,
 }
 
-/// The `Cargo.lock` that cargo would write, from the lock of the SDK.
-pub(super) fn lock(of_sdk: &str, name: &PolicyName) -> Result<String, Error> {
-    let lock: Lock = toml::from_str(of_sdk).map_err(|fault| Error::Template(fault.message().to_owned()))?;
-    let mut packages = needed(&lock.package)?;
+/// The `Cargo.lock` that cargo would write for a new policy, from the lock of `policy-guest`.
+pub(super) fn lock(policy_guest: &str, name: &PolicyName) -> Result<String, Error> {
+    let lock: Lock =
+        toml::from_str(policy_guest).map_err(|fault| Error::Template(fault.message().to_owned()))?;
+    let mut packages = sdk_packages(&lock.package)?;
     let own = |name: String, dependencies: Vec<String>| Package {
         name,
         version: "0.1.0".to_owned(),
@@ -53,15 +54,15 @@ pub(super) fn lock(of_sdk: &str, name: &PolicyName) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The SDK and its dependencies.
-fn needed(all: &[Package]) -> Result<Vec<Package>, Error> {
-    let (mut open, mut found) = (vec![SDK.to_owned()], BTreeSet::new());
+/// The packages of the SDK and its dependencies.
+fn sdk_packages(all: &[Package]) -> Result<Vec<Package>, Error> {
+    let (mut pending, mut found) = (vec![SDK.to_owned()], BTreeSet::new());
     let mut needed = Vec::new();
-    while let Some(name) = open.pop() {
+    while let Some(name) = pending.pop() {
         let package = all.iter().find(|package| package.is(&name));
         let package = package.ok_or_else(|| Error::Template(format!("no `{name}` in the lock")))?;
         if found.insert((&package.name, &package.version)) {
-            open.extend(package.dependencies.iter().cloned());
+            pending.extend(package.dependencies.iter().cloned());
             needed.push(package.clone());
         }
     }
@@ -72,7 +73,7 @@ fn needed(all: &[Package]) -> Result<Vec<Package>, Error> {
     Ok(needed)
 }
 
-/// Cargo writes a dependency's version only if the lock has several versions.
+/// Removes a dependency's version if the lock has only one, as cargo does.
 fn shorten(dependency: &mut String, names: &[String]) {
     let name = dependency.split(' ').next().unwrap_or_default().to_owned();
     if names.iter().filter(|other| **other == name).count() == 1 {

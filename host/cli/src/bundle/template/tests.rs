@@ -62,7 +62,7 @@ fn new_policy_has_no_name_of_the_example_and_no_path_of_this_repository() {
         }
     }
     assert!(files["component/src/lib.rs"].contains("export!(acme_limits::AcmeLimits)"));
-    assert!(files["sdk/Cargo.toml"].contains(CONTRACT.1) && !files["sdk/Cargo.toml"].contains("../../"));
+    assert!(files["sdk/Cargo.toml"].contains(WIT_PATHS.1) && !files["sdk/Cargo.toml"].contains("../../"));
 }
 
 #[test]

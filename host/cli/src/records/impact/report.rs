@@ -8,18 +8,19 @@ use gateway_store::RecordedDecision;
 use serde::Serialize;
 use std::fmt;
 
-/// Most differences that are listed; the counts cover all.
+/// Maximum number of differences that are listed. The counts cover all decisions.
 const LISTED_MAX: usize = 20;
 
-/// The counts. Each decision is in exactly one of `n_unknown`, `n_faults`, `n_same` and the ones that differ.
+/// The counts. A decision is unknown, a fault, the same, or different; a different one can be in several of the counts from
+/// `n_allow_to_deny` to `n_wording`.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
     candidate: Hex32,
     candidate_id: String,
-    /// The candidate's signatures were not checked.
+    /// Whether the candidate's signatures were not checked.
     unsigned: bool,
     n_decisions: u64,
-    /// Unchanged, including the wording.
+    /// Decisions that stay the same, including the wording.
     n_same: u64,
     n_allow_to_deny: u64,
     n_deny_to_allow: u64,
@@ -72,9 +73,9 @@ impl Report {
         }
     }
 
-    /// Counts one decision. The fuel of an unknown one means nothing and is left out.
+    /// Counts one decision. The fuel of an unknown one is meaningless and is left out.
     pub(super) fn add(&mut self, decision: &RecordedDecision, impact: &Impact, fuel_used: u64) {
-        let count = |counter: &mut u64, holds: bool| *counter = counter.saturating_add(u64::from(holds));
+        let count = |counter: &mut u64, applies: bool| *counter = counter.saturating_add(u64::from(applies));
         count(&mut self.n_decisions, true);
         count(&mut self.n_damaged, !decision.is_intact);
         match impact {
@@ -145,7 +146,7 @@ impl fmt::Display for Report {
 
 fn summary(listed: &Listed) -> String {
     match &listed.impact {
-        Impact::Unknown { facts } => format!("unknown, asks for {}", facts.join(", ")),
+        Impact::Unknown { facts } => format!("unknown: the candidate reads {}", facts.join(", ")),
         Impact::Fault { kind } => format!("{} -> fault `{kind}`", listed.recorded),
         Impact::Verdict(changes) => {
             let Changes { allow_to_deny, deny_to_allow, reasons, obligations, quorum, wording } = *changes;
@@ -157,7 +158,11 @@ fn summary(listed: &Listed) -> String {
                 (quorum, "another quorum"),
                 (wording, "other wording"),
             ];
-            all.into_iter().filter(|(holds, _)| *holds).map(|(_, words)| words).collect::<Vec<_>>().join(", ")
+            all.into_iter()
+                .filter(|(applies, _)| *applies)
+                .map(|(_, words)| words)
+                .collect::<Vec<_>>()
+                .join(", ")
         }
     }
 }

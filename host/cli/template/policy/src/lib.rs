@@ -1,12 +1,12 @@
 //! Payments up to a limit, approved by enough distinct people.
 //!
-//! | condition | denied with |
+//! | condition | code of the denial if it is not met |
 //! |---|---|
 //! | the operation is a payment | `not_a_payment` |
 //! | the amount is positive and within the limit of its currency in `bundle/data/limits.json` | `amount_not_permitted` |
 //! | at admission, enough distinct people approved | `quorum_not_reached` |
 //!
-//! Every code is declared in `bundle/manifest.json`, with a text for people; every one is shown by a vector in
+//! Every code is declared in `bundle/manifest.json`, with a text for people, and covered by a vector in
 //! `bundle/tests`.
 
 use gateway_policy_sdk::{
@@ -16,7 +16,7 @@ use gateway_policy_sdk::{
 /// The file in the bundle's data with the largest amount by currency, in minor units.
 const LIMITS: &str = "limits.json";
 
-/// See the crate's documentation.
+/// The policy that the crate's documentation describes.
 #[derive(Clone, Copy, Debug)]
 pub struct ExamplePolicy;
 
@@ -52,7 +52,7 @@ fn amount(payment: &Payment, data: &dyn Data, answer: &mut Answer) {
 
 /// The submitter's own approval does not count. Before admission a missing quorum is an obligation, not a denial.
 fn quorum(request: &Request, facts: &dyn Facts, answer: &mut Answer) -> Quorum {
-    // If the number cannot be read, no number of approvals is enough.
+    // If the required number cannot be read, no number of approvals is enough.
     let required =
         facts.integer("deployment.required_approvals").unwrap_or(None).unwrap_or(u64::from(u32::MAX));
     let required = u32::try_from(required).unwrap_or(u32::MAX);

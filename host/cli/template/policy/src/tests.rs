@@ -13,7 +13,7 @@ fn reasons(verdict: &Verdict) -> Vec<&str> {
 }
 
 #[test]
-fn a_small_payment_may_be_submitted_and_owes_its_approvals() {
+fn payment_within_the_limit_is_allowed_and_needs_approvals() {
     let verdict = evaluate(&payment("acct-1", "acct-2", 12_500));
     assert_eq!((verdict.decision, reasons(&verdict)), (Decision::Allow, vec!["amount_permitted"]));
     assert_eq!(verdict.obligations[0].detail, "0 of 2 approvals");
@@ -42,7 +42,7 @@ fn custody_is_denied() {
 }
 
 #[test]
-fn admission_wants_two_people_besides_the_submitter() {
+fn admission_needs_two_approvers_besides_the_submitter() {
     let admission = |subjects: &[&str]| {
         evaluate(&approved(payment("acct-1", "acct-2", 1), Moment::Admission, subjects)).decision
     };

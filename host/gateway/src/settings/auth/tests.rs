@@ -1,11 +1,10 @@
-use super::super::{Settings, resolve};
+use super::super::resolve;
+use super::super::tests::{EXCEPTIONS, PRODUCTION, settings};
 use super::*;
 use std::collections::BTreeMap;
 
 fn auth(variables: &[(&str, &str)]) -> Result<Auth, Vec<String>> {
-    let environment =
-        variables.iter().map(|(name, value)| (format!("SVC_OPERATION_GATEWAY_{name}"), (*value).to_owned()));
-    Settings::parse(&resolve(&BTreeMap::new(), environment, None)?).map(|settings| settings.auth)
+    settings(variables).map(|settings| settings.auth)
 }
 
 const JWKS: [(&str, &str); 4] = [
@@ -69,15 +68,7 @@ fn missing_setting_of_a_mode_is_named() {
 /// A provider reports tokens of other deployments as active too.
 #[test]
 fn introspection_in_production_needs_issuer_and_audience() {
-    let production = [
-        ("PROFILE", "production"),
-        ("AUTHORITY_KEY", "k"),
-        ("LOG_KEY", "l"),
-        ("LOG_ORIGIN", "bank.example/log"),
-        ("POLICY_BUNDLE", "b"),
-        ("POLICY_TRUST_ROOTS", "r"),
-        ("PRODUCTION_EXCEPTIONS", "unsigned_approvals,embedded_nodes,embedded_authority"),
-    ];
+    let production = [&PRODUCTION[..], &[EXCEPTIONS]].concat();
     let both = [("TOKEN_ISSUER", "https://issuer.example"), ("TOKEN_AUDIENCE", "gateway")];
     let faults = |given: &[(&str, &str)]| {
         auth(&[&production[..], &INTROSPECTION, given].concat()).map(drop).err().unwrap_or_default()
@@ -108,12 +99,12 @@ fn setting_of_another_mode_is_refused() {
     ];
     let claims = [("TOKEN_CLIENT_CLAIMS", "c"), ("TOKEN_ROLES_CLAIM", "c"), ("TOKEN_TENANT_CLAIM", "c")];
     let all = [&all[..], &more, &claims].concat();
-    assert_eq!(all.len(), OF_MODES.len());
+    assert_eq!(all.len(), MODES_OF_SETTINGS.len());
     for mode in [&[("AUTH_MODE", "bypass")][..], &HEADERS, &JWKS, &INTROSPECTION] {
         let (_, chosen) = mode[0];
         for one in all.iter().filter(|one| !mode.iter().any(|(name, _)| *name == one.0)) {
             let name = one.0.to_lowercase();
-            let (_, modes) = OF_MODES.iter().find(|(other, _)| *other == name).unwrap();
+            let (_, modes) = MODES_OF_SETTINGS.iter().find(|(other, _)| *other == name).unwrap();
             let mode_of = MODES.iter().find(|(other, _)| *other == chosen).unwrap().1;
             let faults = auth(&[mode, &[*one]].concat()).err().unwrap_or_default();
             if !modes.contains(&mode_of) {

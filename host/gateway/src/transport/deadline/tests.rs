@@ -42,8 +42,8 @@ async fn pass(seconds: u64) {
 }
 
 #[track_caller]
-fn is_cut(read: Option<io::Result<usize>>, reason: &str) {
-    let error = read.expect("it must have ended").unwrap_err();
+fn assert_cut(read: Option<io::Result<usize>>, reason: &str) {
+    let error = read.expect("the read is still pending").unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (io::ErrorKind::TimedOut, reason));
 }
 
@@ -59,14 +59,14 @@ async fn header_deadline_does_not_restart_with_each_byte() {
     }
     assert!(read(&mut stream).await.is_none());
     pass(1).await;
-    is_cut(read(&mut stream).await, "header");
+    assert_cut(read(&mut stream).await, "header");
 }
 
 #[tokio::test]
 async fn idle_deadline_is_replaced_by_the_header_deadline_at_the_first_byte() {
     pause();
     let (mut stream, mut far, activity) = timed();
-    activity.handling();
+    activity.begin_handling();
     pass(3600).await;
     assert!(read(&mut stream).await.is_none(), "no deadline while a request is handled");
     activity.responding();
@@ -79,15 +79,15 @@ async fn idle_deadline_is_replaced_by_the_header_deadline_at_the_first_byte() {
     pass(9).await;
     assert!(read(&mut stream).await.is_none());
     pass(1).await;
-    is_cut(read(&mut stream).await, "header");
+    assert_cut(read(&mut stream).await, "header");
 
     let (mut stream, _far, activity) = timed();
-    activity.handling();
+    activity.begin_handling();
     activity.responding();
     activity.sent_all();
     assert!(read(&mut stream).await.is_none());
     pass(60).await;
-    is_cut(read(&mut stream).await, "idle");
+    assert_cut(read(&mut stream).await, "idle");
 }
 
 /// hyper does not read for the next request until bytes arrive.
@@ -96,7 +96,7 @@ async fn idle_deadline_starts_at_the_last_response_without_a_read() {
     pause();
     let (mut stream, mut far, activity) = timed();
     for _ in 0..2 {
-        activity.handling();
+        activity.begin_handling();
         activity.responding();
         stream.write_all(b"answer").await.unwrap();
         stream.flush().await.unwrap();
@@ -105,7 +105,7 @@ async fn idle_deadline_starts_at_the_last_response_without_a_read() {
     }
     assert!(read(&mut stream).await.is_none());
     pass(1).await;
-    is_cut(read(&mut stream).await, "idle");
+    assert_cut(read(&mut stream).await, "idle");
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn each_request_of_a_connection_has_its_own_header_deadline() {
         assert_eq!(read(&mut stream).await.unwrap().unwrap(), 3);
         pass(9).await;
         assert!(read(&mut stream).await.is_none());
-        activity.handling();
+        activity.begin_handling();
         activity.responding();
         activity.sent_all();
     }

@@ -12,7 +12,7 @@ fn manifest() -> Manifest {
     Manifest::parse(BundleFiles::read(&guard).unwrap().get(MANIFEST_FILE).unwrap()).unwrap()
 }
 
-/// The usage of vectors that show everything the manifest declares.
+/// The usage of vectors that cover everything that the manifest declares.
 fn usage(manifest: &Manifest) -> Usage {
     let codes = manifest.reasons.iter().chain(&manifest.obligations).map(|it| it.code.clone());
     Usage {
@@ -26,7 +26,7 @@ fn usage(manifest: &Manifest) -> Usage {
 }
 
 /// Level and rule of each finding.
-fn found(rule: impl FnOnce(&mut Findings)) -> Vec<(Level, &'static str)> {
+fn findings_of(rule: impl FnOnce(&mut Findings)) -> Vec<(Level, &'static str)> {
     let mut findings = Findings(Vec::new());
     rule(&mut findings);
     findings.0.into_iter().map(|finding| (finding.level, finding.rule)).collect()
@@ -37,7 +37,7 @@ fn missing_failing_and_one_sided_vectors_are_reported() {
     let check = |change: fn(&mut Usage)| {
         let mut usage = usage(&manifest());
         change(&mut usage);
-        found(|findings| vectors(&usage, findings))
+        findings_of(|findings| vectors(&usage, findings))
     };
     assert_eq!(check(|_| ()), []);
     assert_eq!(check(|usage| usage.n_vectors = 0), [(Level::Error, "no_vectors")]);
@@ -48,12 +48,15 @@ fn missing_failing_and_one_sided_vectors_are_reported() {
 }
 
 #[test]
-fn declared_code_or_fact_that_no_vector_shows_is_reported() {
+fn declared_code_or_fact_that_no_vector_covers_is_reported() {
     let mut manifest = manifest();
-    assert_eq!(found(|findings| codes(&manifest, &usage(&manifest), findings)), []);
+    assert_eq!(findings_of(|findings| codes(&manifest, &usage(&manifest), findings)), []);
     let mut shown = usage(&manifest);
     shown.codes.pop_first();
-    assert_eq!(found(|findings| codes(&manifest, &shown, findings)), [(Level::Warning, "code_not_shown")]);
+    assert_eq!(
+        findings_of(|findings| codes(&manifest, &shown, findings)),
+        [(Level::Warning, "code_not_shown")]
+    );
 
     manifest.facts = vec!["time.now_ms".into(), "velocity.*".into()];
     for (asked, n_found) in [
@@ -63,7 +66,7 @@ fn declared_code_or_fact_that_no_vector_shows_is_reported() {
         (&["time.now_ms.x", "velocit.*"], 2),
     ] {
         shown.facts = asked.iter().map(|name| (*name).to_owned()).collect();
-        let all = found(|findings| facts(&manifest, &shown, findings));
+        let all = findings_of(|findings| facts(&manifest, &shown, findings));
         assert_eq!(all, vec![(Level::Warning, "fact_not_asked"); n_found], "{asked:?}");
     }
 }
@@ -75,7 +78,7 @@ fn missing_text_and_missing_remedy_are_reported() {
         let (text, remedy) = (text.to_owned(), remedy.to_owned());
         manifest.reasons = vec![Declaration { code: "x".into(), text, severity, remedy }];
         manifest.obligations = Vec::new();
-        found(|findings| texts(&manifest, findings))
+        findings_of(|findings| texts(&manifest, findings))
     };
     assert_eq!(check(Severity::Error, "No.", "Action."), []);
     assert_eq!(check(Severity::Info, "Yes.", ""), []);
@@ -86,7 +89,7 @@ fn missing_text_and_missing_remedy_are_reported() {
 
 #[test]
 fn limits_too_low_or_far_too_high_are_reported() {
-    let check = |limit: u64, used: u64| found(|findings| headroom("fuel", limit, used, findings));
+    let check = |limit: u64, used: u64| findings_of(|findings| headroom("fuel", limit, used, findings));
     assert_eq!(check(199, 100), [(Level::Warning, "headroom_small")]);
     assert_eq!(check(200, 100), []);
     assert_eq!(check(100_000, 100), []);
@@ -97,7 +100,7 @@ fn limits_too_low_or_far_too_high_are_reported() {
 fn missing_end_near_end_and_past_end_of_validity_are_reported() {
     let check = |not_before_ms: Option<u64>, not_after_ms: Option<u64>| {
         let manifest = Manifest { not_before_ms, not_after_ms, ..manifest() };
-        found(|findings| validity(&manifest, NOW, findings))
+        findings_of(|findings| validity(&manifest, NOW, findings))
     };
     let after_days = |n: u64| Some(NOW.0 + n * DAY_MS);
     assert_eq!(check(None, None), [(Level::Note, "never_expires")]);
@@ -111,16 +114,16 @@ fn missing_end_near_end_and_past_end_of_validity_are_reported() {
 
 #[test]
 fn large_component_is_reported() {
-    assert_eq!(found(|findings| size(COMPONENT_BYTES_USUAL, findings)), []);
-    assert_eq!(found(|findings| size(COMPONENT_BYTES_USUAL + 1, findings)), [(Level::Warning, "size")]);
+    assert_eq!(findings_of(|findings| size(COMPONENT_BYTES_USUAL, findings)), []);
+    assert_eq!(findings_of(|findings| size(COMPONENT_BYTES_USUAL + 1, findings)), [(Level::Warning, "size")]);
 }
 
 #[test]
 fn wasi_import_is_reported() {
     let mut manifest = manifest();
-    assert_eq!(found(|findings| imports(&manifest, findings)), []);
+    assert_eq!(findings_of(|findings| imports(&manifest, findings)), []);
     manifest.capabilities.push("wasi:cli/environment@0.2.9".into());
-    assert_eq!(found(|findings| imports(&manifest, findings)), [(Level::Note, "wasi")]);
+    assert_eq!(findings_of(|findings| imports(&manifest, findings)), [(Level::Note, "wasi")]);
 }
 
 #[test]
