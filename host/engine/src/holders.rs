@@ -47,7 +47,7 @@ impl Holders {
         let last = keys.last().map(|key| key.key_id).filter(|_| keys.len() >= KEYS_PER_STEP as usize);
         let mut lacking = BTreeMap::new();
         for (node, held) in holders(&keys) {
-            for (key_id, what) in ports.nodes.lacking(node, &held).await {
+            for (key_id, what) in ports.nodes.missing_shares(node, &held).await {
                 lacking.insert((key_id, node), what);
             }
         }

@@ -343,7 +343,7 @@ pub trait DriveNodes: Send + Sync {
 
     /// Of the generations that a node must have in force, those that it lacks, with what it has instead. Empty when the node
     /// cannot be read, which [`Self::nodes_status`] reports.
-    async fn lacking(
+    async fn missing_shares(
         &self,
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],

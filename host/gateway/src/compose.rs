@@ -18,7 +18,7 @@ use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
-use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, existing, identities};
+use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, identities, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::key_file::{self, KeyFileError};
 use gateway_store::Store;
@@ -238,7 +238,7 @@ pub async fn node_identities(
     settings: &Settings,
 ) -> Result<BTreeMap<ParticipantIndex, [u8; 32]>, StartError> {
     let folder = &settings.nodes.directory;
-    if existing(folder).is_empty() {
+    if participants_with_database(folder).is_empty() {
         return Ok(BTreeMap::new());
     }
     let kek = Arc::new(node_key::open(settings).await?);

@@ -12,7 +12,7 @@ use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, complain};
 use gateway_domain::chain;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
-use gateway_runtime::existing;
+use gateway_runtime::participants_with_database;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::key_file;
 use std::io::Write;
@@ -43,7 +43,7 @@ fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     }
     if let NodeKey::File(path) = &settings.nodes.key {
         let existed = path.exists();
-        if !existed && !existing(&settings.nodes.directory).is_empty() {
+        if !existed && !participants_with_database(&settings.nodes.directory).is_empty() {
             return Err(format!(
                 "the nodes have databases, and what they are sealed under is missing: `{}`",
                 path.display()

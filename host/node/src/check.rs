@@ -84,7 +84,7 @@ impl Node {
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub async fn check_holds(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
+    pub async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).lacking(keys).await;
         conn.close().await?;

@@ -148,9 +148,9 @@ impl NodeError {
 
     /// Whether the node's store, or a secret in it, is sealed under another key than the one in use.
     #[must_use]
-    pub fn is_sealed_otherwise(&self) -> bool {
+    pub fn is_wrong_kek(&self) -> bool {
         let Self::Unavailable { source: Some(source), .. } = self else { return false };
-        matches!(source.downcast_ref(), Some(AtRestError::OtherKek { .. }))
+        matches!(source.downcast_ref(), Some(AtRestError::WrongKek { .. }))
     }
 
     /// Whether other users than the owner can read or write the node's files.

@@ -90,7 +90,7 @@ impl Node {
     /// restart.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when the database cannot be opened, is open in another process, or is sealed under another key ([`NodeError::is_sealed_otherwise`]).
+    /// [`NodeError::Unavailable`] when the database cannot be opened, is open in another process, or is sealed under another key ([`NodeError::is_wrong_kek`]).
     pub async fn open(config: NodeConfig) -> Result<Self, NodeError> {
         let options = Options::at_path(&config.database, APPLICATION, MIGRATIONS);
         let options = options.create().secure_delete().readers(READERS);
@@ -236,7 +236,7 @@ impl<T: Transact> Job for Transaction<T> {
 ///
 /// # Errors
 /// [`NodeError::Unavailable`] when there is no such database, or it is sealed under another key
-/// ([`NodeError::is_sealed_otherwise`]).
+/// ([`NodeError::is_wrong_kek`]).
 pub async fn read_identity(
     database: &Path,
     participant: ParticipantIndex,

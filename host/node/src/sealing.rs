@@ -6,7 +6,7 @@
 use crate::error::{NodeError, Stop};
 use crate::node::{Transact, Transaction};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_seal::at_rest::{AtRestError, Kek, Place, open_share, rewrap, seal_share};
+use gateway_seal::at_rest::{AtRestError, Kek, SecretId, open_share, rewrap, seal_share};
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};
 use gateway_sqlite::Database;
 use rand_core::{OsRng, RngCore as _};
@@ -37,8 +37,8 @@ impl Sealing {
         Self { kek, node: format!("node-{participant}"), index: participant.0 }
     }
 
-    fn place<'a>(&'a self, slot: Slot<'a>) -> Place<'a> {
-        Place { node: &self.node, key_id: slot.key_id, epoch: slot.epoch, index: self.index }
+    fn place<'a>(&'a self, slot: Slot<'a>) -> SecretId<'a> {
+        SecretId { node: &self.node, key_id: slot.key_id, epoch: slot.epoch, index: self.index }
     }
 
     pub(crate) fn seal(&self, slot: Slot<'_>, secret: &[u8]) -> Result<Vec<u8>, NodeError> {
@@ -74,7 +74,7 @@ const NOT_FOUNDED: NodeError = NodeError::unavailable("the node's store is damag
 /// The node's error. Its source names keys, never a secret.
 fn refused(error: AtRestError) -> NodeError {
     let detail = match error {
-        AtRestError::OtherKek { .. } => "a secret of the node is sealed under another key",
+        AtRestError::WrongKek { .. } => "a secret of the node is sealed under another key",
         AtRestError::Malformed | AtRestError::Version(_) | AtRestError::AlteredOrMoved => {
             "a secret of the node was altered, or moved from another row"
         }

@@ -250,10 +250,10 @@ async fn a_share_is_not_staged_under_a_replaced_key_encryption_key() {
     vault::stage(&mut conn, &sealing(), &fresh("1", 9)).await.unwrap();
     Rewrap { old: sealing(), new: Arc::clone(&new) }.run(&mut conn).await.unwrap();
     let refused = vault::stage(&mut conn, &sealing(), &fresh("2", 10)).await.unwrap_err();
-    assert!(NodeError::from(refused).is_sealed_otherwise());
+    assert!(NodeError::from(refused).is_wrong_kek());
     vault::stage(&mut conn, &Sealing::new(new, ParticipantIndex(0)), &fresh("2", 10)).await.unwrap();
     let again = Rewrap { old: sealing(), new: Arc::new(kek(3)) }.run(&mut conn).await.unwrap_err();
-    assert!(NodeError::from(again).is_sealed_otherwise());
+    assert!(NodeError::from(again).is_wrong_kek());
 }
 
 async fn view(conn: &mut SqliteConnection) -> View {

@@ -60,7 +60,7 @@ impl DriveNodes for EmbeddedFleet {
         self.check_some().await;
     }
 
-    async fn lacking(
+    async fn missing_shares(
         &self,
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],

@@ -1,6 +1,6 @@
 //! The nodes' database files: found by name, and read or rewrapped without a fleet.
 //!
-//! [`identities`], [`check_file`] and [`file_lacks`] work beside the process that serves with the files: they open them
+//! [`identities`], [`check_file`] and [`missing_shares_in_file`] work beside the process that serves with the files: they open them
 //! read-only.
 
 use crate::fleet::FleetConfig;
@@ -23,7 +23,7 @@ pub(crate) fn database(folder: &Path, participant: ParticipantIndex) -> PathBuf 
 
 /// The participants that have a database in this folder. A folder that cannot be read has none: opening a node reports why.
 #[must_use]
-pub fn existing(folder: &Path) -> BTreeSet<ParticipantIndex> {
+pub fn participants_with_database(folder: &Path) -> BTreeSet<ParticipantIndex> {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let indices = names.filter_map(|name| {
         name.to_str()?.strip_prefix("node-")?.strip_suffix(".db")?.parse().ok().map(ParticipantIndex)
@@ -51,7 +51,7 @@ pub async fn identities(
     kek: &Arc<Kek>,
 ) -> Result<BTreeMap<ParticipantIndex, NodeIdentity>, IdentityError> {
     let mut identities = BTreeMap::new();
-    for participant in existing(folder) {
+    for participant in participants_with_database(folder) {
         let read = read_identity(&database(folder, participant), participant, Arc::clone(kek)).await;
         let identity = read.map_err(|source| IdentityError { participant, source })?;
         identities.insert(participant, identity);
@@ -73,7 +73,7 @@ pub async fn check_file(folder: &Path, participant: ParticipantIndex, kek: &Arc<
 
 /// The generations among `keys` that the node should have in force and does not. Empty for a database that cannot be read:
 /// [`check_file`] reports that.
-pub async fn file_lacks(
+pub async fn missing_shares_in_file(
     folder: &Path,
     participant: ParticipantIndex,
     kek: Option<&Arc<Kek>>,
@@ -84,7 +84,7 @@ pub async fn file_lacks(
         None => lacks_all(keys).collect(),
         Some(kek) => match NodeFile::open(&path, participant, Arc::clone(kek)).await {
             Ok(file) => {
-                let lacking = file.check_holds(keys).await;
+                let lacking = file.missing_shares(keys).await;
                 file.close().await;
                 lacking.unwrap_or_default()
             }
@@ -109,12 +109,12 @@ pub(crate) fn lacks_all(keys: &[(KeyId, Epoch)]) -> impl Iterator<Item = (KeyId,
 /// # Errors
 /// [`IdentityError`] of the first node whose database another process has open, or that neither key opens.
 pub async fn rewrap(config: &FleetConfig, new: &Arc<Kek>) -> Result<usize, IdentityError> {
-    let participants = existing(&config.folder);
+    let participants = participants_with_database(&config.folder);
     for participant in &participants {
         let failed = |source: NodeError| IdentityError { participant: *participant, source };
         match Node::open(config.node(*participant, Arc::new(Peers::default()))).await {
             Ok(node) => node.rewrap(Arc::clone(new)).await.map_err(failed)?,
-            Err(error) if error.is_sealed_otherwise() => {
+            Err(error) if error.is_wrong_kek() => {
                 let path = database(&config.folder, *participant);
                 let under_new = read_identity(&path, *participant, Arc::clone(new)).await;
                 under_new.map_err(|_| failed(error))?;

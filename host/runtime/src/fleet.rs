@@ -1,6 +1,6 @@
 //! Nodes in this process, each opened when it is first needed.
 
-use crate::files::{database, existing};
+use crate::files::{database, participants_with_database};
 use crate::health::{Health, unreadable};
 use crate::suspects::Suspects;
 use gateway_domain::approval::SigningRule;
@@ -86,9 +86,9 @@ impl EmbeddedFleet {
     /// [`NodeError::Unavailable`] when a node's store is sealed under another key, or open to others
     /// ([`NodeError::is_exposed`]).
     pub async fn open_existing(&self) -> Result<(), NodeError> {
-        for participant in existing(&self.config.folder) {
+        for participant in participants_with_database(&self.config.folder) {
             match self.node(participant).await {
-                Err(error) if error.is_sealed_otherwise() || error.is_exposed() => return Err(error),
+                Err(error) if error.is_wrong_kek() || error.is_exposed() => return Err(error),
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(%participant, error, "a node cannot be opened");
@@ -101,7 +101,7 @@ impl EmbeddedFleet {
 
     /// The nodes that have a database.
     pub(crate) fn known(&self) -> BTreeSet<ParticipantIndex> {
-        existing(&self.config.folder)
+        participants_with_database(&self.config.folder)
     }
 
     /// The rule on approvers' signatures that all its nodes follow.

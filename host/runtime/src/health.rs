@@ -125,7 +125,7 @@ impl EmbeddedFleet {
             return lacks_all(keys).collect();
         }
         let Ok(node) = self.node(participant).await else { return BTreeMap::new() };
-        node.check_holds(keys).await.unwrap_or_default().into_iter().collect()
+        node.missing_shares(keys).await.unwrap_or_default().into_iter().collect()
     }
 }
 

@@ -18,7 +18,9 @@ mod shares;
 mod signing;
 mod suspects;
 
-pub use files::{IdentityError, check_file, existing, file_lacks, identities, rewrap};
+pub use files::{
+    IdentityError, check_file, identities, missing_shares_in_file, participants_with_database, rewrap,
+};
 pub use fleet::{EmbeddedFleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
 pub use gateway_node::{Damage, NodeSettings};

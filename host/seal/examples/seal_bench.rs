@@ -2,7 +2,7 @@
 //! [repeats]`. Single-threaded; only the calls are timed.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-use gateway_seal::at_rest::{Kek, Place, Stretching, open_share, seal_share};
+use gateway_seal::at_rest::{Kek, SecretId, Stretching, open_share, seal_share};
 use gateway_seal::node_key::{Identities, NodeSecret};
 use gateway_seal::relay::{Header, open, seal, verify_complaint};
 use std::error::Error;
@@ -30,10 +30,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let kek = Kek::new(Zeroizing::new([3; 32]));
-    let place = Place { node: "node-0", key_id: "key", epoch: "e1", index: 0 };
-    let sealed = seal_share(&kek, &place, &SHARE)?;
-    measure("seal a share", repeats, || seal_share(&kek, &place, &SHARE).is_ok());
-    measure("open a share", repeats, || open_share(&kek, &place, &sealed).is_ok());
+    let id = SecretId { node: "node-0", key_id: "key", epoch: "e1", index: 0 };
+    let sealed = seal_share(&kek, &id, &SHARE)?;
+    measure("seal a share", repeats, || seal_share(&kek, &id, &SHARE).is_ok());
+    measure("open a share", repeats, || open_share(&kek, &id, &sealed).is_ok());
     let stretching = Stretching::fresh()?;
     measure("stretch a passphrase", 5, || {
         Kek::from_passphrase("a passphrase of some length", &stretching).is_ok()

@@ -76,14 +76,14 @@ impl Ceremony {
         // Step 0.2
         let addressee = expected.private.then_some(self.me);
         if to != addressee {
-            return Err(ThresholdError::Misaddressed { from, round });
+            return Err(ThresholdError::WrongRecipient { from, round });
         }
         // Step 0.3
         if body.len() != BINDING_BYTES + expected.payload_bytes {
             return Err(ThresholdError::WrongLength { from, round, bytes: body.len() });
         }
         if !body.starts_with(&self.binding) {
-            return Err(ThresholdError::ForeignCeremony { from, round });
+            return Err(ThresholdError::OtherCeremony { from, round });
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ pub(crate) fn opened_scalar<C: Suite>(
     let secret = scalar::<C>(payload(body)).map(Zeroizing::new);
     let secret = secret.ok_or(ThresholdError::MalformedMessage { from, round })?;
     let opens = C::generator_times(&secret) == *committed;
-    if opens { Ok(secret) } else { Err(ThresholdError::SecretShare { from }) }
+    if opens { Ok(secret) } else { Err(ThresholdError::InvalidSecretShare { from }) }
 }
 
 /// The payload of an admitted body: the bytes after the binding.

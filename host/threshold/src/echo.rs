@@ -49,7 +49,7 @@ impl Stage for AwaitEchoes {
         // Step 0.8
         let differs = bodies.iter().filter(|(_, body)| payload(body) != self.transcript);
         let differing = differs.map(|(from, _)| *from).collect();
-        ThresholdError::unless_empty(differing, |participants| ThresholdError::TranscriptDiffers {
+        ThresholdError::unless_empty(differing, |participants| ThresholdError::TranscriptMismatch {
             participants,
         })?;
         // Step 0.9

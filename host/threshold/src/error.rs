@@ -50,7 +50,7 @@ pub enum ThresholdError {
     },
     /// The participant whose share is to be repaired cannot be a helper.
     #[error("participant {participant} is both target and helper")]
-    TargetHelps {
+    TargetIsHelper {
         /// The participant.
         participant: u16,
     },
@@ -62,7 +62,7 @@ pub enum ThresholdError {
     },
     /// The key share is not a share of these public keys: another key, or another epoch of it.
     #[error("the key share of participant {participant} does not belong to these public keys")]
-    ForeignShare {
+    ShareMismatch {
         /// The owner of the share.
         participant: u16,
     },
@@ -100,7 +100,7 @@ pub enum ThresholdError {
     },
     /// A broadcast names a recipient, or a private message names another recipient or none.
     #[error("the round {round} message of participant {from} is misaddressed")]
-    Misaddressed {
+    WrongRecipient {
         /// Sender.
         from: u16,
         /// Round.
@@ -116,7 +116,7 @@ pub enum ThresholdError {
     },
     /// The message belongs to another ceremony, or to this one with other parameters.
     #[error("the round {round} message of participant {from} belongs to another ceremony")]
-    ForeignCeremony {
+    OtherCeremony {
         /// Sender.
         from: u16,
         /// Round.
@@ -136,7 +136,7 @@ pub enum ThresholdError {
     // Errors that end the session.
     /// The session failed before; start another ceremony.
     #[error("the session has failed before")]
-    SessionOver,
+    SessionFailed,
     /// A participant sent two different messages for one round.
     #[error("participant {from} sent two different messages in round {round}")]
     ConflictingMessages {
@@ -155,19 +155,19 @@ pub enum ThresholdError {
     },
     /// The proof that the participant knows its own secret does not verify.
     #[error("the proof of knowledge of participant {from} does not verify")]
-    ProofOfKnowledge {
+    InvalidProofOfKnowledge {
         /// Sender.
         from: u16,
     },
     /// The sender did not commit to its share of the key in the current epoch.
     #[error("participant {from} did not commit to its share of the key")]
-    ForeignSecret {
+    CommitmentMismatch {
         /// Sender.
         from: u16,
     },
     /// The scalar of the private message does not match the sender's commitments of round 1.
     #[error("the secret value from participant {from} does not match its commitments")]
-    SecretShare {
+    InvalidSecretShare {
         /// Sender.
         from: u16,
     },
@@ -176,7 +176,7 @@ pub enum ThresholdError {
     /// This does not prove which one: the participants named may be the ones deceived. Comparing the signed round-1
     /// envelopes of both sides identifies it.
     #[error("participants {participants:?} saw a different transcript")]
-    TranscriptDiffers {
+    TranscriptMismatch {
         /// Participants whose transcript differs from ours, ascending.
         participants: Vec<u16>,
     },
@@ -204,10 +204,10 @@ pub enum ThresholdError {
     },
     /// The package does not contain the commitments of the nonces that should sign it.
     #[error("the signing package does not contain our own commitments")]
-    OwnCommitments,
+    OwnCommitmentsMissing,
     /// The owners of the signature shares are not exactly the package's signers.
     #[error("signature shares are missing from {missing:?} and unexpected from {unexpected:?}")]
-    SignerSetDiffers {
+    SignerSetMismatch {
         /// Signers without a share, ascending.
         missing: Vec<u16>,
         /// Shares without a signer, ascending.
@@ -241,13 +241,13 @@ impl ThresholdError {
     pub fn culprits(&self) -> Vec<u16> {
         match self {
             Self::UnknownRound { from, .. }
-            | Self::ForeignCeremony { from, .. }
+            | Self::OtherCeremony { from, .. }
             | Self::WrongLength { from, .. }
             | Self::ConflictingMessages { from, .. }
             | Self::MalformedMessage { from, .. }
-            | Self::ProofOfKnowledge { from }
-            | Self::ForeignSecret { from }
-            | Self::SecretShare { from } => vec![*from],
+            | Self::InvalidProofOfKnowledge { from }
+            | Self::CommitmentMismatch { from }
+            | Self::InvalidSecretShare { from } => vec![*from],
             Self::MalformedCommitments { signers } | Self::InvalidSignatureShares { signers } => {
                 signers.clone()
             }
@@ -257,21 +257,21 @@ impl ThresholdError {
             | Self::TooManyParticipants { .. }
             | Self::NotInRoster { .. }
             | Self::ShareMissing { .. }
-            | Self::TargetHelps { .. }
+            | Self::TargetIsHelper { .. }
             | Self::MalformedMaterial { .. }
-            | Self::ForeignShare { .. }
+            | Self::ShareMismatch { .. }
             | Self::DerivationUnsupported { .. }
             | Self::HardenedIndex { .. }
             | Self::PathTooDeep { .. }
             | Self::InvalidChild { .. }
             | Self::UnknownSender { .. }
-            | Self::Misaddressed { .. }
-            | Self::SessionOver
-            | Self::TranscriptDiffers { .. }
+            | Self::WrongRecipient { .. }
+            | Self::SessionFailed
+            | Self::TranscriptMismatch { .. }
             | Self::TooFewSigners { .. }
             | Self::UnknownSigners { .. }
-            | Self::OwnCommitments
-            | Self::SignerSetDiffers { .. }
+            | Self::OwnCommitmentsMissing
+            | Self::SignerSetMismatch { .. }
             | Self::InvalidSignature
             | Self::Library { .. } => Vec::new(),
         }

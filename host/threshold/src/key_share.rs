@@ -132,7 +132,7 @@ impl KeyShare {
     ///
     /// # Errors
     ///
-    /// [`ThresholdError::ProfileMismatch`] or [`ThresholdError::ForeignShare`].
+    /// [`ThresholdError::ProfileMismatch`] or [`ThresholdError::ShareMismatch`].
     pub fn check_belongs(&self, keys: &PublicKeys) -> Result<(), ThresholdError> {
         if self.profile != keys.profile() {
             return Err(ThresholdError::ProfileMismatch { expected: keys.profile(), actual: self.profile });
@@ -140,7 +140,7 @@ impl KeyShare {
         let ours = self.threshold == keys.threshold()
             && self.verifying_key == keys.verifying_key()
             && keys.verifying_shares().get(&self.participant) == Some(&self.verifying_share);
-        if ours { Ok(()) } else { Err(ThresholdError::ForeignShare { participant: self.participant }) }
+        if ours { Ok(()) } else { Err(ThresholdError::ShareMismatch { participant: self.participant }) }
     }
 
     /// The share, after checking that it is this participant's share of these public keys.
@@ -152,7 +152,7 @@ impl KeyShare {
         let share = share.ok_or(ThresholdError::ShareMissing { participant })?;
         share.check_belongs(keys)?;
         if share.participant != participant {
-            return Err(ThresholdError::ForeignShare { participant: share.participant });
+            return Err(ThresholdError::ShareMismatch { participant: share.participant });
         }
         Ok(share)
     }

@@ -188,10 +188,10 @@ fn name_culprit<C: Suite>(error: Error<C>, bodies: &Bodies) -> ThresholdError {
         |culprit| bodies.keys().copied().find(|sender| identifier::<C>(*sender).as_ref() == Ok(culprit));
     let named = match &error {
         Error::InvalidProofOfKnowledge { culprit } => {
-            sender(culprit).map(|from| ThresholdError::ProofOfKnowledge { from })
+            sender(culprit).map(|from| ThresholdError::InvalidProofOfKnowledge { from })
         }
         Error::InvalidSecretShare { culprit: Some(culprit) } => {
-            sender(culprit).map(|from| ThresholdError::SecretShare { from })
+            sender(culprit).map(|from| ThresholdError::InvalidSecretShare { from })
         }
         _ => None,
     };

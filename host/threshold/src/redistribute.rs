@@ -53,7 +53,7 @@ pub struct Params {
 ///
 /// [`ThresholdError::Threshold`], [`TooManyParticipants`](ThresholdError::TooManyParticipants) or
 /// [`NotInRoster`](ThresholdError::NotInRoster) if the parameters are invalid;
-/// [`ShareMissing`](ThresholdError::ShareMissing), [`ForeignShare`](ThresholdError::ForeignShare) or
+/// [`ShareMissing`](ThresholdError::ShareMissing), [`ShareMismatch`](ThresholdError::ShareMismatch) or
 /// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a dealer's share is not its share of `keys`.
 pub fn start(
     params: Params,
@@ -154,7 +154,7 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
             let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
             // Step 2.2
             if !params.keys.verifying_shares().get(&from).is_some_and(|share| bytes.starts_with(share)) {
-                return Err(ThresholdError::ForeignSecret { from });
+                return Err(ThresholdError::CommitmentMismatch { from });
             }
             commitments.insert(from, decoded);
         }

@@ -44,8 +44,8 @@ pub struct Params {
 /// # Errors
 ///
 /// [`ThresholdError::Threshold`], [`NotInRoster`](ThresholdError::NotInRoster) or
-/// [`TargetHelps`](ThresholdError::TargetHelps) if the parameters are invalid;
-/// [`ShareMissing`](ThresholdError::ShareMissing), [`ForeignShare`](ThresholdError::ForeignShare) or
+/// [`TargetIsHelper`](ThresholdError::TargetIsHelper) if the parameters are invalid;
+/// [`ShareMissing`](ThresholdError::ShareMissing), [`ShareMismatch`](ThresholdError::ShareMismatch) or
 /// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a helper's share is not its share of `keys`.
 pub fn start(
     params: Params,
@@ -77,7 +77,7 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
     keys.check_quorum(helpers)?;
     keys.check_holder(target)?;
     if helpers.contains(&target) {
-        return Err(ThresholdError::TargetHelps { participant: target });
+        return Err(ThresholdError::TargetIsHelper { participant: target });
     }
     if me != target && !helpers.contains(&me) {
         return Err(ThresholdError::NotInRoster { participant: me });
@@ -177,7 +177,7 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
             let share = params.keys.verifying_shares().get(&from).and_then(|share| point::<C>(share));
             let part = share.zip(weights.get(&from)).map(|(share, weight)| share * *weight);
             if part != Some(sum) {
-                return Err(ThresholdError::ForeignSecret { from });
+                return Err(ThresholdError::CommitmentMismatch { from });
             }
             commitments.insert(from, params.helpers.iter().copied().zip(decoded).collect());
         }

@@ -105,20 +105,20 @@ impl Session {
     /// # Errors
     ///
     /// A message that does not belong here is rejected and the session continues: [`ThresholdError::UnknownSender`],
-    /// [`Misaddressed`](ThresholdError::Misaddressed), [`UnknownRound`](ThresholdError::UnknownRound),
-    /// [`WrongLength`](ThresholdError::WrongLength), [`ForeignCeremony`](ThresholdError::ForeignCeremony).
+    /// [`WrongRecipient`](ThresholdError::WrongRecipient), [`UnknownRound`](ThresholdError::UnknownRound),
+    /// [`WrongLength`](ThresholdError::WrongLength), [`OtherCeremony`](ThresholdError::OtherCeremony).
     ///
     /// Any other error ends the session, and messages that were due are not sent; the caller informs the others that the
-    /// ceremony is over. Later messages return [`ThresholdError::SessionOver`]. These errors are
+    /// ceremony is over. Later messages return [`ThresholdError::SessionFailed`]. These errors are
     /// [`ConflictingMessages`](ThresholdError::ConflictingMessages),
     /// [`MalformedMessage`](ThresholdError::MalformedMessage),
-    /// [`ProofOfKnowledge`](ThresholdError::ProofOfKnowledge), [`ForeignSecret`](ThresholdError::ForeignSecret),
-    /// [`SecretShare`](ThresholdError::SecretShare), [`TranscriptDiffers`](ThresholdError::TranscriptDiffers),
+    /// [`InvalidProofOfKnowledge`](ThresholdError::InvalidProofOfKnowledge), [`CommitmentMismatch`](ThresholdError::CommitmentMismatch),
+    /// [`InvalidSecretShare`](ThresholdError::InvalidSecretShare), [`TranscriptMismatch`](ThresholdError::TranscriptMismatch),
     /// [`Library`](ThresholdError::Library), and if the public keys that it started with are inconsistent,
-    /// [`MalformedMaterial`](ThresholdError::MalformedMaterial) or [`ForeignShare`](ThresholdError::ForeignShare).
+    /// [`MalformedMaterial`](ThresholdError::MalformedMaterial) or [`ShareMismatch`](ThresholdError::ShareMismatch).
     pub fn handle(&mut self, message: Message) -> Result<Progress, ThresholdError> {
         if matches!(self.state, State::Failed) {
-            return Err(ThresholdError::SessionOver);
+            return Err(ThresholdError::SessionFailed);
         }
         self.ceremony.admit(&message)?;
         // Steps 0.4 and 0.5

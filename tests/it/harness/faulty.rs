@@ -73,12 +73,12 @@ impl DriveNodes for FaultyNodes {
         self.real.check().await;
     }
 
-    async fn lacking(
+    async fn missing_shares(
         &self,
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String> {
-        self.real.lacking(participant, keys).await
+        self.real.missing_shares(participant, keys).await
     }
 
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {

@@ -51,11 +51,11 @@ impl NodeFile {
         Ok(found)
     }
 
-    /// See [`Node::check_holds`](crate::Node::check_holds).
+    /// See [`Node::missing_shares`](crate::Node::missing_shares).
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub async fn check_holds(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
+    pub async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
         let mut conn = self.reader.pool().acquire().await?;
         let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
         checker.lacking(keys).await

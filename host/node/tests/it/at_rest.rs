@@ -3,7 +3,7 @@
 use crate::support::{Group, KEK_BYTE, KEY};
 use gateway_node::testing::{SUITES, asset_action, kek};
 use gateway_node::{Cursor, Node, NodeError, Scope};
-use gateway_seal::at_rest::{Place, open_share};
+use gateway_seal::at_rest::{SecretId, open_share};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use std::collections::BTreeSet;
@@ -68,14 +68,14 @@ async fn no_file_contains_a_share_or_the_seed_of_an_identity() {
         let mut secrets = vec![vec![KEK_BYTE; 32]];
         for participant in 0..3 {
             let node = format!("node-{participant}");
-            let of_share = Place { node: &node, key_id: &key_id, epoch: "1", index: participant };
+            let of_share = SecretId { node: &node, key_id: &key_id, epoch: "1", index: participant };
             let sealed = sealed_share(&group, participant).await;
             let in_log = BTreeSet::from([format!("node-{participant}.db-wal")]);
             assert_eq!(holders(group.folder(), &sealed), in_log, "the search finds bytes that are there");
             let share = open_share(&group.kek, &of_share, &sealed).unwrap();
             // Version, suite, participant and threshold; then the 32 secret bytes.
             secrets.push(share[6..38].to_vec());
-            let of_seed = Place { key_id: "identity", epoch: "", ..of_share };
+            let of_seed = SecretId { key_id: "identity", epoch: "", ..of_share };
             let sealed = column(&group.path(participant), "SELECT identity_seed FROM node").await;
             secrets.push(open_share(&group.kek, &of_seed, &sealed).unwrap().to_vec());
         }
@@ -98,7 +98,7 @@ async fn store_opens_only_under_its_own_key() {
     group.nodes[0].close().await;
     group.kek = Arc::new(kek(2));
     let error = Node::open(group.config(0)).await.unwrap_err();
-    assert!(error.is_sealed_otherwise());
+    assert!(error.is_wrong_kek());
     assert_eq!(unavailable::<()>(Err(error)), OTHER_KEY);
     group.kek = own;
     group.restart(0).await;
@@ -125,7 +125,7 @@ async fn altered_secret_stops_only_its_own_node() {
     *sealed.last_mut().unwrap() ^= 1;
     change(&group.path(0), &format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed))).await;
     let error = group.round_one(&case, 0, 1).await.unwrap_err();
-    assert!(!error.is_sealed_otherwise());
+    assert!(!error.is_wrong_kek());
     assert_eq!(unavailable::<()>(Err(error)), ALTERED);
     group.sign_by(&case, &[1, 2], 1).await;
     // The id of the sealing key begins at byte 1.

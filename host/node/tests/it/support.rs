@@ -13,7 +13,7 @@ use gateway_node::{
     CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError,
     NodeSettings, Peers, Publication, Published, RoundOne, SignedShare,
 };
-use gateway_seal::at_rest::{Kek, Place, open_share};
+use gateway_seal::at_rest::{Kek, SecretId, open_share};
 use gateway_seal::node_key::{Identities, NodeSecret};
 use gateway_seal::relay;
 use gateway_threshold::PublicKeys;
@@ -115,8 +115,8 @@ impl Group {
         let sql = "SELECT identity_seed FROM node";
         let sealed: Vec<u8> = sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap();
         let node = format!("node-{participant}");
-        let place = Place { node: &node, key_id: "identity", epoch: "", index: participant };
-        let seed = open_share(&self.kek, &place, &sealed).unwrap();
+        let secret_id = SecretId { node: &node, key_id: "identity", epoch: "", index: participant };
+        let seed = open_share(&self.kek, &secret_id, &sealed).unwrap();
         NodeSecret::from_seed(participant, &Zeroizing::new(seed.as_slice().try_into().unwrap()))
     }
 

@@ -248,5 +248,5 @@ async fn identities_are_read_only_under_the_nodes_key() {
     }
     assert_eq!(pinned.len(), 3);
     let other = gateway_runtime::identities(&world.folder, &Arc::new(kek(2))).await.unwrap_err();
-    assert!(other.participant == ParticipantIndex(0) && other.source.is_sealed_otherwise(), "{other}");
+    assert!(other.participant == ParticipantIndex(0) && other.source.is_wrong_kek(), "{other}");
 }

@@ -43,7 +43,7 @@ async fn fleet_does_not_start_under_another_key() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     world.fleet.close().await;
     let other = world.fleet_under(2);
-    assert!(other.open_existing().await.unwrap_err().is_sealed_otherwise());
+    assert!(other.open_existing().await.unwrap_err().is_wrong_kek());
     other.close().await;
     // A node with a broken disk does not stop the start: the others have the key and are enough.
     world.break_disk(&[0]).await;

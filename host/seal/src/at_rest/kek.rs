@@ -63,12 +63,12 @@ impl Kek {
     /// Checks that this key has the stored check value. A node does not start with another key.
     ///
     /// # Errors
-    /// [`AtRestError::OtherKek`].
+    /// [`AtRestError::WrongKek`].
     pub fn verify(&self, check_value: &[u8; 32]) -> Result<(), AtRestError> {
         if *check_value == self.check_value {
             Ok(())
         } else {
-            Err(AtRestError::OtherKek { sealed: KekId::of(check_value), ours: self.id() })
+            Err(AtRestError::WrongKek { sealed: KekId::of(check_value), ours: self.id() })
         }
     }
 

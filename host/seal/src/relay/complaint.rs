@@ -40,7 +40,7 @@ pub enum ComplaintError {
     NotPrivate,
     /// The accused did not sign this.
     #[error("node {from} did not sign the message in the complaint")]
-    Unproven {
+    NotSigned {
         /// The accused.
         from: u16,
     },
@@ -65,7 +65,7 @@ pub fn verify_complaint<'a>(
     if accused.has_signed(&inner_digest(header, body), signature) {
         Ok((*header, body))
     } else {
-        Err(ComplaintError::Unproven { from })
+        Err(ComplaintError::NotSigned { from })
     }
 }
 

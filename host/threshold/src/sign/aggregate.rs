@@ -19,7 +19,7 @@ use crate::{PublicKeys, ThresholdError};
 /// # Errors
 ///
 /// [`ThresholdError::InvalidSignatureShares`] names every signer whose share does not verify, undecodable ones included
-/// (RFC 9591 section 5.4); [`SignerSetDiffers`](ThresholdError::SignerSetDiffers),
+/// (RFC 9591 section 5.4); [`SignerSetMismatch`](ThresholdError::SignerSetMismatch),
 /// [`TooFewSigners`](ThresholdError::TooFewSigners), [`UnknownSigners`](ThresholdError::UnknownSigners),
 /// [`MalformedCommitments`](ThresholdError::MalformedCommitments) and
 /// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported) as their names say.
@@ -121,5 +121,5 @@ fn check_signers(package: &SigningPackage, shares: &BTreeMap<u16, Vec<u8>>) -> R
     }
     let missing = signers.difference(&signed).copied().collect();
     let unexpected = signed.difference(&signers).copied().collect();
-    Err(ThresholdError::SignerSetDiffers { missing, unexpected })
+    Err(ThresholdError::SignerSetMismatch { missing, unexpected })
 }

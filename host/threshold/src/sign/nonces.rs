@@ -45,11 +45,11 @@ impl Nonces {
     ///
     /// # Errors
     ///
-    /// [`ThresholdError::ProfileMismatch`] or [`ForeignShare`](ThresholdError::ForeignShare) if nonces, share and keys
+    /// [`ThresholdError::ProfileMismatch`] or [`ShareMismatch`](ThresholdError::ShareMismatch) if nonces, share and keys
     /// are not of one key and epoch; [`TooFewSigners`](ThresholdError::TooFewSigners),
     /// [`UnknownSigners`](ThresholdError::UnknownSigners),
     /// [`MalformedCommitments`](ThresholdError::MalformedCommitments) or
-    /// [`OwnCommitments`](ThresholdError::OwnCommitments) for the package;
+    /// [`OwnCommitmentsMissing`](ThresholdError::OwnCommitmentsMissing) for the package;
     /// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported) for a tweak on Ed25519. The nonces are wiped in
     /// every case.
     pub fn sign(
@@ -100,7 +100,7 @@ impl<C: Suite> SignOnce for UnusedNonces<C> {
         let request = package.check::<C>(keys)?;
         // Step 2.3
         if package.commitments.get(&share.participant()) != Some(&self.commitments) {
-            return Err(ThresholdError::OwnCommitments);
+            return Err(ThresholdError::OwnCommitmentsMissing);
         }
         // Step 2.4
         let key = tweaked::<C>(share.package()?, package)?;

@@ -69,7 +69,7 @@ fn conflicting_message_ends_the_session() {
             let error = session.handle(other).unwrap_err();
             assert_eq!(error, ThresholdError::ConflictingMessages { from, round });
             assert_eq!(error.culprits(), [from]);
-            assert_eq!(session.handle(message).unwrap_err(), ThresholdError::SessionOver);
+            assert_eq!(session.handle(message).unwrap_err(), ThresholdError::SessionFailed);
         }
     }
 }
@@ -79,15 +79,15 @@ type Change = (fn(&mut Message), fn(&Message) -> ThresholdError);
 /// Changes to each field of a message, and the resulting errors.
 const CHANGES: [Change; 10] = [
     (|m| m.from = 77, |_| ThresholdError::UnknownSender { from: 77 }),
-    (|m| m.to = Some(77), |m| ThresholdError::Misaddressed { from: m.from, round: m.round }),
+    (|m| m.to = Some(77), |m| ThresholdError::WrongRecipient { from: m.from, round: m.round }),
     (
         |m| m.to = if m.to.is_some() { None } else { Some(0) },
-        |m| ThresholdError::Misaddressed { from: m.from, round: m.round },
+        |m| ThresholdError::WrongRecipient { from: m.from, round: m.round },
     ),
     (|m| m.round = 0, |m| ThresholdError::UnknownRound { from: m.from, round: 0 }),
     (|m| m.round = 5, |m| ThresholdError::UnknownRound { from: m.from, round: 5 }),
-    (|m| m.body[0] ^= 1, |m| ThresholdError::ForeignCeremony { from: m.from, round: m.round }),
-    (|m| m.body[BINDING - 1] ^= 1, |m| ThresholdError::ForeignCeremony { from: m.from, round: m.round }),
+    (|m| m.body[0] ^= 1, |m| ThresholdError::OtherCeremony { from: m.from, round: m.round }),
+    (|m| m.body[BINDING - 1] ^= 1, |m| ThresholdError::OtherCeremony { from: m.from, round: m.round }),
     (
         |m| _ = m.body.pop(),
         |m| ThresholdError::WrongLength { from: m.from, round: m.round, bytes: m.body.len() - 1 },
@@ -207,7 +207,7 @@ fn differing_echo_names_its_sender() {
                 |from, to, mut network| {
                     assert!(!network.outputs.contains_key(&to));
                     let error = network.failures.remove(&to).unwrap();
-                    assert_eq!(error, ThresholdError::TranscriptDiffers { participants: vec![from] });
+                    assert_eq!(error, ThresholdError::TranscriptMismatch { participants: vec![from] });
                     assert!(error.culprits().is_empty());
                 },
             );

@@ -26,7 +26,7 @@ fn wrong_round_2_point_names_its_sender() {
                 flip(profile, message);
             }
         });
-        assert_eq!(error, ThresholdError::SecretShare { from: 1 });
+        assert_eq!(error, ThresholdError::InvalidSecretShare { from: 1 });
         assert_eq!(error.culprits(), [1]);
     }
 }
@@ -40,7 +40,7 @@ fn wrong_proof_of_knowledge_names_its_sender() {
                 message.body[low] ^= 1;
             }
         });
-        assert_eq!(error, ThresholdError::ProofOfKnowledge { from: 1 });
+        assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
         assert_eq!(error.culprits(), [1]);
     }
 }
@@ -57,7 +57,7 @@ fn copied_commitment_is_rejected() {
                 message.body = stolen.clone();
             }
         });
-        assert_eq!(error, ThresholdError::ProofOfKnowledge { from: 1 });
+        assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
     }
 }
 
@@ -118,8 +118,8 @@ fn equivocation_is_detected() {
         }
         assert!(!network.outputs.contains_key(&1) && !network.outputs.contains_key(&2));
         let seen_by_1 = &network.failures[&1];
-        assert_eq!(*seen_by_1, ThresholdError::TranscriptDiffers { participants: vec![2] });
-        assert_eq!(network.failures[&2], ThresholdError::TranscriptDiffers { participants: vec![1] });
+        assert_eq!(*seen_by_1, ThresholdError::TranscriptMismatch { participants: vec![2] });
+        assert_eq!(network.failures[&2], ThresholdError::TranscriptMismatch { participants: vec![1] });
         // The other victim is named as differing, not as a culprit.
         assert_eq!(seen_by_1.culprits(), Vec::<u16>::new());
     }
@@ -138,7 +138,7 @@ fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
             let (mut session, _) = keygen::start(ours.clone(), &mut rng(1)).unwrap();
             let (_, mut messages) = keygen::start(foreign, &mut rng(2)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
-            assert_eq!(error, ThresholdError::ForeignCeremony { from: 1, round: 1 });
+            assert_eq!(error, ThresholdError::OtherCeremony { from: 1, round: 1 });
             assert_eq!(error.culprits(), [1]);
         }
         let (mut session, _) = keygen::start(ours.clone(), &mut rng(1)).unwrap();

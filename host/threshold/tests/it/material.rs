@@ -148,7 +148,7 @@ fn share_of_another_epoch_does_not_belong_to_the_public_keys() {
             bytes[at] ^= 1;
             let share = KeyShare::from_secret_bytes(profile, &bytes).unwrap();
             let error = share.check_belongs(&key.keys).unwrap_err();
-            assert_eq!(error, ThresholdError::ForeignShare { participant });
+            assert_eq!(error, ThresholdError::ShareMismatch { participant });
         }
         let mut bytes = key.shares[&0].to_secret_bytes();
         let other_key = Key::generate(profile, &[0, 1, 2], 2, 2).keys;

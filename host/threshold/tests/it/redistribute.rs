@@ -26,7 +26,7 @@ fn check_same_key(old: &Key, new: &Key) {
 /// Every old share is rejected in the new epoch.
 fn check_old_shares_are_rejected(old: &Key, new: &Key) {
     for (&participant, share) in &old.shares {
-        let refused = ThresholdError::ForeignShare { participant };
+        let refused = ThresholdError::ShareMismatch { participant };
         assert_eq!(share.check_belongs(&new.keys).unwrap_err(), refused);
         let (nonces, commitments) = sign::commit(share, &mut rng(1)).unwrap();
         let commitments = BTreeMap::from([(participant, commitments)]);
@@ -209,7 +209,7 @@ fn dealer_without_its_own_current_share_is_rejected() {
         assert_eq!(start(&old, old.shares.get(&0)), Ok(()));
         assert_eq!(start(&old, None), Err(ThresholdError::ShareMissing { participant: 0 }));
         for (share, participant) in [(&new.shares[&0], 0), (&old.shares[&1], 1)] {
-            assert_eq!(start(&old, Some(share)), Err(ThresholdError::ForeignShare { participant }));
+            assert_eq!(start(&old, Some(share)), Err(ThresholdError::ShareMismatch { participant }));
         }
         let mismatch = ThresholdError::ProfileMismatch { expected: profile, actual: other };
         assert_eq!(start(&old, foreign.shares.get(&0)), Err(mismatch));

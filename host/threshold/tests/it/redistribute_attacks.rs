@@ -44,7 +44,7 @@ fn wrong_point_names_its_dealer() {
                     flip(profile, message);
                 }
             });
-            assert_eq!(error, ThresholdError::SecretShare { from: liar });
+            assert_eq!(error, ThresholdError::InvalidSecretShare { from: liar });
             assert_eq!(error.culprits(), [liar]);
         }
     }
@@ -110,7 +110,7 @@ fn dealer_of_another_secret_or_an_old_share_is_named_by_all() {
             let network = dealing_another_share(&current, &dealt);
             for honest in 1..5 {
                 let error = &network.failures[&honest];
-                assert_eq!(*error, ThresholdError::ForeignSecret { from: 0 });
+                assert_eq!(*error, ThresholdError::CommitmentMismatch { from: 0 });
                 assert_eq!(error.culprits(), [0]);
             }
             assert!(network.outputs.is_empty());
@@ -161,7 +161,7 @@ fn equivocation_is_detected() {
         assert!(network.outputs.is_empty(), "{:?}", network.outputs);
         for (victim, differing) in [(1, [3, 4].as_slice()), (2, &[3, 4]), (3, &[0, 1, 2]), (4, &[0, 1, 2])] {
             let participants = differing.to_vec();
-            assert_eq!(network.failures[&victim], ThresholdError::TranscriptDiffers { participants });
+            assert_eq!(network.failures[&victim], ThresholdError::TranscriptMismatch { participants });
         }
     }
 }
@@ -188,7 +188,7 @@ fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
             let (_, mut messages) = redistribute::start(foreign, Some(share), &mut rng(2)).unwrap();
             let (mut session, _) = redistribute::start(ours.clone(), None, &mut rng(1)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
-            assert_eq!(error, ThresholdError::ForeignCeremony { from: 0, round: 1 });
+            assert_eq!(error, ThresholdError::OtherCeremony { from: 0, round: 1 });
             assert_eq!(error.culprits(), [0]);
         }
     }

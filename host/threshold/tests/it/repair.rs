@@ -102,14 +102,14 @@ fn invalid_parameters_are_rejected() {
     assert_eq!(start(3, 3, &[0, 1], None), Ok(()));
     let too_few = ThresholdError::Threshold { threshold: 2, participants: 1 };
     assert_eq!(start(0, 3, &[0], own), Err(too_few));
-    assert_eq!(start(0, 1, &[0, 1], own), Err(ThresholdError::TargetHelps { participant: 1 }));
+    assert_eq!(start(0, 1, &[0, 1], own), Err(ThresholdError::TargetIsHelper { participant: 1 }));
     for (me, target, helpers, participant) in [(0, 9, &[0, 1], 9), (0, 3, &[0, 9], 9), (2, 3, &[0, 1], 2)] {
         assert_eq!(start(me, target, helpers, own), Err(ThresholdError::NotInRoster { participant }));
     }
     assert_eq!(start(0, 3, &[0, 1], None), Err(ThresholdError::ShareMissing { participant: 0 }));
-    let foreign = ThresholdError::ForeignShare { participant: 1 };
+    let foreign = ThresholdError::ShareMismatch { participant: 1 };
     assert_eq!(start(0, 3, &[0, 1], key.shares.get(&1)), Err(foreign));
     let next = key.redistributed(&[0, 1], &[0, 1, 2, 3], 2, 2);
-    let stale = ThresholdError::ForeignShare { participant: 0 };
+    let stale = ThresholdError::ShareMismatch { participant: 0 };
     assert_eq!(start(0, 3, &[0, 1], next.shares.get(&0)), Err(stale));
 }

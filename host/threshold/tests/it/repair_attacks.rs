@@ -34,7 +34,7 @@ fn wrong_piece_or_sum_names_its_sender() {
                     flip(profile, message);
                 }
             });
-            assert_eq!(error, ThresholdError::SecretShare { from: 0 });
+            assert_eq!(error, ThresholdError::InvalidSecretShare { from: 0 });
             assert_eq!(error.culprits(), [0]);
         }
     }
@@ -81,7 +81,7 @@ fn helper_with_an_old_or_foreign_share_is_named_by_all() {
             network.run(|_| true);
             for honest in 1..4 {
                 let error = &network.failures[&honest];
-                assert_eq!(*error, ThresholdError::ForeignSecret { from: 0 });
+                assert_eq!(*error, ThresholdError::CommitmentMismatch { from: 0 });
                 assert_eq!(error.culprits(), [0]);
             }
             assert!(network.outputs.is_empty());
@@ -104,7 +104,7 @@ fn equivocation_is_detected_before_any_helper_is_named() {
         network.run_echoes_last();
         assert!(network.outputs.is_empty());
         let differs =
-            |participants: &[u16]| ThresholdError::TranscriptDiffers { participants: participants.into() };
+            |participants: &[u16]| ThresholdError::TranscriptMismatch { participants: participants.into() };
         assert_eq!(network.failures[&TARGET], differs(&HELPERS));
         for helper in HELPERS {
             assert_eq!(network.failures[&helper], differs(&[TARGET]));
@@ -128,7 +128,7 @@ fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
             let (_, mut messages) = repair::start(foreign, Some(share), &mut rng(2)).unwrap();
             let (mut session, _) = repair::start(ours.clone(), current.shares.get(&1), &mut rng(1)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
-            assert_eq!(error, ThresholdError::ForeignCeremony { from: 0, round: 1 });
+            assert_eq!(error, ThresholdError::OtherCeremony { from: 0, round: 1 });
             assert_eq!(error.culprits(), [0]);
         }
         let fewer = Params { helpers: set(&[0, 1]), ..theirs };
@@ -171,7 +171,7 @@ fn inconsistent_public_keys_are_detected() {
         let mut network = Network::repair(&key, TARGET, &HELPERS, 1);
         network.run(|_| true);
         assert!(!network.outputs.contains_key(&TARGET));
-        let error = ThresholdError::ForeignShare { participant: TARGET };
+        let error = ThresholdError::ShareMismatch { participant: TARGET };
         assert_eq!(network.failures[&TARGET], error);
     }
 }

@@ -97,12 +97,12 @@ fn signers_reject_bad_packages() {
             let ours = p.commitments.remove(&0).unwrap();
             p.commitments.insert(3, ours);
         });
-        assert_eq!(without_us, ThresholdError::OwnCommitments);
+        assert_eq!(without_us, ThresholdError::OwnCommitmentsMissing);
         let swapped = refused(&key, |p| {
             let other = p.commitments[&1].clone();
             p.commitments.insert(0, other);
         });
-        assert_eq!(swapped, ThresholdError::OwnCommitments);
+        assert_eq!(swapped, ThresholdError::OwnCommitmentsMissing);
         let malformed = |p: &mut SigningPackage| {
             p.commitments.get_mut(&1).unwrap().fill(0xff);
             p.commitments.get_mut(&2).unwrap().push(0);
@@ -141,10 +141,10 @@ fn nonces_shares_and_keys_of_different_keys_do_not_mix() {
         let mut signing = one.commit(&[0, 1], b"m", None, 3);
         signing.nonces.remove(&0).unwrap().sign(&signing.package, share, keys).unwrap_err()
     };
-    assert_eq!(attempt(&two.shares[&0], &one.keys), ThresholdError::ForeignShare { participant: 0 });
-    assert_eq!(attempt(&one.shares[&0], &two.keys), ThresholdError::ForeignShare { participant: 0 });
+    assert_eq!(attempt(&two.shares[&0], &one.keys), ThresholdError::ShareMismatch { participant: 0 });
+    assert_eq!(attempt(&one.shares[&0], &two.keys), ThresholdError::ShareMismatch { participant: 0 });
     // Another participant's share of the right key, with our nonces.
-    assert_eq!(attempt(&one.shares[&1], &one.keys), ThresholdError::OwnCommitments);
+    assert_eq!(attempt(&one.shares[&1], &one.keys), ThresholdError::OwnCommitmentsMissing);
     let mismatch = ThresholdError::ProfileMismatch { expected: ED, actual: TR };
     assert_eq!(attempt(&tr.shares[&0], &one.keys), mismatch);
     assert_eq!(attempt(&tr.shares[&0], &tr.keys), mismatch);
@@ -160,7 +160,7 @@ fn aggregation_needs_shares_of_exactly_the_signers() {
     let good = key.shares_for(signing);
     let moved: BTreeMap<_, _> = good.iter().map(|(i, share)| (i + 2, share.clone())).collect();
     let error = sign::aggregate(&package, &moved, &key.keys).unwrap_err();
-    assert_eq!(error, ThresholdError::SignerSetDiffers { missing: vec![0, 1], unexpected: vec![2, 3] });
+    assert_eq!(error, ThresholdError::SignerSetMismatch { missing: vec![0, 1], unexpected: vec![2, 3] });
     assert_eq!(error.culprits(), Vec::<u16>::new());
     let signature = sign::aggregate(&package, &good, &key.keys).unwrap();
     assert!(verifies(TR, &key.keys.public_key(), b"m", &signature));
