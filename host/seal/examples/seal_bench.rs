@@ -10,8 +10,9 @@ use std::hint::black_box;
 use std::time::Instant;
 use zeroize::Zeroizing;
 
-/// About the size of a point of one dealer, and of a key share.
+/// The body of a private message: a scalar takes 32 bytes.
 const MESSAGE: [u8; 40] = [7; 40];
+/// About as long as a stored key share.
 const SHARE: [u8; 134] = [7; 134];
 
 fn main() -> Result<(), Box<dyn Error>> {

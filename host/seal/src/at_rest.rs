@@ -1,13 +1,13 @@
-//! Encrypted secrets in a database. A stolen row reveals nothing; a swapped or altered row is rejected.
+//! Encrypted secrets in a database. Without the key a row reveals only the length of its secret and the id of its key; a moved
+//! or altered row does not open.
 //!
 //! Each row has its own data encryption key (DEK), wrapped by the node's key-encryption key (KEK): [`rewrap`] changes the
 //! wrapping and keeps the secret's ciphertext. A sealed row is
 //! `1 ‖ KEK id (16) ‖ nonce (24) ‖ wrapped DEK (32 + 16) ‖ nonce (24) ‖ ciphertext + 16`, both with XChaCha20-Poly1305.
-//! Both are bound to the [`SecretId`]; the wrapping also to the KEK id.
+//! Both are bound to the [`SecretId`], and the wrapping also to the KEK id.
 //!
-//! **Limits.** An older row of the same place is valid, so a rollback of the whole database is only detected by the
-//! key's epoch, which others know. An attacker that once had both a row and the KEK keeps the secret: resharing the key
-//! helps then, rotating the KEK does not.
+//! **Limits.** An older row with the same id is valid, so this crate does not detect that a whole database was rolled back. An
+//! attacker who once had both a row and the KEK keeps the secret: then reshare the key, since rotating the KEK does not help.
 
 mod kek;
 mod stretching;
@@ -30,7 +30,7 @@ const VERSION: u8 = 1;
 /// Bytes of a wrapped DEK, with its tag.
 const WRAPPED_BYTES: usize = 32 + 16;
 
-/// The row that a secret belongs to. A sealed secret opens only in its place.
+/// Identifies a secret. A sealed secret opens only with the id it was sealed with, so it cannot be moved to another row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretId<'a> {
     /// The node that holds it.
@@ -52,7 +52,7 @@ pub enum AtRestError {
     /// The row has another version.
     #[error("the sealed share has version {0}")]
     Version(u8),
-    /// The row names another key. It is sealed under that key, or was altered.
+    /// The row or check value is of another key-encryption key, or the row's key id was altered.
     #[error("the row is sealed under key {sealed}, not under {ours}")]
     WrongKek {
         /// The key that the row or the check value names.
@@ -60,7 +60,7 @@ pub enum AtRestError {
         /// The key that was given.
         ours: KekId,
     },
-    /// The row was altered, or belongs to another place: the cipher cannot distinguish the two.
+    /// The row was altered, or was sealed with another id: the cipher cannot distinguish the two.
     #[error("the sealed share was altered, or moved here from another row")]
     AlteredOrMoved,
     /// The secret is longer than [`SHARE_BYTES_MAX`].
@@ -87,7 +87,7 @@ struct Row<'a> {
     ciphertext: &'a [u8],
 }
 
-/// Seals a secret for its place, with a fresh DEK and nonces from the operating system's randomness.
+/// Seals a secret, with a fresh DEK and nonces from the operating system's randomness.
 ///
 /// # Errors
 /// [`AtRestError::Oversize`] or [`AtRestError::NoRandomness`].
@@ -129,8 +129,8 @@ pub fn open_share(
     row.decrypt(&dek, secret_id)
 }
 
-/// Wraps the row's DEK under another key. The secret is decrypted first, so that a damaged row is found while the old key
-/// still exists, but its ciphertext is kept.
+/// Wraps the row's DEK under another KEK and keeps the secret's ciphertext. Decrypts the secret too, so that a damaged row is
+/// found while the old KEK still exists.
 ///
 /// # Errors
 /// As [`open_share`], and [`AtRestError::NoRandomness`].

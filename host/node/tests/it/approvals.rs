@@ -150,15 +150,15 @@ async fn forged_approvals_are_refused() {
     );
     for second in [alice.clone(), later] {
         let twice = resting_on(action(&group), vec![alice.clone(), second]);
-        assert_refusal(refused(&group, &twice).await, Code::AdmissionRefused, "1 of 2 approvals");
+        assert_refusal(refused(&group, &twice).await, Code::AdmissionRefused, "1 of 2 required approvals");
     }
     // None at all.
     let none = resting_on(action(&group), vec![]);
-    assert_refusal(refused(&group, &none).await, Code::AdmissionRefused, "0 of 2 approvals");
+    assert_refusal(refused(&group, &none).await, Code::AdmissionRefused, "0 of 2 required approvals");
     // Other approvals than the decision rests on.
     let mut others = case();
     others.approvals.pop();
-    assert_refusal(refused(&group, &others).await, Code::AdmissionRefused, "rests on other approvals");
+    assert_refusal(refused(&group, &others).await, Code::AdmissionRefused, "based on other approvals");
 }
 
 #[tokio::test]

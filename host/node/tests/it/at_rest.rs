@@ -113,7 +113,7 @@ async fn store_without_its_key_row_is_not_bound_to_another_key() {
     group.nodes[0].close().await;
     change(&group.path(0), "DELETE FROM node").await;
     let error = Node::open(group.config(0)).await;
-    assert_eq!(unavailable(error), "the node's store is damaged: it names no key");
+    assert_eq!(unavailable(error), "the node's store is damaged: the row with its identity is missing");
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ async fn step_altered_on_disk_gets_no_receipt() {
     let call = case.call(0, EffectStep::PolicyReceipt, 1, 1);
     group.change(0, "UPDATE effect SET transition_hash = content").await;
     let refused = group.nodes[0].materialize_receipt(&call).await.unwrap_err();
-    assert!(refused.to_string().contains("a step is not what was recorded of it"), "{refused}");
+    assert!(refused.to_string().contains("the recorded answer does not match the step"), "{refused}");
 }
 
 /// The identity is read while the node serves, and only with the node's own key.

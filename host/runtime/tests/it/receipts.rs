@@ -156,7 +156,7 @@ async fn node_with_a_false_receipt_is_named_when_it_is_needed() {
             let refused = world.owed(&signing).await.unwrap();
             let discarding = world.settle(signing, refused);
             let why = world.owed(&discarding).await.unwrap_err();
-            assert!(why.detail.contains("a share of the signature left this node"), "{why}");
+            assert!(why.detail.contains("the node has released its signature share"), "{why}");
             assert_eq!((&discarding.phase, discarding.state()), (&Phase::Discarding, State::Executing));
             discarding
         };

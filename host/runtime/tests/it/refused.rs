@@ -49,7 +49,7 @@ async fn admission_that_nodes_refuse_ends_the_operation() {
     deciding.approvals.truncate(1);
     let failure = failure(world.owed(&deciding).await.unwrap());
     assert_eq!(failure.code, "admission_refused");
-    assert_eq!(failure.detail, "participant 0 refuses: the decision rests on other approvals");
+    assert_eq!(failure.detail, "participant 0 refuses: the decision is based on other approvals");
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ async fn other_nodes_sign_when_a_share_was_altered() {
     let why = world.owed(&signing).await.unwrap_err();
     assert_eq!(
         why.detail,
-        "1 of 2 signers are there; \
+        "1 of 2 required signers are available; \
          participant 0: a secret of the node was altered, or moved from another row; \
          participant 1: a secret of the node was altered, or moved from another row"
     );
@@ -71,7 +71,7 @@ async fn error_for_too_few_nodes_names_participants_and_no_paths() {
     assert_eq!(why.dependency, Dependency::Runtime);
     assert_eq!(
         why.detail,
-        "1 of 2 signers are there; participant 0: the node's store cannot be opened; \
+        "1 of 2 required signers are available; participant 0: the node's store cannot be opened; \
          participant 2: the node's store cannot be opened"
     );
     let fresh = operation(2, asset_action(&[0, 1, 2], 8));

@@ -1,4 +1,4 @@
-//! Attacks by someone who has the database but not the key.
+//! Attacks with the database but without the key.
 
 use super::*;
 use crate::limits::{MEMORY_KIB_MAX, MEMORY_KIB_MIN, PASSES_MAX, PASSES_MIN, SHARE_BYTES_MAX};
@@ -50,7 +50,7 @@ fn every_flipped_bit_of_a_row_is_detected() {
 }
 
 #[test]
-fn row_does_not_open_in_another_place() {
+fn row_does_not_open_with_another_id() {
     let sealed = seal_share(&kek(1), &ID, SHARE).unwrap();
     let ids = [
         SecretId { node: "node-1", ..ID },
@@ -66,7 +66,7 @@ fn row_does_not_open_in_another_place() {
     }
 }
 
-/// Halves of different rows do not combine, even for the same place and key.
+/// Not even for the same id and key.
 #[test]
 fn halves_of_different_rows_do_not_combine() {
     let (one, two) = (seal_share(&kek(1), &ID, SHARE).unwrap(), seal_share(&kek(1), &ID, SHARE).unwrap());
@@ -74,23 +74,23 @@ fn halves_of_different_rows_do_not_combine() {
     assert_ne!(one[89..113], two[89..113]);
     let mixed = [&one[..89], &two[89..]].concat();
     assert_eq!(open_share(&kek(1), &ID, &mixed), Err(AtRestError::AlteredOrMoved));
-    // A whole row from another place.
+    // A whole row of another id.
     let elsewhere = seal_share(&kek(1), &SecretId { epoch: "e2", ..ID }, SHARE).unwrap();
     assert_eq!(open_share(&kek(1), &ID, &elsewhere), Err(AtRestError::AlteredOrMoved));
 }
 
-/// Tests the binding of wrapping and share separately, by giving two ids the same DEK.
+/// Tests the wrapping and the share separately: two rows with different ids have the same DEK.
 #[test]
-fn both_layers_are_bound_to_the_place() {
+fn wrapping_and_share_are_both_bound_to_the_id() {
     let moved = SecretId { epoch: "e2", ..ID };
     let made = |id: &SecretId<'_>| {
         let fresh = Fresh { dek: Zeroizing::new([1; 32]), wrapping_nonce: [2; 24], share_nonce: [3; 24] };
         seal_from(&fresh, &kek(1), id, SHARE).unwrap()
     };
     let (here, there) = (made(&ID), made(&moved));
-    let foreign_wrapping = [&there[..89], &here[89..]].concat();
-    let foreign_share = [&here[..89], &there[89..]].concat();
-    for row in [foreign_wrapping, foreign_share] {
+    let other_wrapping = [&there[..89], &here[89..]].concat();
+    let other_share = [&here[..89], &there[89..]].concat();
+    for row in [other_wrapping, other_share] {
         assert_eq!(open_share(&kek(1), &ID, &row), Err(AtRestError::AlteredOrMoved));
     }
 }
@@ -105,7 +105,7 @@ fn row_sealed_under_another_key_names_that_key() {
     let mut close = kek(1).check_value();
     close[31] ^= 1;
     assert!(kek(1).verify(&close).is_err());
-    // A row sealed under another key, with our key's id.
+    // A row that is sealed under another key but has our key's id.
     let mut claims = sealed;
     claims.splice(1..17, kek(2).id().0);
     assert_eq!(open_share(&kek(2), &ID, &claims), Err(AtRestError::AlteredOrMoved));

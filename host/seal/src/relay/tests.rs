@@ -1,4 +1,4 @@
-//! Attacks by a relay, a sender or a bystander.
+//! Attacks by a relay, a sender or a third node.
 
 use super::seal::seal_from;
 use super::*;
@@ -140,7 +140,6 @@ fn ciphertext_is_bound_to_ceremony_and_to_header() {
     assert!(decrypt(node(1).sealing(), &aad, &sealed).is_none());
 }
 
-/// A sender that signs the envelope but not the plaintext.
 #[test]
 fn message_without_a_valid_inner_signature_is_rejected() {
     use super::hybrid::{Binding, encrypt};
