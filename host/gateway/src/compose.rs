@@ -77,7 +77,8 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
     telemetry::start_metrics();
     let prepared = policy_sources(settings)?.prepare(SystemClock.now());
     let exists = store_exists(settings)?;
-    let prepared = prepared.and_then(|prepared| if exists { Ok(prepared) } else { prepared.or_nothing() });
+    let prepared =
+        prepared.and_then(|prepared| if exists { Ok(prepared) } else { prepared.require_bundle() });
     prepared.map_err(|why| policy_error(settings, why))
 }
 
