@@ -1,4 +1,4 @@
-//! Key generation on nodes: an attempt begins once; a share is staged durably, promoted once, and removed by a discard.
+//! Key generation on nodes: an attempt begins once, and a share is staged durably, promoted once, and removed by a discard.
 
 use crate::support::{Group, KEY, assert_lost, code, mail, other_root};
 use gateway_domain::operation::EffectStep;
@@ -80,7 +80,7 @@ async fn exactly_the_staged_generation_is_promoted_once() {
     assert_eq!(code(group.nodes[0].publish(&publish, &body).await), Code::StepOutOfOrder);
     let done = group.nodes[0].commit_epoch(&commit(1), &sound).await.unwrap();
     assert_eq!(done.transition_hash, case.chain(0).after_commit_epoch(1).unwrap());
-    // Repeats, with the same effect id, the next one, and after a restart.
+    // Repeats: with the same effect id, with the next one, and after a restart.
     assert_eq!(group.nodes[0].commit_epoch(&commit(1), &sound).await.unwrap(), done);
     assert_eq!(group.nodes[0].commit_epoch(&commit(2), &sound).await.unwrap(), done);
     group.restart(0).await;

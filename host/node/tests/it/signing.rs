@@ -1,4 +1,4 @@
-//! The nonce rule: for every pair of nonces at most one share leaves the node.
+//! The nonce rule: a pair of nonces makes at most one signature share.
 
 use crate::support::{Group, NOW, admitted, assert_lost, code};
 use gateway_domain::operation::EffectStep;
@@ -10,7 +10,7 @@ use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 
-/// The same package with another co-signer. Two shares for the same nonces would give the long-lived share away.
+/// The same package with another co-signer. Shares of both with the same nonces would reveal the key share.
 async fn other_package(group: &Group, case: &Case, package: &SigningPackage) -> SigningPackage {
     let RoundOne::Committed(third) = group.round_one(case, 2, 1).await.unwrap() else { panic!() };
     let mut other = package.clone();

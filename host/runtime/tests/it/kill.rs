@@ -11,10 +11,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Set in the child: the folder to work in.
+/// The environment variable that is set in the child process: the folder of the deployment.
 const CHILD: &str = "GATEWAY_RUNTIME_TEST_CHILD";
 
-/// Performs the operation's effect in a child process that stops at this failpoint and is killed.
+/// Performs the operation's effect in a child process, and kills the child when it stops at this failpoint.
 async fn killed_at(world: &mut World, operation: &Operation, point: &str) {
     world.fleet.close().await;
     let key = world.keys.get(&operation.key.key_id);
@@ -45,19 +45,20 @@ fn wait_for(child: &mut Child, line: &str) {
     panic!("the child ended before `{line}`: {seen:#?}");
 }
 
-/// The child process, not a test by itself.
+/// Runs in the child process. Does nothing when it is run as a test.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_performs_until_killed() {
     let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
-    let (operation, world) = lent(&folder);
+    let (operation, world) = open(&folder);
     let outcome = world.owed(&operation).await;
     panic!("the child was not stopped: {outcome:?}");
 }
 
-fn lent(folder: &Path) -> (Operation, World) {
+/// The operation that the parent process wrote, and the deployment in the folder.
+fn open(folder: &Path) -> (Operation, World) {
     let bytes = fs::read(folder.join("operation.json")).unwrap();
     let (operation, key): (Operation, Option<CustodyKey>) = serde_json::from_slice(&bytes).unwrap();
-    let mut world = World::lent(folder);
+    let mut world = World::open(folder);
     world.keys.extend(key.map(|key| (key.key_id, key)));
     (operation, world)
 }

@@ -1,4 +1,4 @@
-//! Properties of every protocol: order and repetition of messages, rejected messages, echoes.
+//! Properties that all protocols have: order and repetition of messages, rejected messages, echoes.
 
 use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 
@@ -35,7 +35,7 @@ fn repeated_messages_have_no_effect() {
     }
 }
 
-/// Last in, first out, and each message twice.
+/// Delivers messages in the reverse order, each twice.
 #[test]
 fn immediate_repeats_have_no_effect() {
     for profile in SignatureProfile::ALL {
@@ -159,8 +159,8 @@ fn bindings_of_different_protocols_differ() {
     }
 }
 
-/// Runs each protocol once for each of its echoes, with `tap` applied to that echo; `check` gets its sender, its
-/// recipient and the network afterwards.
+/// Runs each protocol once for each of its echoes, with `tap` applied to that echo. Passes its sender, its recipient and the
+/// network to `check` afterwards.
 fn for_each_echo(
     profile: SignatureProfile,
     tap: impl Fn(&mut Message) -> bool,

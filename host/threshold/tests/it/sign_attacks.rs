@@ -1,4 +1,4 @@
-//! Signing with bad shares, bad packages and mismatched keys.
+//! Signing with invalid shares, invalid packages and mismatched keys.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use gateway_threshold::{SignatureProfile, ThresholdError, derive};
 
 use crate::harness::{ED, Key, TR, verifies};
 
-/// Changes a signature share, by a different amount for each signer, as errors that cancel out leave a valid signature.
+/// Changes a signature share, by a different amount for each signer: equal changes could cancel out in the sum.
 fn spoil_share(profile: SignatureProfile, signer: u16, scalar: &mut [u8]) {
     let low = if profile == ED { 0 } else { 31 };
     scalar[low] ^= 1 << signer;
@@ -55,7 +55,8 @@ fn bad_shares_under_a_child_key_name_their_signers() {
     }
 }
 
-/// The share of a signer that received another message or tweak does not verify; its package hash shows why.
+/// A signer that received another package cannot know that its share will not verify. The hash of its package, which it signs,
+/// differs.
 #[test]
 fn signer_of_another_package_is_named_alone() {
     let key = Key::generate(TR, &[0, 1, 2], 2, 1);
@@ -69,9 +70,9 @@ fn signer_of_another_package_is_named_alone() {
         change(&mut other);
         assert_ne!(other.hash(), package.hash());
         let nonces = signing.nonces.remove(&1).unwrap();
-        let deceived = nonces.sign(&other, &key.shares[&1], &key.keys).unwrap();
+        let share = nonces.sign(&other, &key.shares[&1], &key.keys).unwrap();
         let mut shares = key.shares_for(signing);
-        shares.insert(1, deceived);
+        shares.insert(1, share);
         let error = sign::aggregate(&package, &shares, &key.keys).unwrap_err();
         assert_eq!(error.culprits(), [1]);
     }
@@ -117,7 +118,7 @@ fn signers_reject_bad_packages() {
     }
 }
 
-/// With the identity as a commitment, other signers could choose what the signer reveals.
+/// The identity would be the commitment to a nonce of 0.
 #[test]
 fn identity_commitment_is_rejected() {
     let key = Key::generate(ED, &[0, 1, 2], 2, 1);
