@@ -5,7 +5,7 @@
 //! gets `wasmtime-wasi` without any access, see `wasi.rs`.
 //!
 //! Components are compiled when a bundle is loaded, never during a request. Compiled code is not cached on disk: the default
-//! policy compiles in about 35 ms, and loading such a cache would need `unsafe` and trust in whoever can write it.
+//! policy compiles in about 35 ms, and loading a cache would need `unsafe` and protection of the cache against changes.
 
 use crate::bindings::svc::policy::{data, facts};
 use crate::bundle::{BundleError, World};

@@ -93,8 +93,8 @@ impl Wasi {
     }
 }
 
-/// Links every interface above. A function that `component` imports and the linked version lacks ends the evaluation
-/// with [`EvaluationFault::NotGiven`] when it is called.
+/// Links the interfaces above. If `component` imports a function that the linked version does not have, calling it stops the
+/// evaluation with [`EvaluationFault::NotGiven`].
 ///
 /// # Errors
 /// When a name is defined twice.

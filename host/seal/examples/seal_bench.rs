@@ -45,9 +45,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn measure(name: &str, repeats: usize, mut call: impl FnMut() -> bool) {
     let mut nanos = Vec::with_capacity(repeats);
     for _ in 0..repeats {
-        let begun = Instant::now();
+        let started = Instant::now();
         assert!(black_box(call()), "{name} failed");
-        nanos.push(begun.elapsed().as_nanos());
+        nanos.push(started.elapsed().as_nanos());
     }
     nanos.sort_unstable();
     let median = nanos.get(repeats / 2).copied().unwrap_or_default();

@@ -9,7 +9,7 @@
 //! **Limits.** The relay can withhold, delay and repeat messages. A repeat opens again: the session accepts one message
 //! for each (ceremony, round, sender) and compares any further one with it. Two broadcast envelopes that both pass
 //! [`Envelope::verify`], with equal headers and different bodies, prove that the sender sent different messages to different
-//! recipients. There is no forward secrecy: whoever steals the recipient's key can read messages sent before.
+//! recipients. There is no forward secrecy: with the recipient's key, earlier messages can be read.
 
 mod complaint;
 mod hybrid;

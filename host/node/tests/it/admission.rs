@@ -250,9 +250,9 @@ async fn signature_with_a_target_or_holders_is_refused() {
 #[tokio::test]
 async fn child_key_must_be_the_one_the_node_derives() {
     let group = group().await;
-    let sound = group.case(1, payment(&[0, 1, 2], Some("0/17")));
+    let valid = group.case(1, payment(&[0, 1, 2], Some("0/17")));
     assert_eq!(
-        code(group.nodes[0].admit(&sound.request()).await),
+        code(group.nodes[0].admit(&valid.request()).await),
         Code::AdmissionRefused,
         "no child admitted"
     );
@@ -264,11 +264,11 @@ async fn child_key_must_be_the_one_the_node_derives() {
             public_key_hex: hex::encode(child.public_key),
         }
     };
-    let other = sound.clone().derived(child([0, 18], "0/17"));
+    let other = valid.clone().derived(child([0, 18], "0/17"));
     assert_eq!(code(group.nodes[0].admit(&other.request()).await), Code::AdmissionRefused);
     let unasked = group.case(2, payment(&[0, 1, 2], None)).derived(child([0, 17], "0/17"));
     assert_eq!(code(group.nodes[0].admit(&unasked.request()).await), Code::AdmissionRefused);
-    group.nodes[0].admit(&sound.derived(child([0, 17], "0/17")).request()).await.unwrap();
+    group.nodes[0].admit(&valid.derived(child([0, 17], "0/17")).request()).await.unwrap();
 }
 
 #[tokio::test]

@@ -190,7 +190,7 @@ async fn approvals_are_bound_to_operation_intent_and_key() {
 async fn approvals_are_bound_to_one_tenant() {
     let group = group().await;
     let second = Tenant("second".into());
-    // The key belongs to `default`, whatever the gateway claims.
+    // The key belongs to `default`, but the gateway claims another tenant.
     let genuine = approve(action(&group));
     let elsewhere = [
         signed(at("carol"), &approval_subject(&genuine, &second), &key(3)),

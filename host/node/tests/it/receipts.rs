@@ -92,10 +92,10 @@ async fn only_the_promoted_generation_is_published() {
     let mut group = Group::open(3).await;
     let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
     group.make_key(&case, 1).await;
-    let sound = group.generation(&case);
+    let valid = group.generation(&case);
     group.commit_epoch(&case, 1).await;
     let other = Group::with_key(3, 2, SUITES[0]).await;
-    let Published::Generation(generation) = &sound.result else { panic!() };
+    let Published::Generation(generation) = &valid.result else { panic!() };
     let changes: [fn(&mut gateway_domain::operation::Staged); 6] = [
         |staged| staged.epoch.root = hex32(1),
         |staged| staged.threshold.0 = 3,
@@ -113,7 +113,7 @@ async fn only_the_promoted_generation_is_published() {
     for wrong in altered.into_iter().chain([other.generation(&case)]) {
         assert_eq!(code(group.nodes[0].publish(&call, &wrong).await), Code::ResultRefused, "{wrong:?}");
     }
-    group.nodes[0].publish(&call, &sound).await.unwrap();
+    group.nodes[0].publish(&call, &valid).await.unwrap();
 }
 
 #[tokio::test]

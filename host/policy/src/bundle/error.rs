@@ -57,8 +57,8 @@ pub enum BundleError {
     FactOrder(String),
     #[error("the manifest lists more than {0} facts")]
     TooManyFacts(usize),
-    #[error("the manifest requests {asked} {what}; at least 1 and at most {max} are allowed")]
-    Limit { what: &'static str, asked: u64, max: u64 },
+    #[error("the manifest requests {requested} {what}; at least 1 and at most {max} are allowed")]
+    Limit { what: &'static str, requested: u64, max: u64 },
 
     #[error("trust roots: {0}")]
     TrustRoots(String),

@@ -160,6 +160,6 @@ fn check_codes(declarations: &[Declaration]) -> Result<(), BundleError> {
     Ok(())
 }
 
-fn check_limit(what: &'static str, asked: u64, max: u64) -> Result<(), BundleError> {
-    if (1..=max).contains(&asked) { Ok(()) } else { Err(BundleError::Limit { what, asked, max }) }
+fn check_limit(what: &'static str, requested: u64, max: u64) -> Result<(), BundleError> {
+    if (1..=max).contains(&requested) { Ok(()) } else { Err(BundleError::Limit { what, requested, max }) }
 }

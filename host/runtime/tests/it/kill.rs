@@ -85,10 +85,10 @@ async fn operation_completes_after_a_kill_between_two_nodes_at_any_step() {
     ];
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     for (id, (point, phase)) in (1..).zip(steps) {
-        let begun = operation(id, asset_action(&[0, 1, 2], 7));
-        let there = world.drive(begun, |operation| operation.phase == phase).await.unwrap();
-        killed_at(&mut world, &there, point).await;
-        let signed = world.complete(there).await;
+        let submitted = operation(id, asset_action(&[0, 1, 2], 7));
+        let reached = world.drive(submitted, |operation| operation.phase == phase).await.unwrap();
+        killed_at(&mut world, &reached, point).await;
+        let signed = world.complete(reached).await;
         assert_eq!(signed.phase, Phase::Published, "{point}");
         check_signature(signed.signature.as_ref().unwrap());
     }
@@ -111,7 +111,7 @@ async fn key_change_completes_after_a_kill_at_any_point() {
                 _ => World::with_key(3, 2, SUITES[0]).await,
             };
             let before = world.keys.get(&KEY).and_then(|key| key.public.clone());
-            let there = world
+            let reached = world
                 .drive(operation(1, change.clone()), |operation| match point {
                     "mid-commit-epoch" => matches!(operation.phase, Phase::CommittingEpoch { .. }),
                     "mid-publish" => operation.phase == Phase::Publishing,
@@ -119,8 +119,8 @@ async fn key_change_completes_after_a_kill_at_any_point() {
                 })
                 .await
                 .unwrap();
-            killed_at(&mut world, &there, point).await;
-            let made = world.complete(there).await;
+            killed_at(&mut world, &reached, point).await;
+            let made = world.complete(reached).await;
             assert_eq!(made.phase, Phase::Published, "{point} of {change:?}: {:?}", made.failure);
             if let (Some(before), KEY) = (before, makes) {
                 assert_eq!(world.keys[&KEY].public.clone().unwrap().public_key_hex, before.public_key_hex);

@@ -224,8 +224,8 @@ async fn steps_on_record(world: &World) -> BTreeSet<EffectStep> {
 async fn every_recorded_receipt_verifies_from_the_events_alone() {
     use EffectStep::{Admission, CommitEpoch, Discard, Execute, PolicyReceipt, Publish};
     let mut world = World::new();
-    for begun in crate::crash::all_kinds() {
-        assert_eq!(world.complete(begun).await.phase, Phase::Published);
+    for submitted in crate::crash::all_kinds() {
+        assert_eq!(world.complete(submitted).await.phase, Phase::Published);
     }
     let all = [Admission, PolicyReceipt, Execute, CommitEpoch, Publish];
     assert_eq!(steps_on_record(&world).await, BTreeSet::from(all));

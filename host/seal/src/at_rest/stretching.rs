@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 const LANES: u32 = 1;
 
 /// The parameters of the derivation, stored as JSON. Not secret, but they determine the cost of a guess: values below the
-/// defaults are rejected when read, so that nobody can weaken stored parameters.
+/// defaults are rejected when read, so that stored parameters cannot be weakened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Stretching {

@@ -8,7 +8,7 @@ use gateway_threshold::{SignatureProfile, ThresholdError, derive};
 use crate::harness::{ED, Key, TR, verifies};
 
 /// Changes a signature share, by a different amount for each signer: equal changes could cancel out in the sum.
-fn spoil_share(profile: SignatureProfile, signer: u16, scalar: &mut [u8]) {
+fn tamper_share(profile: SignatureProfile, signer: u16, scalar: &mut [u8]) {
     let low = if profile == ED { 0 } else { 31 };
     scalar[low] ^= 1 << signer;
 }
@@ -20,20 +20,20 @@ fn bad_signature_shares_name_all_their_signers() {
         let signing = key.commit(&[0, 1, 3, 4], b"m", None, 2);
         let package = signing.package.clone();
         let good = key.shares_for(signing);
-        let spoil = |signers: &[u16], how: &dyn Fn(u16, &mut Vec<u8>)| {
+        let check_named = |signers: &[u16], how: &dyn Fn(u16, &mut Vec<u8>)| {
             let mut shares = good.clone();
             signers.iter().for_each(|signer| how(*signer, shares.get_mut(signer).unwrap()));
             let error = sign::aggregate(&package, &shares, &key.keys).unwrap_err();
             assert_eq!(error, ThresholdError::InvalidSignatureShares { signers: signers.to_vec() });
             assert_eq!(error.culprits(), signers);
         };
-        spoil(&[1], &|signer, share| spoil_share(profile, signer, share));
-        spoil(&[0, 4], &|signer, share| spoil_share(profile, signer, share));
-        spoil(&[0, 1, 3, 4], &|signer, share| spoil_share(profile, signer, share));
-        spoil(&[3], &|_, share| share.truncate(31));
-        spoil(&[0, 3], &|_, share| share.fill(0xff));
+        check_named(&[1], &|signer, share| tamper_share(profile, signer, share));
+        check_named(&[0, 4], &|signer, share| tamper_share(profile, signer, share));
+        check_named(&[0, 1, 3, 4], &|signer, share| tamper_share(profile, signer, share));
+        check_named(&[3], &|_, share| share.truncate(31));
+        check_named(&[0, 3], &|_, share| share.fill(0xff));
         let mut mixed = good.clone();
-        spoil_share(profile, 0, mixed.get_mut(&0).unwrap());
+        tamper_share(profile, 0, mixed.get_mut(&0).unwrap());
         mixed.get_mut(&4).unwrap().clear();
         let error = sign::aggregate(&package, &mixed, &key.keys).unwrap_err();
         assert_eq!(error.culprits(), [0, 4]);
@@ -49,7 +49,7 @@ fn bad_shares_under_a_child_key_name_their_signers() {
         let signing = key.commit(&[0, 1], b"m", Some(child.tweak), seed);
         let package = signing.package.clone();
         let mut shares = key.shares_for(signing);
-        spoil_share(TR, 1, shares.get_mut(&1).unwrap());
+        tamper_share(TR, 1, shares.get_mut(&1).unwrap());
         let error = sign::aggregate(&package, &shares, &key.keys).unwrap_err();
         assert_eq!(error, ThresholdError::InvalidSignatureShares { signers: vec![1] });
     }
