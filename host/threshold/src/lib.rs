@@ -10,7 +10,7 @@
 //! | a consistent broadcast | every [`Session`] has an echo round: no result before all others sent the same transcript |
 //! | binding messages to one ceremony | every message starts with a hash of the ceremony id and parameters |
 //! | another roster, another threshold | [`redistribute`]: a refresh and a reshare are one protocol |
-//! | detecting wrong values in share repair | [`repair`]: helpers commit to their values, and the sender of a wrong one is named |
+//! | detecting wrong values in share repair | [`repair`]: helpers commit to values, and the sender of a wrong one is named |
 //! | using a nonce once | [`sign::Nonces`]: consumed by signing, neither `Clone` nor `Serialize` |
 //! | naming participants at fault by index | [`ThresholdError::culprits`] |
 //! | BIP-32 derivation | [`mod@derive`]: one additive tweak for the child key |

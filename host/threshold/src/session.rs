@@ -110,8 +110,10 @@ impl Session {
     /// ceremony is over. Later messages return [`ThresholdError::SessionFailed`]. These errors are
     /// [`ConflictingMessages`](ThresholdError::ConflictingMessages),
     /// [`MalformedMessage`](ThresholdError::MalformedMessage),
-    /// [`InvalidProofOfKnowledge`](ThresholdError::InvalidProofOfKnowledge), [`CommitmentMismatch`](ThresholdError::CommitmentMismatch),
-    /// [`InvalidSecretShare`](ThresholdError::InvalidSecretShare), [`TranscriptMismatch`](ThresholdError::TranscriptMismatch),
+    /// [`InvalidProofOfKnowledge`](ThresholdError::InvalidProofOfKnowledge),
+    /// [`CommitmentMismatch`](ThresholdError::CommitmentMismatch),
+    /// [`InvalidSecretShare`](ThresholdError::InvalidSecretShare),
+    /// [`TranscriptMismatch`](ThresholdError::TranscriptMismatch),
     /// [`Library`](ThresholdError::Library), and if the public keys that it started with are inconsistent,
     /// [`MalformedMaterial`](ThresholdError::MalformedMaterial) or [`ShareMismatch`](ThresholdError::ShareMismatch).
     pub fn handle(&mut self, message: Message) -> Result<Progress, ThresholdError> {

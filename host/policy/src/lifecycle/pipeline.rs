@@ -43,8 +43,8 @@ impl Lifecycle {
         self.activate(memory, bundle, activation).await
     }
 
-    /// Finds a bundle by its hash and verifies it with the current trust roots. Prefers the folder to the store: the folder's copy
-    /// may have newer signatures.
+    /// Finds a bundle by its hash and verifies it with the current trust roots. Prefers the folder to the store, since the copy in
+    /// the folder may have newer signatures.
     async fn find_bundle(
         &self,
         memory: &Memory,

@@ -6,8 +6,8 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::bindings::clocks::{monotonic_clock, wall_clock};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-/// The wall clock shows the fact `time.now_ms`, or 1970 if there is no such fact. Reading it reads the fact: it is recorded, and a
-/// bundle that does not declare the fact is stopped.
+/// The wall clock shows the fact `time.now_ms`, or 1970 if there is no such fact. Reading the clock reads the fact: it is
+/// recorded, and a bundle that does not declare the fact is stopped.
 impl wall_clock::Host for State {
     fn now(&mut self) -> wasmtime::Result<wall_clock::Datetime> {
         Ok(datetime(self.now_ms()?))
