@@ -1,4 +1,4 @@
-//! The signer of the log's checkpoints, with its key in memory. This key is not the authority's.
+//! The signer of the log's checkpoints, with its key in memory. It has another key than the authority.
 
 use async_trait::async_trait;
 use ed25519_dalek::{Signer, SigningKey};
@@ -9,14 +9,15 @@ use serde_json::Value;
 use std::convert::Infallible;
 use std::fmt;
 
-/// Signs checkpoints of one log with one Ed25519 key. The key is wiped when this is dropped and is in no `Debug` output.
+/// Signs checkpoints of a log, and statements about it, with an Ed25519 key. The key is wiped when this is dropped, and `Debug`
+/// does not show it.
 pub struct LogSigner {
     key: SigningKey,
     verifier: VerifierKey,
 }
 
 impl LogSigner {
-    /// The signer of the log `origin` with this Ed25519 seed (RFC 8032 section 5.1.5: any 32 bytes).
+    /// A signer for the log `origin` with this Ed25519 seed: 32 random bytes (RFC 8032 section 5.1.5).
     #[must_use]
     pub fn new(origin: KeyName, seed: &[u8; 32]) -> Self {
         let key = SigningKey::from_bytes(seed);

@@ -26,7 +26,7 @@ pub(crate) enum Refusal {
     /// The operation's intent hash is not the hash of its intent.
     #[error("the operation's intent hash does not match its intent")]
     IntentHash,
-    /// Every operation except a key creation needs a key with shares.
+    /// The key has no shares. Only a key creation needs none.
     #[error("the key has no shares yet")]
     NoKey,
     /// The request's key is not the operation's key.
@@ -35,10 +35,10 @@ pub(crate) enum Refusal {
     /// The key serves the other family.
     #[error("the key serves the other family")]
     KeyUse,
-    /// An operation that changes a key names no target epoch.
+    /// An operation that changes a key has no target, for example a rotation without a successor.
     #[error("the operation names no target epoch")]
     NoTarget,
-    /// Old and new participants together exceed the size of a roster.
+    /// Old and new participants together are more than a roster can have.
     #[error("the operation has more participants than a decision can name")]
     Roster,
     /// A value has no canonical form.
@@ -46,7 +46,7 @@ pub(crate) enum Refusal {
     Canonical(#[from] CanonicalError),
 }
 
-/// The decision for this request.
+/// Checks the request and builds the decision.
 pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision, Refusal> {
     let operation = request.operation;
     check_quorum(operation, request.policy)?;
@@ -81,16 +81,16 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
     })
 }
 
-/// Checks that operation, intent and request name the same key, and that it belongs to the tenant.
+/// Checks that operation, intent and request have the same key, and that its id is the one of the tenant and the key's name.
 fn check_key(operation: &Operation, key: Option<&CustodyKey>) -> Result<(), Refusal> {
     let slot = &operation.key;
-    let is_one = key_id(&operation.tenant, &slot.key_ref)? == slot.key_id
+    let is_same = key_id(&operation.tenant, &slot.key_ref)? == slot.key_id
         && operation.intent.key_ref().is_none_or(|named| *named == slot.key_ref)
         && key.is_none_or(|key| key.key_id == slot.key_id);
-    if is_one { Ok(()) } else { Err(Refusal::OtherKey) }
+    if is_same { Ok(()) } else { Err(Refusal::OtherKey) }
 }
 
-/// The key's use. An operation that signs must be of that use.
+/// The family that the key serves. A signature must be of that family.
 fn serves(intent: &Intent, key: Option<&CustodyKey>) -> Result<Option<KeyUse>, Refusal> {
     let of_key = key.and_then(|key| key.serves);
     match (intent, intent.key_use()) {
@@ -101,7 +101,7 @@ fn serves(intent: &Intent, key: Option<&CustodyKey>) -> Result<Option<KeyUse>, R
     }
 }
 
-/// Checks the policy's quorum against the approvals.
+/// Checks that the policy allowed the operation, and its quorum against the approvals.
 fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), Refusal> {
     if !policy.is_allowed() {
         return Err(Refusal::NotAllowed);
@@ -119,7 +119,7 @@ fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), R
     Ok(())
 }
 
-/// The key's active epoch; for a key creation the first epoch, which has no root yet.
+/// The key's active epoch; for a key creation the first epoch, with a root of zeros.
 fn epoch(intent: &Intent, key: Option<&CustodyKey>) -> Result<Epoch, Refusal> {
     match intent {
         Intent::KeyCreate(_) => Ok(Epoch { name: EpochName(FIRST_EPOCH.to_owned()), root: Hex32::ZERO }),
@@ -137,12 +137,15 @@ fn epoch(intent: &Intent, key: Option<&CustodyKey>) -> Result<Epoch, Refusal> {
 
 /// The nodes that may act on the decision.
 struct Actors {
+    /// For a signature, the nodes that may sign; for a key creation, the key's participants; for a change of a key, its old and
+    /// new participants.
     participants: Roster,
+    /// For a change of a key, its present threshold.
     threshold: Threshold,
+    /// For a change of a key, its present holders.
     holders: Option<Roster>,
 }
 
-/// The signers of a signature; the participants of a new key; for a change of a key, its old and new participants.
 fn actors(intent: &Intent, key: Option<&CustodyKey>, target: Option<&Target>) -> Result<Actors, Refusal> {
     let made = |participants: &Roster, threshold| Actors {
         participants: participants.clone(),

@@ -9,16 +9,16 @@ use gateway_engine::ports::{AdmissionRequest, SignAdmission};
 use gateway_engine::{Dependency, Unavailable};
 use std::fmt;
 
-/// Signs admission decisions with one Ed25519 key. The key is wiped when this is dropped and is in no `Debug` output.
+/// Signs admission decisions with an Ed25519 key. The key is wiped when this is dropped, and `Debug` does not show it.
 ///
-/// An attacker that controls the process controls the key. A deployment that must withstand a compromised gateway runs its
-/// authority elsewhere, and its nodes pin only that one.
+/// An attacker who controls the process controls the key. A deployment that must withstand a compromised gateway runs its
+/// authority elsewhere, and its nodes pin only that authority.
 pub struct EmbeddedAuthority {
     key: SigningKey,
 }
 
 impl EmbeddedAuthority {
-    /// The authority of this Ed25519 seed (RFC 8032 section 5.1.5: any 32 bytes).
+    /// An authority with this Ed25519 seed: 32 random bytes (RFC 8032 section 5.1.5).
     #[must_use]
     pub fn new(seed: &[u8; 32]) -> Self {
         Self { key: SigningKey::from_bytes(seed) }
@@ -44,7 +44,7 @@ impl SignAdmission for EmbeddedAuthority {
         Ok(Admission { decision, envelope, admission_hash: admission_hash(&payload) })
     }
 
-    /// Always succeeds, as the key is in memory.
+    /// Always succeeds, since the key is in memory.
     async fn check(&self) -> Result<(), Unavailable> {
         Ok(())
     }

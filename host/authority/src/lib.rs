@@ -1,8 +1,8 @@
 //! Signs admission decisions, the only requests that runtime nodes act on, and checkpoints of the log.
 //!
-//! The authority does not evaluate policy. It checks that the request it gets is consistent (an `ALLOW`, a satisfied
-//! quorum, as many approvals as that quorum counts) and signs a statement of it. A second signer, with a key of its own,
-//! signs the checkpoints of the log of all events. Neither key can sign anything else.
+//! The authority does not evaluate policy. It checks that a request is consistent (an `ALLOW`, a satisfied quorum, an approval by
+//! each person that the quorum counts) and signs a decision. A second signer, with another key, signs checkpoints of the log of
+//! all events, and statements about the log.
 //!
 //! Start with [`EmbeddedAuthority`]; `decision.rs` builds the decision, [`LogSigner`] signs checkpoints.
 

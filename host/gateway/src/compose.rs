@@ -18,7 +18,7 @@ use gateway_engine::ports::ReadClock;
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
-use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, existing, identities};
+use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, identities, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::key_file::{self, KeyFileError};
 use gateway_store::Store;
@@ -77,7 +77,8 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
     telemetry::start_metrics();
     let prepared = policy_sources(settings)?.prepare(SystemClock.now());
     let exists = store_exists(settings)?;
-    let prepared = prepared.and_then(|prepared| if exists { Ok(prepared) } else { prepared.or_nothing() });
+    let prepared =
+        prepared.and_then(|prepared| if exists { Ok(prepared) } else { prepared.require_bundle() });
     prepared.map_err(|why| policy_error(settings, why))
 }
 
@@ -239,7 +240,7 @@ pub async fn node_identities(
     settings: &Settings,
 ) -> Result<BTreeMap<ParticipantIndex, [u8; 32]>, StartError> {
     let folder = &settings.nodes.directory;
-    if existing(folder).is_empty() {
+    if participants_with_database(folder).is_empty() {
         return Ok(BTreeMap::new());
     }
     let kek = Arc::new(node_key::open(settings).await?);

@@ -12,7 +12,7 @@ use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, report_errors};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
-use gateway_runtime::existing;
+use gateway_runtime::participants_with_database;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::key_file;
 use std::io::Write;
@@ -40,7 +40,7 @@ fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
         create_if_missing(path, out)?;
     }
     if let NodeKey::File(path) = &settings.nodes.key {
-        if !path.exists() && !existing(&settings.nodes.directory).is_empty() {
+        if !path.exists() && !participants_with_database(&settings.nodes.directory).is_empty() {
             return Err(format!(
                 "the nodes have databases, and the key that encrypts their secrets is missing: `{}`",
                 path.display()

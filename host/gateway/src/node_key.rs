@@ -2,7 +2,7 @@
 
 use crate::compose::StartError;
 use crate::settings::{NodeKey, Profile, Settings};
-use gateway_runtime::existing;
+use gateway_runtime::participants_with_database;
 use gateway_seal::at_rest::{Kek, Stretching};
 use gateway_seal::key_file;
 use std::error::Error;
@@ -34,7 +34,7 @@ pub(crate) async fn open(settings: &Settings) -> Result<Kek, StartError> {
 
 /// Loads the key. Creates a key file only in development and while there are no databases: a new key could not decrypt them.
 fn load(key: &NodeKey, folder: &Path, profile: Profile) -> Result<Kek, Fault> {
-    let is_first = existing(folder).is_empty();
+    let is_first = participants_with_database(folder).is_empty();
     match key {
         NodeKey::File(path) if replacement_path(path).exists() => {
             let next = replacement_path(path);

@@ -7,7 +7,7 @@ use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Engine;
-use gateway_runtime::{Damage, check_file, existing, file_lacks};
+use gateway_runtime::{Damage, check_file, missing_shares_in_file, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_store::{Fsck, Store};
 use metrics::gauge;
@@ -106,7 +106,7 @@ fn print(checked: &Checked) -> std::io::Result<bool> {
 
 async fn findings(settings: &Settings) -> Result<Checked, Fault> {
     let folder = &settings.nodes.directory;
-    let known = existing(folder);
+    let known = participants_with_database(folder);
     // Without databases there is nothing to open, and no key may be created.
     let kek = if known.is_empty() { None } else { Some(Arc::new(node_key::open(settings).await?)) };
     let mut checked = Checked::new();
@@ -133,7 +133,7 @@ async fn compare_with_keys(
     loop {
         let (keys, last) = fsck.keys_after(after).await?;
         for (participant, held) in expected_shares(&keys) {
-            let found = file_lacks(&settings.nodes.directory, participant, kek, &held).await;
+            let found = missing_shares_in_file(&settings.nodes.directory, participant, kek, &held).await;
             missing.extend(found.into_iter().map(|damage| (participant, damage)));
         }
         if last.is_none() {

@@ -17,33 +17,34 @@ use sqlx::SqliteConnection;
 use std::sync::Arc;
 
 impl Node {
-    /// Verifies a decision and everything it rests on, and stores it. A repeat gets the same answer.
+    /// Verifies a decision, its intent and its approvals, and stores them. A repeat of the call returns the same receipt.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with `AdmissionRefused`, `ApprovalRefused`, `AdmissionExpired`, `EpochConflict`,
-    /// `AdmissionConflict` or `OperationDiscarded` (see [`Code`](crate::Code));
-    /// [`NodeError::Unavailable`] also when this node holds no share of the key.
+    /// `AdmissionConflict` or `OperationDiscarded` (see [`Code`](crate::Code)); [`NodeError::Unavailable`], also when this
+    /// node holds no share of a key that it must hold.
     pub async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
         let admission = match verify(&self.config, request, self.now()) {
             Ok(admission) => admission,
-            Err(refusal) => return self.admitted_before(request).await?.ok_or(refusal),
+            Err(error) => return self.repeated_admission(request).await?.ok_or(error),
         };
         let Admission { decision, admission_hash, .. } = admission;
         let chain = self.chain_of(request.effect.operation, admission_hash);
         let statement = Statement { request: request.clone(), decision };
-        let keep = Keep {
+        let store = StoreAdmission {
             head: chain.after_admission()?,
             chain,
             text: serde_json::to_string(&statement).map_err(NodeError::damaged)?,
             statement,
             generations: Arc::clone(&self.generations),
         };
-        self.write(keep).await?;
+        self.write(store).await?;
         self.receipt(&chain, &ReceiptKind::Admitted)
     }
 
-    /// A repeat of an admission that was in time gets its answer even after the decision expired.
-    async fn admitted_before(&self, request: &AdmitRequest) -> Result<Option<NodeReceipt>, NodeError> {
+    /// The receipt for a request that was admitted before and is repeated after the decision expired. `None` if this request
+    /// was not admitted, or the operation was discarded since.
+    async fn repeated_admission(&self, request: &AdmitRequest) -> Result<Option<NodeReceipt>, NodeError> {
         let mut conn = self.database.reader().acquire().await?;
         let known = View::load(&mut conn, request.effect, None).await?.row;
         let Some(Row { admission_hash, last_step, statement: Some(statement), .. }) = known else {
@@ -58,16 +59,16 @@ impl Node {
 }
 
 /// Stores a verified admission.
-struct Keep {
+struct StoreAdmission {
     chain: Chain,
     head: Hex32,
     statement: Statement,
-    /// The statement as it is stored.
+    /// `statement` as JSON, as it is stored.
     text: String,
     generations: Arc<Generations>,
 }
 
-impl Transact for Keep {
+impl Transact for StoreAdmission {
     type Output = ();
 
     async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
@@ -84,11 +85,11 @@ impl Transact for Keep {
         }
         vault::check_use(decision, view.key.serves)?;
         let me = self.chain.participant;
-        let held = gate::key_fits(&self.statement, me, &view.key)?;
+        let held = gate::check_generation(&self.statement, me, &view.key)?;
         if let (Some(held), OperationType::Sign) = (held, decision.operation_type) {
             let keys = self.generations.keys(held.root, || held.decode(decision.key_id))?;
             check_generation(&request.intent, decision, &keys)?;
-            vault::keep_use(conn, decision.key_id, decision.serves).await?;
+            vault::record_use(conn, decision.key_id, decision.serves).await?;
         }
         let known = Some((decision.key_id, self.text.as_str()));
         row::insert(conn, &self.chain, EffectStep::Admission, self.head, known).await

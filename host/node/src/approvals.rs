@@ -1,5 +1,5 @@
-//! The checks of an admission's approvals: enough different approvers by this node's own count, and valid signatures of the
-//! approvers over this operation where signatures are verified. Pure, like `verify`.
+//! The checks of an admission's approvals: enough different approvers by this node's own count and, if the settings say so,
+//! valid signatures of the approvers over this operation. Pure, like `verify`.
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
@@ -12,7 +12,7 @@ use gateway_domain::approval::{
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
 
-/// The decision rests on exactly these approvals, and they are enough.
+/// Checks that the decision is based on exactly these approvals, and that they are valid and enough.
 pub(crate) fn check_approvals(
     settings: &NodeSettings,
     request: &AdmitRequest,
@@ -20,7 +20,7 @@ pub(crate) fn check_approvals(
     now: EpochMs,
 ) -> Result<(), NodeError> {
     if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
-        return Err(refused("the decision rests on other approvals").into());
+        return Err(refused("the decision is based on other approvals").into());
     }
     match &settings.signed_approvals {
         SigningRule::Off => {}
@@ -29,22 +29,25 @@ pub(crate) fn check_approvals(
         }
     }
     let n_approved = n_distinct_subjects(&request.approvals);
-    let required = required(settings, decision.operation_type);
+    let required = n_required(settings, decision.operation_type);
     if u32::try_from(n_approved).unwrap_or(u32::MAX) < required {
-        return Err(refused(format!("{n_approved} of {required} approvals")).into());
+        return Err(
+            refused(format!("the operation has {n_approved} of {required} required approvals")).into()
+        );
     }
     Ok(())
 }
 
-/// A key that is created on first use has no approvals, so there are no such keys where approvals must be signed.
-fn required(settings: &NodeSettings, operation_type: OperationType) -> u32 {
+/// The number of approvers required: 0 for a key creation if the settings exempt it. If approvals must be signed, none is
+/// exempt.
+fn n_required(settings: &NodeSettings, operation_type: OperationType) -> u32 {
     let is_exempt = settings.keys_without_approvals
         && operation_type == OperationType::KeyCreate
         && !settings.signed_approvals.is_required();
     if is_exempt { 0 } else { settings.required_approvals }
 }
 
-/// Every approval is signed by its approver over this tenant, operation, key and intent.
+/// Checks each approval's signature over this tenant, operation, key and intent, as the rule requires.
 fn check_signatures(
     rule: &SigningRule,
     request: &AdmitRequest,
@@ -58,14 +61,13 @@ fn check_signatures(
         intent_hash: decision.intent_hash,
     };
     for approval in &request.approvals {
-        rule.check(&subject, approval, now).map_err(|fault| invalid(&approval.subject_id, &fault))?;
+        rule.check(&subject, approval, now).map_err(|fault| approval_error(&approval.subject_id, &fault))?;
     }
     Ok(())
 }
 
-/// An invalid approval ends the operation. Without a registry no approval can be checked now, and the admission can be tried
-/// again.
-fn invalid(subject_id: &str, fault: &ApprovalError) -> NodeError {
+/// An invalid approval ends the operation. If the registry cannot be read now, the admission can be tried again.
+fn approval_error(subject_id: &str, fault: &ApprovalError) -> NodeError {
     if *fault == ApprovalError::NoRegistry {
         return NodeError::unavailable("the node's registry of approvers cannot be read");
     }

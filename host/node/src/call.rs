@@ -1,4 +1,4 @@
-//! The calls to a node.
+//! The arguments of the calls to a node.
 
 use gateway_domain::approval::Approval;
 use gateway_domain::canonical::{self, CanonicalError};
@@ -10,16 +10,16 @@ use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A whole operation, with the decision that admits it.
+/// An operation's intent and approvals, with the decision that admits it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmitRequest {
     /// The id of this call.
     pub effect: EffectId,
     /// The intent.
     pub intent: Intent,
-    /// The approvals that the decision rests on, in its order.
+    /// The approvals that the decision is based on, in the order in which it hashes them.
     pub approvals: Vec<Approval>,
-    /// The tenant, and its name for the key.
+    /// The tenant and its name for the key.
     pub owner: Owner,
     /// The signed decision.
     pub envelope: Envelope,
@@ -34,27 +34,27 @@ pub struct Owner {
     pub key_ref: KeyRef,
 }
 
-/// The context of every later call: the contract's `CallContext`, as far as a node needs it.
+/// The context of every call after the admission: the members of the contract's `CallContext` that a node needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// The id of this call; `effect.attempt` is the attempt at the ceremony.
+    /// The id of this call. For a ceremony, `effect.attempt` is the attempt.
     pub effect: EffectId,
-    /// The decision it acts on.
+    /// The hash of the decision that admitted the operation.
     pub admission_hash: Hex32,
-    /// The transition that it follows: see [`Chain`](gateway_domain::receipt::Chain).
+    /// The hash of the transition before this step: see [`Chain`](gateway_domain::receipt::Chain).
     pub previous: Hex32,
 }
 
-/// The start of a ceremony that makes shares, the same for all its nodes.
+/// The parameters of a ceremony that makes shares, the same for all its nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CeremonyStart {
-    /// The holders that deal their shares; empty except for a refresh or a reshare.
+    /// The holders that deal new shares; empty except for a refresh or a reshare.
     pub dealers: BTreeSet<ParticipantIndex>,
-    /// The key's public package in the admitted generation, for nodes that do not hold it; empty for a new key.
+    /// The public keys of the admitted generation, encoded, for nodes that do not hold them; empty for a key creation.
     pub package: Vec<u8>,
 }
 
-/// The id of one attempt at one ceremony. Messages of one attempt are not valid in another.
+/// The id of one attempt at a ceremony. A message with another id is rejected.
 pub(crate) fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32], CanonicalError> {
     #[derive(Serialize)]
     struct Attempt<'a> {
@@ -69,7 +69,7 @@ pub(crate) fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32]
     Ok(*canonical::digest("svc/ceremony/v1", &attempt)?.as_bytes())
 }
 
-/// The staged generation to promote.
+/// The staged generation that a promotion puts in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitEpoch {
     /// The attempt that staged it.
@@ -78,7 +78,7 @@ pub struct CommitEpoch {
     pub epoch_root: Hex32,
 }
 
-/// A result to publish, and its attempt.
+/// A result to publish, and the attempt that produced it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publication {
     /// The attempt at the ceremony that produced the result.
@@ -110,7 +110,7 @@ impl Published {
     }
 }
 
-/// The digest of a call: it distinguishes a repeat from another use of the effect id.
+/// The digest of a call's arguments: it distinguishes a repeated call from another call with the same effect id.
 pub(crate) fn content<T: Serialize>(call: &T) -> Result<Hex32, CanonicalError> {
     canonical::digest("svc/node-call/v1", call)
 }

@@ -1,8 +1,8 @@
 //! Making shares: this node's side of the ceremony, from its first message to a staged share.
 //!
-//! New, refreshed, redistributed and repaired shares take the same path; `part` has the differences. A ceremony is in memory.
-//! Its start is on disk, so that no attempt begins twice: a ceremony id must never be used again. After a restart an attempt
-//! has either staged its share or is lost.
+//! Key generation, redistribution and repair take the same path; `part` has the differences. The state of a ceremony is in
+//! memory. That an attempt began is on disk, so that no attempt begins twice: a ceremony id must never be used again. After a
+//! restart an attempt has either staged its share or is lost.
 
 use crate::call::{Call, CeremonyStart, ceremony_id};
 use crate::error::{NodeError, Stop};
@@ -13,8 +13,8 @@ use crate::part::{Part, target};
 use crate::row::{self, Statement, View};
 use crate::row_hash;
 use crate::sealing::Sealing;
-use crate::sessions::superseded;
-use crate::vault::{self, Fresh};
+use crate::sessions::attempt_superseded;
+use crate::vault::{self, NewShare};
 use gateway_domain::admission::Target;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;
@@ -33,11 +33,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub enum CeremonyAnswer {
     /// Messages for the other participants; empty while this node waits for theirs.
     Send(Vec<Envelope>),
-    /// The share, if the node gets one, is staged durably.
+    /// The node has finished: the step is durable, with its share if it gets one.
     Staged {
         /// The public keys of the new generation.
         keys: Box<PublicKeys>,
-        /// The node's receipt for the staged share.
+        /// The node's receipt for the step.
         receipt: NodeReceipt,
     },
 }
@@ -56,8 +56,9 @@ pub(crate) struct Ceremony {
 pub(crate) struct Ceremonies(Mutex<BTreeMap<OperationId, Arc<Ceremony>>>);
 
 impl Ceremonies {
-    /// Checked before an attempt is recorded as begun, so that a busy node uses up no attempts.
-    fn has_room(&self, id: OperationId, now: EpochMs) -> Result<(), NodeError> {
+    /// Drops ceremonies that timed out, and checks the limit. Called before the attempt is recorded, so that a busy node uses
+    /// up no attempts.
+    fn check_limit(&self, id: OperationId, now: EpochMs) -> Result<(), NodeError> {
         let mut open = self.lock();
         open.retain(|_, other| now.0.saturating_sub(other.opened_at.0) <= CEREMONY_TTL_MS);
         if open.len() >= CEREMONIES_MAX && !open.contains_key(&id) {
@@ -84,15 +85,16 @@ impl Ceremonies {
     }
 }
 
-const GONE: NodeError = NodeError::Lost { reason: "the ceremony of this attempt is gone" };
+const CEREMONY_LOST: NodeError =
+    NodeError::Lost { reason: "the node has no state of this attempt's ceremony" };
 
 impl Node {
-    /// Begins this attempt, or returns the share that it staged before.
+    /// Begins this attempt. If the attempt has staged a share already, returns that answer again.
     ///
     /// # Errors
-    /// [`NodeError::Lost`] when the attempt was begun before; [`NodeError::Rejected`] with
-    /// [`Code::PackageRefused`](crate::Code::PackageRefused) when `start` does not fit what was admitted, otherwise, and
-    /// [`NodeError::Unavailable`], as in [`Self::signing_commit`].
+    /// [`NodeError::Lost`] when the attempt began before and has not staged a share; [`NodeError::Rejected`] with
+    /// [`Code::PackageRefused`](crate::Code::PackageRefused) when `start` does not match what was admitted; the other errors of
+    /// [`Self::signing_commit`].
     pub async fn ceremony_start(
         &self,
         call: &Call,
@@ -101,38 +103,38 @@ impl Node {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
-        let standing = gate::known(view, call, EffectStep::Execute)?;
-        let made = target(&standing.statement.decision)?;
-        if let Some(answer) = self.staged_before(&mut conn, call, made).await? {
+        let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
+        let target = target(&admitted.statement.decision)?;
+        if let Some(answer) = self.find_staged(&mut conn, call, target).await? {
             return Ok(answer);
         }
         let (previous, steps) =
             (self.chain(call).after_receipt()?, [EffectStep::PolicyReceipt, EffectStep::Execute]);
-        gate::in_order(call, &standing, previous, &steps)?;
-        gate::in_force(&self.config, &standing)?;
-        self.ceremonies.has_room(id, self.now())?;
+        gate::check_order(call, &admitted, previous, &steps)?;
+        gate::check_validity(&self.config, &admitted)?;
+        self.ceremonies.check_limit(id, self.now())?;
         let ceremony_id = ceremony_id(call, start)?;
-        let part = self.take_part(&mut conn, ceremony_id, &standing, start).await?;
+        let part = self.start_part(&mut conn, ceremony_id, &admitted, start).await?;
         drop(conn);
-        self.write(Begin { id, attempt }).await?;
+        self.write(BeginAttempt { id, attempt }).await?;
         match part {
-            Part::Sends(session, messages) => {
+            Part::Runs(session, messages) => {
                 let session = tokio::sync::Mutex::new(Some(session));
                 let mail = self.seal_mail(ceremony_id, messages)?;
                 let ceremony = Ceremony { attempt, id: ceremony_id, opened_at: self.now(), session };
                 self.ceremonies.open(id, ceremony);
                 Ok(CeremonyAnswer::Send(mail))
             }
-            Part::Keeps(share, keys) => self.stage(call, made, Some(&share), (*keys).clone()).await,
+            Part::Keeps(share, keys) => self.stage(call, target, Some(&share), (*keys).clone()).await,
         }
     }
 
-    /// Takes messages of other participants from the relay.
+    /// Handles messages of other participants, which a relay delivers.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with `CeremonyMisbehaviour` and the culprits, or with `RelayMisbehaviour`;
-    /// [`NodeError::Lost`] when there is no such ceremony, or it failed and no participant is to blame;
-    /// [`NodeError::Unavailable`] when the share could not be staged.
+    /// [`NodeError::Rejected`] with `CeremonyMisbehaviour` and the culprits, with `RelayMisbehaviour`, or because the operation
+    /// is not admitted here or was discarded; [`NodeError::Lost`] when there is no such ceremony, or it failed and no
+    /// participant is to blame; [`NodeError::Unavailable`] when the store failed.
     pub async fn ceremony_deliver(
         &self,
         call: &Call,
@@ -141,22 +143,21 @@ impl Node {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
-        let statement = gate::known(view, call, EffectStep::Execute)?.statement;
-        let made = target(&statement.decision)?;
-        if let Some(answer) = self.staged_before(&mut conn, call, made).await? {
+        let statement = gate::find_admitted(view, call, EffectStep::Execute)?.statement;
+        let target = target(&statement.decision)?;
+        if let Some(answer) = self.find_staged(&mut conn, call, target).await? {
             return Ok(answer);
         }
         drop(conn);
-        let ceremony = self.ceremonies.find(id, attempt).ok_or(GONE)?;
+        let ceremony = self.ceremonies.find(id, attempt).ok_or(CEREMONY_LOST)?;
         let mut slot = ceremony.session.lock().await;
-        // A ceremony that cannot continue ends now, so that the other participants need not wait for its timeout.
+        // A ceremony that cannot continue is removed: it would count towards the limit until its timeout.
         let opened = self.open_mail(&ceremony.id, mail);
         let messages = opened.inspect_err(|_| self.ceremonies.close(id))?;
-        let session = slot.take().ok_or(GONE)?;
-        // The points of 64 participants take seconds: they must not block an async worker thread.
+        let session = slot.take().ok_or(CEREMONY_LOST)?;
+        // With 64 participants this computes for seconds, which must not block an async worker thread.
         let handled = tokio::task::spawn_blocking(move || handle(session, messages)).await;
-        let handled = handled.unwrap_or(Err(GONE));
-        // A failed ceremony is removed, and makes room.
+        let handled = handled.unwrap_or(Err(CEREMONY_LOST));
         let (session, handled) = handled.inspect_err(|_| self.ceremonies.close(id))?;
         match handled {
             Handled::Send(messages) => {
@@ -166,43 +167,43 @@ impl Node {
             }
             Handled::Done(output) => {
                 let Output { share, keys, .. } = *output;
-                let kept = self.kept(&statement, share, &keys).await?;
-                let staged = self.stage(call, made, kept.as_ref(), keys).await?;
+                let share = self.share_to_stage(&statement, share, &keys).await?;
+                let staged = self.stage(call, target, share.as_ref(), keys).await?;
                 self.ceremonies.close(id);
                 Ok(staged)
             }
         }
     }
 
-    /// The share that this node will hold: the protocol's output, or its present share if it only helped another node.
-    async fn kept(
+    /// The share that this node will hold: the protocol's output, or its present share if it helped to repair another's.
+    /// `None` if it leaves the roster.
+    async fn share_to_stage(
         &self,
         statement: &Statement,
-        given: Option<KeyShare>,
+        output: Option<KeyShare>,
         keys: &PublicKeys,
     ) -> Result<Option<KeyShare>, NodeError> {
         let decision = &statement.decision;
-        let helped = decision.operation_type == OperationType::Recover;
-        if given.is_some() || !helped {
-            return Ok(given);
+        if output.is_some() || decision.operation_type != OperationType::Recover {
+            return Ok(output);
         }
         let mut conn = self.database.reader().acquire().await?;
-        Ok(Some(vault::secret(&mut conn, &self.sealing, decision.key_id, &decision.epoch, keys).await?))
+        Ok(Some(vault::load_share(&mut conn, &self.sealing, decision.key_id, &decision.epoch, keys).await?))
     }
 
     /// Stages the share and records the step. A node that leaves the roster only records the step.
     async fn stage(
         &self,
         call: &Call,
-        made: &Target,
+        target: &Target,
         share: Option<&KeyShare>,
         keys: PublicKeys,
     ) -> Result<CeremonyAnswer, NodeError> {
         let public_keys = keys.to_bytes();
-        let root = epoch_root(made.key_id, &made.epoch, &hex::encode(&public_keys))?;
-        let fresh = share.map(|share| Fresh {
-            key_id: made.key_id,
-            epoch: made.epoch.clone(),
+        let root = epoch_root(target.key_id, &target.epoch, &hex::encode(&public_keys))?;
+        let new_share = share.map(|share| NewShare {
+            key_id: target.key_id,
+            epoch: target.epoch.clone(),
             operation_id: call.effect.operation,
             attempt: call.effect.attempt,
             root,
@@ -210,58 +211,64 @@ impl Node {
             secret: share.to_secret_bytes(),
         });
         let (chain, sealing) = (self.chain(call), self.sealing.clone());
-        self.write(StageShare { effect: call.effect, chain, sealing, fresh }).await?;
-        self.staged(call, keys, root)
+        self.write(StageShare { effect: call.effect, chain, sealing, new_share }).await?;
+        self.staged_answer(call, keys, root)
     }
 
-    /// The answer of an attempt that has staged its share.
-    async fn staged_before(
+    /// The answer again, if this attempt has staged its share.
+    async fn find_staged(
         &self,
         conn: &mut SqliteConnection,
         call: &Call,
-        made: &Target,
+        target: &Target,
     ) -> Result<Option<CeremonyAnswer>, NodeError> {
-        let held = vault::staged(conn, call.effect.operation, call.effect.attempt).await?;
-        held.map(|held| self.staged(call, held.decode(made.key_id)?, held.root)).transpose()
+        let staged = vault::load_staged(conn, call.effect.operation, call.effect.attempt).await?;
+        staged.map(|staged| self.staged_answer(call, staged.decode(target.key_id)?, staged.root)).transpose()
     }
 
-    fn staged(&self, call: &Call, keys: PublicKeys, epoch_root: Hex32) -> Result<CeremonyAnswer, NodeError> {
+    fn staged_answer(
+        &self,
+        call: &Call,
+        keys: PublicKeys,
+        epoch_root: Hex32,
+    ) -> Result<CeremonyAnswer, NodeError> {
         let kind = ReceiptKind::Staged { attempt: call.effect.attempt, epoch_root };
         let receipt = self.receipt(&self.chain(call), &kind)?;
         Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
     }
 }
 
-/// The result of a batch of messages.
+/// The session's response to a batch of messages.
 enum Handled {
     Send(Vec<Message>),
     Done(Box<Output>),
 }
 
-/// An error drops the session and its secrets.
+/// Passes the messages to the session. An error drops the session, which wipes its secrets.
 fn handle(mut session: Box<Session>, messages: Vec<Message>) -> Result<(Box<Session>, Handled), NodeError> {
     let mut send = Vec::new();
     for message in messages {
         match session.handle(message).map_err(|error| NodeError::ceremony(&error))? {
             Progress::Wait => {}
             Progress::Send(messages) => send.extend(messages),
-            // The last messages for others go out a turn before. A relay that mixes up the turns loses the attempt.
-            Progress::Done { send: more, output } if send.is_empty() && more.is_empty() => {
+            Progress::Done { send: last, output } if send.is_empty() && last.is_empty() => {
                 return Ok((session, Handled::Done(output)));
             }
-            Progress::Done { .. } => return Err(GONE),
+            // An answer has messages or a result. Both fall together only if the relay delivers messages of different rounds
+            // together, which loses the attempt.
+            Progress::Done { .. } => return Err(CEREMONY_LOST),
         }
     }
     Ok((session, Handled::Send(send)))
 }
 
-/// Records that an attempt has begun. Fails if it had begun before.
-struct Begin {
+/// Records that an attempt has begun. Fails if it, or a later one, began before.
+struct BeginAttempt {
     id: OperationId,
     attempt: u32,
 }
 
-impl Transact for Begin {
+impl Transact for BeginAttempt {
     type Output = ();
 
     async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
@@ -269,8 +276,8 @@ impl Transact for Begin {
         let latest: Option<u32> =
             sqlx::query_scalar(sql).bind(self.id.to_string()).fetch_optional(&mut *conn).await?;
         match latest {
-            Some(latest) if latest > self.attempt => return Err(superseded().into()),
-            Some(latest) if latest == self.attempt => return Err(GONE.into()),
+            Some(latest) if latest > self.attempt => return Err(attempt_superseded().into()),
+            Some(latest) if latest == self.attempt => return Err(CEREMONY_LOST.into()),
             Some(_) | None => {}
         }
         let id = self.id.to_string();
@@ -292,8 +299,8 @@ struct StageShare {
     effect: EffectId,
     chain: Chain,
     sealing: Sealing,
-    /// None for a node that leaves the roster.
-    fresh: Option<Fresh>,
+    /// `None` for a node that leaves the roster.
+    new_share: Option<NewShare>,
 }
 
 impl Transact for StageShare {
@@ -304,8 +311,8 @@ impl Transact for StageShare {
         if !matches!(last_step, Some(EffectStep::PolicyReceipt | EffectStep::Execute)) {
             return Err(gate::out_of_order("the operation made another step during the ceremony").into());
         }
-        if let Some(fresh) = &self.fresh {
-            vault::stage(conn, &self.sealing, fresh).await?;
+        if let Some(new_share) = &self.new_share {
+            vault::stage(conn, &self.sealing, new_share).await?;
         }
         let head = self.chain.after_execute(self.effect.attempt)?;
         row::advance(conn, self.effect.operation, EffectStep::Execute, head).await

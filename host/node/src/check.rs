@@ -1,8 +1,8 @@
-//! Checks what a node holds: every share opens and matches its public keys, and rows agree with each other.
+//! Checks a node's database: shares open and match their public keys, and rows agree with each other.
 //!
-//! A check reads the file, not the page cache of a connection, and a few rows at a time: [`Cursor`] is where it continues. No
-//! secret leaves it: a share is opened, multiplied with the generator, compared and wiped. Findings name rows by their keys.
-//! Only [`NodeFile::check`] reads the whole file.
+//! A running node checks a few rows at a time, and a [`Cursor`] says where to continue. It uses a new connection, so that rows
+//! come from the file and not from a page cache. A share is opened, multiplied with the generator, compared and wiped; findings
+//! contain no secret. [`NodeFile::check`] checks a whole file, with its structure and schema.
 
 mod file;
 mod operation;
@@ -16,12 +16,12 @@ use crate::error::NodeError;
 use crate::limits::CHECKED_ROWS;
 use crate::node::Node;
 use crate::row_hash;
-use crate::sealing::{Sealing, kept_identity};
+use crate::sealing::{Sealing, load_identity};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32, KeyId};
 use gateway_domain::key::Epoch;
 use gateway_domain::roster::ParticipantIndex;
-use page::{Raw, Table};
+use page::{RawRow, Table};
 use sqlx::{Connection as _, SqliteConnection};
 use std::borrow::Cow;
 use std::fmt;
@@ -29,13 +29,13 @@ use std::fmt;
 /// Damage in a node's database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Damage {
-    /// The table; `database` for the file, `sqlite_schema` for the schema.
+    /// The table. `database` means the file as a whole, and `sqlite_schema` the schema.
     pub table: &'static str,
-    /// The row, by its key; empty for the table as a whole.
+    /// The row's primary key, as `column value`; empty for the table as a whole.
     pub row: String,
-    /// What is wrong. It contains no secret and nothing of a request.
+    /// What is wrong, for people. Contains no secret.
     pub what: String,
-    /// What the node cannot be used for.
+    /// What the damage affects.
     pub scope: Scope,
 }
 
@@ -58,10 +58,11 @@ impl fmt::Display for Damage {
 }
 
 impl Node {
-    /// Checks some rows, beginning at `from`. Returns where to continue, or none at the end of the round.
+    /// Checks up to [`CHECKED_ROWS`] rows, beginning at `from`. Returns the damage and where to continue; `None` after the last
+    /// row.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when the database cannot be read, but not because of damage in it.
+    /// [`NodeError::Unavailable`] when the database cannot be read for another reason than damage, which is a finding.
     pub async fn check(&self, from: Cursor) -> Result<(Vec<Damage>, Option<Cursor>), NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).rows(from, CHECKED_ROWS).await;
@@ -80,13 +81,13 @@ impl Node {
         checked
     }
 
-    /// The generations among `keys` that should be in force here and are not, each with what is found instead.
+    /// The keys whose epoch is not the one that this node signs with, each with what the node has instead.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub async fn check_holds(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
+    pub async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
         let mut conn = self.database.fresh_reader().await?;
-        let checked = self.checker(&mut conn).lacking(keys).await;
+        let checked = self.checker(&mut conn).missing_shares(keys).await;
         conn.close().await?;
         checked
     }
@@ -114,36 +115,36 @@ pub(crate) struct Checker<'a> {
     found: Vec<Damage>,
 }
 
-/// Why the check of a row stopped.
-enum Fault {
+/// Why the check of a row ended early.
+enum CheckError {
     /// The row is damaged in this way.
     Damaged(Cow<'static, str>),
     /// The row could not be checked.
     Failed(NodeError),
 }
 
-impl From<&'static str> for Fault {
+impl From<&'static str> for CheckError {
     fn from(what: &'static str) -> Self {
         Self::Damaged(what.into())
     }
 }
 
-impl From<String> for Fault {
+impl From<String> for CheckError {
     fn from(what: String) -> Self {
         Self::Damaged(what.into())
     }
 }
 
-impl From<CanonicalError> for Fault {
+impl From<CanonicalError> for CheckError {
     fn from(_: CanonicalError) -> Self {
-        Self::Damaged("it has no canonical form".into())
+        Self::Damaged("the row has no canonical form".into())
     }
 }
 
-impl From<sqlx::Error> for Fault {
+impl From<sqlx::Error> for CheckError {
     fn from(error: sqlx::Error) -> Self {
         if page::is_corrupt(&error) {
-            return Self::Damaged("its related rows cannot be read: the file is damaged".into());
+            return Self::Damaged("related rows cannot be read: the file is damaged".into());
         }
         Self::Failed(error.into())
     }
@@ -155,7 +156,7 @@ impl Checker<'_> {
         sqlx::query("BEGIN").execute(&mut *self.conn).await?;
         let (mut left, mut at) = (n_max, Some(from));
         while let (Some(cursor), 1..) = (&at, left) {
-            let (n_rows, next) = self.page(cursor, left).await?;
+            let (n_rows, next) = self.check_page(cursor, left).await?;
             left = left.saturating_sub(n_rows);
             at = next;
         }
@@ -164,83 +165,86 @@ impl Checker<'_> {
     }
 
     async fn shares(&mut self) -> Result<Vec<Damage>, NodeError> {
-        self.rows_while(Cursor::is_of_shares).await?;
+        self.check_rows_while(Cursor::is_of_shares).await?;
         Ok(std::mem::take(&mut self.found))
     }
 
-    /// Checks rows from the beginning, as long as the cursor is in the part to check.
-    async fn rows_while(&mut self, is_part: impl Fn(&Cursor) -> bool + Send) -> Result<(), NodeError> {
+    /// Checks rows from the beginning until the end, or until `continues` is false for the next cursor.
+    async fn check_rows_while(
+        &mut self,
+        continues: impl Fn(&Cursor) -> bool + Send,
+    ) -> Result<(), NodeError> {
         let mut at = Some(Cursor::default());
-        while let Some(cursor) = at.filter(&is_part) {
-            at = self.page(&cursor, CHECKED_ROWS).await?.1;
+        while let Some(cursor) = at.filter(&continues) {
+            at = self.check_page(&cursor, CHECKED_ROWS).await?.1;
         }
         Ok(())
     }
 
-    async fn row(&mut self, table: Table, row: &Raw) -> Result<(), NodeError> {
+    async fn check_row(&mut self, table: Table, row: &RawRow) -> Result<(), NodeError> {
         let checked = match table {
-            Table::Node => self.node(row).await,
-            Table::Share => self.share(row).await,
-            Table::Operation => self.operation(row).await,
-            Table::Statement => self.statement(row).await,
-            Table::Effect => self.effect(row).await,
-            Table::Consumed => self.consumed(row).await,
-            Table::Ceremony => self.ceremony(row).await,
-            Table::KeyUse => key_use(row),
+            Table::Node => self.check_node(row).await,
+            Table::Share => self.check_share(row).await,
+            Table::Operation => self.check_operation(row).await,
+            Table::Statement => self.check_statement(row).await,
+            Table::Effect => self.check_effect(row).await,
+            Table::Consumed => self.check_consumed(row).await,
+            Table::Ceremony => self.check_ceremony(row).await,
+            Table::KeyUse => check_key_use(row),
         };
         match checked {
             Ok(()) => Ok(()),
-            Err(Fault::Failed(error)) => Err(error),
-            Err(Fault::Damaged(what)) => {
-                self.find(table, row.named(table), what, scope(table, row));
+            Err(CheckError::Failed(error)) => Err(error),
+            Err(CheckError::Damaged(what)) => {
+                self.report(table, row.describe_key(table), what, scope(table, row));
                 Ok(())
             }
         }
     }
 
-    fn find(&mut self, table: Table, row: String, what: impl Into<String>, scope: Scope) {
+    fn report(&mut self, table: Table, row: String, what: impl Into<String>, scope: Scope) {
         self.found.push(Damage { table: table.name(), row, what: what.into(), scope });
     }
 
-    async fn node(&mut self, row: &Raw) -> Result<(), Fault> {
+    async fn check_node(&mut self, row: &RawRow) -> Result<(), CheckError> {
         if row.number("one") != Some(1) {
-            return Err("there is a second row".into());
+            return Err("the table has a second row".into());
         }
-        match kept_identity(self.conn, self.sealing).await {
+        match load_identity(self.conn, self.sealing).await {
             Ok(_) => Ok(()),
             Err(NodeError::Unavailable { detail, .. }) => Err(detail.into()),
-            Err(error @ (NodeError::Rejected(_) | NodeError::Lost { .. })) => Err(Fault::Failed(error)),
+            Err(error @ (NodeError::Rejected(_) | NodeError::Lost { .. })) => Err(CheckError::Failed(error)),
         }
     }
 
-    async fn lacking(&mut self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
-        let mut lacking = Vec::new();
+    async fn missing_shares(&mut self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
+        let mut missing = Vec::new();
         for (key_id, epoch) in keys {
-            lacking.extend(self.lacks(*key_id, epoch).await?.map(|what| (*key_id, what)));
+            missing.extend(self.missing_share(*key_id, epoch).await?.map(|what| (*key_id, what)));
         }
-        Ok(lacking)
+        Ok(missing)
     }
 
-    /// The generation that the node signs with must be the one that the gateway has on record.
-    async fn lacks(&mut self, key_id: KeyId, epoch: &Epoch) -> Result<Option<String>, NodeError> {
+    /// What the node has instead of an active share of this epoch; `None` if it has one.
+    async fn missing_share(&mut self, key_id: KeyId, epoch: &Epoch) -> Result<Option<String>, NodeError> {
         let sql = "SELECT epoch, epoch_root FROM share WHERE key_id = ?1 AND state = 'active'";
         let query = sqlx::query(sql).bind(key_id.to_string());
-        let found = query.fetch_optional(&mut *self.conn).await?.map(Raw::new);
+        let found = query.fetch_optional(&mut *self.conn).await?.map(RawRow::new);
         let held = found.map(|row| (row.text("epoch").unwrap_or_default(), row.hash("epoch_root")));
         let EpochName(expected) = &epoch.name;
         Ok(match held {
             Some((name, root)) if name == *expected && root == Some(epoch.root) => None,
             Some((name, _)) if name == *expected => {
-                Some(format!("it holds another epoch `{expected}` than the one in force"))
+                Some(format!("the node's share of epoch `{expected}` has another epoch root"))
             }
-            Some((name, _)) => Some(format!("it holds epoch `{name}`, and epoch `{expected}` is in force")),
-            None => Some(format!("it holds no share in force, and epoch `{expected}` is")),
+            Some((name, _)) => Some(format!("the node's share is of epoch `{name}`, not `{expected}`")),
+            None => Some(format!("the node has no active share, although epoch `{expected}` is in force")),
         })
     }
 }
 
-/// A share whose key cannot be read could belong to any key, so it affects the node.
-fn scope(table: Table, row: &Raw) -> Scope {
+/// What damage in this row affects. A share whose key id cannot be read could belong to any key, so it affects the node.
+fn scope(table: Table, row: &RawRow) -> Scope {
     match table {
         Table::Node => Scope::Node,
         Table::Share => row.hash("key_id").map_or(Scope::Node, |id| Scope::Key(KeyId(id))),
@@ -253,18 +257,18 @@ fn scope(table: Table, row: &Raw) -> Scope {
     }
 }
 
-fn key_use(row: &Raw) -> Result<(), Fault> {
+fn check_key_use(row: &RawRow) -> Result<(), CheckError> {
     let key_id = row.text("key_id").ok_or("`key_id` is not text")?;
     let serves = row.text("serves").ok_or("`serves` is not text")?;
     check_hash(row, row_hash::key_use(&key_id, &serves))
 }
 
-/// Compares the row with its hash. Rows from before there were hashes have none.
-fn check_hash(row: &Raw, expected: Result<Hex32, CanonicalError>) -> Result<(), Fault> {
+/// Compares the row with its hash. Rows that an earlier version wrote have none.
+fn check_hash(row: &RawRow, expected: Result<Hex32, CanonicalError>) -> Result<(), CheckError> {
     let expected = expected?.to_string();
     match row.bytes("row_hash") {
         Some(stored) if stored != expected.as_bytes() => {
-            Err("it was changed: `row_hash` does not match".into())
+            Err("the row was changed: `row_hash` does not match".into())
         }
         Some(_) | None => Ok(()),
     }

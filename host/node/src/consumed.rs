@@ -1,11 +1,11 @@
-//! The table `consumed`: which nonces signed, for which package, and with which share.
+//! The table `consumed`: the nonces that signed, with the package and the share that they produced.
 
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate;
 use crate::node::Transact;
-use crate::row::{self, parse};
+use crate::row::{self, parse_hash};
 use crate::row_hash;
-use crate::sessions::superseded;
+use crate::sessions::attempt_superseded;
 use crate::verify::epoch_conflict;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::operation::EffectStep;
@@ -16,17 +16,17 @@ use serde::{Deserialize, Serialize};
 use sqlx::{Row as _, SqliteConnection};
 use std::collections::BTreeMap;
 
-/// Nonces that signed.
+/// What an attempt signed.
 pub(crate) struct Used {
     pub(crate) package_hash: Hex32,
-    /// Read with [`decode_package`].
+    /// The package as stored: see [`decode_package`].
     pub(crate) package: String,
     pub(crate) share: Vec<u8>,
 }
 
 /// The used nonces of one operation.
 pub(crate) struct UsedNonces {
-    /// Those of the attempt that was asked for.
+    /// What the requested attempt signed, if it did.
     pub(crate) of_attempt: Option<Used>,
     /// The highest attempt that signed, or 0.
     pub(crate) latest_attempt: u32,
@@ -48,13 +48,14 @@ impl UsedNonces {
         };
         let (package, share) = (row.try_get("package")?, row.try_get("share")?);
         Ok(Self {
-            of_attempt: Some(Used { package_hash: parse(package_hash)?, package, share }),
+            of_attempt: Some(Used { package_hash: parse_hash(package_hash)?, package, share }),
             latest_attempt,
         })
     }
 }
 
-/// Marks nonces as used and stores what they signed. Its output is the only way to a share.
+/// Marks nonces as used and stores what they signed. Its output is the share: a share leaves the node only after this, or when
+/// it is read back from the store.
 pub(crate) struct Consume {
     pub(crate) chain: Chain,
     pub(crate) key_id: KeyId,
@@ -94,7 +95,7 @@ impl Transact for Consume {
             .bind(&package_hash)
             .bind(&self.package)
             .bind(self.share.as_slice())
-            .bind(row::stage(EffectStep::Execute))
+            .bind(row::stage_of(EffectStep::Execute))
             .bind(self.chain.after_execute(self.attempt)?.to_string())
             .bind(row_hash)
             .execute(conn)
@@ -104,7 +105,8 @@ impl Transact for Consume {
 }
 
 impl Consume {
-    /// Nothing has changed since round one, and neither the nonces nor the attempt were ever used.
+    /// Checks that the operation and the key's epoch still allow signing, that no later attempt signed, and that neither the
+    /// nonces nor the attempt were used before.
     async fn check(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
         let sql = "SELECT (SELECT stage FROM operation WHERE operation_id = ?1), \
                    (SELECT epoch_root FROM share WHERE key_id = ?2 AND state = 'active'), \
@@ -119,7 +121,10 @@ impl Consume {
             .fetch_one(conn)
             .await?;
         let stage: Option<&str> = row.try_get(0)?;
-        if !matches!(stage.and_then(row::step), Some(EffectStep::PolicyReceipt | EffectStep::Execute)) {
+        if !matches!(
+            stage.and_then(row::step_of_stage),
+            Some(EffectStep::PolicyReceipt | EffectStep::Execute)
+        ) {
             return Err(gate::out_of_order("the operation made another step during signing").into());
         }
         let root: Option<&str> = row.try_get(1)?;
@@ -127,13 +132,13 @@ impl Consume {
             return Err(epoch_conflict("the key changed its epoch between the rounds").into());
         }
         if row.try_get::<u32, _>(2)? > self.attempt {
-            return Err(superseded().into());
+            return Err(attempt_superseded().into());
         }
-        if row.try_get(3)? { Err(consumed().into()) } else { Ok(()) }
+        if row.try_get(3)? { Err(session_consumed().into()) } else { Ok(()) }
     }
 }
 
-pub(crate) fn consumed() -> Rejection {
+pub(crate) fn session_consumed() -> Rejection {
     Rejection::new(Code::SessionConsumed, "the nonces of this attempt signed another package")
 }
 

@@ -9,72 +9,72 @@ use gateway_threshold::ThresholdError;
 use std::error::Error;
 use std::fmt;
 
-/// Why a node does not make a step. No variant displays a secret or a path.
+/// Why a node does not make a step. The messages contain no secret and no path.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The node refuses, and will refuse the same call again.
+    /// The node refuses the call. Repeating it does not help.
     #[error(transparent)]
     Rejected(#[from] Rejection),
-    /// The secrets of this attempt are gone. Only a fresh attempt can succeed.
+    /// The attempt cannot be completed: its secrets are gone, or its ceremony failed. Only a fresh attempt can succeed.
     #[error("{reason}")]
     Lost {
-        /// What happened to them.
+        /// The reason, for people.
         reason: &'static str,
     },
-    /// The node cannot serve now. It released nothing.
+    /// The node cannot serve now; the same call may succeed later.
     #[error("{detail}")]
     Unavailable {
-        /// What is missing or failed.
+        /// What is missing or failed, for people.
         detail: &'static str,
-        /// For the node's own log.
+        /// The cause, if another crate reported one.
         #[source]
         source: Option<Box<dyn Error + Send + Sync>>,
     },
 }
 
-/// A permanent refusal.
+/// A refusal that repeating the call does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// The kind of refusal.
     pub code: Code,
     /// The reason, for people.
     pub detail: String,
-    /// Participants that misbehaved, if that is the reason.
+    /// Participants that are proven to have misbehaved, if that is the reason.
     pub culprits: Vec<ParticipantIndex>,
 }
 
 /// The kind of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
-    /// The decision is not signed by a pinned authority, or does not fit the intent, the approvals or this node.
+    /// The decision is not signed by a pinned authority, or does not match the intent, the approvals, the key or this node.
     AdmissionRefused,
-    /// An approval is not signed by its approver over this operation, according to the node's own registry.
+    /// The signature of an approval is missing or invalid, according to the node's own registry of approvers.
     ApprovalRefused,
     /// The decision is not valid yet, or no longer.
     AdmissionExpired,
-    /// Another decision admitted the operation.
+    /// The operation was admitted by another decision.
     AdmissionConflict,
-    /// The key is in another epoch than the admitted one, or exists when it should be created.
+    /// The key is in another epoch than the admitted one, or a key to be created exists already.
     EpochConflict,
     /// The step is not the next one of this operation on this node.
     StepOutOfOrder,
     /// The effect id was used for another call.
     EffectConflict,
-    /// A later attempt was seen.
+    /// A later attempt has begun on this node.
     AttemptSuperseded,
     /// The nonces of the attempt signed another package.
     SessionConsumed,
-    /// The package does not ask for what was admitted.
+    /// The signing package, or the start of a ceremony, does not match what was admitted.
     PackageRefused,
     /// The result to be published is not that of the operation.
     ResultRefused,
     /// Participants deviated from the protocol.
     CeremonyMisbehaviour,
-    /// A message was changed between its sender and this node.
+    /// The relay delivered a message that it changed, or that is for another node or ceremony.
     RelayMisbehaviour,
     /// The operation was discarded on this node.
     OperationDiscarded,
-    /// The node's receipt is not valid for the step. The caller finds this, not the node.
+    /// The node's receipt is not valid for the step. The caller of the node reports this, never the node itself.
     ReceiptRefused,
 }
 
@@ -146,11 +146,11 @@ impl NodeError {
         Self::Unavailable { detail, source: Some(Box::new(source)) }
     }
 
-    /// Whether the node's store, or a secret in it, is sealed under another key than the one in use.
+    /// Whether the node's store, or a secret in it, is sealed under another key-encryption key than the configured one.
     #[must_use]
-    pub fn is_sealed_otherwise(&self) -> bool {
+    pub fn is_wrong_kek(&self) -> bool {
         let Self::Unavailable { source: Some(source), .. } = self else { return false };
-        matches!(source.downcast_ref(), Some(AtRestError::OtherKek { .. }))
+        matches!(source.downcast_ref(), Some(AtRestError::WrongKek { .. }))
     }
 
     /// Whether other users than the owner can read or write the node's files.
@@ -165,7 +165,7 @@ impl NodeError {
         Self::caused_by("the node's store is damaged", source)
     }
 
-    /// A failed protocol: a rejection if it names culprits, otherwise a lost attempt.
+    /// The error of a failed protocol: a rejection if culprits are named, otherwise a lost attempt.
     pub(crate) fn ceremony(error: &ThresholdError) -> Self {
         let culprits: Vec<_> = error.culprits().into_iter().map(ParticipantIndex).collect();
         if culprits.is_empty() {
@@ -175,7 +175,7 @@ impl NodeError {
     }
 }
 
-/// An error of another crate as [`NodeError::Unavailable`].
+/// Converts errors of other crates to [`NodeError::Unavailable`] with these details.
 macro_rules! unavailable {
     ($($error:ty => $detail:literal),+ $(,)?) => {$(
         impl From<$error> for NodeError {
@@ -190,11 +190,11 @@ unavailable! {
     sqlx::Error => "the node's store failed",
     WriteError => "the node's store failed",
     OpenError => "the node's store cannot be opened",
-    PeerConflict => "the node does not have the identity it had before",
+    PeerConflict => "the node's identity is not the one pinned for it",
     CanonicalError => "a value has no canonical form",
 }
 
-/// Why a transaction or a read stopped: the node refused, or its store failed.
+/// Why a transaction or a read stopped: with an answer for the caller, or because the store failed.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Refused(NodeError),

@@ -1,4 +1,4 @@
-//! A cache of decoded public keys. Decoding costs a curve operation for each participant.
+//! A cache of decoded public keys. Decoding takes a curve operation for each participant.
 
 use crate::limits::GENERATIONS_DECODED_MAX;
 use gateway_domain::ids::Hex32;
@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Decoded public keys by epoch root. The root is a digest of key, epoch and public keys, so a root names one value.
+/// Decoded public keys by epoch root. The root is a digest of key, epoch and public keys, so an entry never becomes stale.
 #[derive(Default)]
 pub struct Generations(Mutex<BTreeMap<Hex32, Arc<PublicKeys>>>);
 
 impl Generations {
-    /// The keys of the generation with this root, decoded with `decode` unless they are in the cache.
+    /// The keys of the generation with this root, from the cache or from `decode`, which must check them against the root.
     ///
     /// # Errors
-    /// Those of `decode`, which must have checked the keys against the root.
+    /// Those of `decode`.
     pub fn keys<E>(
         &self,
         root: Hex32,

@@ -1,9 +1,9 @@
-//! A runtime node: verifies each decision itself, holds one share of each key, and never signs twice.
+//! A runtime node: holds shares of keys, verifies every decision itself, and never signs twice with the same nonces.
 //!
-//! **A node trusts no caller.** It pins the authorities whose decisions it accepts and the approvers whose signatures it
-//! verifies, and counts approvals itself. A caller can stop it but cannot make it sign what was not admitted: what it signs
-//! comes from its own stored admission, not from the call. It has no policy, no connection to other nodes (the caller relays
-//! messages), and no clock but the one it is given.
+//! **A node trusts no caller.** It pins the authorities whose decisions it accepts, counts approvals itself, and verifies the
+//! approvers' signatures if its settings say so. A caller can stop it but cannot make it sign what was not admitted: what it
+//! signs comes from its own stored admission, not from the call. It evaluates no policy, has no connection to other nodes (the
+//! caller relays messages), and reads the time from the clock in its settings only.
 //!
 //! Reading order: [`Node`] (settings, database, receipts), `verify` (the checks of an admission), `approvals` (the checks of its
 //! approvals), `gate` (the checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `signing`,
@@ -14,16 +14,16 @@
 //! |---|---|---|
 //! | [`Node::admit`] | signature, validity, intent, approvals, participants, epoch, derivation | the statement |
 //! | [`Node::materialize_receipt`] | call, order, validity, epoch | the step |
-//! | [`Node::signing_commit`] | the same | nothing: nonces are in memory only |
+//! | [`Node::signing_commit`] | the same, and the attempt | nothing: nonces are in memory only |
 //! | [`Node::signing_share`] | the same, and the package | the mark that the nonces are used, with package and share |
 //! | [`Node::ceremony_start`] | call, order, validity, epoch, the key's holders | that the attempt has begun |
-//! | [`Node::ceremony_deliver`] | those of the protocol | the staged share |
+//! | [`Node::ceremony_deliver`] | the messages, and those of the protocol | the staged share |
 //! | [`Node::commit_epoch`] | call, order, that exactly this generation is staged | the promotion |
 //! | [`Node::publish`] | call, order, the result | the step |
 //! | [`Node::discard`] | that no generation is promoted and no share released | that the operation is discarded |
 //!
-//! Each durable step returns a signed receipt. It follows from what is stored, so a repeat, also after a restart, gets the same
-//! receipt.
+//! The calls that make a step return a signed receipt. It is computed from what is stored, so a repeated call returns the same
+//! receipt, also after a restart.
 
 mod admit;
 mod approvals;

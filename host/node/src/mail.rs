@@ -1,7 +1,7 @@
-//! Ceremony messages on the relay: signed by their sender, private ones sealed to their recipient.
+//! Ceremony messages for the relay: signed by their sender, and private ones sealed to their recipient.
 //!
-//! A relay that reads everything learns no share. A message that the relay changed is rejected without blaming the sender. A
-//! sender whose signed message does not open is blamed.
+//! A relay that reads all messages learns no share. A message that the relay changed is rejected without naming the sender as
+//! the culprit; a sender whose signed message does not open is named.
 
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::Node;
@@ -37,17 +37,20 @@ impl Node {
             let Header { from, to, round, .. } = opened.header;
             Ok(Message { from, to, round, body: opened.body })
         };
-        envelopes.iter().map(open).collect::<Result<_, OpenError>>().map_err(|error| refused(&error).into())
+        envelopes.iter().map(open).collect::<Result<_, OpenError>>().map_err(|error| rejection(&error).into())
     }
 }
 
-fn refused(error: &OpenError) -> Rejection {
+fn rejection(error: &OpenError) -> Rejection {
     match error.culprit() {
         Some(culprit) => Rejection {
             code: Code::CeremonyMisbehaviour,
             detail: error.to_string(),
             culprits: vec![ParticipantIndex(culprit)],
         },
-        None => Rejection::new(Code::RelayMisbehaviour, format!("a message was changed on its way: {error}")),
+        None => Rejection::new(
+            Code::RelayMisbehaviour,
+            format!("a message was not relayed as it was sent: {error}"),
+        ),
     }
 }

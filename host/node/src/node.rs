@@ -6,7 +6,7 @@ use crate::error::{NodeError, Stop};
 use crate::generations::Generations;
 use crate::limits::READERS;
 use crate::peers::Peers;
-use crate::sealing::{Rewrap, Sealing, kept_identity, settle};
+use crate::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
 use crate::sessions::Sessions;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::dsse::KeySet;
@@ -38,11 +38,11 @@ pub type Clock = Arc<dyn Fn() -> EpochMs + Send + Sync>;
 pub struct NodeConfig {
     /// The participant that this node is.
     pub participant: ParticipantIndex,
-    /// Its own database, created if missing.
+    /// The path of its own database, which is created if missing.
     pub database: PathBuf,
     /// The pinned identities of all nodes, its own included.
     pub peers: Arc<Peers>,
-    /// What its operator decides.
+    /// The settings that do not depend on the participant.
     pub settings: NodeSettings,
 }
 
@@ -53,25 +53,24 @@ pub struct NodeSettings {
     pub kek: Arc<Kek>,
     /// The authorities whose decisions it accepts.
     pub authorities: KeySet,
-    /// The number of different people who must have approved, whatever a policy requires.
+    /// The number of different people who must have approved, even if the policy requires fewer.
     pub required_approvals: u32,
-    /// The longest validity of a decision from now, in milliseconds. Approvals are checked at admission only, so a decision
-    /// that is valid for years would outlive its approvers.
+    /// How far in the future a decision may expire when it is admitted, in milliseconds. Approvals are checked at admission
+    /// only, so an approver who is removed later still counts until the decision expires.
     pub decision_ttl_max_ms: u64,
-    /// Whether approvers must sign their approvals, and this node's own copy of the registry of approvers.
+    /// Whether approvers must sign their approvals and, unless signatures are off, the node's own registry of approvers.
     pub signed_approvals: SigningRule,
-    /// Development only, and ignored where approvals must be signed: keys are created without approvals. A node cannot tell a
-    /// key created on first use from another. A new key releases nothing, and every signature with it still needs its
-    /// approvals.
+    /// Whether keys may be created without approvals, as development creates them on first use. Ignored if approvals must be
+    /// signed. Every signature with such a key still needs its approvals.
     pub keys_without_approvals: bool,
-    /// The clock that decisions and nonces are checked against.
+    /// The clock for the validity of decisions and approvals, and for the age of nonces and ceremonies.
     pub clock: Clock,
 }
 
 /// One runtime node.
 ///
-/// Its shares and the seed of its identity are sealed at rest under [`NodeSettings::kek`]. Its memory must not be swapped, dumped
-/// or cloned while it serves: a clone has the same nonces a second time.
+/// Its shares and the seed of its identity are sealed at rest under [`NodeSettings::kek`]. Its memory must not be swapped to
+/// disk, dumped or cloned while it runs: it contains shares and nonces, and a clone could use the same nonces again.
 pub struct Node {
     pub(crate) config: Arc<NodeConfig>,
     pub(crate) sealing: Sealing,
@@ -86,11 +85,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// Opens the node's database. A new database is bound to the key-encryption key and gets an identity. No session survives a
-    /// restart.
+    /// Opens the node's database. A new database is bound to the key-encryption key and gets an identity.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when the database cannot be opened, is open in another process, or is sealed under another key ([`NodeError::is_sealed_otherwise`]).
+    /// [`NodeError::Unavailable`] when the database cannot be opened, is open in another process, or is sealed under another
+    /// key ([`NodeError::is_wrong_kek`]).
     pub async fn open(config: NodeConfig) -> Result<Self, NodeError> {
         let options = Options::at_path(&config.database, APPLICATION, MIGRATIONS);
         let options = options.create().secure_delete().readers(READERS);
@@ -100,7 +99,7 @@ impl Node {
         let database =
             opening.await.map_err(|_| NodeError::unavailable("the node's store cannot be opened"))??;
         let sealing = Sealing::new(Arc::clone(&config.settings.kek), config.participant);
-        let secret = match settle(&database, &sealing).await {
+        let secret = match open_or_create_identity(&database, &sealing).await {
             Ok(secret) => secret,
             Err(error) => {
                 database.close().await;
@@ -126,15 +125,14 @@ impl Node {
         self.config.participant
     }
 
-    /// The public keys under which other nodes and verifiers of receipts know it. They are the same as long as it has its
-    /// database.
+    /// The node's public keys, which other nodes and verifiers of receipts pin. They are fixed when its database is created.
     #[must_use]
     pub fn identity(&self) -> &NodeIdentity {
         self.secret.identity()
     }
 
-    /// Seals every secret in the database under another key, in one transaction, and closes the database. The node is then
-    /// opened again with that key. After an error it still serves with the old key.
+    /// Seals every secret in the database under another key-encryption key, in one transaction, and closes the database. Open
+    /// the node again with the new key. After an error nothing has changed, and the node is still open.
     ///
     /// # Errors
     /// [`NodeError::Unavailable`] when a secret does not open, or the store failed.
@@ -145,15 +143,16 @@ impl Node {
         Ok(())
     }
 
-    /// The path of the node's database, if its disk is full. Once a write has failed for that, every call first tries another.
+    /// The path of the node's database, if its disk is full. After a write has failed for this reason, each call tries a write
+    /// to find out whether the disk is still full.
     pub async fn full_disk(&self) -> Option<PathBuf> {
         self.database.full_disk()?;
-        // `full_disk` reports whether this helped.
+        // The next line reports whether it failed again.
         let _failed_again = self.database.probe().await;
         self.database.full_disk().map(Path::to_owned)
     }
 
-    /// How many jobs it wrote durably, and in how many transactions.
+    /// How many jobs were written durably, and in how many transactions.
     #[must_use]
     pub fn counters(&self) -> gateway_sqlite::Counters {
         self.database.counters()
@@ -183,15 +182,15 @@ impl Node {
 
     /// The node's receipt for a step that is durable.
     ///
-    /// Ed25519 signatures are deterministic (RFC 8032), and the statement follows from what the node has stored. So a repeat,
-    /// also after a restart, gets the same receipt, and receipts need not be stored.
+    /// Receipts are not stored: Ed25519 signatures are deterministic (RFC 8032), and the statement is computed from stored
+    /// values, so the same step always gets the same receipt.
     pub(crate) fn receipt(&self, chain: &Chain, kind: &ReceiptKind) -> Result<NodeReceipt, NodeError> {
-        self.attest(&chain.statement(kind)?)
+        self.issue_receipt(&chain.statement(kind)?)
     }
 
-    pub(crate) fn attest(&self, statement: &ReceiptStatement) -> Result<NodeReceipt, NodeError> {
+    pub(crate) fn issue_receipt(&self, statement: &ReceiptStatement) -> Result<NodeReceipt, NodeError> {
         #[cfg(feature = "testing")]
-        if let Some(receipt) = self.false_receipts.instead_of(statement) {
+        if let Some(receipt) = self.false_receipts.replacement(statement) {
             return Ok(receipt);
         }
         self.sign_receipt(statement)
@@ -211,11 +210,11 @@ impl Node {
 pub(crate) trait Transact: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// Checks before it writes: a refusal does not roll back what was written.
+    /// Does the work. It must make all its checks before its first write: a refusal does not roll the transaction back.
     fn run(&self, conn: &mut SqliteConnection) -> impl Future<Output = Result<Self::Output, Stop>> + Send;
 }
 
-/// The [`Job`] of some work. A refusal is an output, a failed store an error.
+/// Runs work as a [`Job`]. A refusal is the job's output; only a failed store is its error.
 pub(crate) struct Transaction<T>(pub(crate) T);
 
 impl<T: Transact> Job for Transaction<T> {
@@ -231,12 +230,11 @@ impl<T: Transact> Job for Transaction<T> {
     }
 }
 
-/// Reads the identity of the node that has this database: the key that its receipts are checked under. Opens the file
-/// read-only, so a process may be serving with it.
+/// Reads the identity of the node with this database. Opens the file read-only, so a running node may have it open.
 ///
 /// # Errors
 /// [`NodeError::Unavailable`] when there is no such database, or it is sealed under another key
-/// ([`NodeError::is_sealed_otherwise`]).
+/// ([`NodeError::is_wrong_kek`]).
 pub async fn read_identity(
     database: &Path,
     participant: ParticipantIndex,
@@ -244,7 +242,7 @@ pub async fn read_identity(
 ) -> Result<NodeIdentity, NodeError> {
     let reader = Reader::open(Options::at_path(database, APPLICATION, MIGRATIONS)).await?;
     let identity = match reader.pool().acquire().await {
-        Ok(mut conn) => kept_identity(&mut conn, &Sealing::new(kek, participant)).await,
+        Ok(mut conn) => load_identity(&mut conn, &Sealing::new(kek, participant)).await,
         Err(error) => Err(error.into()),
     };
     reader.close().await;

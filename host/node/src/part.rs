@@ -1,10 +1,10 @@
-//! This node's part in a ceremony that makes shares: the protocol, and whether its present share goes into it.
+//! This node's part in a ceremony that makes shares: which protocol it runs, and whether that needs its present share.
 
 use crate::call::CeremonyStart;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate::{self, Standing};
+use crate::gate::{self, Admitted};
 use crate::node::Node;
-use crate::vault::{self, Held};
+use crate::vault::{self, Generation};
 use crate::verify::epoch_conflict;
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::intent::{Intent, Recover};
@@ -21,15 +21,15 @@ use std::sync::Arc;
 /// A node's part in a ceremony.
 pub(crate) enum Part {
     /// It runs the protocol and sends these messages first.
-    Sends(Box<Session>, Vec<Message>),
-    /// It keeps its share under the new epoch's name.
+    Runs(Box<Session>, Vec<Message>),
+    /// It sends nothing and stages its present share under the new epoch's name.
     Keeps(KeyShare, Arc<PublicKeys>),
 }
 
 /// The key before the ceremony.
-struct Present {
+struct PresentKey {
     keys: Arc<PublicKeys>,
-    /// This node's share; none if it holds none or the ceremony does not need it.
+    /// This node's share; `None` if it holds none of the admitted generation, or the ceremony does not need it.
     share: Option<KeyShare>,
 }
 
@@ -40,29 +40,30 @@ pub(crate) fn target(decision: &AdmissionDecision) -> Result<&Target, Rejection>
 
 impl Node {
     /// Starts this node's part in the ceremony.
-    pub(crate) async fn take_part(
+    pub(crate) async fn start_part(
         &self,
         conn: &mut SqliteConnection,
         ceremony_id: [u8; 32],
-        standing: &Standing,
+        admitted: &Admitted,
         start: &CeremonyStart,
     ) -> Result<Part, Stop> {
-        let Standing { statement, key, .. } = standing;
+        let Admitted { statement, key, .. } = admitted;
         let decision = &statement.decision;
         let Target { participants, threshold, .. } = target(decision)?;
         let me = self.participant();
         if let Intent::KeyCreate(create) = &statement.request.intent {
             let profile = create.signature_profile.parse().map_err(NodeError::damaged)?;
-            return sends(new_key(profile, me, participants, threshold.0, ceremony_id));
+            return run(start_keygen(profile, me, participants, threshold.0, ceremony_id));
         }
-        let gives = gives_share(&statement.request.intent, me, start);
-        let present = self.present(conn, decision, start, key.active.as_ref().filter(|_| gives)).await?;
+        let needs_share = needs_share(&statement.request.intent, me, start);
+        let active = key.active.as_ref().filter(|_| needs_share);
+        let present = self.load_present_key(conn, decision, start, active).await?;
         match &statement.request.intent {
             Intent::Rotate(_) => {
                 if vault::is_known(conn, target(decision)?.key_id).await? {
                     return Err(epoch_conflict("the new key exists").into());
                 }
-                sends(new_key(present.keys.profile(), me, participants, threshold.0, ceremony_id))
+                run(start_keygen(present.keys.profile(), me, participants, threshold.0, ceremony_id))
             }
             Intent::Refresh(_) | Intent::Reshare(_) => {
                 check_dealers(&start.dealers, &present.keys)?;
@@ -74,7 +75,7 @@ impl Node {
                     threshold: threshold.0,
                     ceremony_id,
                 };
-                sends(redistribute::start(params, present.share.as_ref(), &mut OsRng))
+                run(redistribute::start(params, present.share.as_ref(), &mut OsRng))
             }
             Intent::Recover(recover) => repair_or_keep(recover, me, present, ceremony_id),
             Intent::KeyCreate(_) | Intent::Payment(_) | Intent::AssetAction(_) => {
@@ -83,35 +84,37 @@ impl Node {
         }
     }
 
-    /// The key in the generation that was admitted. The decision has its root, so the caller may supply the public keys.
-    async fn present(
+    /// Loads the key in the admitted generation. The caller supplies the public keys, which must match the decision's epoch
+    /// root; `active` is this node's generation, if the ceremony needs its share.
+    async fn load_present_key(
         &self,
         conn: &mut SqliteConnection,
         decision: &AdmissionDecision,
         start: &CeremonyStart,
-        given: Option<&Held>,
-    ) -> Result<Present, Stop> {
-        let held = Held::new(decision.epoch.clone(), decision.epoch_root, start.package.clone());
-        let keys = self.generations.keys(decision.epoch_root, || held.decode(decision.key_id));
+        active: Option<&Generation>,
+    ) -> Result<PresentKey, Stop> {
+        let supplied = Generation::new(decision.epoch.clone(), decision.epoch_root, start.package.clone());
+        let keys = self.generations.keys(decision.epoch_root, || supplied.decode(decision.key_id));
         let keys = keys.map_err(|_| refused("the public keys are not of the admitted generation"))?;
         let holders: BTreeSet<_> = keys.verifying_shares().keys().copied().map(ParticipantIndex).collect();
-        let is_as_admitted = decision.holders.as_ref().is_some_and(|named| *named.as_set() == holders)
+        let matches_decision = decision.holders.as_ref().is_some_and(|named| *named.as_set() == holders)
             && decision.threshold.0 == keys.threshold();
-        if !is_as_admitted {
-            return Err(refused("the decision names other holders than the key has").into());
+        if !matches_decision {
+            return Err(refused("holders or threshold of the decision are not those of the key").into());
         }
-        let share = match given {
+        let share = match active {
             Some(active) if active.root == decision.epoch_root => {
-                Some(vault::secret(conn, &self.sealing, decision.key_id, &active.epoch, &keys).await?)
+                Some(vault::load_share(conn, &self.sealing, decision.key_id, &active.epoch, &keys).await?)
             }
             Some(_) | None => None,
         };
-        Ok(Present { keys, share })
+        Ok(PresentKey { keys, share })
     }
 }
 
-/// Whether the ceremony needs this node's present share. A share that cannot be read must not block its replacement.
-fn gives_share(intent: &Intent, me: ParticipantIndex, start: &CeremonyStart) -> bool {
+/// Whether the ceremony needs this node's present share. Otherwise the share is not read, so that an unreadable one does not
+/// prevent its replacement.
+fn needs_share(intent: &Intent, me: ParticipantIndex, start: &CeremonyStart) -> bool {
     match intent {
         Intent::Refresh(_) | Intent::Reshare(_) => start.dealers.contains(&me),
         Intent::Recover(recover) => recover.recovering_participant != me,
@@ -123,7 +126,7 @@ fn gives_share(intent: &Intent, me: ParticipantIndex, start: &CeremonyStart) -> 
 fn repair_or_keep(
     recover: &Recover,
     me: ParticipantIndex,
-    present: Present,
+    present: PresentKey,
     ceremony_id: [u8; 32],
 ) -> Result<Part, Stop> {
     let helpers = recover.helper_participants.as_set();
@@ -138,10 +141,10 @@ fn repair_or_keep(
         helpers: indices(helpers),
         ceremony_id,
     };
-    sends(repair::start(params, present.share.as_ref(), &mut OsRng))
+    run(repair::start(params, present.share.as_ref(), &mut OsRng))
 }
 
-fn new_key(
+fn start_keygen(
     profile: gateway_threshold::SignatureProfile,
     me: ParticipantIndex,
     participants: &Roster,
@@ -152,15 +155,15 @@ fn new_key(
     keygen::start(keygen::Params { profile, me: me.0, roster, threshold, ceremony_id }, &mut OsRng)
 }
 
-fn sends(started: Result<(Session, Vec<Message>), ThresholdError>) -> Result<Part, Stop> {
+fn run(started: Result<(Session, Vec<Message>), ThresholdError>) -> Result<Part, Stop> {
     match started {
-        Ok((session, messages)) => Ok(Part::Sends(Box::new(session), messages)),
+        Ok((session, messages)) => Ok(Part::Runs(Box::new(session), messages)),
         Err(ThresholdError::ShareMissing { .. }) => Err(vault::NO_SHARE.into()),
         Err(error) => Err(refused(error.to_string()).into()),
     }
 }
 
-/// The dealers are holders, and at least as many as the threshold.
+/// Checks that the dealers are holders, and at least as many as the threshold.
 fn check_dealers(dealers: &BTreeSet<ParticipantIndex>, keys: &PublicKeys) -> Result<(), Rejection> {
     let are_holders = dealers.iter().all(|dealer| keys.verifying_shares().contains_key(&dealer.0));
     if are_holders && dealers.len() >= usize::from(keys.threshold()) {

@@ -6,11 +6,12 @@ use gateway_seal::node_key::{Identities, NodeIdentity};
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-/// Identities that an operator pins, or the fleet that opens all nodes in its own process. They never come from a relay.
+/// The pinned identities. An operator pins them, or the fleet if it opens all nodes in one process; they must not come from a
+/// relay.
 #[derive(Debug, Default)]
 pub struct Peers(RwLock<BTreeMap<u16, NodeIdentity>>);
 
-/// The participant is pinned with another identity.
+/// Another identity is already pinned for the participant.
 #[derive(Debug, thiserror::Error)]
 #[error("participant {index} is pinned with another identity")]
 pub struct PeerConflict {
@@ -22,7 +23,7 @@ impl Peers {
     /// Pins a node's identity. Pinning the same identity again succeeds.
     ///
     /// # Errors
-    /// [`PeerConflict`]: the first identity of a participant stays.
+    /// [`PeerConflict`] when another identity is pinned for the participant; it stays.
     pub fn pin(&self, identity: &NodeIdentity) -> Result<(), PeerConflict> {
         let mut pinned = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let index = identity.index();
@@ -39,13 +40,16 @@ impl Peers {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(&participant.0).cloned()
     }
 
-    /// All pinned identities. This node's own must be among them.
+    /// All pinned identities.
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when `me`, this node's own, is not among them, or two participants have the same key.
     pub(crate) fn identities(&self, me: &NodeIdentity) -> Result<Identities, NodeError> {
         let pinned = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if pinned.get(&me.index()) != Some(me) {
-            return Err(NodeError::unavailable("the node is not pinned with the identity it has"));
+            return Err(NodeError::unavailable("the identity pinned for the node is not the one it has"));
         }
         Identities::new(pinned.values().cloned())
-            .map_err(|_| NodeError::unavailable("two participants are pinned with one identity"))
+            .map_err(|_| NodeError::unavailable("two participants are pinned with the same key"))
     }
 }

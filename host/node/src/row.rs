@@ -1,12 +1,12 @@
-//! An operation as the node stores it, and the read that every step begins with.
+//! An operation as the node stores it, and the query with which a step begins.
 //!
-//! Each call into SQLite costs more than the statement itself. So a step reads with one SELECT and writes with one text of
-//! statements.
+//! A call into SQLite costs more than the statement itself, so these functions make one call each: one SELECT, or several
+//! statements in one text.
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::row_hash;
-use crate::vault::{self, Held};
+use crate::vault::{self, Generation};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::{KeyUse, OperationType};
@@ -26,9 +26,8 @@ const STEPS: [EffectStep; 6] = [
     EffectStep::Discard,
 ];
 
-/// The word that the column `stage` has for the last step made. A node does not make decisions, and the table's check accepts
-/// no word for them.
-pub(crate) const fn stage(step: EffectStep) -> &'static str {
+/// The value of the column `stage` after this step. A node does not make decisions: the table's CHECK rejects the empty text.
+pub(crate) const fn stage_of(step: EffectStep) -> &'static str {
     match step {
         EffectStep::Decision => "",
         EffectStep::Admission => "admitted",
@@ -40,19 +39,19 @@ pub(crate) const fn stage(step: EffectStep) -> &'static str {
     }
 }
 
-/// The step of a word in the column `stage`.
-pub(crate) fn step(word: &str) -> Option<EffectStep> {
-    STEPS.into_iter().find(|step| stage(*step) == word)
+/// The inverse of [`stage_of`]. `None` for an unknown text.
+pub(crate) fn step_of_stage(stage: &str) -> Option<EffectStep> {
+    STEPS.into_iter().find(|step| stage_of(*step) == stage)
 }
 
-/// The statement the node acts on, as it verified it.
+/// An admitted request with its decision, as the node verified and stored them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Statement {
     pub(crate) request: AdmitRequest,
     pub(crate) decision: AdmissionDecision,
 }
 
-/// What the node has stored about one effect: the operation, the answer, and the key.
+/// What the node has stored for one call: the operation, an earlier answer to the same call, and the key.
 #[derive(Debug)]
 pub(crate) struct View {
     /// The operation, if the node knows it.
@@ -60,19 +59,19 @@ pub(crate) struct View {
     /// The answer to this effect, if it was performed before.
     pub(crate) answer: Option<Answer>,
     /// The key of the operation.
-    pub(crate) key: KeyHere,
+    pub(crate) key: KeyState,
 }
 
-/// A key on this node.
+/// What the node has stored about a key.
 #[derive(Debug)]
-pub(crate) struct KeyHere {
+pub(crate) struct KeyState {
     /// The generation that signs.
-    pub(crate) active: Option<Held>,
-    /// Whether any generation was ever in force here.
+    pub(crate) active: Option<Generation>,
+    /// Whether the node ever promoted a generation of the key.
     pub(crate) is_known: bool,
     /// Root of the staged generation.
     pub(crate) staged: Option<Hex32>,
-    /// The family that it serves, which never changes; none while this node has not learnt it.
+    /// The family that the key serves, which never changes. `None` until an operation of the key recorded it here.
     pub(crate) serves: Option<KeyUse>,
 }
 
@@ -80,25 +79,25 @@ pub(crate) struct KeyHere {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) admission_hash: Hex32,
-    /// The step that the node made last. For [`EffectStep::Execute`] a share of the signature left the node, or its share of
-    /// a new generation is staged.
+    /// The step that the node made last. [`EffectStep::Execute`] means that it released a signature share, or that it has
+    /// staged its share of a new generation or needs none.
     pub(crate) last_step: EffectStep,
-    /// The head of this node's chain of steps.
+    /// The transition hash of the last step: the head of this node's chain.
     pub(crate) head: Hex32,
-    /// None for an operation that was discarded before it was admitted here.
+    /// `None` for an operation that was discarded before it was admitted here.
     pub(crate) statement: Option<Statement>,
 }
 
-/// The recorded answer to an effect.
+/// The recorded answer to a call.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// Digest of the call: see [`content`](crate::call::content).
+    /// Digest of the call's arguments: see [`content`](crate::call::content).
     pub(crate) content: String,
     pub(crate) transition_hash: Hex32,
 }
 
 impl View {
-    /// `key_id` is the key of an operation that is not known yet.
+    /// Loads all of it with one query. `key_id` is needed only for an operation that is not stored yet.
     pub(crate) async fn load(
         conn: &mut SqliteConnection,
         effect: EffectId,
@@ -120,10 +119,10 @@ impl View {
         Ok(Self {
             row: Row::read(&found)?,
             answer: Answer::read(&found)?,
-            key: KeyHere {
-                active: Held::read(&found)?,
+            key: KeyState {
+                active: Generation::read(&found)?,
                 is_known: found.try_get("is_known")?,
-                staged: found.try_get::<Option<&str>, _>("staged")?.map(parse).transpose()?,
+                staged: found.try_get::<Option<&str>, _>("staged")?.map(parse_hash).transpose()?,
                 serves: found.try_get::<Option<&str>, _>("serves")?.map(vault::parse_use).transpose()?,
             },
         })
@@ -131,8 +130,8 @@ impl View {
 }
 
 impl Row {
-    /// Whether the operation was admitted to be signed.
-    pub(crate) fn signs(&self) -> bool {
+    /// Whether the operation is a signature. `false` if it was discarded before it was admitted here.
+    pub(crate) fn is_signature(&self) -> bool {
         let decision = self.statement.as_ref().map(|statement| &statement.decision);
         decision.is_some_and(|decision| decision.operation_type == OperationType::Sign)
     }
@@ -141,12 +140,12 @@ impl Row {
         let Some(admission_hash) = found.try_get::<Option<&str>, _>("admission_hash")? else {
             return Ok(None);
         };
-        let last_step = step(found.try_get("stage")?);
+        let last_step = step_of_stage(found.try_get("stage")?);
         let statement: Option<&str> = found.try_get("statement")?;
         Ok(Some(Self {
-            admission_hash: parse(admission_hash)?,
+            admission_hash: parse_hash(admission_hash)?,
             last_step: last_step.ok_or(NodeError::unavailable("the node's store is damaged"))?,
-            head: parse(found.try_get("head")?)?,
+            head: parse_hash(found.try_get("head")?)?,
             statement: statement.map(serde_json::from_str).transpose().map_err(NodeError::damaged)?,
         }))
     }
@@ -155,13 +154,13 @@ impl Row {
 impl Answer {
     fn read(found: &SqliteRow) -> Result<Option<Self>, Stop> {
         let Some(content) = found.try_get::<Option<String>, _>("content")? else { return Ok(None) };
-        Ok(Some(Self { content, transition_hash: parse(found.try_get("transition_hash")?)? }))
+        Ok(Some(Self { content, transition_hash: parse_hash(found.try_get("transition_hash")?)? }))
     }
 
-    /// The answer to a repeated call.
+    /// The transition hash of the step, if the call with this digest is the recorded one.
     ///
     /// # Errors
-    /// [`Code::EffectConflict`] when the id was used for another call: an id never changes its meaning.
+    /// [`Code::EffectConflict`] when the effect id was used for another call.
     pub(crate) fn repeat(&self, effect: EffectId, content: Hex32) -> Result<Hex32, Rejection> {
         if self.content == content.to_string() {
             return Ok(self.transition_hash);
@@ -171,7 +170,8 @@ impl Answer {
     }
 }
 
-/// Inserts an operation that the node does not know yet.
+/// Inserts an operation that is not stored yet. `known` is its key and its [`Statement`] as JSON; `None` if it was never
+/// admitted here.
 pub(crate) async fn insert(
     conn: &mut SqliteConnection,
     chain: &Chain,
@@ -187,7 +187,7 @@ pub(crate) async fn insert(
         .bind(chain.operation_id.to_string())
         .bind(chain.admission_hash.to_string())
         .bind(known.map(|(key_id, _)| key_id.to_string()))
-        .bind(stage(last_step))
+        .bind(stage_of(last_step))
         .bind(head.to_string())
         .bind(known.map(|(_, statement)| statement))
         .bind(row_hash.map(|hash| hash.to_string()))
@@ -196,7 +196,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Records a step as the operation's last.
+/// Records a step as the operation's last one.
 pub(crate) async fn advance(
     conn: &mut SqliteConnection,
     id: OperationId,
@@ -205,15 +205,15 @@ pub(crate) async fn advance(
 ) -> Result<(), Stop> {
     sqlx::query("UPDATE operation SET stage = ?2, head = ?3 WHERE operation_id = ?1")
         .bind(id.to_string())
-        .bind(stage(step))
+        .bind(stage_of(step))
         .bind(head.to_string())
         .execute(conn)
         .await?;
     Ok(())
 }
 
-/// Records the effect's step as the operation's last, and the answer to the effect.
-pub(crate) async fn advance_by(
+/// Records the effect's step as the operation's last one, and the answer to the call.
+pub(crate) async fn advance_with_answer(
     conn: &mut SqliteConnection,
     effect: EffectId,
     content: Hex32,
@@ -225,7 +225,7 @@ pub(crate) async fn advance_by(
     let row_hash = row_hash::effect(&effect_id, &content, &transition)?;
     sqlx::query(sql)
         .bind(effect.operation.to_string())
-        .bind(stage(effect.step))
+        .bind(stage_of(effect.step))
         .bind(transition)
         .bind(effect_id)
         .bind(content)
@@ -236,6 +236,6 @@ pub(crate) async fn advance_by(
 }
 
 /// Parses 32 bytes in hexadecimal from a column.
-pub(crate) fn parse(text: &str) -> Result<Hex32, NodeError> {
+pub(crate) fn parse_hash(text: &str) -> Result<Hex32, NodeError> {
     text.parse().map_err(NodeError::damaged)
 }

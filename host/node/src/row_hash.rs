@@ -1,7 +1,7 @@
-//! Hashes of rows, where nothing else shows a change: `SHA-256("svc/node-row/v1" || JCS([table, column, …]))`.
+//! Hashes of rows in which a change would otherwise go unnoticed: SHA-256 over the tag `svc/node-row/v1` and the canonical JSON
+//! of the table's name and the columns.
 //!
-//! The hash is not keyed, so it shows damage and mistakes but not forgery. An operation's row has no hash, since its head is a
-//! hash of everything else in it.
+//! The hash is not keyed, so it detects damage but not forgery. Rows of `operation` have none: the check recomputes their head.
 
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::ids::Hex32;
@@ -47,8 +47,8 @@ pub(crate) fn key_use(key_id: &str, serves: &str) -> Result<Hex32, CanonicalErro
     hash(&("key_use", key_id, serves))
 }
 
-/// A row of `share` without its public keys and secret: the root is a hash of the public keys, and the seal of the secret
-/// detects every change.
+/// A row of `share` without its public keys and secret. The root is a hash of the public keys, and authenticated encryption
+/// protects the secret.
 #[derive(Serialize)]
 pub(crate) struct Share<'a> {
     pub(crate) key_id: &'a str,

@@ -1,4 +1,4 @@
-//! Open nonces (rule 1 in `signing`): in memory only, one pair for an operation, bounded in number and age.
+//! Open nonces (rule 1 in `signing`): in memory only, one pair for each operation, limited in number and age.
 
 use crate::error::{Code, NodeError, Rejection};
 use crate::limits::{NONCES_TTL_MS, SIGNING_SESSIONS_MAX};
@@ -11,14 +11,16 @@ use gateway_threshold::{KeyShare, PublicKeys, Tweak};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the nonces may sign and with which signers, from the node's own admission. Fixed when the nonces are made (rule 2 in
+/// What the nonces may sign, and with which signers. Copied from the stored admission when the nonces are made (rule 2 in
 /// `signing`).
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) chain: Chain,
     pub(crate) key_id: KeyId,
     pub(crate) epoch_root: Hex32,
+    /// The message to sign.
     pub(crate) digest: Hex32,
+    /// The tweak of the child key, if the decision names one.
     pub(crate) tweak: Option<Tweak>,
     /// When the decision expires.
     pub(crate) not_after_ms: EpochMs,
@@ -33,11 +35,11 @@ pub(crate) struct Session {
     /// The commitments to the nonces.
     pub(crate) commitments: Vec<u8>,
     opened_at: EpochMs,
-    /// None once taken. The lock is held until the share is durable, so that a repeated call waits for it.
+    /// `None` after round two took it. Round two holds the lock until the share is durable, so that a repeated call waits.
     pub(crate) signer: tokio::sync::Mutex<Option<Signer>>,
 }
 
-/// The secrets of one signature share, and the public keys.
+/// What makes one signature share: the nonces, the key share, and its public keys.
 pub(crate) struct Signer {
     pub(crate) nonces: Nonces,
     pub(crate) share: KeyShare,
@@ -60,31 +62,31 @@ impl Session {
         Self { attempt, terms, commitments, opened_at, signer: tokio::sync::Mutex::new(Some(signer)) }
     }
 
-    /// Whether the nonces are too old.
+    /// Whether the nonces are older than [`NONCES_TTL_MS`].
     pub(crate) const fn is_stale(&self, now: EpochMs) -> bool {
         now.0.saturating_sub(self.opened_at.0) > NONCES_TTL_MS
     }
 }
 
 impl Sessions {
-    /// The session of this attempt; none if there is no session or only an earlier attempt's.
+    /// The session of this attempt. `None` if there is no session, or only one of an earlier attempt.
     ///
     /// # Errors
     /// [`Code::AttemptSuperseded`] when a later attempt is open.
     pub(crate) fn find(&self, id: OperationId, attempt: u32) -> Result<Option<Arc<Session>>, NodeError> {
         let open = self.lock().get(&id).cloned();
         match open {
-            Some(session) if session.attempt > attempt => Err(superseded().into()),
+            Some(session) if session.attempt > attempt => Err(attempt_superseded().into()),
             Some(session) if session.attempt == attempt => Ok(Some(session)),
             Some(_) | None => Ok(None),
         }
     }
 
-    /// Adds a session. It replaces an earlier attempt's, whose nonces are dropped. If this attempt has a session already, that
-    /// one stays and is returned.
+    /// Adds a session, replacing one of an earlier attempt, whose nonces are dropped. If this attempt has a session already,
+    /// returns that one instead.
     ///
     /// # Errors
-    /// [`Code::AttemptSuperseded`], or [`NodeError::Unavailable`] when there are too many sessions.
+    /// [`Code::AttemptSuperseded`] when a later attempt is open; [`NodeError::Unavailable`] when there are too many sessions.
     pub(crate) fn open(
         &self,
         id: OperationId,
@@ -93,7 +95,7 @@ impl Sessions {
     ) -> Result<Arc<Session>, NodeError> {
         let mut sessions = self.lock();
         match sessions.get(&id) {
-            Some(open) if open.attempt > session.attempt => return Err(superseded().into()),
+            Some(open) if open.attempt > session.attempt => return Err(attempt_superseded().into()),
             Some(open) if open.attempt == session.attempt => return Ok(Arc::clone(open)),
             Some(_) => {}
             None if sessions.len() < SIGNING_SESSIONS_MAX => {}
@@ -125,6 +127,6 @@ impl Sessions {
     }
 }
 
-pub(crate) fn superseded() -> Rejection {
+pub(crate) fn attempt_superseded() -> Rejection {
     Rejection::new(Code::AttemptSuperseded, "a later attempt has begun")
 }

@@ -1,8 +1,8 @@
-//! Signing, by the nonce rule: for every pair of nonces at most one share ever leaves the node, over all crashes and
-//! restarts. Two shares with the same nonces for different packages would give the long-lived share away.
+//! Signing, by the nonce rule: a pair of nonces makes at most one signature share, over all crashes and restarts. Two shares
+//! with the same nonces for different packages would reveal the key share.
 //!
-//! 1. Open nonces are in memory only: one pair for an operation, bounded in number and age.
-//! 2. They are made after the decision was verified, and everything that they may sign is fixed with them.
+//! 1. Open nonces are in memory only: one pair for each operation, limited in number and age.
+//! 2. They are made after the decision was verified, and what they may sign is fixed with them.
 //! 3. Round two
 //!    - a. takes them out of memory,
 //!    - b. checks the package against what was fixed; any failure destroys the nonces,
@@ -13,16 +13,16 @@
 //! 4. The same package again gets the stored share; another package is refused.
 //! 5. A change of the key's epoch drops the open nonces of the key.
 //!
-//! `// Rule n` marks where the code keeps it. A crash between the rounds loses nonces that signed nothing. A crash after the
-//! mark is on disk loses nothing.
+//! `// Rule n` marks the code that implements it. A crash before 3d loses nonces whose share never left the node. A crash after
+//! 3d loses nothing: the share is on disk.
 
 use crate::call::Call;
-use crate::consumed::{Consume, Used, UsedNonces, consumed, decode_package, encode_package};
+use crate::consumed::{Consume, Used, UsedNonces, decode_package, encode_package, session_consumed};
 use crate::error::{Code, NodeError, Rejection};
 use crate::gate;
 use crate::node::Node;
 use crate::row::{Statement, View};
-use crate::sessions::{Session, Signer, Terms, superseded};
+use crate::sessions::{Session, Signer, Terms, attempt_superseded};
 use crate::vault;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::canonical::digest_bytes;
@@ -49,7 +49,7 @@ pub struct SignedShare {
 pub enum RoundOne {
     /// Commitments to nonces that are open now.
     Committed(Vec<u8>),
-    /// The attempt's nonces have signed this package. With all shares of the package the signature is complete.
+    /// The attempt's nonces have already signed this package.
     Consumed {
         /// The package.
         package: SigningPackage,
@@ -59,8 +59,8 @@ pub enum RoundOne {
 }
 
 impl Node {
-    /// Round one (RFC 9591 section 5.1): fresh nonces for this attempt, or the same commitments again while they are
-    /// open.
+    /// Round one (RFC 9591 section 5.1): makes nonces for this attempt and returns their commitments. A repeated call returns
+    /// the same commitments, or what the nonces signed since.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::AdmissionExpired`], [`Code::AdmissionConflict`],
@@ -70,54 +70,56 @@ impl Node {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
-        let standing = gate::known(view, call, EffectStep::Execute)?;
+        let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
         let UsedNonces { of_attempt, latest_attempt } = UsedNonces::load(&mut conn, id, attempt).await?;
-        let digest = standing.statement.decision.request_digest;
+        let digest = admitted.statement.decision.request_digest;
         if let Some(used) = of_attempt {
-            return self.signed_before(call, digest, used);
+            return self.consumed_answer(call, digest, used);
         }
         let chain = self.chain(call);
         let steps = [EffectStep::PolicyReceipt, EffectStep::Execute];
-        gate::in_order(call, &standing, chain.after_receipt()?, &steps)?;
+        gate::check_order(call, &admitted, chain.after_receipt()?, &steps)?;
         // Rule 2
-        let held = gate::in_force(&self.config, &standing)?;
-        let held = held.ok_or_else(|| gate::out_of_order("the operation does not sign"))?;
-        gate::check_fence(&standing.statement)?;
+        let generation = gate::check_validity(&self.config, &admitted)?;
+        let generation = generation.ok_or_else(|| gate::out_of_order("the operation is not a signature"))?;
+        gate::check_fence(&admitted.statement)?;
         if latest_attempt > attempt {
-            return Err(superseded().into());
+            return Err(attempt_superseded().into());
         }
         let now = self.now();
         let session = match self.sessions.find(id, attempt)? {
             Some(session) => session,
             None => {
-                let key_id = standing.statement.decision.key_id;
-                let keys = self.generations.keys(held.root, || held.decode(key_id))?;
-                let share = vault::secret(&mut conn, &self.sealing, key_id, &held.epoch, &keys).await?;
+                let key_id = admitted.statement.decision.key_id;
+                let keys = self.generations.keys(generation.root, || generation.decode(key_id))?;
+                let share =
+                    vault::load_share(&mut conn, &self.sealing, key_id, &generation.epoch, &keys).await?;
                 let (nonces, commitments) =
                     commit(&share, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
-                let terms = terms(&standing.statement, chain)?;
+                let terms = terms(&admitted.statement, chain)?;
                 let session = Session::new(attempt, terms, Signer { nonces, share, keys }, commitments, now);
                 self.sessions.open(id, session, now)?
             }
         };
-        // A round two in progress holds the session's lock and needs a connection, and may have signed meanwhile.
+        // A concurrent round two holds the session's lock and may wait for a connection, so this one is returned first.
         drop(conn);
         let is_open = session.signer.lock().await.is_some();
         if is_open && !session.is_stale(now) {
             return Ok(RoundOne::Committed(session.commitments.clone()));
         }
         let mut conn = self.database.reader().acquire().await?;
-        let used = UsedNonces::load(&mut conn, id, attempt).await?.of_attempt.ok_or(GONE)?;
-        self.signed_before(call, digest, used)
+        let used = UsedNonces::load(&mut conn, id, attempt).await?.of_attempt.ok_or(NONCES_LOST)?;
+        self.consumed_answer(call, digest, used)
     }
 
-    /// Round two (RFC 9591 section 5.2): this node's share of the package, durable before it is returned. The same
-    /// package again gets the same share.
+    /// Round two (RFC 9591 section 5.2): signs the package. The share is durable before it is returned; a repeated call with
+    /// the same package returns the same share.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::SessionConsumed`] when the attempt signed another package,
     /// [`Code::PackageRefused`] when the package is not what was admitted, or as in [`Self::signing_commit`];
-    /// [`NodeError::Lost`] when the nonces are gone; [`NodeError::Unavailable`]. Every error destroys the nonces.
+    /// [`NodeError::Lost`] when the nonces were destroyed or are too old; [`NodeError::Unavailable`]. Every error after the
+    /// nonces were taken destroys them.
     pub async fn signing_share(
         &self,
         call: &Call,
@@ -134,7 +136,7 @@ impl Node {
             return self.stored_share(call, package).await;
         };
         if session.is_stale(self.now()) {
-            return Err(GONE);
+            return Err(NONCES_LOST);
         }
         let share = self.sign_once(call, package, &session, signer).await?;
         drop(slot);
@@ -147,24 +149,24 @@ impl Node {
     async fn stored_share(&self, call: &Call, package: &SigningPackage) -> Result<SignedShare, NodeError> {
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
-        let standing = gate::known(view, call, EffectStep::Execute)?;
+        let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
         match UsedNonces::load(&mut conn, call.effect.operation, call.effect.attempt).await?.of_attempt {
             Some(Used { package_hash, share, .. }) if package_hash == Hex32::new(package.hash()) => {
-                let digest = standing.statement.decision.request_digest;
+                let digest = admitted.statement.decision.request_digest;
                 Ok(SignedShare { share, receipt: self.share_receipt(call, digest, package_hash)? })
             }
-            Some(_) => Err(consumed().into()),
-            None => Err(GONE),
+            Some(_) => Err(session_consumed().into()),
+            None => Err(NONCES_LOST),
         }
     }
 
-    fn signed_before(&self, call: &Call, digest: Hex32, used: Used) -> Result<RoundOne, NodeError> {
+    fn consumed_answer(&self, call: &Call, digest: Hex32, used: Used) -> Result<RoundOne, NodeError> {
         let receipt = self.share_receipt(call, digest, used.package_hash)?;
         let package = decode_package(&used.package)?;
         Ok(RoundOne::Consumed { package, signed: SignedShare { share: used.share, receipt } })
     }
 
-    /// The receipt for a released share. All that it states is on disk with the share.
+    /// The receipt for a share that is durable.
     fn share_receipt(
         &self,
         call: &Call,
@@ -187,7 +189,7 @@ impl Node {
         check_package(package, session, self.participant())?;
         let Signer { nonces, share, keys } = signer;
         // Rule 3c
-        let share = nonces.sign(package, &share, &keys).map_err(|error| refused_package(&error))?;
+        let share = nonces.sign(package, &share, &keys).map_err(|error| package_error(&error))?;
         // Rules 3d and 3e
         self.write(Consume {
             chain: session.terms.chain,
@@ -203,7 +205,7 @@ impl Node {
     }
 }
 
-const GONE: NodeError = NodeError::Lost { reason: "the nonces of this attempt are gone" };
+const NONCES_LOST: NodeError = NodeError::Lost { reason: "the node has no nonces for this attempt" };
 
 fn terms(statement: &Statement, chain: Chain) -> Result<Terms, NodeError> {
     let decision = &statement.decision;
@@ -220,7 +222,7 @@ fn terms(statement: &Statement, chain: Chain) -> Result<Terms, NodeError> {
     })
 }
 
-/// The call is still that of round one, and in time. [`Consume`] checks what the store has.
+/// Checks that the call matches the session and that the decision has not expired. [`Consume`] checks the stored state.
 fn check_call(call: &Call, terms: &Terms, now: EpochMs) -> Result<(), NodeError> {
     if call.effect.step != EffectStep::Execute || call.previous != terms.chain.after_receipt()? {
         return Err(gate::other_transition().into());
@@ -234,13 +236,13 @@ fn check_call(call: &Call, terms: &Terms, now: EpochMs) -> Result<(), NodeError>
     Ok(())
 }
 
-/// The package asks for what was fixed in round one and nothing else.
+/// Checks that the package is for the terms that were fixed in round one.
 fn check_package(package: &SigningPackage, session: &Session, me: ParticipantIndex) -> Result<(), Rejection> {
     let terms = &session.terms;
     let signers = &package.commitments;
     let refused = |detail: &str| Err(Rejection::new(Code::PackageRefused, detail));
     if package.message != terms.digest.as_bytes() {
-        return refused("the package is over another message");
+        return refused("the package is for another message");
     }
     if package.tweak != terms.tweak {
         return refused("the package is for another child key");
@@ -252,19 +254,20 @@ fn check_package(package: &SigningPackage, session: &Session, me: ParticipantInd
         return refused("the package has signers that were not admitted");
     }
     if signers.get(&me.0) != Some(&session.commitments) {
-        return refused("the package does not have this node's commitments");
+        return refused("the package does not contain this node's commitments");
     }
     Ok(())
 }
 
-fn refused_package(error: &ThresholdError) -> NodeError {
+/// The error of a package that cannot be signed: a rejection, with the culprits if the error names any.
+fn package_error(error: &ThresholdError) -> NodeError {
     match NodeError::ceremony(error) {
         NodeError::Lost { .. } => Rejection::new(Code::PackageRefused, error.to_string()).into(),
         named @ (NodeError::Rejected(_) | NodeError::Unavailable { .. }) => named,
     }
 }
 
-/// The signature is the operation's: over the admitted digest, under the admitted key or its admitted child.
+/// Checks that the signature is over the admitted digest and verifies under the admitted key or child key.
 pub(crate) fn check_result(
     decision: &AdmissionDecision,
     keys: &PublicKeys,
@@ -275,7 +278,7 @@ pub(crate) fn check_result(
         None => hex::encode(keys.public_key()),
     };
     if signature.public_key_hex != public_key_hex || signature.signed_digest != decision.request_digest {
-        return Err(result_refused("the signature is of another key or over another digest"));
+        return Err(result_refused("the signature is for another key or over another digest"));
     }
     let decode =
         |text: &str| hex::decode(text).map_err(|_| result_refused("the signature is not hexadecimal"));

@@ -2,13 +2,13 @@
 
 use crate::call::{Call, CommitEpoch, Publication, Published, content};
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate::{self, Standing, out_of_order};
+use crate::gate::{self, Admitted, out_of_order};
 use crate::generations::Generations;
 use crate::node::{Node, NodeConfig, Transact};
 use crate::part::target;
 use crate::row::{self, View};
 use crate::signing::{check_result, result_refused};
-use crate::vault::{self, Held};
+use crate::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
@@ -20,51 +20,53 @@ use sqlx::SqliteConnection;
 use std::sync::Arc;
 
 impl Node {
-    /// Issues the policy receipt: the operation is about to be executed.
+    /// Records that execution may begin, and issues the policy receipt.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::AdmissionExpired`], [`Code::AdmissionConflict`],
     /// [`Code::EpochConflict`], [`Code::EffectConflict`] or [`Code::OperationDiscarded`];
     /// [`NodeError::Unavailable`].
     pub async fn materialize_receipt(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
-        self.step(call, Body::Receipt, content(call)?).await
+        self.make_step(call, Body::Receipt, content(call)?).await
     }
 
-    /// Promotes the staged generation. This is past the point of no return, so an expired decision does not stop it.
+    /// Promotes the staged generation. A node that leaves the roster retires its share instead. Promotion comes after the point
+    /// of no return, so the decision may have expired.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::EpochConflict`] when another generation is
+    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::EpochConflict`] when this generation is not
     /// staged, [`Code::AdmissionConflict`], [`Code::EffectConflict`] or [`Code::OperationDiscarded`];
     /// [`NodeError::Unavailable`].
     pub async fn commit_epoch(&self, call: &Call, commit: &CommitEpoch) -> Result<NodeReceipt, NodeError> {
-        let receipt = self.step(call, Body::CommitEpoch(*commit), content(&(call, commit))?).await?;
+        let receipt = self.make_step(call, Body::CommitEpoch(*commit), content(&(call, commit))?).await?;
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
-        self.sessions.close_key(gate::known(view, call, EffectStep::CommitEpoch)?.statement.decision.key_id);
+        self.sessions
+            .close_key(gate::find_admitted(view, call, EffectStep::CommitEpoch)?.statement.decision.key_id);
         Ok(receipt)
     }
 
-    /// Checks the operation's result, opens the publication gate for it, and erases retired shares. No attempt at the ceremony
-    /// can follow.
+    /// Checks the operation's result and records the publication, after which no further attempt is possible. Erases the share
+    /// that the result replaced; a rotation retires the old key's share instead.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::ResultRefused`] for a signature that is not the operation's, otherwise as
+    /// [`NodeError::Rejected`] with [`Code::ResultRefused`] for a result that is not the operation's; the other errors of
     /// [`Self::commit_epoch`].
     pub async fn publish(&self, call: &Call, publication: &Publication) -> Result<NodeReceipt, NodeError> {
         let content = content(&(call, publication))?;
-        let receipt = self.step(call, Body::Publish(publication.clone()), content).await?;
+        let receipt = self.make_step(call, Body::Publish(publication.clone()), content).await?;
         self.sessions.close(call.effect.operation);
         Ok(receipt)
     }
 
-    /// Discards the operation and its staged share for good: the node refuses to sign it from now on, also if it did not know
-    /// it. A discard and the record of a released share are transactions of one writer, and each excludes the other.
+    /// Discards the operation and its staged share permanently: from now on the node refuses every step of it. An operation
+    /// that was not admitted here can be discarded too.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`] once its generation is in force or a share of its signature left,
-    /// [`Code::AdmissionConflict`] or [`Code::EffectConflict`]; [`NodeError::Unavailable`].
+    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`] after the node promoted its generation, published it or released a
+    /// signature share, [`Code::AdmissionConflict`] or [`Code::EffectConflict`]; [`NodeError::Unavailable`].
     pub async fn discard(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
-        let receipt = self.step(call, Body::Discard, content(call)?).await?;
+        let receipt = self.make_step(call, Body::Discard, content(call)?).await?;
         self.sessions.close(call.effect.operation);
         self.ceremonies.close(call.effect.operation);
         // Removes the staged share from the write-ahead log now, not at the next checkpoint.
@@ -77,10 +79,10 @@ impl Node {
         Ok(receipt)
     }
 
-    async fn step(&self, call: &Call, body: Body, content: Hex32) -> Result<NodeReceipt, NodeError> {
+    async fn make_step(&self, call: &Call, body: Body, content: Hex32) -> Result<NodeReceipt, NodeError> {
         let (config, generations) = (Arc::clone(&self.config), Arc::clone(&self.generations));
         let step = Step { call: *call, chain: self.chain(call), content, body, config, generations };
-        self.attest(&self.write(step).await?)
+        self.issue_receipt(&self.write(step).await?)
     }
 }
 
@@ -92,10 +94,10 @@ enum Body {
     Discard,
 }
 
-const NOT_AS_RECORDED: NodeError =
-    NodeError::unavailable("the node's store is damaged: a step is not what was recorded of it");
+const STEP_DAMAGED: NodeError =
+    NodeError::unavailable("the node's store is damaged: the recorded answer does not match the step");
 
-/// One step, checked and made in one transaction.
+/// Checks and makes one step, in one transaction.
 struct Step {
     call: Call,
     chain: Chain,
@@ -118,22 +120,22 @@ impl Transact for Step {
             let head = answer.repeat(effect, self.content)?;
             return Ok(statement?
                 .filter(|statement| statement.transition_hash == head)
-                .ok_or(NOT_AS_RECORDED)?);
+                .ok_or(STEP_DAMAGED)?);
         }
         match &self.body {
-            Body::Receipt => self.receipt(view)?,
+            Body::Receipt => self.check_policy_receipt(view)?,
             Body::CommitEpoch(commit) => self.commit_epoch(conn, view, commit).await?,
             Body::Publish(publication) => self.publish(conn, view, publication).await?,
             Body::Discard => self.discard(conn, view).await?,
         }
-        let statement = statement?.ok_or(NOT_AS_RECORDED)?;
-        row::advance_by(conn, effect, self.content, statement.transition_hash).await?;
+        let statement = statement?.ok_or(STEP_DAMAGED)?;
+        row::advance_with_answer(conn, effect, self.content, statement.transition_hash).await?;
         Ok(statement)
     }
 }
 
 impl Step {
-    /// The receipt's statement once the step is made; none for an operation that this node does not know.
+    /// The statement of the receipt for this step. `None` if it needs the decision and the operation is not admitted here.
     fn statement(
         &self,
         decision: Option<&AdmissionDecision>,
@@ -154,11 +156,11 @@ impl Step {
         self.chain.statement(&kind).map(Some)
     }
 
-    fn receipt(&self, view: View) -> Result<(), Stop> {
-        let standing = gate::known(view, &self.call, EffectStep::PolicyReceipt)?;
-        gate::in_order(&self.call, &standing, self.chain.after_admission()?, &[EffectStep::Admission])?;
-        gate::in_force(&self.config, &standing)?;
-        Ok(gate::check_fence(&standing.statement)?)
+    fn check_policy_receipt(&self, view: View) -> Result<(), Stop> {
+        let admitted = gate::find_admitted(view, &self.call, EffectStep::PolicyReceipt)?;
+        gate::check_order(&self.call, &admitted, self.chain.after_admission()?, &[EffectStep::Admission])?;
+        gate::check_validity(&self.config, &admitted)?;
+        Ok(gate::check_fence(&admitted.statement)?)
     }
 
     async fn commit_epoch(
@@ -167,38 +169,38 @@ impl Step {
         view: View,
         commit: &CommitEpoch,
     ) -> Result<(), Stop> {
-        let standing = gate::known(view, &self.call, EffectStep::CommitEpoch)?;
+        let admitted = gate::find_admitted(view, &self.call, EffectStep::CommitEpoch)?;
         let expected = self.chain.after_execute(commit.attempt)?;
-        let decision = &standing.statement.decision;
+        let decision = &admitted.statement.decision;
         let target = target(decision)?;
         if !target.participants.as_set().contains(&self.chain.participant) {
-            // This node leaves the roster. Whether it dealt or was down, its share has no use from now on.
+            // This node leaves the roster. It may have missed the ceremony.
             let steps = [EffectStep::PolicyReceipt, EffectStep::Execute, EffectStep::CommitEpoch];
-            gate::in_order(&self.call, &standing, expected, &steps)?;
+            gate::check_order(&self.call, &admitted, expected, &steps)?;
             if target.key_id == decision.key_id {
                 vault::retire(conn, decision.key_id, decision.epoch_root).await?;
             }
             return Ok(());
         }
         let steps = [EffectStep::Execute, EffectStep::CommitEpoch];
-        gate::in_order(&self.call, &standing, expected, &steps)?;
-        let is_repeat = standing.last_step == EffectStep::CommitEpoch;
+        gate::check_order(&self.call, &admitted, expected, &steps)?;
+        let is_repeat = admitted.last_step == EffectStep::CommitEpoch;
         if is_repeat {
-            gate::builds_on(&standing, self.chain.after_commit_epoch(commit.attempt)?)?;
+            gate::check_head(&admitted, self.chain.after_commit_epoch(commit.attempt)?)?;
         }
         let found = if is_repeat {
-            vault::generation(conn, target.key_id, &target.epoch).await?
+            vault::load_promoted(conn, target.key_id, &target.epoch).await?
         } else {
-            vault::staged(conn, self.chain.operation_id, commit.attempt).await?
+            vault::load_staged(conn, self.chain.operation_id, commit.attempt).await?
         };
         let Some(found) = found.filter(|found| found.root == commit.epoch_root) else {
-            return Err(Rejection::new(Code::EpochConflict, "another generation is staged").into());
+            return Err(Rejection::new(Code::EpochConflict, "the node has not staged this generation").into());
         };
         if !is_repeat {
-            // The key is still in the admitted generation: of two operations admitted for one generation, one can follow it.
-            gate::key_fits(&standing.statement, self.chain.participant, &standing.key)?;
+            // Of two operations that were admitted for the same generation, only one can be promoted.
+            gate::check_generation(&admitted.statement, self.chain.participant, &admitted.key)?;
             vault::promote(conn, target.key_id, &found.epoch).await?;
-            vault::keep_use(conn, target.key_id, decision.serves).await?;
+            vault::record_use(conn, target.key_id, decision.serves).await?;
         }
         Ok(())
     }
@@ -209,27 +211,27 @@ impl Step {
         view: View,
         publication: &Publication,
     ) -> Result<(), Stop> {
-        let standing = gate::known(view, &self.call, EffectStep::Publish)?;
-        let decision = &standing.statement.decision;
+        let admitted = gate::find_admitted(view, &self.call, EffectStep::Publish)?;
+        let decision = &admitted.statement.decision;
         let previous =
             self.chain.before(EffectStep::Publish, decision.operation_type, publication.attempt)?;
         match decision.operation_type {
             OperationType::Sign => {
-                // The signature itself lets a node publish that was not among the signers.
+                // A node that was not among the signers can publish too: it verifies the signature.
                 let steps = [EffectStep::PolicyReceipt, EffectStep::Execute];
-                gate::in_order(&self.call, &standing, previous, &steps)?;
-                self.check_signature(conn, &standing, publication).await
+                gate::check_order(&self.call, &admitted, previous, &steps)?;
+                self.check_published_signature(conn, &admitted, publication).await
             }
             OperationType::KeyCreate
             | OperationType::Refresh
             | OperationType::Reshare
             | OperationType::Rotate
             | OperationType::Recover => {
-                gate::in_order(&self.call, &standing, previous, &[EffectStep::CommitEpoch])?;
-                gate::builds_on(&standing, previous)?;
-                self.check_generation(conn, decision, publication).await?;
-                // A rotated key signs until its successor does. Its shares are retired and not erased, since its address may
-                // have to be swept.
+                gate::check_order(&self.call, &admitted, previous, &[EffectStep::CommitEpoch])?;
+                gate::check_head(&admitted, previous)?;
+                self.check_published_generation(conn, decision, publication).await?;
+                // The old key of a rotation stays active until its successor is published. Its shares are kept, since funds
+                // may have to be moved from its address.
                 if decision.operation_type == OperationType::Rotate {
                     vault::retire(conn, decision.key_id, decision.epoch_root).await
                 } else {
@@ -239,21 +241,21 @@ impl Step {
         }
     }
 
-    async fn check_signature(
+    async fn check_published_signature(
         &self,
         conn: &mut SqliteConnection,
-        standing: &Standing,
+        admitted: &Admitted,
         publication: &Publication,
     ) -> Result<(), Stop> {
         let Published::Signature(signature) = &publication.result else {
             return Err(result_refused("there is no signature to publish").into());
         };
-        let decision = &standing.statement.decision;
-        let held = match &standing.key.active {
+        let decision = &admitted.statement.decision;
+        let held = match &admitted.key.active {
             Some(active) if active.root == decision.epoch_root => active.clone(),
-            // The key has changed its epoch since it signed.
+            // The key's epoch has changed since it signed.
             Some(_) | None => {
-                let past = vault::generation(conn, decision.key_id, &decision.epoch).await?;
+                let past = vault::load_promoted(conn, decision.key_id, &decision.epoch).await?;
                 past.ok_or(vault::NO_SHARE)?
             }
         };
@@ -261,9 +263,8 @@ impl Step {
         Ok(check_result(decision, &keys, signature)?)
     }
 
-    /// The generation is as it was admitted, and the one that this node promoted. A node that leaves has none to compare it
-    /// with.
-    async fn check_generation(
+    /// Checks that the generation is the admitted one and, unless this node leaves the roster, the one that it promoted.
+    async fn check_published_generation(
         &self,
         conn: &mut SqliteConnection,
         decision: &AdmissionDecision,
@@ -276,24 +277,23 @@ impl Step {
         let Staged { epoch: made, public, .. } = staged.as_ref();
         let is_admitted =
             made.name == *epoch && staged.participants == *participants && staged.threshold == *threshold;
-        // Decodes the given package, not a cached one: the receipt will be over this package.
-        let given = hex::decode(&public.package_hex).unwrap_or_default();
-        let keys = Held::new(epoch.clone(), made.root, given).decode(*key_id);
-        let is_its_key = keys.is_ok_and(|keys| {
+        // Decodes the package of the call, not a cached one: the receipt covers this package.
+        let package = hex::decode(&public.package_hex).unwrap_or_default();
+        let keys = Generation::new(epoch.clone(), made.root, package).decode(*key_id);
+        let matches_package = keys.is_ok_and(|keys| {
             let (public_key_hex, package_hex) =
                 (hex::encode(keys.public_key()), hex::encode(keys.to_bytes()));
             *public == PublicKey { public_key_hex, package_hex }
         });
-        let is_mine = if participants.as_set().contains(&self.chain.participant) {
-            let held = vault::generation(conn, *key_id, epoch).await?;
-            held.is_some_and(|held| held.root == made.root)
-        } else {
-            true
+        let leaves = !participants.as_set().contains(&self.chain.participant);
+        let is_promoted = leaves || {
+            let promoted = vault::load_promoted(conn, *key_id, epoch).await?;
+            promoted.is_some_and(|promoted| promoted.root == made.root)
         };
-        if is_admitted && is_its_key && is_mine {
+        if is_admitted && matches_package && is_promoted {
             return Ok(());
         }
-        Err(result_refused("the generation is not the one that was admitted and put in force").into())
+        Err(result_refused("the generation is not the one that was admitted and promoted").into())
     }
 
     async fn discard(&self, conn: &mut SqliteConnection, view: View) -> Result<(), Stop> {
@@ -311,18 +311,17 @@ impl Step {
                 return Err(gate::other_decision().into());
             }
             Some(row) => match row.last_step {
-                // The share may be part of a signature already.
-                EffectStep::Execute if row.signs() => {
-                    return Err(out_of_order("a share of the signature left this node").into());
+                EffectStep::Execute if row.is_signature() => {
+                    return Err(out_of_order("the node has released its signature share").into());
                 }
                 EffectStep::CommitEpoch | EffectStep::Publish => {
-                    return Err(gate::after(row.last_step).into());
+                    return Err(gate::cannot_follow(row.last_step).into());
                 }
                 EffectStep::Decision
                 | EffectStep::Admission
                 | EffectStep::PolicyReceipt
                 | EffectStep::Execute
-                | EffectStep::Discard => vault::forget(conn, self.chain.operation_id).await?,
+                | EffectStep::Discard => vault::delete_staged(conn, self.chain.operation_id).await?,
             },
         }
         Ok(())

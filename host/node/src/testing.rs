@@ -1,4 +1,4 @@
-//! Samples for tests: an authority, intents, approvals, admissions, the calls that follow, and nodes with false receipts.
+//! Sample values for tests: an authority, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
 use crate::{AdmitRequest, Call, Node, Owner};
@@ -19,7 +19,7 @@ use gateway_domain::time::EpochMs;
 use gateway_seal::at_rest::Kek;
 use std::sync::{Mutex, PoisonError};
 
-/// The two suites, by name.
+/// The names of the two signature profiles.
 pub const SUITES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"];
 
 /// The id of the key `treasury` of tenant `default`.
@@ -79,7 +79,7 @@ pub fn key_id(key_ref: &str) -> KeyId {
     intent::key_id(&owner(key_ref).tenant, &KeyRef(key_ref.to_owned())).unwrap()
 }
 
-/// One approval by each of these.
+/// One unsigned approval by each of these people.
 #[must_use]
 pub fn approvals(subjects: &[&str]) -> Vec<Approval> {
     let approval = |subject: &&str| Approval {
@@ -197,7 +197,7 @@ pub fn payment(participants: &[u16], path: Option<&str>) -> Intent {
     })
 }
 
-/// A sound operation. A test changes what it is about, then calls [`Case::request`].
+/// An operation that every node admits. A test changes some of its fields, then calls [`Case::request`].
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The authority that signs the decision.
@@ -213,7 +213,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// An operation that every node admits.
+    /// An operation with this id, on the key `treasury` in this epoch. For a change of a key, call [`Case::changing`] too.
     #[must_use]
     pub fn new(id: u8, key_id: KeyId, epoch: Epoch, threshold: u16, intent: Intent) -> Self {
         let approvals = approvals(&["alice", "bob"]);
@@ -275,7 +275,7 @@ impl Case {
         Self::new(id, key_id, epoch, threshold, key_create(&participants, threshold, suite))
     }
 
-    /// As another operation.
+    /// The same with another operation id.
     #[must_use]
     pub fn of(mut self, operation_id: OperationId) -> Self {
         self.decision.operation_id = operation_id;
@@ -284,7 +284,7 @@ impl Case {
         self
     }
 
-    /// On another key of the tenant `default`.
+    /// The same on another key of the tenant `default`.
     #[must_use]
     pub fn on_key(mut self, key_ref: &str) -> Self {
         self.owner = owner(key_ref);
@@ -296,7 +296,7 @@ impl Case {
         self.of(operation_id)
     }
 
-    /// A change of a key from these holders to another generation.
+    /// The same as a change of a key from these holders to the generation `target`.
     #[must_use]
     pub fn changing(mut self, holders: &Roster, target: Target) -> Self {
         self.decision.participants = holders.union(&target.participants).unwrap();
@@ -305,14 +305,14 @@ impl Case {
         self
     }
 
-    /// For a child key.
+    /// The same for a child key.
     #[must_use]
     pub fn derived(mut self, derivation: Derivation) -> Self {
         self.decision.derivation = Some(derivation);
         self
     }
 
-    /// With other approvals, which the decision rests on.
+    /// The same with approvals by these people, on which the decision is based.
     #[must_use]
     pub fn approved_by(mut self, subjects: &[&str]) -> Self {
         self.approvals = approvals(subjects);
@@ -320,7 +320,7 @@ impl Case {
         self
     }
 
-    /// The request to a node.
+    /// The request to admit it, with the decision signed by `authority`.
     #[must_use]
     pub fn request(&self) -> AdmitRequest {
         let payload = self.decision.payload().unwrap();
@@ -358,7 +358,7 @@ impl Case {
         }
     }
 
-    /// A call that follows the right transition; `executed` is the attempt that produced the result.
+    /// A call with the right previous transition; `executed` is the attempt that produced the result.
     #[must_use]
     pub fn call(&self, participant: u16, step: EffectStep, attempt: u32, executed: u32) -> Call {
         let operation_type = self.intent.operation_type();
@@ -369,19 +369,19 @@ impl Case {
 
 type FalseReceipt = Box<dyn Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send>;
 
-/// The receipts that a node gives instead of true ones.
+/// A function that replaces a node's receipts, if one is set.
 #[derive(Default)]
 pub(crate) struct FalseReceipts(Mutex<Option<FalseReceipt>>);
 
 impl FalseReceipts {
-    pub(crate) fn instead_of(&self, statement: &ReceiptStatement) -> Option<NodeReceipt> {
+    pub(crate) fn replacement(&self, statement: &ReceiptStatement) -> Option<NodeReceipt> {
         let replace = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         replace.as_ref().and_then(|replace| replace(statement))
     }
 }
 
 impl Node {
-    /// From now on the node gives the receipt that `replace` returns, or the true one if `replace` returns none.
+    /// From now on the node returns the receipt that `replace` returns, or the true one if that is `None`.
     pub fn replace_receipts(
         &self,
         replace: impl Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send + 'static,
@@ -389,7 +389,7 @@ impl Node {
         *self.false_receipts.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(replace));
     }
 
-    /// This node's receipt over any statement, true or not.
+    /// Signs any statement as this node, true or not.
     #[must_use]
     pub fn sign_anything(&self, statement: &ReceiptStatement) -> NodeReceipt {
         self.sign_receipt(statement).unwrap()

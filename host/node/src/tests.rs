@@ -1,12 +1,13 @@
-//! What no call reaches while all other checks work: the last check of the nonce rule, and the states of a share.
+//! Tests of inner functions that calls do not reach while all other checks work: the last check of the nonce rule, and the
+//! states of a share.
 
 use crate::consumed::Consume;
 use crate::error::{Code, NodeError, Stop};
 use crate::node::{MIGRATIONS, Transact as _};
 use crate::row::{self, View};
-use crate::sealing::{Found, Rewrap, Sealing};
+use crate::sealing::{CreateIdentity, Rewrap, Sealing};
 use crate::testing::{SUITES, asset_action, hex32, kek};
-use crate::vault::{self, Fresh, Held};
+use crate::vault::{self, Generation, NewShare};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
@@ -20,12 +21,12 @@ use std::sync::Arc;
 
 const KEY: KeyId = KeyId(Hex32::new([42; 32]));
 
-async fn empty() -> SqliteConnection {
+async fn empty_store() -> SqliteConnection {
     let mut conn = SqliteConnection::connect("sqlite::memory:").await.unwrap();
     for migration in MIGRATIONS {
         sqlx::raw_sql(migration.sql).execute(&mut conn).await.unwrap();
     }
-    Found(sealing()).run(&mut conn).await.unwrap();
+    CreateIdentity(sealing()).run(&mut conn).await.unwrap();
     conn
 }
 
@@ -41,8 +42,8 @@ fn chain(operation: u8) -> Chain {
     }
 }
 
-/// A share of a two-of-two key, as participant 0 gets it.
-fn fresh(epoch: &str, operation: u8) -> Fresh {
+/// Runs a key generation of two participants and returns the share of participant 0.
+fn new_share(epoch: &str, operation: u8) -> NewShare {
     let params = |me| Params {
         profile: SUITES[0].parse().unwrap(),
         me,
@@ -53,11 +54,11 @@ fn fresh(epoch: &str, operation: u8) -> Fresh {
     let (mut zero, mut for_one) = keygen::start(params(0), &mut OsRng).unwrap();
     let (mut one, mut for_zero) = keygen::start(params(1), &mut OsRng).unwrap();
     loop {
-        let (said, output) = hear(&mut zero, std::mem::take(&mut for_zero));
-        for_zero = hear(&mut one, std::mem::replace(&mut for_one, said)).0;
+        let (sent, output) = deliver(&mut zero, std::mem::take(&mut for_zero));
+        for_zero = deliver(&mut one, std::mem::replace(&mut for_one, sent)).0;
         if let Some(output) = output {
             let (epoch, public_keys) = (EpochName(epoch.to_owned()), output.keys.to_bytes());
-            return Fresh {
+            return NewShare {
                 key_id: KEY,
                 root: epoch_root(KEY, &epoch, &hex::encode(&public_keys)).unwrap(),
                 epoch,
@@ -70,18 +71,18 @@ fn fresh(epoch: &str, operation: u8) -> Fresh {
     }
 }
 
-type Heard = (Vec<Message>, Option<Box<gateway_threshold::Output>>);
+type Delivered = (Vec<Message>, Option<Box<gateway_threshold::Output>>);
 
-fn hear(session: &mut Session, messages: Vec<Message>) -> Heard {
-    let mut said = vec![];
+fn deliver(session: &mut Session, messages: Vec<Message>) -> Delivered {
+    let mut sent = vec![];
     for message in messages {
         match session.handle(message).unwrap() {
             Progress::Wait => {}
-            Progress::Send(more) => said.extend(more),
+            Progress::Send(messages) => sent.extend(messages),
             Progress::Done { send, output } => return (send, Some(output)),
         }
     }
-    (said, None)
+    (sent, None)
 }
 
 async fn insert_operation(conn: &mut SqliteConnection, operation: u8) {
@@ -124,8 +125,8 @@ fn code<T: std::fmt::Debug>(answer: Result<T, Stop>) -> Code {
 
 #[tokio::test]
 async fn nonces_are_consumed_once_over_attempts_and_operations() {
-    let mut conn = empty().await;
-    let share = fresh("1", 9);
+    let mut conn = empty_store().await;
+    let share = new_share("1", 9);
     vault::stage(&mut conn, &sealing(), &share).await.unwrap();
     vault::promote(&mut conn, KEY, &share.epoch).await.unwrap();
     insert_operation(&mut conn, 1).await;
@@ -157,13 +158,13 @@ async fn nonces_are_consumed_once_over_attempts_and_operations() {
 
 #[tokio::test]
 async fn no_share_leaves_under_an_inactive_epoch() {
-    let mut conn = empty().await;
-    let (first, second) = (fresh("1", 9), fresh("2", 10));
+    let mut conn = empty_store().await;
+    let (first, second) = (new_share("1", 9), new_share("2", 10));
     insert_operation(&mut conn, 1).await;
     assert_eq!(
         code(consume(1, 1, 7, first.root).run(&mut conn).await),
         Code::EpochConflict,
-        "before it began"
+        "before its promotion"
     );
     vault::stage(&mut conn, &sealing(), &first).await.unwrap();
     vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
@@ -173,14 +174,14 @@ async fn no_share_leaves_under_an_inactive_epoch() {
     assert_eq!(
         code(consume(1, 2, 8, first.root).run(&mut conn).await),
         Code::EpochConflict,
-        "after it ended"
+        "after the next epoch's promotion"
     );
 }
 
 #[tokio::test]
 async fn a_share_is_staged_active_retired_and_erased() {
-    let mut conn = empty().await;
-    let (first, second) = (fresh("1", 9), fresh("2", 10));
+    let mut conn = empty_store().await;
+    let (first, second) = (new_share("1", 9), new_share("2", 10));
     vault::stage(&mut conn, &sealing(), &first).await.unwrap();
     assert!(active(&mut conn).await.is_none());
     assert!(!view(&mut conn).await.key.is_known);
@@ -188,33 +189,33 @@ async fn a_share_is_staged_active_retired_and_erased() {
     assert!(view(&mut conn).await.key.is_known);
     let held = active(&mut conn).await.unwrap();
     let keys = held.decode(KEY).unwrap();
-    let secret = vault::secret(&mut conn, &sealing(), KEY, &held.epoch, &keys).await.unwrap();
+    let secret = vault::load_share(&mut conn, &sealing(), KEY, &held.epoch, &keys).await.unwrap();
     assert_eq!(*secret.to_secret_bytes(), *first.secret);
     vault::stage(&mut conn, &sealing(), &second).await.unwrap();
     vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
     assert_eq!(active(&mut conn).await.unwrap().epoch, second.epoch);
     assert!(
-        vault::secret(&mut conn, &sealing(), KEY, &held.epoch, &keys).await.is_err(),
+        vault::load_share(&mut conn, &sealing(), KEY, &held.epoch, &keys).await.is_err(),
         "a retired share does not sign"
     );
-    assert_eq!(states(&mut conn).await, [("1", "retired", true), ("2", "active", true)].map(own));
+    assert_eq!(states(&mut conn).await, [("1", "retired", true), ("2", "active", true)].map(to_owned));
     vault::erase_retired(&mut conn, KEY, second.root).await.unwrap();
-    assert_eq!(states(&mut conn).await, [("1", "retired", true), ("2", "active", true)].map(own));
+    assert_eq!(states(&mut conn).await, [("1", "retired", true), ("2", "active", true)].map(to_owned));
     vault::erase_retired(&mut conn, KEY, first.root).await.unwrap();
-    assert_eq!(states(&mut conn).await, [("1", "erased", false), ("2", "active", true)].map(own));
+    assert_eq!(states(&mut conn).await, [("1", "erased", false), ("2", "active", true)].map(to_owned));
     assert_eq!(
         code(vault::stage(&mut conn, &sealing(), &first).await),
         Code::EpochConflict,
         "a key never has the same epoch twice"
     );
-    let kept = vault::generation(&mut conn, KEY, &first.epoch).await.unwrap().unwrap();
+    let kept = vault::load_promoted(&mut conn, KEY, &first.epoch).await.unwrap().unwrap();
     assert_eq!(kept.root, first.root, "signatures under it can still be checked");
 }
 
 #[tokio::test]
 async fn public_keys_changed_in_the_file_are_rejected() {
-    let mut conn = empty().await;
-    let (mine, other) = (fresh("1", 9), fresh("1", 10));
+    let mut conn = empty_store().await;
+    let (mine, other) = (new_share("1", 9), new_share("1", 10));
     vault::stage(&mut conn, &sealing(), &mine).await.unwrap();
     vault::promote(&mut conn, KEY, &mine.epoch).await.unwrap();
     let sql = "UPDATE share SET public_keys = ?1";
@@ -226,8 +227,8 @@ async fn public_keys_changed_in_the_file_are_rejected() {
 #[tokio::test]
 async fn a_share_moved_to_another_key_or_generation_does_not_open() {
     for (column, value) in [("key_id", hex32(43).to_string()), ("epoch", "2".to_owned())] {
-        let mut conn = empty().await;
-        let mine = fresh("1", 9);
+        let mut conn = empty_store().await;
+        let mine = new_share("1", 9);
         vault::stage(&mut conn, &sealing(), &mine).await.unwrap();
         vault::promote(&mut conn, KEY, &mine.epoch).await.unwrap();
         let keys = active(&mut conn).await.unwrap().decode(KEY).unwrap();
@@ -237,7 +238,7 @@ async fn a_share_moved_to_another_key_or_generation_does_not_open() {
             "key_id" => (KeyId(hex32(43)), mine.epoch),
             _ => (KEY, EpochName(value)),
         };
-        let refused = vault::secret(&mut conn, &sealing(), key_id, &epoch, &keys).await.unwrap_err();
+        let refused = vault::load_share(&mut conn, &sealing(), key_id, &epoch, &keys).await.unwrap_err();
         assert!(NodeError::from(refused).to_string().contains("moved from another row"));
     }
 }
@@ -245,15 +246,15 @@ async fn a_share_moved_to_another_key_or_generation_does_not_open() {
 /// A share staged under the old key-encryption key would be lost with it.
 #[tokio::test]
 async fn a_share_is_not_staged_under_a_replaced_key_encryption_key() {
-    let mut conn = empty().await;
+    let mut conn = empty_store().await;
     let new = Arc::new(kek(2));
-    vault::stage(&mut conn, &sealing(), &fresh("1", 9)).await.unwrap();
+    vault::stage(&mut conn, &sealing(), &new_share("1", 9)).await.unwrap();
     Rewrap { old: sealing(), new: Arc::clone(&new) }.run(&mut conn).await.unwrap();
-    let refused = vault::stage(&mut conn, &sealing(), &fresh("2", 10)).await.unwrap_err();
-    assert!(NodeError::from(refused).is_sealed_otherwise());
-    vault::stage(&mut conn, &Sealing::new(new, ParticipantIndex(0)), &fresh("2", 10)).await.unwrap();
+    let refused = vault::stage(&mut conn, &sealing(), &new_share("2", 10)).await.unwrap_err();
+    assert!(NodeError::from(refused).is_wrong_kek());
+    vault::stage(&mut conn, &Sealing::new(new, ParticipantIndex(0)), &new_share("2", 10)).await.unwrap();
     let again = Rewrap { old: sealing(), new: Arc::new(kek(3)) }.run(&mut conn).await.unwrap_err();
-    assert!(NodeError::from(again).is_sealed_otherwise());
+    assert!(NodeError::from(again).is_wrong_kek());
 }
 
 async fn view(conn: &mut SqliteConnection) -> View {
@@ -261,11 +262,11 @@ async fn view(conn: &mut SqliteConnection) -> View {
     View::load(conn, effect, Some(KEY)).await.unwrap()
 }
 
-async fn active(conn: &mut SqliteConnection) -> Option<Held> {
+async fn active(conn: &mut SqliteConnection) -> Option<Generation> {
     view(conn).await.key.active
 }
 
-fn own((epoch, state, secret): (&str, &str, bool)) -> (String, String, bool) {
+fn to_owned((epoch, state, secret): (&str, &str, bool)) -> (String, String, bool) {
     (epoch.to_owned(), state.to_owned(), secret)
 }
 
@@ -274,47 +275,55 @@ async fn states(conn: &mut SqliteConnection) -> Vec<(String, String, bool)> {
     sqlx::query_as(sql).fetch_all(conn).await.unwrap()
 }
 
-async fn found(conn: &mut SqliteConnection) -> Vec<String> {
+async fn findings(conn: &mut SqliteConnection) -> Vec<String> {
     let checked = crate::check::shares_on(conn, &sealing(), ParticipantIndex(0)).await.unwrap();
     checked.into_iter().map(|damage| damage.what).collect()
 }
 
-/// A seal proves that the share was not altered, not that it is the right one.
+/// Decryption proves that the share was not altered, but not that it is the right one.
 #[tokio::test]
 async fn a_share_that_opens_but_does_not_match_its_public_keys_is_found() {
-    let mut conn = empty().await;
-    let (mine, other) = (fresh("1", 9), fresh("1", 10));
-    let mixed = Fresh { secret: other.secret, ..mine };
+    let mut conn = empty_store().await;
+    let (mine, other) = (new_share("1", 9), new_share("1", 10));
+    let mixed = NewShare { secret: other.secret, ..mine };
     vault::stage(&mut conn, &sealing(), &mixed).await.unwrap();
-    assert_eq!(found(&mut conn).await, ["`secret` opens, but is not the share of `public_keys`"]);
-    let mut conn = empty().await;
-    let garbled = Fresh { secret: zeroize::Zeroizing::new(vec![7; 70]), ..fresh("1", 9) };
+    assert_eq!(findings(&mut conn).await, ["`secret` opens, but is not the share of `public_keys`"]);
+    let mut conn = empty_store().await;
+    let garbled = NewShare { secret: zeroize::Zeroizing::new(vec![7; 70]), ..new_share("1", 9) };
     vault::stage(&mut conn, &sealing(), &garbled).await.unwrap();
-    assert_eq!(found(&mut conn).await, ["`secret` opens, but is not a share"]);
+    assert_eq!(findings(&mut conn).await, ["`secret` opens, but is not a share"]);
 }
 
 #[tokio::test]
 async fn a_share_must_match_the_last_step_of_its_operation() {
-    let mut conn = empty().await;
-    vault::stage(&mut conn, &sealing(), &fresh("1", 9)).await.unwrap();
-    assert_eq!(found(&mut conn).await, ["the operation that made it is missing"]);
+    let mut conn = empty_store().await;
+    vault::stage(&mut conn, &sealing(), &new_share("1", 9)).await.unwrap();
+    assert_eq!(findings(&mut conn).await, ["the operation that made it is missing"]);
     insert_operation(&mut conn, 9).await;
     for (step, state, what) in [
         (EffectStep::PolicyReceipt, "staged", Some("the operation that made it has made no share")),
         (EffectStep::Execute, "staged", None),
-        (EffectStep::CommitEpoch, "staged", Some("`state` does not follow from the operation that made it")),
+        (
+            EffectStep::CommitEpoch,
+            "staged",
+            Some("`state` does not match the step of the operation that made it"),
+        ),
         (EffectStep::CommitEpoch, "active", None),
         (EffectStep::Publish, "active", None),
-        (EffectStep::Execute, "active", Some("`state` does not follow from the operation that made it")),
+        (
+            EffectStep::Execute,
+            "active",
+            Some("`state` does not match the step of the operation that made it"),
+        ),
         (EffectStep::Discard, "active", Some("the operation that made it has made no share")),
     ] {
         sqlx::query("UPDATE operation SET stage = ?1")
-            .bind(row::stage(step))
+            .bind(row::stage_of(step))
             .execute(&mut conn)
             .await
             .unwrap();
         let sql = "UPDATE share SET state = ?1, row_hash = NULL";
         sqlx::query(sql).bind(state).execute(&mut conn).await.unwrap();
-        assert_eq!(found(&mut conn).await, what.into_iter().collect::<Vec<_>>(), "{step:?}, {state}");
+        assert_eq!(findings(&mut conn).await, what.into_iter().collect::<Vec<_>>(), "{step:?}, {state}");
     }
 }

@@ -1,13 +1,13 @@
-//! Shares by (key, epoch): staged → active → retired → erased.
+//! Shares by key and epoch: staged, then active, retired and erased.
 //!
-//! Secrets are wiped from this crate's own memory and sealed in the store ([`Sealing`]). SQLite keeps pages in memory and, until
-//! a checkpoint, in its write-ahead log; deleted rows are overwritten. An older copy of the file, with the key-encryption key,
-//! still has shares that were erased since.
+//! Secrets are sealed in the store ([`Sealing`]), and this crate wipes its copies in memory. SQLite overwrites deleted rows in
+//! the database file, but keeps pages in the write-ahead log until a checkpoint. A backup still has the sealed shares that were
+//! erased after it was made.
 
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::row::parse;
+use crate::row::parse_hash;
 use crate::row_hash;
-use crate::sealing::{Sealing, Slot};
+use crate::sealing::Sealing;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::intent::KeyUse;
@@ -18,29 +18,28 @@ use sqlx::{Row as _, SqliteConnection};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// One generation of a key as this node holds it, without its secret.
+/// The public part of one generation of a key.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct Generation {
     pub(crate) epoch: EpochName,
     pub(crate) root: Hex32,
-    /// [`PublicKeys`], encoded. Decoding costs a curve operation for each participant: see
-    /// [`Generations`](crate::Generations).
+    /// [`PublicKeys`], encoded. [`Generations`](crate::Generations) caches decoded ones.
     package: Vec<u8>,
 }
 
-impl Held {
+impl Generation {
     pub(crate) const fn new(epoch: EpochName, root: Hex32, package: Vec<u8>) -> Self {
         Self { epoch, root, package }
     }
 
-    /// From the columns `epoch`, `epoch_root` and `public_keys`; none when they are null.
+    /// Reads the columns `epoch`, `epoch_root` and `public_keys`. `None` when they are null.
     pub(crate) fn read(row: &SqliteRow) -> Result<Option<Self>, Stop> {
         let Some(epoch) = row.try_get::<Option<String>, _>("epoch")? else { return Ok(None) };
-        let (root, package) = (parse(row.try_get("epoch_root")?)?, row.try_get("public_keys")?);
+        let (root, package) = (parse_hash(row.try_get("epoch_root")?)?, row.try_get("public_keys")?);
         Ok(Some(Self { epoch: EpochName(epoch), root, package }))
     }
 
-    /// Decodes the public keys. They must match the root.
+    /// Checks the public keys against the root, and decodes them.
     pub(crate) fn decode(&self, key_id: KeyId) -> Result<PublicKeys, NodeError> {
         if epoch_root(key_id, &self.epoch, &hex::encode(&self.package))? != self.root {
             return Err(NodeError::unavailable(
@@ -52,7 +51,7 @@ impl Held {
 }
 
 /// A share to be staged.
-pub(crate) struct Fresh {
+pub(crate) struct NewShare {
     pub(crate) key_id: KeyId,
     pub(crate) epoch: EpochName,
     pub(crate) operation_id: OperationId,
@@ -62,47 +61,47 @@ pub(crate) struct Fresh {
     pub(crate) secret: Zeroizing<Vec<u8>>,
 }
 
-impl fmt::Debug for Fresh {
+impl fmt::Debug for NewShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fresh")
+        f.debug_struct("NewShare")
             .field("key_id", &self.key_id)
             .field("epoch", &self.epoch)
             .finish_non_exhaustive()
     }
 }
 
-/// The generation that this attempt staged, if it is not promoted yet.
-pub(crate) async fn staged(
+/// Loads the generation that this attempt staged, unless it was promoted since.
+pub(crate) async fn load_staged(
     conn: &mut SqliteConnection,
     operation_id: OperationId,
     attempt: u32,
-) -> Result<Option<Held>, Stop> {
+) -> Result<Option<Generation>, Stop> {
     let sql = "SELECT epoch, epoch_root, public_keys FROM share \
                WHERE operation_id = ?1 AND attempt = ?2 AND state = 'staged'";
     let row = sqlx::query(sql).bind(operation_id.to_string()).bind(attempt).fetch_optional(conn).await?;
-    row.map_or(Ok(None), |row| Held::read(&row))
+    row.map_or(Ok(None), |row| Generation::read(&row))
 }
 
-/// A generation that is or was in force here.
-pub(crate) async fn generation(
+/// Loads a generation that this node has promoted: active, retired or erased.
+pub(crate) async fn load_promoted(
     conn: &mut SqliteConnection,
     key_id: KeyId,
     epoch: &EpochName,
-) -> Result<Option<Held>, Stop> {
+) -> Result<Option<Generation>, Stop> {
     let sql = "SELECT epoch, epoch_root, public_keys FROM share \
                WHERE key_id = ?1 AND epoch = ?2 AND state <> 'staged'";
     let row = sqlx::query(sql).bind(key_id.to_string()).bind(&epoch.0).fetch_optional(conn).await?;
-    row.map_or(Ok(None), |row| Held::read(&row))
+    row.map_or(Ok(None), |row| Generation::read(&row))
 }
 
-/// Whether any generation of the key was ever in force here.
+/// Whether this node ever promoted a generation of the key.
 pub(crate) async fn is_known(conn: &mut SqliteConnection, key_id: KeyId) -> Result<bool, Stop> {
     let sql = "SELECT EXISTS (SELECT 1 FROM share WHERE key_id = ?1 AND state <> 'staged')";
     Ok(sqlx::query_scalar(sql).bind(key_id.to_string()).fetch_one(conn).await?)
 }
 
-/// The secret share of the active generation.
-pub(crate) async fn secret(
+/// Loads and opens the share of this epoch, which must be active, and checks that it belongs to these public keys.
+pub(crate) async fn load_share(
     conn: &mut SqliteConnection,
     sealing: &Sealing,
     key_id: KeyId,
@@ -113,48 +112,51 @@ pub(crate) async fn secret(
     let key = key_id.to_string();
     let sealed: Option<Vec<u8>> =
         sqlx::query_scalar(sql).bind(&key).bind(&epoch.0).fetch_optional(conn).await?;
-    let bytes = sealing.open(Slot { key_id: &key, epoch: &epoch.0 }, &sealed.ok_or(NO_SHARE)?)?;
+    let bytes = sealing.open((&key, &epoch.0), &sealed.ok_or(NO_SHARE)?)?;
     let share = KeyShare::from_secret_bytes(keys.profile(), &bytes).map_err(NodeError::damaged)?;
     share.check_belongs(keys).map_err(NodeError::damaged)?;
     Ok(share)
 }
 
-/// The error of a node that was never a holder of the key, or lost its share.
+/// The node has no share of the key that it could use.
 pub(crate) const NO_SHARE: NodeError = NodeError::unavailable("the node holds no share of the key");
 
-/// Stores a share, sealed, until its generation is promoted or discarded. It replaces the share of an earlier attempt of the
-/// same operation.
-pub(crate) async fn stage(conn: &mut SqliteConnection, sealing: &Sealing, fresh: &Fresh) -> Result<(), Stop> {
+/// Seals a share and stores it as staged, replacing the share of an earlier attempt of the same operation.
+pub(crate) async fn stage(
+    conn: &mut SqliteConnection,
+    sealing: &Sealing,
+    new_share: &NewShare,
+) -> Result<(), Stop> {
     let conflict = |detail: &str| Stop::from(Rejection::new(Code::EpochConflict, detail));
     let sql = "SELECT state, operation_id, attempt FROM share WHERE key_id = ?1 AND epoch = ?2";
-    let (key_id, epoch) = (fresh.key_id.to_string(), &fresh.epoch.0);
+    let (key_id, epoch) = (new_share.key_id.to_string(), &new_share.epoch.0);
     let row = sqlx::query(sql).bind(&key_id).bind(epoch).fetch_optional(&mut *conn).await?;
     if let Some(row) = row {
         let (state, by, attempt): (String, String, u32) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if state != "staged" {
             return Err(conflict("the key has already had this epoch"));
         }
-        if by != fresh.operation_id.to_string() {
+        if by != new_share.operation_id.to_string() {
             return Err(conflict("another operation staged this epoch of the key"));
         }
-        if attempt >= fresh.attempt {
+        if attempt >= new_share.attempt {
             return Err(Rejection::new(Code::AttemptSuperseded, "a later attempt staged its share").into());
         }
     }
     sealing.check(&mut *conn).await?;
-    let sealed = sealing.seal(Slot { key_id: &key_id, epoch }, &fresh.secret)?;
+    let sealed = sealing.seal((&key_id, epoch), &new_share.secret)?;
     sqlx::query("DELETE FROM share WHERE key_id = ?1 AND epoch = ?2")
         .bind(&key_id)
         .bind(epoch)
         .execute(&mut *conn)
         .await?;
-    let (operation_id, root) = (fresh.operation_id.to_string(), fresh.root.to_string());
+    let (operation_id, root) = (new_share.operation_id.to_string(), new_share.root.to_string());
     let row = row_hash::Share {
         key_id: &key_id,
         epoch,
         state: "staged",
         operation_id: &operation_id,
-        attempt: fresh.attempt,
+        attempt: new_share.attempt,
         epoch_root: &root,
     };
     sqlx::query(
@@ -165,9 +167,9 @@ pub(crate) async fn stage(conn: &mut SqliteConnection, sealing: &Sealing, fresh:
     .bind(&key_id)
     .bind(epoch)
     .bind(&operation_id)
-    .bind(fresh.attempt)
+    .bind(new_share.attempt)
     .bind(&root)
-    .bind(fresh.public_keys.as_slice())
+    .bind(new_share.public_keys.as_slice())
     .bind(sealed)
     .bind(row.hash()?.to_string())
     .execute(conn)
@@ -175,30 +177,30 @@ pub(crate) async fn stage(conn: &mut SqliteConnection, sealing: &Sealing, fresh:
     Ok(())
 }
 
-/// Makes a staged generation active. The generation that was active is retired and no longer signs.
+/// Makes a staged generation active, and retires the one that was active.
 pub(crate) async fn promote(
     conn: &mut SqliteConnection,
     key_id: KeyId,
     epoch: &EpochName,
 ) -> Result<(), Stop> {
-    change(conn, key_id, ("active", "retired"), |_, _| true).await?;
-    change(conn, key_id, ("staged", "active"), |name, _| name == epoch.0).await
+    change_state(conn, key_id, ("active", "retired"), |_, _| true).await?;
+    change_state(conn, key_id, ("staged", "active"), |name, _| name == epoch.0).await
 }
 
-/// Moves the generations of a key that `is_meant` selects, by epoch name and root, from one state to another. An erased share
-/// loses its secret.
-async fn change(
+/// Changes the state of a key's generations. `is_selected` gets the epoch name and root of each generation in state `from`. The
+/// state `erased` also deletes the secret.
+async fn change_state(
     conn: &mut SqliteConnection,
     key_id: KeyId,
     (from, to): (&str, &str),
-    is_meant: impl Fn(&str, &str) -> bool,
+    is_selected: impl Fn(&str, &str) -> bool,
 ) -> Result<(), Stop> {
     let key_id = key_id.to_string();
     let sql = "SELECT epoch, operation_id, attempt, epoch_root FROM share WHERE key_id = ?1 AND state = ?2";
     let rows: Vec<(String, String, u32, String)> =
         sqlx::query_as(sql).bind(&key_id).bind(from).fetch_all(&mut *conn).await?;
     for (epoch, operation_id, attempt, epoch_root) in rows {
-        if !is_meant(&epoch, &epoch_root) {
+        if !is_selected(&epoch, &epoch_root) {
             continue;
         }
         let row = row_hash::Share {
@@ -217,24 +219,27 @@ async fn change(
     Ok(())
 }
 
-/// Retires this generation, if it is active. The call may be late, so a generation that replaced it is left alone.
+/// Retires this generation if it is active. A later active generation does not change.
 pub(crate) async fn retire(conn: &mut SqliteConnection, key_id: KeyId, root: Hex32) -> Result<(), Stop> {
     let root = root.to_string();
-    change(conn, key_id, ("active", "retired"), |_, found| found == root).await
+    change_state(conn, key_id, ("active", "retired"), |_, found| found == root).await
 }
 
-/// Erases the secret of this generation, if it is retired. The row stays.
+/// Deletes the secret of this generation if it is retired. The row stays, with its public keys.
 pub(crate) async fn erase_retired(
     conn: &mut SqliteConnection,
     key_id: KeyId,
     root: Hex32,
 ) -> Result<(), Stop> {
     let root = root.to_string();
-    change(conn, key_id, ("retired", "erased"), |_, found| found == root).await
+    change_state(conn, key_id, ("retired", "erased"), |_, found| found == root).await
 }
 
-/// Deletes the shares that an operation staged.
-pub(crate) async fn forget(conn: &mut SqliteConnection, operation_id: OperationId) -> Result<(), Stop> {
+/// Deletes the share that an operation staged.
+pub(crate) async fn delete_staged(
+    conn: &mut SqliteConnection,
+    operation_id: OperationId,
+) -> Result<(), Stop> {
     sqlx::query("DELETE FROM share WHERE operation_id = ?1 AND state = 'staged'")
         .bind(operation_id.to_string())
         .execute(conn)
@@ -242,16 +247,16 @@ pub(crate) async fn forget(conn: &mut SqliteConnection, operation_id: OperationI
     Ok(())
 }
 
-/// The decision states the family that this node has on record for the key.
-pub(crate) fn check_use(decision: &AdmissionDecision, kept: Option<KeyUse>) -> Result<(), Rejection> {
-    if kept.is_none_or(|kept| decision.serves == Some(kept)) {
+/// Checks the decision against the family that this node has recorded for the key, if any.
+pub(crate) fn check_use(decision: &AdmissionDecision, recorded: Option<KeyUse>) -> Result<(), Rejection> {
+    if recorded.is_none_or(|recorded| decision.serves == Some(recorded)) {
         return Ok(());
     }
     Err(Rejection::new(Code::AdmissionRefused, "the key serves the other family"))
 }
 
-/// Records the family that a key serves. It never changes: callers run [`check_use`] first.
-pub(crate) async fn keep_use(
+/// Records the family that a key serves, unless one is recorded. Call [`check_use`] first.
+pub(crate) async fn record_use(
     conn: &mut SqliteConnection,
     key_id: KeyId,
     serves: Option<KeyUse>,

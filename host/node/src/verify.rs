@@ -17,7 +17,7 @@ use gateway_domain::time::EpochMs;
 use gateway_threshold::derive::derive;
 use gateway_threshold::{PublicKeys, SignatureProfile};
 
-/// All checks of an admission that do not need this node's keys.
+/// Makes all checks of an admission that do not need this node's keys.
 pub(crate) fn verify(
     config: &NodeConfig,
     request: &AdmitRequest,
@@ -46,7 +46,7 @@ pub(crate) fn verify(
     Ok(admission)
 }
 
-/// The decision is about exactly this intent: both hashes are computed here.
+/// Checks that the decision is for exactly this intent: computes its hashes and compares them with the decision's.
 fn check_intent(intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
     let fits = intent.hash()? == decision.intent_hash
         && intent.request_digest(decision.operation_id, decision.key_id)? == decision.request_digest
@@ -54,33 +54,33 @@ fn check_intent(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Nod
     if fits { Ok(()) } else { Err(refused("the decision is for another intent").into()) }
 }
 
-/// The keys of the decision are those that the intent names for this tenant, and serve the intent's family.
+/// Checks that the decision's keys are those that the intent names for this tenant, and that they serve the intent's family.
 fn check_key(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
     if intent.key_ref().is_some_and(|named| *named != owner.key_ref) {
         return Err(refused("the intent names another key").into());
     }
     if key_id(&owner.tenant, &owner.key_ref)? != decision.key_id {
-        return Err(refused("the key of the decision is not this tenant's key of this name").into());
+        return Err(refused("the decision's key is not the key that the tenant gave this name").into());
     }
     if let (Intent::Rotate(rotate), Some(target)) = (intent, &decision.target)
         && key_id(&owner.tenant, &rotate.new_key_ref)? != target.key_id
     {
-        return Err(refused("the new key of the decision is not the one the intent names").into());
+        return Err(refused("the decision's new key is not the one that the intent names").into());
     }
     let serves = match intent {
         Intent::Payment(_) | Intent::AssetAction(_) => intent.key_use(),
         Intent::KeyCreate(create) => create.serves,
-        // Only a node that holds the key knows: `Keep` compares.
+        // Only a node that holds the key knows its family: `StoreAdmission` compares.
         Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => decision.serves,
     };
     if serves == decision.serves {
         Ok(())
     } else {
-        Err(refused("the decision is for a key of another use").into())
+        Err(refused("the decision is for a key of the other family").into())
     }
 }
 
-/// The participants and the threshold of the decision are those of the intent.
+/// Checks that participants and threshold of the decision are those of the intent.
 fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Rejection> {
     match intent {
         Intent::Payment(payment) => check_signing(&payment.terms, decision),
@@ -93,32 +93,37 @@ fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Reje
     }
 }
 
-/// The new generation is the one that the intent asks for. The present holders are checked against the public keys when the
-/// ceremony starts: a node that joins does not have the keys yet.
+/// Checks that the new generation is the one that the intent requests. The present holders are checked against the public
+/// keys when the ceremony starts, since a node that joins does not have the keys yet.
 fn check_change(intent: &Intent, change: &Lifecycle, decision: &AdmissionDecision) -> Result<(), Rejection> {
-    let other = || refused("the decision makes other shares than the intent");
-    let (target, holders) = decision.target.as_ref().zip(decision.holders.as_ref()).ok_or_else(other)?;
+    let mismatch = || refused("the decision makes other shares than the intent requests");
+    let (target, holders) = decision.target.as_ref().zip(decision.holders.as_ref()).ok_or_else(mismatch)?;
     let is_same_key = target.key_id == decision.key_id;
     let is_same_group = target.participants == *holders && target.threshold == decision.threshold;
-    let becomes = |participants: &Roster, threshold| {
+    let target_is = |participants: &Roster, threshold| {
         target.participants == *participants && target.threshold == threshold
     };
-    let as_asked = match intent {
+    let matches_intent = match intent {
         Intent::Refresh(_) => is_same_key && is_same_group,
-        Intent::Reshare(reshare) => is_same_key && becomes(&reshare.new_participants, reshare.threshold),
-        Intent::Rotate(rotate) => !is_same_key && becomes(&rotate.participants, rotate.threshold),
+        Intent::Reshare(reshare) => is_same_key && target_is(&reshare.new_participants, reshare.threshold),
+        Intent::Rotate(rotate) => !is_same_key && target_is(&rotate.participants, rotate.threshold),
         Intent::Recover(recover) => {
-            is_same_key && is_same_group && can_help(recover, holders, decision.threshold)
+            is_same_key && is_same_group && can_repair(recover, holders, decision.threshold)
         }
         Intent::Payment(_) | Intent::AssetAction(_) | Intent::KeyCreate(_) => false,
     };
-    let concerns = holders.as_set().union(target.participants.as_set()).eq(decision.participants.as_set());
-    let is_named = target.epoch == change.target_epoch && target.epoch != decision.epoch;
-    if as_asked && concerns && is_named && decision.derivation.is_none() { Ok(()) } else { Err(other()) }
+    let all_nodes = holders.as_set().union(target.participants.as_set());
+    let are_participants = all_nodes.eq(decision.participants.as_set());
+    let is_new_epoch = target.epoch == change.target_epoch && target.epoch != decision.epoch;
+    if matches_intent && are_participants && is_new_epoch && decision.derivation.is_none() {
+        Ok(())
+    } else {
+        Err(mismatch())
+    }
 }
 
-/// The helpers are holders, enough of them, and the recovering participant is another holder.
-fn can_help(recover: &Recover, holders: &Roster, threshold: Threshold) -> bool {
+/// Whether the helpers are holders and as many as the threshold, and the recovering participant is another holder.
+fn can_repair(recover: &Recover, holders: &Roster, threshold: Threshold) -> bool {
     let helpers = &recover.helper_participants;
     holders.contains_all(helpers)
         && holders.as_set().contains(&recover.recovering_participant)
@@ -127,36 +132,35 @@ fn can_help(recover: &Recover, holders: &Roster, threshold: Threshold) -> bool {
 }
 
 fn check_signing(terms: &SigningTerms, decision: &AdmissionDecision) -> Result<(), Rejection> {
-    let as_asked = decision.participants == terms.requested_participants
-        && terms.threshold.is_none_or(|asked| decision.threshold >= asked)
+    let matches_intent = decision.participants == terms.requested_participants
+        && terms.threshold.is_none_or(|requested| decision.threshold >= requested)
         && decision.threshold.count() <= decision.participants.n_participants()
         && decision.holders.is_none()
         && decision.target.is_none();
-    if as_asked { Ok(()) } else { Err(refused("the decision has other signers than the intent")) }
+    if matches_intent { Ok(()) } else { Err(refused("the decision has other signers than the intent")) }
 }
 
 fn check_creation(create: &KeyCreate, decision: &AdmissionDecision) -> Result<(), Rejection> {
     create.signature_profile.parse::<SignatureProfile>().map_err(|error| refused(error.to_string()))?;
-    let as_asked = decision.participants == create.participants
+    let matches_intent = decision.participants == create.participants
         && decision.threshold == create.threshold
         && decision.epoch.0 == FIRST_EPOCH
         && decision.epoch_root == Hex32::ZERO
         && decision.derivation.is_none()
         && decision.holders.is_none()
-        && decision.target.as_ref().is_some_and(|target| is_made(create, decision, target));
-    if as_asked { Ok(()) } else { Err(refused("the decision makes another key than the intent")) }
+        && decision.target.as_ref().is_some_and(|target| is_requested_key(create, decision, target));
+    if matches_intent { Ok(()) } else { Err(refused("the decision makes another key than the intent")) }
 }
 
-/// The new key is the one that the intent asks for.
-fn is_made(create: &KeyCreate, decision: &AdmissionDecision, target: &Target) -> bool {
+fn is_requested_key(create: &KeyCreate, decision: &AdmissionDecision, target: &Target) -> bool {
     target.key_id == decision.key_id
         && target.epoch.0 == FIRST_EPOCH
         && target.participants == create.participants
         && target.threshold == create.threshold
 }
 
-/// The signers hold shares of the generation, the threshold is not lowered, and the child key is the one that this node
-/// derives. Checked once, at admission: later steps only check that the generation is still the same.
+/// Checks that the signers hold shares of the generation, that the decision does not lower the threshold, and that its child
+/// key is the one that this node derives. Called at admission only: later steps check that the generation is still the same.
 pub(crate) fn check_generation(
     intent: &Intent,
     decision: &AdmissionDecision,
@@ -175,7 +179,7 @@ pub(crate) fn check_generation(
     Ok(())
 }
 
-/// The child key that the intent asks for, derived from this node's own copy of the public keys.
+/// Derives the child key that the intent requests, if any, from this node's own copy of the public keys.
 fn derivation(intent: &Intent, keys: &PublicKeys) -> Result<Option<Derivation>, Rejection> {
     let Intent::Payment(payment) = intent else { return Ok(None) };
     let Some(bip32) = &payment.bip32 else { return Ok(None) };

@@ -69,7 +69,7 @@ fn activate(engine: &PolicyEngine, trust: &TrustPolicy, folder: &Path) -> Result
     println!(
         "{}: {n_bytes} bytes, world {}, verify {:.1} ms, compile and {} vectors {:.1} ms",
         bundle.manifest().bundle_id,
-        World::named(&bundle.manifest().world)?.name(),
+        World::parse(&bundle.manifest().world)?.name(),
         ms(verified),
         vectors.len(),
         ms(started.elapsed().saturating_sub(verified)),

@@ -56,7 +56,7 @@ fn measure_bundle(engine: &PolicyEngine, bundle: &Bundle) -> Result<(), Box<dyn 
     let texts: Vec<_> = texts.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
     let data = gateway_policy_sdk::testing::data(&texts);
 
-    let (tenant, key_ref, submitter, intent) = asked()?;
+    let (tenant, key_ref, submitter, intent) = sample_request()?;
     let approvals = [approval("bob"), approval("carol")];
     let facts = facts();
     for (name, moment, approvals) in [
@@ -180,7 +180,7 @@ fn native_request(request: &Request<'_>) -> sdk::Request {
     }
 }
 
-fn asked() -> Result<(Tenant, KeyRef, ClientBinding, Intent), Box<dyn Error>> {
+fn sample_request() -> Result<(Tenant, KeyRef, ClientBinding, Intent), Box<dyn Error>> {
     let submitter = ClientBinding {
         client_id: "client-1".into(),
         subject_id: "alice".into(),

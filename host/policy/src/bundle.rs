@@ -25,7 +25,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use std::collections::BTreeMap;
 
-/// A bundle whose signatures, pins, validity and file hashes held at the time of [`Bundle::verify`].
+/// A bundle that passed [`Bundle::verify`].
 #[derive(Clone, Debug)]
 pub struct Bundle {
     // INVARIANT: private, so that only `verify` makes one.
@@ -36,7 +36,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Checks everything except the component: names, signatures of every role, pins, validity, and each file's hash.
+    /// Checks the manifest, the signatures of every role, pins, validity, and each file's hash. Does not compile the component.
     ///
     /// # Errors
     /// [`BundleError`]: the first check that fails.
@@ -56,7 +56,7 @@ impl Bundle {
         Ok(Self { manifest, hash, files, signers })
     }
 
-    /// Checks signatures and pins again, against trust roots that may have changed. The bundle's bytes did not.
+    /// Checks signatures and pins again, with trust roots or pins that may have changed.
     ///
     /// # Errors
     /// [`BundleError`]: the first check that fails.
@@ -71,7 +71,7 @@ impl Bundle {
         &self.manifest
     }
 
-    /// SHA-256 of the canonical manifest, which has the hash of every other file except the signatures.
+    /// SHA-256 of the canonical manifest, which contains the hash of every other file except the signatures.
     #[must_use]
     pub const fn hash(&self) -> Hex32 {
         self.hash
@@ -91,7 +91,7 @@ impl Bundle {
         self.files.get(COMPONENT_FILE)
     }
 
-    /// The bundle's own test vectors, by file.
+    /// The bundle's own test vectors, each with the name of its file.
     ///
     /// # Errors
     /// [`BundleError::Json`] for a file that is not a list of vectors.
@@ -102,8 +102,7 @@ impl Bundle {
     /// The policy's own data, by file name without the folder. A `.cedar` file is one string.
     ///
     /// # Errors
-    /// [`BundleError::Json`], [`BundleError::DuplicateKey`] for a file that has not one reading,
-    /// [`BundleError::NotText`].
+    /// [`BundleError::Json`] or [`BundleError::DuplicateKey`] for a file that is not valid JSON; [`BundleError::NotText`].
     pub fn data(&self) -> Result<BTreeMap<String, serde_json::Value>, BundleError> {
         let parsed = |(file, bytes): (&str, &[u8])| {
             let name = format!("data/{file}");
@@ -118,13 +117,13 @@ impl Bundle {
         self.files.data().map(parsed).collect()
     }
 
-    /// Every file, for the store: verified again when it is read back.
+    /// All files, to be stored. A bundle that is read from the store is verified again.
     #[must_use]
     pub const fn files(&self) -> &BundleFiles {
         &self.files
     }
 
-    /// Checks that this bundle may follow the one with the highest sequence that was ever active.
+    /// Checks that this bundle may become active after the one with the highest sequence that was ever active.
     ///
     /// # Errors
     /// [`BundleError::Rollback`] for a lower sequence, or for another bundle with the same one.

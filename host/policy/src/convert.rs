@@ -1,4 +1,4 @@
-//! The domain's request and verdict as the contract's records, and back.
+//! Converts the domain's requests to the contract's records, and the contract's verdicts to the domain's.
 
 use crate::bindings::svc::policy::types as wit;
 use gateway_domain::approval::Approval;
@@ -7,7 +7,7 @@ use gateway_domain::intent::{AssetAction, Intent, KeyCreate, Lifecycle, Operatio
 use gateway_domain::policy::{Decision, Moment, Quorum, Request, Statement};
 use gateway_domain::roster::{Roster, Threshold};
 
-/// Lists and texts that the domain holds in another shape; the contract's records borrow from here.
+/// Lists and texts that the domain has in another form. The contract's records borrow from here.
 pub(crate) struct Owned<'a> {
     intent_hash: String,
     submitter_roles: Vec<&'a str>,
@@ -43,7 +43,7 @@ impl<'a> Owned<'a> {
         }
     }
 
-    /// Oldest first, as the domain has them.
+    /// The approvals, in the domain's order.
     pub(crate) fn approvals<'b>(&'b self, approvals: &'b [Approval]) -> Vec<wit::Approval<'b>> {
         approvals
             .iter()
@@ -203,7 +203,7 @@ pub(crate) fn quorum(quorum: wit::Quorum) -> Quorum {
     Quorum { subjects: quorum.subjects, required: quorum.required, satisfied: quorum.satisfied }
 }
 
-/// How many, as the contract counts.
+/// The number of subjects, as the contract's integer type.
 pub(crate) fn count(subjects: &[String]) -> u32 {
     u32::try_from(subjects.len()).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The counters of this crate. Every label has a small, fixed set of values.
+//! The metrics of this crate. Each label has a small, fixed set of values.
 
 use crate::fault::EvaluationFault;
 use gateway_domain::policy::{Decision, Moment};
@@ -7,11 +7,11 @@ use metrics::counter;
 
 /// Each counter's name and description.
 pub const DESCRIPTIONS: &[(&str, &str)] = &[
-    (EVALUATIONS, "Policy evaluations, by moment and decision; a fault is no decision"),
+    (EVALUATIONS, "Policy evaluations, by moment and decision; those with a fault count as `fault`"),
     (FAULTS, "Policy evaluations without a verdict, by kind of fault"),
     (ACTIVATIONS, "Policy bundles that became the active one, by kind"),
-    (REFUSALS, "Offers that were not taken, by what was offered"),
-    (SHADOW, "Evaluations of the candidate bundle, by how they compare with the active one's"),
+    (REFUSALS, "Policy files that were refused, by kind"),
+    (SHADOW, "Evaluations of the candidate bundle, by how the result compares with the active bundle's"),
 ];
 
 const EVALUATIONS: &str = "operation_gateway_policy_evaluations_total";
@@ -20,7 +20,7 @@ const ACTIVATIONS: &str = "operation_gateway_policy_activations_total";
 const REFUSALS: &str = "operation_gateway_policy_refusals_total";
 const SHADOW: &str = "operation_gateway_policy_shadow_total";
 
-pub(crate) fn evaluated(moment: Moment, decision: Decision, fault: Option<EvaluationFault>) {
+pub(crate) fn count_evaluation(moment: Moment, decision: Decision, fault: Option<EvaluationFault>) {
     let moment = match moment {
         Moment::Submit => "submit",
         Moment::Approval => "approval",
@@ -38,14 +38,14 @@ pub(crate) fn evaluated(moment: Moment, decision: Decision, fault: Option<Evalua
     }
 }
 
-pub(crate) fn activated(kind: ActivationKind) {
+pub(crate) fn count_activation(kind: ActivationKind) {
     counter!(ACTIVATIONS, "kind" => kind.as_str()).increment(1);
 }
 
-pub(crate) fn refused(offer: &'static str) {
+pub(crate) fn count_refusal(offer: &'static str) {
     counter!(REFUSALS, "offer" => offer).increment(1);
 }
 
-pub(crate) fn shadowed(result: &'static str) {
+pub(crate) fn count_shadow(result: &'static str) {
     counter!(SHADOW, "result" => result).increment(1);
 }

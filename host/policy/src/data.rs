@@ -1,22 +1,25 @@
-//! A bundle's own files under `data/`, as the contract's `data` interface gives them.
+//! A bundle's own files under `data/`, as the contract's `data` interface reads them.
 
 use crate::bundle::{Bundle, BundleError};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Documents by file name, without the folder. Parsed once, when a bundle is loaded.
+/// The documents by file name, without the folder. Parsed once, when a bundle is loaded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Data(BTreeMap<String, Value>);
 
 impl Data {
+    /// Parses the bundle's data files.
+    ///
     /// # Errors
-    /// [`BundleError`] for a file that is not JSON with one reading.
+    /// As [`Bundle::data`].
     pub(crate) fn of(bundle: &Bundle) -> Result<Self, BundleError> {
         bundle.data().map(Self)
     }
 
-    /// The value at a JSON pointer: a string as its text, anything else as compact JSON.
+    /// The value at a JSON pointer: a string as its text, another value as compact JSON. `None` if there is no such file or
+    /// value.
     pub(crate) fn get(&self, file: &str, pointer: &str) -> Option<Cow<'_, str>> {
         Some(match find(self.0.get(file)?, pointer)? {
             Value::String(text) => Cow::Borrowed(text),
@@ -25,20 +28,20 @@ impl Data {
     }
 }
 
-/// RFC 6901 section 4.
+/// Evaluates a JSON pointer (RFC 6901 section 4).
 fn find<'a>(document: &'a Value, pointer: &str) -> Option<&'a Value> {
     if pointer.is_empty() {
         return Some(document);
     }
     pointer.strip_prefix('/')?.split('/').try_fold(document, |value, token| match value {
-        Value::Object(members) => members.get(&*unescaped(token)?),
+        Value::Object(members) => members.get(&*unescape(token)?),
         Value::Array(items) => items.get(index(token)?),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     })
 }
 
-/// `~0` is `~` and `~1` is `/`; any other use of `~` names nothing.
-fn unescaped(token: &str) -> Option<Cow<'_, str>> {
+/// Unescapes a token: `~0` is `~` and `~1` is `/`. `None` for another use of `~`.
+fn unescape(token: &str) -> Option<Cow<'_, str>> {
     if !token.contains('~') {
         return Some(Cow::Borrowed(token));
     }
@@ -57,7 +60,7 @@ fn unescaped(token: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// Digits without a leading zero.
+/// Parses an array index: digits without a leading zero.
 fn index(token: &str) -> Option<usize> {
     let is_plain = token == "0" || !token.starts_with(['0', '+']);
     token.parse().ok().filter(|_| is_plain)

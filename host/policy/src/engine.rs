@@ -1,12 +1,11 @@
-//! The wasm engine: what any policy can do at all.
+//! The wasm engine, which all bundles share, and what it links to components.
 //!
-//! Deterministic by construction: no clock, no randomness, no threads, no relaxed SIMD, one pattern for NaN, and fuel
-//! as the limit. Isolated by construction: the only imports to link are `svc:policy/facts` and
-//! `svc:policy/data`; a bundle of the WASI world also gets `wasmtime-wasi` with nothing granted, see `wasi.rs`.
+//! Evaluations are deterministic: no clock, no randomness, no threads, no relaxed SIMD, canonical NaNs, and fuel as the limit.
+//! They are isolated: components can import only `svc:policy/facts` and `svc:policy/data`. A bundle of the WASI world also
+//! gets `wasmtime-wasi` without any access, see `wasi.rs`.
 //!
-//! Components are compiled when a bundle is loaded, never on the request path. Compiled code is not cached on disk:
-//! the default policy compiles in about 35 ms, loading foreign machine code is the one thing that would need
-//! `unsafe` here, and write access to such a cache would be write access to this process's code.
+//! Components are compiled when a bundle is loaded, never during a request. Compiled code is not cached on disk: the default
+//! policy compiles in about 35 ms, and loading a cache would need `unsafe` and protection of the cache against changes.
 
 use crate::bindings::svc::policy::{data, facts};
 use crate::bundle::{BundleError, World};
@@ -23,14 +22,14 @@ use std::thread;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// The engine could not be built: the machine lacks address space or threads.
+/// Why the engine cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The configuration is refused, or the pool's address space cannot be reserved.
-    #[error("policy engine cannot start")]
+    /// The configuration is invalid, or the pool's address space cannot be reserved.
+    #[error("the policy engine cannot start")]
     Wasmtime(#[source] wasmtime::Error),
-    /// The clock that stops endless evaluations cannot be started.
-    #[error("policy backstop clock cannot start")]
+    /// The thread whose ticks stop evaluations at their deadline cannot be started.
+    #[error("the thread for the deadlines of policy evaluations cannot start")]
     Clock(#[source] std::io::Error),
 }
 
@@ -48,7 +47,7 @@ impl std::fmt::Debug for PolicyEngine {
 }
 
 impl PolicyEngine {
-    /// Reserves the pool, with room for four evaluations per thread of the machine, and starts the backstop clock.
+    /// An engine with room for four concurrent evaluations per hardware thread, at least [`INSTANCES_MIN`] in all.
     ///
     /// # Errors
     /// [`EngineError`].
@@ -57,7 +56,7 @@ impl PolicyEngine {
         Self::with_room_for(u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN))
     }
 
-    /// As [`PolicyEngine::new`], with room for `instances` evaluations at once, at most [`INSTANCES_MAX`].
+    /// An engine with room for `instances` concurrent evaluations, at most [`INSTANCES_MAX`].
     ///
     /// # Errors
     /// [`EngineError`].
@@ -72,7 +71,7 @@ impl PolicyEngine {
         Ok(Self { engine, linker })
     }
 
-    /// Compiles a component. When the compiler panics the bundle is refused, and the process goes on.
+    /// Compiles a component. A panic of the compiler is an error.
     pub(crate) fn compile(&self, wasm: &[u8]) -> Result<Component, BundleError> {
         let compiled = catch_unwind(AssertUnwindSafe(|| Component::from_binary(&self.engine, wasm)));
         compiled
@@ -92,7 +91,7 @@ impl PolicyEngine {
         &self.engine
     }
 
-    /// Links a component to what its world gives. WASI is linked only for bundles of the WASI world.
+    /// Links a component to the imports of its world.
     pub(crate) fn link(&self, component: &Component, world: World) -> wasmtime::Result<InstancePre<State>> {
         match world {
             World::Pure => self.linker.instantiate_pre(component),
@@ -105,7 +104,6 @@ impl PolicyEngine {
     }
 }
 
-/// The reasons for the numbers are in [`crate::limits`].
 fn config(instances: u32) -> Config {
     let mut config = Config::new();
     config
@@ -114,10 +112,10 @@ fn config(instances: u32) -> Config {
         .max_wasm_stack(STACK_BYTES_MAX)
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
-        // Component linkers join parts that have a memory each.
+        // A component may be linked from modules that have a memory each.
         .wasm_multi_memory(true)
         .wasm_memory64(false)
-        // Language runtimes are built with tail calls. Each takes fuel, as any other call.
+        // Language runtimes are built with tail calls, which use fuel like other calls.
         .wasm_tail_call(true)
         .gc_support(false)
         .concurrency_support(false)
@@ -142,7 +140,8 @@ fn pool(instances: u32) -> PoolingAllocationConfig {
     pool
 }
 
-/// Advances the epoch by one per wake-up, so that a stalled machine never gets a burst of ticks. Ends with the engine.
+/// Starts a thread that advances wasmtime's epoch by one at each wake-up, so that there is no burst of ticks after a stall. It
+/// ends when the engine is dropped.
 fn start_clock(engine: EngineWeak) -> std::io::Result<()> {
     let run = move || {
         while let Some(engine) = engine.upgrade() {

@@ -1,4 +1,4 @@
-//! One loaded bundle: linked once, then a fresh store and instance for every evaluation.
+//! A loaded bundle: linked once, with a fresh store and instance for every evaluation.
 
 use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
@@ -28,7 +28,7 @@ use wasmtime::Store;
 pub struct Evaluation {
     /// The outcome; a DENY when `fault` is set.
     pub outcome: Outcome,
-    /// Why there is no verdict.
+    /// Why the policy gave no verdict; `None` if it did.
     pub fault: Option<EvaluationFault>,
 }
 
@@ -58,24 +58,24 @@ impl std::fmt::Debug for Evaluator {
 }
 
 impl Evaluator {
-    /// Links the bundle ([`Evaluator::link`]) and runs its own vectors under the limits of production, as activation requires.
+    /// Links the bundle ([`Evaluator::link`]) and runs its test vectors, as an activation requires.
     ///
     /// # Errors
-    /// [`BundleError`]: the component, an import, a data file, or the first vector that does not hold.
+    /// [`BundleError`] for the component, an import, a data file, or the first vector with another verdict than expected.
     pub fn load(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
         let loaded = Self::link(engine, bundle)?;
         crate::self_test::run(&loaded, bundle)?;
         Ok(loaded)
     }
 
-    /// Compiles and links a verified bundle, compares its imports with its manifest, and parses its data. Does not run its
-    /// vectors: for tools that report on each of them.
+    /// Compiles and links a verified bundle, compares its imports with its manifest, parses its data, and calls `describe`. Does
+    /// not run its test vectors.
     ///
     /// # Errors
-    /// [`BundleError`]: the component, an import, or a data file.
+    /// [`BundleError`] for the component, an import, or a data file.
     pub fn link(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
         let component = engine.compile(bundle.component()?)?;
-        let world = World::named(&bundle.manifest().world)?;
+        let world = World::parse(&bundle.manifest().world)?;
         check_imports(&engine.imports(&component), &bundle.manifest().capabilities, world)?;
         let pre = engine.link(&component, world).map_err(BundleError::Component)?;
         let limits = bundle.manifest().limits;
@@ -102,75 +102,76 @@ impl Evaluator {
         Ok(linked)
     }
 
-    /// The bundle's name.
+    /// The bundle's id.
     #[must_use]
     pub fn bundle_id(&self) -> &str {
         &self.bundle_id
     }
 
-    /// SHA-256 of its canonical manifest.
+    /// The bundle's hash: SHA-256 of its canonical manifest.
     #[must_use]
     pub const fn bundle_hash(&self) -> Hex32 {
         self.bundle_hash
     }
 
-    /// The manifest's sequence, for the high-water mark.
+    /// The manifest's sequence.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Whether the bundle is valid at `now`. A bundle with a validity period is not valid while the time is unknown.
+    /// Whether the bundle is valid at `now`. If `now` is `None`, only a bundle without a validity period is.
     #[must_use]
     pub fn is_valid_at(&self, now: Option<EpochMs>) -> bool {
         self.not_before.is_none_or(|not_before| now.is_some_and(|now| now >= not_before))
             && self.not_after.is_none_or(|not_after| now.is_some_and(|now| now <= not_after))
     }
 
-    /// Whether the policy may read any fact whose name begins with `beginning`.
+    /// Whether the policy may read a fact whose name begins with `prefix`.
     #[must_use]
-    pub fn may_read_facts(&self, beginning: &str) -> bool {
-        self.contents.fact_names.has_any_of(beginning)
+    pub fn may_read_facts(&self, prefix: &str) -> bool {
+        self.contents.fact_names.has_prefix(prefix)
     }
 
     pub(crate) fn fact_names(&self) -> &FactNames {
         &self.contents.fact_names
     }
 
-    /// The manifest's fuel: the most that an evaluation may use.
+    /// The most fuel that an evaluation may use, from the manifest.
     #[must_use]
     pub const fn fuel_max(&self) -> u64 {
         self.fuel_max
     }
 
-    /// Whether an evaluation is likely to need the worker pool: the last one of its lane there needed more than the first
-    /// attempt has.
+    /// Whether an evaluation is expected to need the worker pool, because the last one of this lane on the pool used more than
+    /// the inline limits.
     pub(crate) fn heavy(&self, lane: Lane) -> &AtomicBool {
         self.heavy.get(lane)
     }
 
-    /// Evaluates a request with at most `fuel`, and never more than the manifest's.
+    /// Evaluates a request with at most `fuel`, or the manifest's fuel if that is less.
     ///
-    /// Pure: the same request and facts give the same outcome, and the same fuel used, as long as `fuel` suffices.
+    /// The same request and facts give the same outcome and the same fuel used if `fuel` suffices, unless the evaluation has a
+    /// fault that is not [repeatable](EvaluationFault::is_repeatable).
     #[must_use]
     pub fn evaluate(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Evaluation {
         self.complete(request, self.evaluate_raw(request, facts, fuel))
     }
 
-    /// Adds the digests of the decision record to a raw evaluation of the same request.
+    /// Completes a raw evaluation of this request with bundle and digests.
     #[must_use]
     pub fn complete(&self, request: &Request<'_>, raw: RawEvaluation) -> Evaluation {
         outcome::complete(request, &self.bundle_id, self.bundle_hash, raw)
     }
 
-    /// As [`Evaluator::evaluate`], without the digests of the decision record.
+    /// As [`Evaluator::evaluate`], without bundle and digests.
     #[must_use]
     pub fn evaluate_raw(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> RawEvaluation {
-        self.evaluate_within(request, facts, RunLimits { fuel, ..RunLimits::WHOLE })
+        self.evaluate_within(request, facts, RunLimits { fuel, ..RunLimits::FULL })
     }
 
-    /// Evaluates on the caller's thread, within the inline limits. None when those do not suffice, and always none in the
-    /// WASI world, whose functions may block.
+    /// Evaluates on the caller's thread within the inline limits. `None` if they do not suffice; always `None` in the WASI
+    /// world, whose functions may block.
     pub(crate) fn evaluate_inline(&self, request: &Request<'_>, facts: &Facts) -> Option<RawEvaluation> {
         if self.world == World::Wasi {
             return None;
@@ -204,17 +205,17 @@ impl Evaluator {
         }
     }
 
-    /// Evaluates a request and returns the instance as it is afterwards, to measure the memory of many at once.
+    /// Evaluates a request and returns the instance instead of the verdict, to measure the memory of many instances.
     ///
     /// # Errors
-    /// [`EvaluationFault`]: there is no verdict.
+    /// [`EvaluationFault`] when there is no verdict.
     pub fn evaluate_and_retain(
         &self,
         request: &Request<'_>,
         facts: &Facts,
     ) -> Result<RetainedInstance, EvaluationFault> {
         self.run(|| {
-            let mut store = self.store(facts.clone(), RunLimits::WHOLE);
+            let mut store = self.store(facts.clone(), RunLimits::FULL);
             self.call(&mut store, request).map(|_| RetainedInstance { _store: store })
         })
     }
@@ -224,27 +225,27 @@ impl Evaluator {
         self.fuel_max = u64::MAX;
     }
 
-    /// The policy's name and version, as its `describe` returns them.
+    /// Calls the policy's `describe`, which returns its name and version.
     ///
     /// # Errors
-    /// [`EvaluationFault`], as any evaluation.
+    /// [`EvaluationFault`] when the call failed.
     pub fn describe(&self) -> Result<String, EvaluationFault> {
         self.run(|| {
-            let mut store = self.store(Facts::default(), RunLimits::WHOLE);
+            let mut store = self.store(Facts::default(), RunLimits::FULL);
             let described = self.instantiate(&mut store)?.call_describe(&mut store);
             described.map_err(|error| EvaluationFault::of(&error))
         })
     }
 
-    /// Runs `work` on a thread on which this world's functions may be called.
+    /// Runs `work`, in the WASI world where its functions may block.
     fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match self.world {
             World::Pure => work(),
-            World::Wasi => wasi::where_blocking_is_allowed(work),
+            World::Wasi => wasi::run_blocking(work),
         }
     }
 
-    /// A store with all limits set, because a start function of the guest runs before `evaluate`.
+    /// A store with all limits set. They apply to instantiation too, which runs the guest's start functions.
     fn store(&self, facts: Facts, RunLimits { fuel, memory_bytes, ticks }: RunLimits) -> Store<State> {
         let memory_bytes_max = memory_bytes.min(self.memory_bytes_max);
         let mut store = Store::new(
@@ -252,7 +253,7 @@ impl Evaluator {
             State::new(facts, Arc::clone(&self.contents), memory_bytes_max),
         );
         store.limiter(|state| state);
-        // Fuel is on in the engine's configuration; without it the store has none, and the guest traps at once.
+        // Fails only if fuel is disabled in the engine's configuration, which it is not.
         let _ = store.set_fuel(fuel.min(self.fuel_max));
         store.set_epoch_deadline(ticks);
         store.set_hostcall_fuel(HOSTCALL_BYTES_MAX);
@@ -272,7 +273,7 @@ impl Evaluator {
         verdict.map_err(|error| EvaluationFault::of(&error))
     }
 
-    /// Turns a verdict that is too large, undeclared or impossible into a fault.
+    /// Checks a verdict: its size, that its codes are declared, and that its quorum is possible.
     fn check(&self, verdict: wit::Verdict, request: &Request<'_>) -> Result<wit::Verdict, EvaluationFault> {
         let wit::Verdict { reasons, obligations, quorum, .. } = &verdict;
         if is_too_large(&verdict) {
@@ -287,7 +288,7 @@ impl Evaluator {
     }
 }
 
-/// What one evaluation may use. The manifest's limits apply too.
+/// What one evaluation may use, if the manifest does not allow less.
 #[derive(Clone, Copy, Debug)]
 struct RunLimits {
     fuel: u64,
@@ -296,9 +297,9 @@ struct RunLimits {
 }
 
 impl RunLimits {
-    /// Everything that the manifest allows.
-    const WHOLE: Self = Self { fuel: FUEL_MAX, memory_bytes: MEMORY_BYTES_MAX, ticks: DEADLINE_TICKS };
-    /// Little enough not to stall the caller's thread.
+    /// As much as any manifest can allow.
+    const FULL: Self = Self { fuel: FUEL_MAX, memory_bytes: MEMORY_BYTES_MAX, ticks: DEADLINE_TICKS };
+    /// So little that the evaluation may run on a thread of the async runtime.
     const INLINE: Self =
         Self { fuel: FUEL_INLINE, memory_bytes: MEMORY_BYTES_INLINE, ticks: DEADLINE_TICKS_INLINE };
 }
@@ -314,7 +315,7 @@ impl std::fmt::Debug for RetainedInstance {
     }
 }
 
-/// An evaluation without the digests of its decision record.
+/// The result of an evaluation, without bundle and digests.
 #[derive(Clone, Debug)]
 pub struct RawEvaluation {
     pub(crate) verdict: Result<wit::Verdict, EvaluationFault>,
@@ -324,24 +325,24 @@ pub struct RawEvaluation {
 }
 
 impl RawEvaluation {
-    /// A failure of the host, before or outside the guest.
+    /// The result when the guest was not run, or the host panicked.
     pub(crate) const fn failed(fault: EvaluationFault) -> Self {
         Self { verdict: Err(fault), fuel_used: 0, memory_bytes: 0, facts: Vec::new() }
     }
 
-    /// Wasm fuel used.
+    /// The wasm fuel used.
     #[must_use]
     pub const fn fuel_used(&self) -> u64 {
         self.fuel_used
     }
 
-    /// The most linear memory the guest had, bytes.
+    /// The most linear memory that the guest had, in bytes.
     #[must_use]
     pub const fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// Whether the inline limits would not have sufficed.
+    /// Whether the evaluation exceeded the inline limits.
     pub(crate) fn is_heavy(&self) -> bool {
         self.fuel_used > FUEL_INLINE
             || self.memory_bytes > MEMORY_BYTES_INLINE
@@ -351,12 +352,12 @@ impl RawEvaluation {
     /// The policy's decision.
     ///
     /// # Errors
-    /// The fault, when there is no verdict.
+    /// The fault, if there is no verdict.
     pub fn decision(&self) -> Result<Decision, EvaluationFault> {
         self.verdict.as_ref().map(|verdict| convert::decision(verdict.decision)).map_err(|fault| *fault)
     }
 
-    /// Why there is no verdict.
+    /// Why there is no verdict; `None` if there is one.
     #[must_use]
     pub fn fault(&self) -> Option<EvaluationFault> {
         self.verdict.as_ref().err().copied()
@@ -367,7 +368,7 @@ fn codes(declarations: &[Declaration]) -> BTreeSet<String> {
     declarations.iter().map(|declaration| declaration.code.clone()).collect()
 }
 
-/// Checks that the component imports exactly what its manifest declares, and nothing that its world does not give.
+/// Checks that the component imports exactly what its manifest declares, and nothing that its world does not provide.
 fn check_imports(imports: &[String], declared: &[String], world: World) -> Result<(), BundleError> {
     if let Some(import) = imports.iter().find(|import| !declared.contains(import)) {
         return Err(BundleError::UndeclaredImport(import.clone()));
@@ -375,7 +376,7 @@ fn check_imports(imports: &[String], declared: &[String], world: World) -> Resul
     if let Some(capability) = declared.iter().find(|capability| !imports.contains(capability)) {
         return Err(BundleError::UnusedCapability(capability.clone()));
     }
-    match imports.iter().find(|import| !world.gives(import)) {
+    match imports.iter().find(|import| !world.provides(import)) {
         Some(import) => Err(BundleError::UnknownCapability(import.clone())),
         None => Ok(()),
     }
@@ -391,7 +392,7 @@ fn is_too_large(verdict: &wit::Verdict) -> bool {
             .any(|n_items| n_items > OUTPUT_ITEMS_MAX)
 }
 
-/// Whether the quorum counts only people who approved, each once, and is satisfied only when it has as many as it requires.
+/// Whether the quorum counts only people who approved, each once, and is satisfied only if it counts as many as it requires.
 fn is_possible(quorum: &wit::Quorum, request: &Request<'_>) -> bool {
     let approved =
         |subject: &String| request.approvals.iter().any(|approval| approval.subject_id == *subject);

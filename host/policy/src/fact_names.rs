@@ -3,7 +3,7 @@
 use crate::bundle::BundleError;
 use crate::limits::{FACT_NAME_BYTES_MAX, FACT_NAMES_MAX};
 
-/// Names, and prefixes written `prefix.*`.
+/// Declared names. An entry `prefix.*` stands for all names that begin with `prefix.`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FactNames(Vec<String>);
 
@@ -20,16 +20,16 @@ impl FactNames {
         })
     }
 
-    /// Whether the policy may read any fact whose name begins with `beginning`.
-    pub(crate) fn has_any_of(&self, beginning: &str) -> bool {
+    /// Whether the policy may read a fact whose name begins with `prefix`.
+    pub(crate) fn has_prefix(&self, prefix: &str) -> bool {
         self.0.iter().any(|declared| match declared.strip_suffix('*') {
-            Some(prefix) => prefix.starts_with(beginning) || beginning.starts_with(prefix),
-            None => declared.starts_with(beginning),
+            Some(prefix) => prefix.starts_with(prefix) || prefix.starts_with(prefix),
+            None => declared.starts_with(prefix),
         })
     }
 }
 
-/// Checks that the names are ascending, without duplicates, and allowed.
+/// Checks that the declared names are allowed, ascending and different.
 ///
 /// # Errors
 /// [`BundleError::FactName`], [`BundleError::FactOrder`], [`BundleError::TooManyFacts`].
@@ -46,7 +46,8 @@ pub(crate) fn check(declared: &[String]) -> Result<(), BundleError> {
     }
 }
 
-/// Words of lower case letters, digits and `_`, joined by dots; the last may be `*`, but not the only one.
+/// Whether the name is words of lower case letters, digits and `_`, joined by dots. The last may be `*`, unless it is the only
+/// one.
 fn is_allowed(name: &str) -> bool {
     let words = name.strip_suffix(".*").unwrap_or(name);
     let is_word = |word: &str| {

@@ -1,47 +1,47 @@
-//! Why an evaluation gave no verdict. Each is a DENY, and never a verdict of the policy.
+//! Why an evaluation gave no verdict. The outcome of such an evaluation is a DENY.
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 use wasmtime_wasi::I32Exit;
 
-/// The kind of failure of one evaluation, told apart by type and never by a message's text.
+/// Why an evaluation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EvaluationFault {
-    /// The guest trapped: a panic, an access out of bounds, a division by zero.
+    /// The guest trapped, for example by a panic, an access out of bounds or a division by zero; or it exited.
     Trap,
-    /// The fuel ran out.
+    /// The guest used all its fuel.
     OutOfFuel,
-    /// The backstop clock stopped it.
+    /// The guest ran longer than its deadline.
     Deadline,
-    /// It asked for more memory, a larger table, or more random bytes, than it may have.
+    /// The guest requested more memory, a larger table, or more random bytes than it may have.
     Memory,
-    /// It recursed too deeply.
+    /// The guest used all its stack.
     Stack,
-    /// What it handed over could not be read, exceeded [`crate::limits::HOSTCALL_BYTES_MAX`], or contradicts the
-    /// request: a quorum of people who did not approve.
+    /// The host cannot read the guest's output, the output exceeds [`crate::limits::HOSTCALL_BYTES_MAX`], or its quorum is
+    /// impossible, for example because it counts people who did not approve.
     BadOutput,
-    /// A reason or an obligation that the manifest does not declare.
+    /// The verdict has a reason or an obligation that the manifest does not declare.
     UndeclaredCode,
-    /// More text or more items than a verdict may have.
+    /// The verdict has too much text or too many items.
     OutputTooLarge,
-    /// It asked for too many facts, or for one with an overlong name.
+    /// The guest read too many facts, or one with too long a name.
     TooManyFacts,
-    /// It asked for a fact that the manifest does not declare: the last of those recorded.
+    /// The guest read a fact that the manifest does not declare: the last one in the decision record.
     UndeclaredFact,
-    /// It looked up more of its data than [`crate::limits::DATA_BYTES_READ_MAX`].
+    /// The guest read more of its data than [`crate::limits::DATA_BYTES_READ_MAX`].
     TooMuchData,
-    /// It called a WASI function that has no implementation here.
+    /// The guest called a WASI function that the host does not implement.
     NotGiven,
-    /// All instances are in use.
+    /// All instances are in use, or the queue of the worker pool is full.
     PoolExhausted,
     /// The host panicked.
     Panicked,
     /// No bundle is active.
     NoActiveBundle,
-    /// The active bundle's last instant of validity has passed, or the clock went back to before its first.
+    /// The active bundle is not valid now, or the request has no time to check that.
     ExpiredBundle,
-    /// The signatures that the active bundle is in force by do not count any more: a key was revoked.
+    /// The current trust roots and pins no longer accept the active bundle, for example because a key was revoked.
     UntrustedBundle,
-    /// The trust roots cannot be read, or the file has none: no signature counts until that is repaired.
+    /// The trust roots cannot be read, or there are none.
     NoTrustRoots,
 }
 
@@ -67,7 +67,7 @@ impl EvaluationFault {
         Self::NoTrustRoots,
     ];
 
-    /// The word in `policy_fault:<kind>`, in metrics and in the decision record.
+    /// The kind in the code `policy_fault:<kind>`, in metrics and in the decision record.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
@@ -92,13 +92,13 @@ impl EvaluationFault {
         }
     }
 
-    /// The fault of this kind.
+    /// The fault of this kind; `None` for an unknown text.
     #[must_use]
     pub fn from_kind(kind: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.kind() == kind)
     }
 
-    /// Whether the same request would fault again. The other faults are the host's.
+    /// Whether another evaluation of the same request has the same fault. The other faults are caused by the host.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         match self {
@@ -123,7 +123,7 @@ impl EvaluationFault {
         }
     }
 
-    /// The kind of an error that wasmtime returned from instantiation or from the call.
+    /// The fault for an error that wasmtime returned from instantiation or from a call.
     pub(crate) fn of(error: &wasmtime::Error) -> Self {
         if let Some(stopped) = error.downcast_ref::<Stopped>() {
             return stopped.0;
@@ -140,13 +140,13 @@ impl EvaluationFault {
             Some(Trap::Interrupt) => Self::Deadline,
             Some(Trap::StackOverflow) => Self::Stack,
             Some(_) => Self::Trap,
-            // Not a trap and not a limit: the host could not lift the values that the guest passed.
+            // Neither a trap nor a limit: the host could not read the values that the guest passed.
             None => Self::BadOutput,
         }
     }
 }
 
-/// Raised by the host's own functions to end a guest for a reason that [`EvaluationFault::of`] finds again.
+/// The error with which the host's functions stop a guest. [`EvaluationFault::of`] finds the fault in it.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped by the host: {}", .0.kind())]
 pub(crate) struct Stopped(pub(crate) EvaluationFault);

@@ -1,4 +1,4 @@
-//! The active bundle behind the engine's port.
+//! Implements the engine's port for policy evaluation, with the active bundle.
 
 use crate::evaluator::{Evaluation, Evaluator};
 use crate::fault::EvaluationFault;
@@ -12,7 +12,7 @@ use gateway_engine::ports::EvaluatePolicy;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Evaluates with the active bundle, which is replaced in one step.
+/// Evaluates requests with the active bundle, which can be replaced at any time.
 #[derive(Debug)]
 pub struct PolicyHost {
     active: RwLock<Option<Active>>,
@@ -20,12 +20,12 @@ pub struct PolicyHost {
     pub(crate) shadow: Shadow,
 }
 
-/// The active bundle, and whether it is still confirmed.
+/// The active bundle, and whether it is still trusted.
 #[derive(Clone, Debug)]
 struct Active {
     evaluator: Arc<Evaluator>,
-    /// Why every evaluation is a DENY for now.
-    unconfirmed: Option<EvaluationFault>,
+    /// The fault of every evaluation while the trust roots do not accept the bundle.
+    untrusted: Option<EvaluationFault>,
 }
 
 impl Default for PolicyHost {
@@ -35,38 +35,38 @@ impl Default for PolicyHost {
 }
 
 impl PolicyHost {
-    /// Without a bundle: every evaluation is a DENY with the fault `no_active_bundle`.
+    /// A host without a bundle. Until one is activated, every evaluation is a DENY with the fault `no_active_bundle`.
     #[must_use]
     pub fn new() -> Self {
         Self { active: RwLock::new(None), pools: PerLane::default(), shadow: Shadow::default() }
     }
 
-    /// Makes a loaded bundle the active one. Evaluations under way end with the bundle they began with.
+    /// Makes a loaded bundle the active one. An evaluation in progress still uses the bundle before it.
     pub fn activate(&self, evaluator: impl Into<Arc<Evaluator>>) {
         let evaluator = evaluator.into();
         tracing::info!(bundle_id = evaluator.bundle_id(), bundle_hash = %evaluator.bundle_hash(), "policy bundle active");
         *self.active.write().unwrap_or_else(PoisonError::into_inner) =
-            Some(Active { evaluator, unconfirmed: None });
+            Some(Active { evaluator, untrusted: None });
     }
 
-    /// Sets why the active bundle is not confirmed; none confirms it. While it is not, every evaluation is a DENY with this
-    /// fault: a revoked bundle is not replaced by the one before it.
-    pub fn confirm_active(&self, unconfirmed: Option<EvaluationFault>) {
+    /// Sets the fault with which every evaluation is a DENY, because the active bundle is not trusted; `None` clears it. An
+    /// earlier bundle does not take its place.
+    pub fn set_untrusted(&self, fault: Option<EvaluationFault>) {
         if let Some(active) = &mut *self.active.write().unwrap_or_else(PoisonError::into_inner) {
-            active.unconfirmed = unconfirmed;
+            active.untrusted = fault;
         }
     }
 
     /// The active bundle, if any.
     #[must_use]
     pub fn active(&self) -> Option<Arc<Evaluator>> {
-        self.slot().map(|active| active.evaluator)
+        self.current().map(|active| active.evaluator)
     }
 
-    /// The fault that every evaluation has at `now`, if any.
+    /// The fault that an evaluation at `now` would have before the policy runs, if any.
     #[must_use]
     pub fn fault(&self, now: EpochMs) -> Option<EvaluationFault> {
-        match self.slot() {
+        match self.current() {
             Some(active) => active.fault(Some(now)),
             None => Some(EvaluationFault::NoActiveBundle),
         }
@@ -74,13 +74,14 @@ impl PolicyHost {
 
     /// Evaluates a request with the active bundle.
     ///
-    /// The first attempt runs on this thread with limits of about 100 us, because handing 10 us of work to another thread
-    /// would cost more than the work. When the limits do not suffice, the evaluation starts over on the worker pool with
-    /// the manifest's limits; an evaluation is pure, so the first attempt has no effect. While a bundle is known to need
-    /// more, the first attempt is skipped, and a bundle of the WASI world always runs on the pool. Previews do not
-    /// count for decisions here: their callers choose freely what to ask.
+    /// First tries on this thread with limits of about 100 us: a typical evaluation takes 10 us, and passing it to another
+    /// thread would take longer. If the limits do not suffice, evaluates again on the worker pool with the manifest's limits.
+    /// Skips the first attempt if the last evaluation on the pool exceeded them, and for a bundle of the WASI world. Previews
+    /// have a pool of their own and do not affect this choice for decisions.
     pub async fn evaluate_with_active(&self, request: &Request<'_>, facts: &Facts) -> Evaluation {
-        let Some(active) = self.slot() else { return outcome::without_bundle(request) };
+        let Some(active) = self.current() else {
+            return outcome::failed(request, EvaluationFault::NoActiveBundle);
+        };
         let evaluator = Arc::clone(&active.evaluator);
         if let Some(fault) = active.fault(instant(facts)) {
             return outcome::not_evaluated(request, evaluator.bundle_id(), evaluator.bundle_hash(), fault);
@@ -113,20 +114,19 @@ impl PolicyHost {
         }
     }
 
-    /// A copy of the active slot, so that one evaluation uses one bundle from beginning to end.
-    fn slot(&self) -> Option<Active> {
+    /// A copy, so that an evaluation uses one bundle from prefix to end.
+    fn current(&self) -> Option<Active> {
         self.active.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Active {
     fn fault(&self, now: Option<EpochMs>) -> Option<EvaluationFault> {
-        self.unconfirmed.or((!self.evaluator.is_valid_at(now)).then_some(EvaluationFault::ExpiredBundle))
+        self.untrusted.or((!self.evaluator.is_valid_at(now)).then_some(EvaluationFault::ExpiredBundle))
     }
 }
 
-/// The instant that the evaluation is for. Validity is checked at the time that the policy reads, so that a replay gives the
-/// same outcome.
+/// The time of the evaluation: the fact that the policy reads too, so that a replay has the same outcome.
 fn instant(facts: &Facts) -> Option<EpochMs> {
     facts.get("time.now_ms")?.parse().ok().map(EpochMs)
 }
@@ -136,16 +136,16 @@ impl EvaluatePolicy for PolicyHost {
     async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
         let Evaluation { outcome, fault } = self.evaluate_with_active(&request, facts).await;
         if let Some(fault) = fault {
-            tracing::error!(bundle_id = outcome.bundle_id, kind = fault.kind(), "policy fault");
+            tracing::error!(bundle_id = outcome.bundle_id, kind = fault.kind(), "policy evaluation failed");
         }
-        counters::evaluated(request.moment, outcome.decision, fault);
-        self.shadow.offer(&request, facts, &outcome);
+        counters::count_evaluation(request.moment, outcome.decision, fault);
+        self.shadow.enqueue(&request, facts, &outcome);
         outcome
     }
 
-    fn may_read_facts(&self, beginning: &str) -> bool {
-        // The candidate needs the facts that it would get if it were active.
-        self.active().is_some_and(|evaluator| evaluator.may_read_facts(beginning))
-            || self.shadow.may_read_facts(beginning)
+    fn may_read_facts(&self, prefix: &str) -> bool {
+        // The candidate must be evaluated with the facts that it would get if it were active.
+        self.active().is_some_and(|evaluator| evaluator.may_read_facts(prefix))
+            || self.shadow.may_read_facts(prefix)
     }
 }

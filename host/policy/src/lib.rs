@@ -1,16 +1,16 @@
 //! Runs signed policy bundles as WebAssembly components.
 //!
-//! A bundle is code that can only decide: it has no files, network, clock or randomness, fixed limits, and a fresh
-//! instance for every evaluation. Every failure is a DENY with a named fault, never a verdict.
+//! A policy has no access to files, the network, a clock or randomness. Each evaluation has fixed limits and a fresh instance.
+//! A failed evaluation is a DENY with a named fault.
 //!
 //! Not in this crate: the database that stores bundles, the timer and the signal that trigger a reload, and the effect of a
 //! decision on an operation.
 //!
 //! Start at [`Bundle::verify`] (files to bundle), then [`Evaluator::load`] (bundle to compiled policy), then
-//! [`PolicyHost`] (the engine's port), then [`lifecycle`] (from an offered bundle to the active one). `wit/policy.wit` has
-//! what a policy may import; [`limits`] has every limit.
+//! [`PolicyHost`] (the engine's port), then [`lifecycle`] (from an offered bundle to the active one). `wit/policy.wit` defines
+//! what a policy may import; [`limits`] has the limits.
 
-/// `wit/policy.wit` as Rust types. The request borrows, so that its strings are copied once: into the guest's memory.
+/// `wit/policy.wit` as Rust types. The request borrows, so that its strings are copied only once, into the guest's memory.
 #[allow(missing_docs, unreachable_pub, clippy::all, reason = "generated")]
 mod bindings {
     wasmtime::component::bindgen!({

@@ -1,12 +1,14 @@
-//! How an offered bundle becomes active, and stops being active.
+//! How a bundle is activated, and distrusted.
 //!
-//! One pipeline for a start, a change on disk and SIGHUP: read, verify, compile, run the bundle's own vectors, record the
-//! activation, swap. A failure leaves the active bundle in place, and is reported until the offer is accepted or
-//! withdrawn. The store's high-water mark says which bundle is the active one: a crash between record and swap, a start
-//! without the folder, and another replica's activation all end in following it.
+//! An *offer* is what the operator's files contain: trust roots, a bundle, an activation record, a candidate. The steps are the
+//! same at a start, after a change on disk and at SIGHUP: read, verify, compile, run the bundle's test vectors, record the
+//! activation, swap. A refused offer leaves the active bundle in place, and is reported until an offer is accepted or withdrawn.
 //!
-//! The current trust roots must confirm the active bundle. While they do not, or cannot be read, every evaluation is a DENY
-//! and no bundle is activated.
+//! The last activation in the store, the high-water mark, determines the active bundle. So the gateway loads that bundle after a
+//! crash between record and swap, after a start without the folder, and after an activation by another replica.
+//!
+//! The current trust roots must accept the active bundle. While they do not, or cannot be read, every evaluation is a DENY; while
+//! they cannot be read, no bundle is activated.
 
 mod describe;
 mod offers;
@@ -36,19 +38,20 @@ pub struct Lifecycle {
     store: Arc<dyn StorePolicies>,
     clock: Arc<dyn ReadClock>,
     sources: Sources,
-    /// Locked for the whole of a reload: activations take turns.
+    /// Locked during a reload, so that one reload runs at a time.
     memory: Mutex<Memory>,
     refusals: Refusals,
 }
 
-/// What the last reload left behind.
+/// The state between reloads.
 struct Memory {
-    /// None while the file cannot be read, or has none: the change may be a revocation, so no key is trusted.
+    /// `None` while the file cannot be read, or has no valid trust roots. It may have changed to revoke a key, so the roots
+    /// before are not used.
     trust: Option<Arc<TrustPolicy>>,
     active: Option<ActiveBundle>,
-    /// Compiled at the start, before there was a store to record it in.
+    /// The bundle that was compiled at the start, before the store was opened.
     prepared: Option<Arc<Evaluator>>,
-    seen: Looks,
+    seen: SeenOffers,
 }
 
 /// A bundle with the activation that made it active.
@@ -58,8 +61,9 @@ struct ActiveBundle {
     activation: Activation,
 }
 
+/// The offers that were considered last.
 #[derive(Default)]
-struct Looks {
+struct SeenOffers {
     trust_roots: Seen,
     activation: Seen,
     bundle: Seen,
@@ -70,14 +74,14 @@ struct Looks {
 /// Why a reload happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A periodic check: only changed files are considered.
+    /// A periodic check: considers only changed files.
     Watch,
-    /// An operator requested it (SIGHUP): every file is considered again.
+    /// An operator requested it (SIGHUP): considers all files again.
     Requested,
 }
 
 impl Memory {
-    /// The trust roots in force.
+    /// The current trust roots.
     fn trust(&self) -> Result<&Arc<TrustPolicy>, BundleError> {
         self.trust.as_ref().ok_or(BundleError::NoTrustRoots)
     }
@@ -96,7 +100,7 @@ impl Lifecycle {
         Arc::clone(&self.host)
     }
 
-    /// Reads everything that is offered, and activates what passes every check.
+    /// Reads all offers and activates the bundle that passes every check.
     pub async fn reload(&self, cause: Cause) {
         let mut memory = self.memory.lock().await;
         let sources = self.sources.clone();
@@ -109,10 +113,11 @@ impl Lifecycle {
         self.consider(&mut memory, offers, cause == Cause::Requested).await;
     }
 
-    /// Considers the activation record first, because it is deliberate, then the folder, then the store's high-water mark.
-    async fn consider(&self, memory: &mut Memory, offers: Offers, asked: bool) {
+    /// Considers the trust roots first, then the activation record, the bundle in the folder, the store's high-water mark, and
+    /// the candidate. If the trust roots changed, considers offers again that have not.
+    async fn consider(&self, memory: &mut Memory, offers: Offers, requested: bool) {
         let now = self.clock.now();
-        let again = self.take_trust_roots(memory, offers.trust_roots, now) || asked;
+        let again = self.take_trust_roots(memory, offers.trust_roots, now) || requested;
         if again {
             self.check_active(memory, now);
         }
@@ -128,12 +133,12 @@ impl Lifecycle {
         self.take_candidate(memory, offers.candidate, now, again).await;
     }
 
-    /// Whether the trust roots changed.
+    /// Updates the trust roots. Returns whether they changed.
     fn take_trust_roots(&self, memory: &mut Memory, offer: Offer<Vec<u8>>, now: EpochMs) -> bool {
         if !memory.seen.trust_roots.is_due(offer.fingerprint, now, false) {
             return false;
         }
-        let trust = match offer.content.and_then(|bytes| self.sources.trust(&bytes)) {
+        let trust = match offer.content.and_then(|bytes| self.sources.parse_trust(&bytes)) {
             Ok(trust) => {
                 self.refusals.settle(Offered::TrustRoots);
                 Some(Arc::new(trust))
@@ -148,12 +153,12 @@ impl Lifecycle {
         is_new
     }
 
-    /// Checks whether the active bundle is still confirmed. While it is not, it gives no verdict.
+    /// Checks whether the active bundle is still trusted. While it is not, every evaluation is a DENY.
     fn check_active(&self, memory: &Memory, now: EpochMs) {
         let Some(active) = &memory.active else { return };
-        let why = match self.confirm(memory, active) {
+        let why = match self.check_trusted(memory, active) {
             Ok(()) => {
-                self.host.confirm_active(None);
+                self.host.set_untrusted(None);
                 return self.refusals.settle(Offered::Active);
             }
             Err(why) => why,
@@ -162,17 +167,17 @@ impl Lifecycle {
             Some(_) => EvaluationFault::UntrustedBundle,
             None => EvaluationFault::NoTrustRoots,
         };
-        self.host.confirm_active(Some(fault));
+        self.host.set_untrusted(Some(fault));
         self.refusals.refuse(Offered::Active, Some(active.bundle.hash()), &why, now);
     }
 
-    /// Checks a bundle, and the activation record that brought it back, against the current trust roots and pins.
-    fn confirm(&self, memory: &Memory, active: &ActiveBundle) -> Result<(), BundleError> {
+    /// Checks a bundle against the current trust roots and pins, and the signers of the activation record if one activated it.
+    fn check_trusted(&self, memory: &Memory, active: &ActiveBundle) -> Result<(), BundleError> {
         let trust = memory.trust()?;
         active.bundle.check_trust(trust, &self.sources.pins)?;
         let Activation { kind, signers, sequence, .. } = &active.activation;
         match kind {
-            // Its signers are those of the bundle, whose signatures were verified above.
+            // The signers of this activation are those of the bundle, whose signatures were verified above.
             ActivationKind::Activate => Ok(()),
             ActivationKind::Rollback => {
                 let signers = signers.iter().cloned().collect();
@@ -213,8 +218,7 @@ impl Lifecycle {
         self.settle(&mut memory.seen.bundle, Offered::Bundle, hash, taken, now);
     }
 
-    /// The bundle that the high-water mark names, where it is not the active one: after a start without the folder, after
-    /// a crash between record and swap, after another replica's activation. It is verified again, with today's trust.
+    /// Loads the bundle of the high-water mark if it is not the active one, and verifies it with the current trust roots.
     async fn follow_mark(&self, memory: &mut Memory, now: EpochMs, again: bool) {
         let mark = match self.mark().await {
             Ok(Some(mark)) => mark,
@@ -259,7 +263,7 @@ impl Lifecycle {
         self.settle(&mut memory.seen.candidate, Offered::Candidate, hash, taken, now);
     }
 
-    /// Records or clears the refusal of an offer.
+    /// Reports the refusal of an offer, or clears an earlier one.
     fn settle(
         &self,
         seen: &mut Seen,

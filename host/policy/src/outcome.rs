@@ -1,4 +1,4 @@
-//! From a verdict or a fault to the domain's outcome.
+//! Makes the domain's outcome from a verdict or a fault.
 
 use crate::convert;
 use crate::evaluator::{Evaluation, RawEvaluation};
@@ -6,12 +6,12 @@ use crate::fault::EvaluationFault;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum, Request, Statement};
 
-/// The hash of a request, which always has a canonical form because it has no floating-point numbers.
+/// The hash of a request. It has a canonical form, since it contains no floating-point numbers.
 pub(crate) fn input_hash(request: &Request<'_>) -> Hex32 {
     request.digest().unwrap_or(Hex32::ZERO)
 }
 
-/// Adds the digests and the other members of a decision record.
+/// Makes the outcome from a raw evaluation: adds the bundle and the digests.
 pub(crate) fn complete(
     request: &Request<'_>,
     bundle_id: &str,
@@ -37,17 +37,12 @@ pub(crate) fn complete(
     }
 }
 
-/// The outcome while no bundle is active.
-pub(crate) fn without_bundle(request: &Request<'_>) -> Evaluation {
-    failed(request, EvaluationFault::NoActiveBundle)
-}
-
-/// The outcome of a failure outside of any bundle.
+/// The outcome of a failure that names no bundle.
 pub(crate) fn failed(request: &Request<'_>, fault: EvaluationFault) -> Evaluation {
     not_evaluated(request, "", Hex32::ZERO, fault)
 }
 
-/// The outcome when the bundle was not run at all.
+/// The outcome when this bundle was not run.
 pub(crate) fn not_evaluated(
     request: &Request<'_>,
     bundle_id: &str,
@@ -57,7 +52,7 @@ pub(crate) fn not_evaluated(
     complete(request, bundle_id, bundle_hash, RawEvaluation::failed(fault))
 }
 
-/// The members of an outcome that a verdict or a fault determines.
+/// A verdict, or a DENY with the fault as its reason.
 struct Verdict {
     decision: Decision,
     reasons: Vec<Statement>,

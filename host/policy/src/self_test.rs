@@ -1,11 +1,13 @@
-//! Runs a bundle's own vectors under the limits of production.
+//! Runs a bundle's test vectors.
 
 use crate::bundle::{Bundle, BundleError, Expectation, Vector};
 use crate::evaluator::Evaluator;
 use gateway_domain::policy::Facts;
 
+/// Runs all vectors with the manifest's limits.
+///
 /// # Errors
-/// [`BundleError::Vector`]: the first that does not hold, with both answers.
+/// [`BundleError::Vector`] for the first vector with another verdict than expected.
 pub(crate) fn run(evaluator: &Evaluator, bundle: &Bundle) -> Result<(), BundleError> {
     for (file, vector) in bundle.vectors()? {
         let actual = evaluator.answer(&file, &vector)?;
@@ -22,7 +24,7 @@ pub(crate) fn run(evaluator: &Evaluator, bundle: &Bundle) -> Result<(), BundleEr
 }
 
 impl Evaluator {
-    /// The policy's answer to a vector, with the manifest's limits. `file` is the vector's file, for errors.
+    /// The policy's verdict on a vector, with the manifest's limits. `file` is the vector's file, for errors.
     ///
     /// # Errors
     /// [`BundleError`] for a vector that is not a valid request to this bundle.
@@ -34,7 +36,7 @@ impl Evaluator {
     /// The facts that a vector sets. `file` is the vector's file, for errors.
     ///
     /// # Errors
-    /// [`BundleError::Json`] for a fact that this policy cannot ask for.
+    /// [`BundleError::Json`] for a fact that this policy may not read.
     pub fn facts_of(&self, file: &str, vector: &Vector) -> Result<Facts, BundleError> {
         vector.facts(file, self.fact_names())
     }

@@ -1,7 +1,8 @@
-//! The shadow slot: a candidate bundle evaluates what the active bundle decided, afterwards and without effect.
+//! Shadow evaluation: a candidate bundle evaluates each request after the active bundle, without effect. The results are
+//! compared and counted.
 //!
-//! Its evaluations run on one thread of the lowest priority, behind a queue that never blocks: requests that do not fit are
-//! dropped and counted. Replacing the candidate closes its queue, which ends its thread.
+//! The evaluations run on one thread of the lowest priority. If its queue is full, requests are dropped and counted. Replacing
+//! the candidate closes its queue, which ends its thread.
 
 use crate::bundle::Bundle;
 use crate::counters;
@@ -21,20 +22,20 @@ use std::thread;
 #[derive(Debug, Default)]
 pub(crate) struct Shadow(RwLock<Option<Arc<Candidate>>>);
 
-/// A bundle on trial.
+/// A candidate bundle, with its queue and counts.
 pub(crate) struct Candidate {
     pub(crate) bundle: Arc<Bundle>,
     pub(crate) since_ms: EpochMs,
     evaluator: Arc<Evaluator>,
     counts: Arc<Mutex<ShadowCounts>>,
-    queue: SyncSender<Box<Seen>>,
+    queue: SyncSender<Box<Decided>>,
 }
 
-/// A request that the active bundle decided, with its outcome.
-struct Seen {
+/// A request, with the outcome of the active bundle.
+struct Decided {
     request: Input,
     facts: Facts,
-    decided: Outcome,
+    outcome: Outcome,
 }
 
 impl std::fmt::Debug for Candidate {
@@ -44,24 +45,24 @@ impl std::fmt::Debug for Candidate {
 }
 
 impl Shadow {
-    /// Puts a candidate in the slot, its counts at zero.
+    /// Replaces the candidate. Its counts start at zero.
     pub(crate) fn put(
         &self,
         bundle: Arc<Bundle>,
         evaluator: Arc<Evaluator>,
         since_ms: EpochMs,
     ) -> io::Result<()> {
-        let (queue, seen) = sync_channel(SHADOW_QUEUE_MAX);
+        let (queue, requests) = sync_channel(SHADOW_QUEUE_MAX);
         let counts: Arc<Mutex<ShadowCounts>> = Arc::default();
         let worker = ShadowWorker { evaluator: Arc::clone(&evaluator), counts: Arc::downgrade(&counts) };
-        thread::Builder::new().name("policy-shadow".into()).spawn(move || worker.run(&seen))?;
+        thread::Builder::new().name("policy-shadow".into()).spawn(move || worker.run(&requests))?;
         let candidate = Candidate { bundle, since_ms, evaluator, counts, queue };
-        tracing::info!(bundle_hash = %candidate.hash(), "candidate bundle evaluates in the shadow slot");
+        tracing::info!(bundle_hash = %candidate.hash(), "candidate bundle loaded for shadow evaluation");
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(candidate));
         Ok(())
     }
 
-    /// Empties the slot.
+    /// Removes the candidate.
     pub(crate) fn clear(&self) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -70,19 +71,18 @@ impl Shadow {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the candidate may read any fact whose name begins with `beginning`.
-    pub(crate) fn may_read_facts(&self, beginning: &str) -> bool {
-        self.candidate().is_some_and(|candidate| candidate.evaluator.may_read_facts(beginning))
+    /// Whether the candidate may read a fact whose name begins with `prefix`.
+    pub(crate) fn may_read_facts(&self, prefix: &str) -> bool {
+        self.candidate().is_some_and(|candidate| candidate.evaluator.may_read_facts(prefix))
     }
 
-    /// Queues a decided request for the candidate, or counts it as dropped.
-    pub(crate) fn offer(&self, request: &Request<'_>, facts: &Facts, decided: &Outcome) {
+    /// Queues a request for the candidate with the outcome of the active bundle. If the queue is full, counts it as dropped.
+    pub(crate) fn enqueue(&self, request: &Request<'_>, facts: &Facts, outcome: &Outcome) {
         let Some(candidate) = self.candidate() else { return };
-        let request = request.to_input();
-        let seen = Seen { request, facts: facts.clone(), decided: decided.clone() };
-        if candidate.queue.try_send(Box::new(seen)).is_err() {
+        let decided = Decided { request: request.to_input(), facts: facts.clone(), outcome: outcome.clone() };
+        if candidate.queue.try_send(Box::new(decided)).is_err() {
             lock(&candidate.counts).n_dropped += 1;
-            counters::shadowed("dropped");
+            counters::count_shadow("dropped");
         }
     }
 }
@@ -101,40 +101,41 @@ impl Candidate {
     }
 }
 
-/// The candidate's thread.
+/// What the candidate's thread needs.
 struct ShadowWorker {
     evaluator: Arc<Evaluator>,
-    /// Dropped with the candidate: requests still in the queue are not evaluated then.
+    /// Gone after the candidate was dropped: then requests that are still in the queue are not evaluated.
     counts: Weak<Mutex<ShadowCounts>>,
 }
 
 impl ShadowWorker {
-    fn run(&self, seen: &Receiver<Box<Seen>>) {
+    fn run(&self, requests: &Receiver<Box<Decided>>) {
         lower_priority();
-        while let (Ok(seen), Some(counts)) = (seen.recv(), self.counts.upgrade()) {
-            let request = seen.request.request();
-            let theirs = self.evaluator.evaluate(&request, &seen.facts, self.evaluator.fuel_max()).outcome;
-            count(&mut lock(&counts), &seen.decided, &theirs);
+        while let (Ok(decided), Some(counts)) = (requests.recv(), self.counts.upgrade()) {
+            let (request, fuel) = (decided.request.request(), self.evaluator.fuel_max());
+            let candidate = self.evaluator.evaluate(&request, &decided.facts, fuel).outcome;
+            count(&mut lock(&counts), &decided.outcome, &candidate);
         }
     }
 }
 
-fn count(counts: &mut ShadowCounts, ours: &Outcome, theirs: &Outcome) {
+/// Counts how the candidate's outcome compares with that of the active bundle.
+fn count(counts: &mut ShadowCounts, active: &Outcome, candidate: &Outcome) {
     counts.n_evaluated += 1;
-    counts.fuel_active = counts.fuel_active.saturating_add(ours.fuel_used);
-    counts.fuel_candidate = counts.fuel_candidate.saturating_add(theirs.fuel_used);
-    let (result, counter) = match (ours.decision, theirs.decision) {
-        _ if ours.fault.is_some() || theirs.fault.is_some() => ("fault", &mut counts.n_faults),
+    counts.fuel_active = counts.fuel_active.saturating_add(active.fuel_used);
+    counts.fuel_candidate = counts.fuel_candidate.saturating_add(candidate.fuel_used);
+    let (result, counter) = match (active.decision, candidate.decision) {
+        _ if active.fault.is_some() || candidate.fault.is_some() => ("fault", &mut counts.n_faults),
         (Decision::Allow, Decision::Deny) => ("allow_to_deny", &mut counts.n_allow_to_deny),
         (Decision::Deny, Decision::Allow) => ("deny_to_allow", &mut counts.n_deny_to_allow),
         // The digest of decision, reasons, obligations and quorum.
-        _ if ours.output_hash == theirs.output_hash => ("same", &mut counts.n_same),
+        _ if active.output_hash == candidate.output_hash => ("same", &mut counts.n_same),
         (Decision::Allow, Decision::Allow) | (Decision::Deny, Decision::Deny) => {
             ("otherwise_different", &mut counts.n_otherwise_different)
         }
     };
     *counter += 1;
-    counters::shadowed(result);
+    counters::count_shadow(result);
 }
 
 fn lock(counts: &Mutex<ShadowCounts>) -> std::sync::MutexGuard<'_, ShadowCounts> {

@@ -1,4 +1,4 @@
-//! The host's state during one evaluation: the facts, those that were read, the bundle's data, and the guest's limits.
+//! The host's state of one evaluation: the facts, those that the guest read, the bundle's data, and the remaining limits.
 
 use crate::bindings::svc::policy::{data, facts};
 use crate::data::Data;
@@ -25,7 +25,7 @@ pub(crate) struct State {
     data_bytes_left: usize,
     memory_bytes: usize,
     memory_bytes_max: usize,
-    /// Made when it is first needed: the pure world never needs it.
+    /// `None` in the pure world.
     wasi: Option<Box<Wasi>>,
 }
 
@@ -42,12 +42,12 @@ impl State {
         }
     }
 
-    /// The most linear memory the guest had, all its memories together, bytes: memory never shrinks.
+    /// The guest's linear memory, all its memories together, in bytes. Memories do not shrink.
     pub(crate) const fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// Sets what all randomness of this evaluation follows from, in the WASI world.
+    /// Sets the seed of this evaluation's random numbers, in the WASI world.
     pub(crate) fn seed(&mut self, seed: Hex32) {
         self.wasi = Some(Box::new(Wasi::seeded(seed)));
     }
@@ -56,7 +56,7 @@ impl State {
         self.wasi.get_or_insert_with(|| Box::new(Wasi::seeded(Hex32::ZERO)))
     }
 
-    /// The fact `time.now_ms`, read as the guest itself would read it; 0 when there is none.
+    /// Reads the fact `time.now_ms` on behalf of the guest. 0 if there is no such fact.
     pub(crate) fn now_ms(&mut self) -> wasmtime::Result<u64> {
         let now_ms = facts::Host::get(self, "time.now_ms".to_owned())?;
         Ok(now_ms.and_then(|now_ms| now_ms.parse().ok()).unwrap_or(0))
@@ -78,7 +78,7 @@ impl facts::Host for State {
             return Err(Stopped(EvaluationFault::TooManyFacts).into());
         }
         if !self.contents.fact_names.contains(&name) {
-            // Recorded all the same, because investigating the fault needs the name.
+            // Recorded too, so that the decision record shows the name.
             self.read.push(FactRead { name, value: None });
             return Err(Stopped(EvaluationFault::UndeclaredFact).into());
         }
@@ -91,9 +91,9 @@ impl facts::Host for State {
 impl data::Host for State {
     fn get(&mut self, file: String, pointer: String) -> wasmtime::Result<Option<String>> {
         let value = self.contents.data.get(&file, &pointer);
-        // File name and pointer were copied out of the guest too.
-        let asked = file.len().saturating_add(pointer.len()).max(DATA_LOOKUP_BYTES);
-        let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(asked);
+        // File name and pointer were copied from the guest.
+        let n_argument_bytes = file.len().saturating_add(pointer.len()).max(DATA_LOOKUP_BYTES);
+        let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(n_argument_bytes);
         match self.data_bytes_left.checked_sub(n_bytes) {
             None => Err(Stopped(EvaluationFault::TooMuchData).into()),
             Some(left) => {
@@ -104,8 +104,8 @@ impl data::Host for State {
     }
 }
 
-/// A guest that exceeds its limits is stopped. If growth only failed, a guest could carry on, and its verdict would depend on
-/// the host's settings.
+/// Stops a guest that exceeds its limits. If `memory.grow` only failed, the guest could continue, and its verdict would depend on
+/// the limits.
 impl ResourceLimiter for State {
     fn memory_growing(
         &mut self,
@@ -126,7 +126,7 @@ impl ResourceLimiter for State {
         Err(Stopped(EvaluationFault::Memory).into())
     }
 
-    /// The pool's tables have no more elements than a policy may have; see [`crate::limits::TABLE_ELEMENTS_MAX`].
+    /// The pool limits the size of tables to [`crate::limits::TABLE_ELEMENTS_MAX`].
     fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         Ok(true)
     }

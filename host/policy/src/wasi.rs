@@ -1,14 +1,12 @@
-//! WASI 0.2 for bundles of the `policy-wasi` world: `wasmtime-wasi` with nothing granted.
+//! WASI 0.2 for bundles of the `policy-wasi` world: `wasmtime-wasi` without any access.
 //!
 //! The runtimes of some languages cannot start without WASI. They get `wasmtime-wasi`'s default context: no environment,
-//! arguments, preopened directories or terminals, and a closed standard input. Sockets and HTTP are never linked.
+//! arguments, preopened directories or terminals, and a closed standard input. Sockets and HTTP are not linked.
 //!
-//! Three parts of WASI would let an evaluation depend on more than its request, or use the host's time for nothing, so
-//! they are implemented here: clocks, randomness, and writing to an output stream. The same request gives the same
-//! bytes and the same fuel (ADR 15).
+//! Three parts are implemented here: clocks and randomness, so that an evaluation depends only on its request (ADR 15), and
+//! output streams, so that output costs the host no time.
 //!
-//! `wasmtime-wasi` blocks on a tokio runtime, which panics on a thread that is itself driving one.
-//! [`where_blocking_is_allowed`] keeps the two apart.
+//! `wasmtime-wasi` blocks on a tokio runtime, which panics on a thread that runs one. [`run_blocking`] avoids that.
 
 mod clocks;
 mod random;
@@ -54,12 +52,11 @@ const INTERFACES: [&str; 20] = [
     "wasi:random/random",
 ];
 
-/// The version under which the pinned `wasmtime-wasi` defines its interfaces. A component's compatible versions resolve
-/// to it.
+/// The version under which `wasmtime-wasi` defines its interfaces. A component may import them in a compatible version.
 const VERSION: &str = "0.2.12";
 
-/// Whether a component of the WASI world may import this: an interface above, in any version compatible with 0.2.
-pub(crate) fn is_given(import: &str) -> bool {
+/// Whether a component of the WASI world may import this: one of the interfaces above, in a version 0.2.x.
+pub(crate) fn is_provided(import: &str) -> bool {
     interface(import).is_some()
 }
 
@@ -68,7 +65,7 @@ fn interface(import: &str) -> Option<&str> {
     (INTERFACES.contains(&interface) && version.starts_with("0.2.")).then_some(interface)
 }
 
-/// What the WASI functions keep for one evaluation.
+/// The state of the WASI functions in one evaluation.
 pub(crate) struct Wasi {
     cli: WasiCliCtx,
     filesystem: WasiFilesystemCtx,
@@ -77,7 +74,7 @@ pub(crate) struct Wasi {
 }
 
 impl Wasi {
-    /// A context that grants nothing, with randomness that follows from `seed`.
+    /// A context without any access, with random numbers from this seed.
     pub(crate) fn seeded(seed: Hex32) -> Self {
         Self {
             cli: WasiCliCtx::default(),
@@ -96,8 +93,8 @@ impl Wasi {
     }
 }
 
-/// Links every interface above. A function that `component` imports and the linked version lacks ends the evaluation
-/// with [`EvaluationFault::NotGiven`] when it is called.
+/// Links the interfaces above. If `component` imports a function that the linked version does not have, calling it stops the
+/// evaluation with [`EvaluationFault::NotGiven`].
 ///
 /// # Errors
 /// When a name is defined twice.
@@ -133,8 +130,8 @@ pub(crate) fn link(
     stop_at_unknown_functions(linker, engine, component)
 }
 
-/// Accepts every write without copying it out of the guest, so that a flood of output uses up the guest's fuel and not
-/// the host's time. Splicing would copy, so it ends the evaluation.
+/// Accepts all writes without copying them from the guest, so that much output uses the guest's fuel and not the host's time.
+/// Splicing would copy, so it stops the evaluation.
 fn discard_output(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     type Output = Resource<DynOutputStream>;
     type Written = Result<(), StreamError>;
@@ -172,8 +169,8 @@ fn stop_at_unknown_functions(
         let mut instance: LinkerInstance<'_, State> = linker.instance(&format!("{interface}@{VERSION}"))?;
         for (name, item) in imported.exports(engine) {
             if let ComponentItem::ComponentFunc(_) = item.ty {
-                // An error says that the function is defined already.
-                let _defined =
+                // Fails for a function that is defined already.
+                let _is_defined =
                     instance.func_new(name, |_, _, _, _| Err(Stopped(EvaluationFault::NotGiven).into()));
             }
         }
@@ -181,10 +178,10 @@ fn stop_at_unknown_functions(
     Ok(())
 }
 
-/// Runs `work` on this thread when no tokio runtime has anything to do with it, else on a thread of its own.
+/// Runs `work` where it may block: on this thread, or on a new one if this thread belongs to a tokio runtime.
 ///
-/// `work` runs in the context of a runtime without threads, timers or I/O: everything that a guest can wait for is ready.
-pub(crate) fn where_blocking_is_allowed<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+/// `work` gets the context of a runtime without threads, timers or I/O, since everything that a guest can wait for is ready.
+pub(crate) fn run_blocking<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     static RUNTIME: LazyLock<Option<Runtime>> = LazyLock::new(|| Builder::new_current_thread().build().ok());
     let work = || {
         let _context = RUNTIME.as_ref().map(Runtime::enter);

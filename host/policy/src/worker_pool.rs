@@ -1,7 +1,7 @@
 //! A worker pool for evaluations that are too long for the async runtime's threads.
 //!
 //! It has few threads, of the lowest priority, so requests that need no such evaluation are answered first. Its queue is
-//! bounded: a bundle whose evaluations are always too long delays its own callers and uses no more memory.
+//! bounded, so that a bundle with only long evaluations cannot use up memory.
 
 use crate::limits::HEAVY_EVALUATIONS_WAITING_MAX;
 use gateway_domain::policy::Moment;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The lowest priority that the system has.
+/// The lowest priority on Linux, as a nice value.
 const NICE: i32 = 19;
 
 /// Threads that run long evaluations, and the queue in front of them.
@@ -22,8 +22,7 @@ pub(crate) struct WorkerPool {
     jobs: SyncSender<Job>,
 }
 
-/// Which pool an evaluation waits for. Previews decide nothing and are not limited like operations, so they have a pool of
-/// their own: no number of them delays a decision.
+/// The worker pool of an evaluation. Previews have a pool of their own, so that they cannot fill the queue of decisions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lane {
     Decisions,
@@ -60,28 +59,32 @@ impl<T> PerLane<T> {
 pub(crate) struct Busy;
 
 impl Default for WorkerPool {
-    /// One thread for every two of the machine's, at least one. They end when the pool is dropped.
+    /// A pool with one thread for every two hardware threads, at least one. They end when the pool is dropped.
     fn default() -> Self {
         let (jobs, waiting) = sync_channel::<Job>(HEAVY_EVALUATIONS_WAITING_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..n_threads() {
             let waiting = Arc::clone(&waiting);
-            // With a thread less the others do its work; without any, the queue fills and further jobs are refused.
-            let _fewer = thread::Builder::new().name("policy-worker".into()).spawn(move || work(&waiting));
+            // If a thread does not start, the others do its work. Without any, the queue fills, and further jobs are refused.
+            let _not_started =
+                thread::Builder::new().name("policy-worker".into()).spawn(move || work(&waiting));
         }
         Self { jobs }
     }
 }
 
 impl WorkerPool {
-    /// Runs `job` on one of the threads. `Ok(None)` when it panicked.
+    /// Runs `job` on one of the threads. `Ok(None)` if it panicked.
+    ///
+    /// # Errors
+    /// [`Busy`] when the queue is full.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Option<T>, Busy> {
         let (done, answer) = oneshot::channel();
         let job = Box::new(move || {
-            let _caller_gone = done.send(job());
+            let _is_received = done.send(job());
         });
         self.jobs.try_send(job).map_err(|_| Busy)?;
         Ok(answer.await.ok())
@@ -102,7 +105,7 @@ fn work(waiting: &Mutex<Receiver<Job>>) {
     }
 }
 
-/// Gives this thread the lowest priority. On Linux priorities belong to threads, although POSIX gives them to processes.
+/// Gives this thread the lowest priority. Does nothing except on Linux, where priorities belong to threads.
 pub(crate) fn lower_priority() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {

@@ -1,4 +1,4 @@
-//! What the answers of nodes mean for the operation, and whether a receipt counts.
+//! Verifies the receipts in the nodes' answers, and turns the answers into the operation's outcome.
 
 use crate::calls::{Calls, unavailable};
 use crate::fan_out::Answers;
@@ -11,10 +11,9 @@ use gateway_node::{Code, NodeError, Rejection};
 use std::collections::BTreeSet;
 
 impl EmbeddedFleet {
-    /// Checks the receipt in each answer: the participant's pinned node must have signed exactly this step. An answer with
-    /// another receipt becomes a refusal that names the node; it acknowledges nothing, and the other answers count as
-    /// before.
-    pub(crate) fn with_receipts<T>(
+    /// Verifies the receipt in each answer: it must be signed by the participant's pinned node, over exactly this step. An
+    /// answer with an invalid receipt becomes a rejection that names the node as the culprit; the other answers stay.
+    pub(crate) fn verify_receipts<T>(
         &self,
         calls: &Calls<'_>,
         kind: &ReceiptKind,
@@ -23,7 +22,7 @@ impl EmbeddedFleet {
     ) -> Answers<T> {
         let check = |(node, answer): (ParticipantIndex, Result<T, NodeError>)| {
             let answer = answer.and_then(|answer| {
-                self.check_receipt(calls, kind, node, receipt(&answer))?;
+                self.verify_receipt(calls, kind, node, receipt(&answer))?;
                 Ok(answer)
             });
             (node, answer)
@@ -31,7 +30,7 @@ impl EmbeddedFleet {
         answers.into_iter().map(check).collect()
     }
 
-    fn check_receipt(
+    fn verify_receipt(
         &self,
         calls: &Calls<'_>,
         kind: &ReceiptKind,
@@ -51,38 +50,39 @@ impl EmbeddedFleet {
     }
 }
 
-/// Every node is pinned when it is opened.
+/// Does not occur: a node is pinned when it is opened, before it is called.
 const NOT_PINNED: NodeError =
     NodeError::Unavailable { detail: "no identity is pinned for the participant", source: None };
 
-/// The acknowledgements, however few, or a rejection when so many nodes refuse for good that the step can never be made.
+/// The outcome of a step that nodes may refuse: rejected if so many nodes refuse permanently that the others are not enough for
+/// the plan, otherwise the receipts.
 ///
 /// # Errors
 /// [`Unavailable`] when no node made the step.
-pub(crate) fn acked(answers: Answers<NodeReceipt>, plan: &Plan) -> Result<Outcome, Unavailable> {
-    if let Some(failure) = hopeless(&answers, |able| plan.is_enough(able)) {
+pub(crate) fn outcome(answers: Answers<NodeReceipt>, plan: &Plan) -> Result<Outcome, Unavailable> {
+    if let Some(failure) = failure_unless(&answers, |able| plan.is_enough(able)) {
         return Ok(Outcome::Rejected { failure, policy: None });
     }
-    acked_forward(answers)
+    forward_outcome(answers)
 }
 
-/// [`acked`] past the point of no return, where a refusal leaves the step owed.
+/// The outcome of a step after which the operation can only go forward: the receipts. Refusals leave the step pending.
 ///
 /// # Errors
 /// [`Unavailable`] when no node made the step.
-pub(crate) fn acked_forward(answers: Answers<NodeReceipt>) -> Result<Outcome, Unavailable> {
+pub(crate) fn forward_outcome(answers: Answers<NodeReceipt>) -> Result<Outcome, Unavailable> {
     let why = failures(&answers);
     let receipts: Vec<_> = answers.into_values().filter_map(Result::ok).collect();
     if receipts.is_empty() { Err(unavailable(&why)) } else { Ok(Outcome::Acked(receipts)) }
 }
 
-/// The failure of an operation that these answers end: fewer than `needed` nodes could still make the step.
-pub(crate) fn refused_for_good<T>(answers: &Answers<T>, needed: usize) -> Option<Failure> {
-    hopeless(answers, |able| able.len() >= needed)
+/// The failure that ends the operation, if fewer than `n_needed` nodes did not refuse permanently.
+pub(crate) fn permanent_failure<T>(answers: &Answers<T>, n_needed: usize) -> Option<Failure> {
+    failure_unless(answers, |able| able.len() >= n_needed)
 }
 
-/// [`refused_for_good`] where it matters which nodes could still make the step.
-fn hopeless<T>(
+/// The failure that ends the operation, unless the nodes that did not refuse permanently are enough.
+fn failure_unless<T>(
     answers: &Answers<T>,
     is_enough: impl Fn(&BTreeSet<ParticipantIndex>) -> bool,
 ) -> Option<Failure> {
@@ -92,14 +92,14 @@ fn hopeless<T>(
     if is_enough(&able.map(|(participant, _)| *participant).collect()) {
         return None;
     }
-    // A refusal that names a culprit says more than one that only noticed a fault.
+    // Reports a refusal that names a culprit, if there is one.
     let names_culprit = refusals.iter().find(|(_, rejection)| !rejection.culprits.is_empty());
     let (participant, rejection) = names_culprit.or_else(|| refusals.first())?;
     let mut culprits: Vec<_> =
         refusals.iter().flat_map(|(_, rejection)| rejection.culprits.iter().copied()).collect();
     culprits.sort_unstable();
     culprits.dedup();
-    // The fleet finds a wrong receipt; the node did not refuse.
+    // This code is the fleet's own, for an invalid receipt; the node did not refuse.
     let verb = if rejection.code == Code::ReceiptRefused { "misbehaved" } else { "refuses" };
     Some(Failure {
         code: rejection.code.as_str().to_owned(),
@@ -108,7 +108,7 @@ fn hopeless<T>(
     })
 }
 
-/// The node's refusal, if no later attempt can succeed either.
+/// The node's refusal, if a fresh attempt cannot succeed either.
 pub(crate) fn refusal<T>(answer: &Result<T, NodeError>) -> Option<&Rejection> {
     match answer {
         Err(NodeError::Rejected(rejection)) if !rejection.code.ends_only_the_attempt() => Some(rejection),
@@ -116,7 +116,7 @@ pub(crate) fn refusal<T>(answer: &Result<T, NodeError>) -> Option<&Rejection> {
     }
 }
 
-/// Whether this node needs a fresh attempt.
+/// Whether this attempt is lost on the node, so that it needs a fresh one.
 pub(crate) fn is_lost<T>(answer: &Result<T, NodeError>) -> bool {
     match answer {
         Err(NodeError::Lost { .. }) => true,
@@ -125,7 +125,7 @@ pub(crate) fn is_lost<T>(answer: &Result<T, NodeError>) -> bool {
     }
 }
 
-/// The participants that did not make the step, each with its error, for people.
+/// The errors of the participants that did not make the step, for people.
 pub(crate) fn failures<T>(answers: &Answers<T>) -> String {
     let why = |(participant, answer): (&ParticipantIndex, &Result<T, NodeError>)| {
         answer.as_ref().err().map(|error| format!("participant {participant}: {error}"))

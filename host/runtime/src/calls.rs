@@ -1,4 +1,4 @@
-//! The calls to nodes that perform one effect of an operation. The operation alone determines them.
+//! The calls to nodes that perform one effect of an operation. They are computed from the effect and the operation alone.
 
 use crate::fan_out::Answer;
 use gateway_domain::admission::{Admission, AdmissionDecision};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 pub(crate) type Nodes = BTreeSet<ParticipantIndex>;
 
-/// What each node is called with.
+/// The arguments of the call to each node.
 pub(crate) type PerNode<Q> = Vec<(ParticipantIndex, Q)>;
 
-/// An effect of an admitted operation, on its way to the nodes.
+/// An effect to perform, with its admitted operation.
 pub(crate) struct Calls<'a> {
     pub(crate) effect: &'a Effect,
     pub(crate) operation: &'a Operation,
@@ -25,7 +25,7 @@ pub(crate) struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     /// # Errors
-    /// [`Dependency::Runtime`] for an operation without a decision, which the core never sends here.
+    /// [`Dependency::Runtime`] for an operation without a decision, which the engine does not pass here.
     pub(crate) fn new(effect: &'a Effect, operation: &'a Operation) -> Result<Self, Unavailable> {
         let planned = operation.admission.as_deref().zip(operation.plan());
         let (admission, plan) =
@@ -53,16 +53,16 @@ impl<'a> Calls<'a> {
         nodes.iter().map(|node| Ok((*node, self.call(*node)?))).collect()
     }
 
-    /// The call for each of these nodes, with the earlier steps that the node may have missed.
+    /// The call for each of these nodes, with the earlier calls that the node may have missed.
     pub(crate) fn with_catch_up(&self, nodes: &Nodes) -> Result<PerNode<(Call, Missed)>, Unavailable> {
         let admit = Arc::new(self.admit());
-        let question = |node: &ParticipantIndex| {
-            Ok((*node, (self.call(*node)?, self.missed(Arc::clone(&admit), *node)?)))
+        let arguments = |node: &ParticipantIndex| {
+            Ok((*node, (self.call(*node)?, self.earlier_calls(Arc::clone(&admit), *node)?)))
         };
-        nodes.iter().map(question).collect()
+        nodes.iter().map(arguments).collect()
     }
 
-    /// The admission, with everything it rests on.
+    /// The request to admit the operation.
     pub(crate) fn admit(&self) -> AdmitRequest {
         let operation = self.operation;
         AdmitRequest {
@@ -74,14 +74,15 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// The promotion of the generation that the operation staged; none for a signature.
+    /// The promotion of the generation that the operation staged; `None` if it has staged none.
     pub(crate) fn commit_epoch(&self) -> Option<CommitEpoch> {
         let epoch_root = self.operation.staged.as_deref()?.epoch.root;
         Some(CommitEpoch { attempt: self.operation.executed_attempt(), epoch_root })
     }
 
-    /// A step does not wait for nodes that are down, and a promotion does not wait for nodes that leave the roster.
-    fn missed(&self, admit: Arc<AdmitRequest>, node: ParticipantIndex) -> Result<Missed, Unavailable> {
+    /// The calls before this one that a node may have missed: a step does not wait for nodes that are down, and a promotion
+    /// does not wait for nodes that leave the roster.
+    fn earlier_calls(&self, admit: Arc<AdmitRequest>, node: ParticipantIndex) -> Result<Missed, Unavailable> {
         let call = |step| self.call_of(self.effect_id(step), node);
         let step = self.effect.id.step;
         let receipt = (step != EffectStep::PolicyReceipt).then(|| call(EffectStep::PolicyReceipt));
@@ -103,7 +104,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// The steps before a call, for a node that missed them.
+/// The calls before a call, for a node that missed them.
 pub(crate) struct Missed {
     admit: Arc<AdmitRequest>,
     receipt: Option<Call>,

@@ -1,6 +1,6 @@
-//! [`DriveNodes`]: from an effect to the steps that nodes make.
+//! Implements [`DriveNodes`]: calls the nodes to perform an effect.
 
-use crate::acks::{acked, acked_forward};
+use crate::acks::{forward_outcome, outcome};
 use crate::calls::{Calls, Missed, unavailable};
 use crate::fan_out::Answer;
 use crate::fleet::EmbeddedFleet;
@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 #[async_trait]
 impl DriveNodes for EmbeddedFleet {
-    /// The caller performs one effect of an operation at a time; the engine holds the operation's lock.
+    /// Call it for one effect of an operation at a time: the engine holds the operation's lock.
     ///
     /// # Errors
-    /// [`gateway_engine::Dependency::Runtime`] when too few nodes answered to conclude anything; the detail names
-    /// participants.
+    /// [`gateway_engine::Dependency::Runtime`] when too few nodes answered for an outcome; the detail has the error of each
+    /// participant.
     async fn perform(
         &self,
         effect: &Effect,
@@ -57,7 +57,7 @@ impl DriveNodes for EmbeddedFleet {
     }
 
     async fn check(&self) {
-        self.check_some().await;
+        self.check_next_rows().await;
     }
 
     async fn missing_shares(
@@ -65,7 +65,7 @@ impl DriveNodes for EmbeddedFleet {
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String> {
-        self.not_held(participant, keys).await
+        self.shares_not_held(participant, keys).await
     }
 
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {
@@ -80,7 +80,7 @@ impl DriveNodes for EmbeddedFleet {
     }
 }
 
-/// The steps that nodes acknowledge with a receipt.
+/// The steps other than executions.
 impl EmbeddedFleet {
     async fn admit(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let request = &calls.admit();
@@ -88,7 +88,7 @@ impl EmbeddedFleet {
         let admit =
             |node: Arc<Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
         let answers = self.call_all(calls_by_node, "mid-admission", admit).await;
-        acked(self.with_receipts(calls, &ReceiptKind::Admitted, answers, |receipt| receipt), &calls.plan)
+        outcome(self.verify_receipts(calls, &ReceiptKind::Admitted, answers, |receipt| receipt), &calls.plan)
     }
 
     async fn issue_receipt(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
@@ -100,12 +100,13 @@ impl EmbeddedFleet {
         };
         let answers = self.call_all(calls_by_node, "mid-policy-receipt", issue).await;
         let kind = ReceiptKind::PolicyReceipt(calls.decision().into());
-        acked(self.with_receipts(calls, &kind, answers, |receipt| receipt), &calls.plan)
+        outcome(self.verify_receipts(calls, &kind, answers, |receipt| receipt), &calls.plan)
     }
 
-    /// Also tells the nodes that leave the roster, without waiting for their answers.
+    /// Promotes the generation. Nodes that leave the roster are called too, but their answers do not count.
     async fn commit_epoch(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
-        let commit = &calls.commit_epoch().ok_or_else(|| unavailable("nothing was staged"))?;
+        let commit =
+            &calls.commit_epoch().ok_or_else(|| unavailable("the operation has staged no shares"))?;
         let CommitEpoch { attempt, epoch_root } = *commit;
         let (plan, nodes) = (&calls.plan, &calls.effect.nodes);
         let all = plan.nodes.difference(&plan.receivers).chain(nodes).copied().collect();
@@ -116,7 +117,7 @@ impl EmbeddedFleet {
         let mut answers = self.call_all(calls_by_node, "mid-commit-epoch", promote).await;
         answers.retain(|node, _| nodes.contains(node));
         let kind = ReceiptKind::Promoted { attempt, epoch_root };
-        acked_forward(self.with_receipts(calls, &kind, answers, |receipt| receipt))
+        forward_outcome(self.verify_receipts(calls, &kind, answers, |receipt| receipt))
     }
 
     async fn publish(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
@@ -136,7 +137,7 @@ impl EmbeddedFleet {
         let answers = self.call_all(calls_by_node, "mid-publish", publish).await;
         let operation_type = calls.decision().operation_type;
         let kind = ReceiptKind::Published { attempt, operation_type, result_ref };
-        acked_forward(self.with_receipts(calls, &kind, answers, |receipt| receipt))
+        forward_outcome(self.verify_receipts(calls, &kind, answers, |receipt| receipt))
     }
 
     async fn discard(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
@@ -145,10 +146,10 @@ impl EmbeddedFleet {
         };
         let calls_by_node = calls.to(&calls.effect.nodes)?;
         let answers = self.call_all(calls_by_node, "mid-discard", discard).await;
-        acked_forward(self.with_receipts(calls, &ReceiptKind::Discarded, answers, |receipt| receipt))
+        forward_outcome(self.verify_receipts(calls, &ReceiptKind::Discarded, answers, |receipt| receipt))
     }
 
-    /// The key's public keys. They must match the root of its epoch; the error is for people.
+    /// The key's public keys, checked against the root of its epoch. The error is for people.
     pub(crate) fn public_keys(&self, key: &CustodyKey) -> Result<Arc<PublicKeys>, String> {
         let public = key.public.as_ref().ok_or("the key has no shares yet")?;
         self.generations.keys(key.epoch.root, || {
@@ -162,7 +163,7 @@ impl EmbeddedFleet {
     }
 }
 
-/// The end of an operation that the fleet itself refuses.
+/// The outcome of an operation that the fleet itself rejects.
 pub(crate) fn rejected(code: &str, detail: String) -> Outcome {
     Outcome::Rejected {
         failure: Failure { code: code.to_owned(), detail, culprits: Vec::new() },

@@ -35,15 +35,15 @@ impl EmbeddedFleet {
         answers.extend(collect(pending, after_each).await);
         for (participant, answer) in &answers {
             if let Err(error) = answer {
-                tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not make its step");
+                tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not make a step");
             }
         }
         answers
     }
 }
 
-/// Polls all of them in this task, so that they may borrow. They mostly wait: database writers are tasks of their own, and the
-/// heavy part of key generation runs on blocking threads.
+/// Polls all calls in this task, so that they may borrow. Most of the work is elsewhere: database writers are tasks of their own,
+/// and ceremonies compute on blocking threads.
 #[cfg(not(feature = "failpoints"))]
 async fn collect<T>(
     mut waiting: Vec<(ParticipantIndex, Answer<'_, T>)>,

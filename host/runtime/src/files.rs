@@ -1,7 +1,6 @@
-//! The nodes' database files: found by name, and read or rewrapped without a fleet.
+//! The nodes' database files: listed, and read or rewrapped without a fleet.
 //!
-//! [`identities`], [`check_file`] and [`file_lacks`] work beside the process that serves with the files: they open them
-//! read-only.
+//! [`identities`], [`check_file`] and [`missing_shares_in_file`] open the files read-only, so a gateway may be running.
 
 use crate::fleet::FleetConfig;
 use crate::health::unreadable;
@@ -21,9 +20,9 @@ pub(crate) fn database(folder: &Path, participant: ParticipantIndex) -> PathBuf 
     folder.join(format!("node-{participant}.db"))
 }
 
-/// The participants that have a database in this folder. A folder that cannot be read has none: opening a node reports why.
+/// The participants that have a database in this folder. Empty if the folder cannot be read; opening a node reports the error.
 #[must_use]
-pub fn existing(folder: &Path) -> BTreeSet<ParticipantIndex> {
+pub fn participants_with_database(folder: &Path) -> BTreeSet<ParticipantIndex> {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let indices = names.filter_map(|name| {
         name.to_str()?.strip_prefix("node-")?.strip_suffix(".db")?.parse().ok().map(ParticipantIndex)
@@ -31,18 +30,18 @@ pub fn existing(folder: &Path) -> BTreeSet<ParticipantIndex> {
     indices.collect()
 }
 
-/// A node's file could not be used.
+/// The database of a node could not be read or rewrapped.
 #[derive(Debug, thiserror::Error)]
 #[error("participant {participant}")]
 pub struct IdentityError {
     /// The participant of the node.
     pub participant: ParticipantIndex,
-    /// Why.
+    /// The error of the node.
     pub source: NodeError,
 }
 
-/// The identity of every node that has a database in this folder: the keys to pin for checking receipts. A participant that
-/// never took part in anything has no database, and so no identity.
+/// The identity of each node that has a database in this folder, with which its receipts are verified. A node gets a database
+/// when it is first called.
 ///
 /// # Errors
 /// [`IdentityError`] of the first node whose database cannot be read, or is sealed under another key.
@@ -51,7 +50,7 @@ pub async fn identities(
     kek: &Arc<Kek>,
 ) -> Result<BTreeMap<ParticipantIndex, NodeIdentity>, IdentityError> {
     let mut identities = BTreeMap::new();
-    for participant in existing(folder) {
+    for participant in participants_with_database(folder) {
         let read = read_identity(&database(folder, participant), participant, Arc::clone(kek)).await;
         let identity = read.map_err(|source| IdentityError { participant, source })?;
         identities.insert(participant, identity);
@@ -59,7 +58,7 @@ pub async fn identities(
     Ok(identities)
 }
 
-/// Everything that is wrong with a node's database, from one snapshot. A database that cannot be read is a finding too.
+/// Checks a node's whole database. A database that cannot be opened or read is a finding too.
 pub async fn check_file(folder: &Path, participant: ParticipantIndex, kek: &Arc<Kek>) -> Vec<Damage> {
     match NodeFile::open(&database(folder, participant), participant, Arc::clone(kek)).await {
         Ok(file) => {
@@ -71,22 +70,22 @@ pub async fn check_file(folder: &Path, participant: ParticipantIndex, kek: &Arc<
     }
 }
 
-/// The generations among `keys` that the node should have in force and does not. Empty for a database that cannot be read:
-/// [`check_file`] reports that.
-pub async fn file_lacks(
+/// The keys whose epoch is not the one that the node signs with. All keys if the node has no database or `kek` is `None`; none
+/// if the database cannot be read, which [`check_file`] reports.
+pub async fn missing_shares_in_file(
     folder: &Path,
     participant: ParticipantIndex,
     kek: Option<&Arc<Kek>>,
     keys: &[(KeyId, Epoch)],
 ) -> Vec<(KeyId, Damage)> {
     let path = database(folder, participant);
-    let lacking = match kek.filter(|_| path.exists()) {
-        None => lacks_all(keys).collect(),
+    let missing = match kek.filter(|_| path.exists()) {
+        None => all_missing(keys).collect(),
         Some(kek) => match NodeFile::open(&path, participant, Arc::clone(kek)).await {
             Ok(file) => {
-                let lacking = file.check_holds(keys).await;
+                let missing = file.missing_shares(keys).await;
                 file.close().await;
-                lacking.unwrap_or_default()
+                missing.unwrap_or_default()
             }
             Err(_) => Vec::new(),
         },
@@ -95,26 +94,27 @@ pub async fn file_lacks(
         let row = format!("key_id {key_id}");
         (key_id, Damage { table: "share", row, what, scope: Scope::Key(key_id) })
     };
-    lacking.into_iter().map(damage).collect()
+    missing.into_iter().map(damage).collect()
 }
 
-/// What a node without a database lacks.
-pub(crate) fn lacks_all(keys: &[(KeyId, Epoch)]) -> impl Iterator<Item = (KeyId, String)> {
-    keys.iter().map(|(key_id, _)| (*key_id, "it has no database".to_owned()))
+/// The missing shares of a node without a database: all of them.
+pub(crate) fn all_missing(keys: &[(KeyId, Epoch)]) -> impl Iterator<Item = (KeyId, String)> {
+    keys.iter().map(|(key_id, _)| (*key_id, "the node has no database".to_owned()))
 }
 
-/// Seals every database in the folder under another key, each in one transaction, and returns how many there are. A database
-/// that is already under the new key stays as it is, so an interrupted run can be repeated.
+/// Seals the secrets of every database in the folder under another key-encryption key, one transaction for each database.
+/// Returns the number of databases. A database that is already sealed under the new key is skipped, so an interrupted run can
+/// be repeated.
 ///
 /// # Errors
 /// [`IdentityError`] of the first node whose database another process has open, or that neither key opens.
 pub async fn rewrap(config: &FleetConfig, new: &Arc<Kek>) -> Result<usize, IdentityError> {
-    let participants = existing(&config.folder);
+    let participants = participants_with_database(&config.folder);
     for participant in &participants {
         let failed = |source: NodeError| IdentityError { participant: *participant, source };
         match Node::open(config.node(*participant, Arc::new(Peers::default()))).await {
             Ok(node) => node.rewrap(Arc::clone(new)).await.map_err(failed)?,
-            Err(error) if error.is_sealed_otherwise() => {
+            Err(error) if error.is_wrong_kek() => {
                 let path = database(&config.folder, *participant);
                 let under_new = read_identity(&path, *participant, Arc::clone(new)).await;
                 under_new.map_err(|_| failed(error))?;

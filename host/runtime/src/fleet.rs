@@ -1,6 +1,6 @@
-//! Nodes in this process, each opened when it is first needed.
+//! Nodes in the gateway's process, each opened when it is first needed.
 
-use crate::files::{database, existing};
+use crate::files::{database, participants_with_database};
 use crate::health::{Health, unreadable};
 use crate::suspects::Suspects;
 use gateway_domain::approval::SigningRule;
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The configuration of a fleet.
 #[derive(Clone)]
 pub struct FleetConfig {
-    /// Holds `node-<index>.db` for each participant; created if missing.
+    /// The folder with `node-<index>.db` for each participant; created if missing.
     pub folder: PathBuf,
-    /// The settings of every node. They share a key-encryption key: anyone who has this process has every node's key anyway.
+    /// The settings of every node. All nodes share a key-encryption key, since they share a process.
     pub nodes: NodeSettings,
 }
 
@@ -33,15 +33,15 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
 
 /// Runtime nodes in the gateway's own process, one database each.
 ///
-/// For development and small deployments: every node checks everything itself, but anyone who controls the process has the
-/// memory of all nodes.
+/// For development and small deployments: each node verifies what it is called with, but an attacker who controls the process
+/// has the memory of all nodes, and so their shares.
 pub struct EmbeddedFleet {
     config: FleetConfig,
     nodes: Mutex<BTreeMap<ParticipantIndex, Slot>>,
     pub(crate) suspects: Suspects,
     pub(crate) generations: Generations,
     pub(crate) health: Health,
-    /// The fleet opens the nodes, so it pins their identities.
+    /// The identities of the opened nodes. Opening a node pins it.
     peers: Arc<Peers>,
 }
 
@@ -60,7 +60,7 @@ impl EmbeddedFleet {
         }
     }
 
-    /// A participant's node, opened if needed. A node that could not be opened is tried again at the next call.
+    /// A participant's node, opened and its shares checked if it is not open. If opening fails, the next call tries again.
     ///
     /// # Errors
     /// [`NodeError::Unavailable`] when its database cannot be opened.
@@ -72,23 +72,23 @@ impl EmbeddedFleet {
         }
         let node = Arc::new(Node::open(self.config.node(participant, Arc::clone(&self.peers))).await?);
         self.peers.pin(node.identity()).map_err(NodeError::from)?;
-        // Before it makes a step for any key.
+        // Checks its shares before the first step, so that damage is known before the node is counted on.
         let found = node.check_shares().await.unwrap_or_else(|error| vec![unreadable(&error)]);
         self.health.opened(participant, found);
         *open = Some(Arc::clone(&node));
         Ok(node)
     }
 
-    /// Opens every node that has a database, so that a wrong key, or files that others can read, stop the start. A node that
-    /// cannot be opened for another reason is tried again when it is needed; the others may be enough.
+    /// Opens every node that has a database. Any other error than those below is logged, and the node is tried again when it is
+    /// needed.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when a node's store is sealed under another key, or open to others
-    /// ([`NodeError::is_exposed`]).
+    /// [`NodeError::Unavailable`] when a node's store is sealed under another key ([`NodeError::is_wrong_kek`]), or other users
+    /// can access its files ([`NodeError::is_exposed`]).
     pub async fn open_existing(&self) -> Result<(), NodeError> {
-        for participant in existing(&self.config.folder) {
+        for participant in participants_with_database(&self.config.folder) {
             match self.node(participant).await {
-                Err(error) if error.is_sealed_otherwise() || error.is_exposed() => return Err(error),
+                Err(error) if error.is_wrong_kek() || error.is_exposed() => return Err(error),
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(%participant, error, "a node cannot be opened");
@@ -101,16 +101,16 @@ impl EmbeddedFleet {
 
     /// The nodes that have a database.
     pub(crate) fn known(&self) -> BTreeSet<ParticipantIndex> {
-        existing(&self.config.folder)
+        participants_with_database(&self.config.folder)
     }
 
-    /// The rule on approvers' signatures that all its nodes follow.
+    /// The rule on approvers' signatures, the same for all nodes.
     #[must_use]
     pub const fn signed_approvals(&self) -> &SigningRule {
         &self.config.nodes.signed_approvals
     }
 
-    /// Durable writes of all open nodes: the number of jobs, and of the transactions that held them.
+    /// The number of jobs that the open nodes have written durably, and of the transactions for them.
     #[must_use]
     pub fn counters(&self) -> (u64, u64) {
         let nodes: Vec<_> = self.lock().values().filter_map(|slot| slot.try_lock().ok()?.clone()).collect();
@@ -118,7 +118,7 @@ impl EmbeddedFleet {
         counters.fold((0, 0), |(jobs, commits), one| (jobs + one.jobs, commits + one.commits))
     }
 
-    /// Finishes pending writes and closes the databases. Nodes are opened again when they are needed.
+    /// Finishes pending writes and closes the databases. A later call opens a node again.
     pub async fn close(&self) {
         let nodes = std::mem::take(&mut *self.lock());
         self.health.forget();

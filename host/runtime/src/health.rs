@@ -1,6 +1,6 @@
-//! Damage in the nodes' databases: found when a node is opened, and by a check that goes round their rows.
+//! Damage in the nodes' databases: found when a node is opened, and by a check that repeats over all their rows.
 
-use crate::files::lacks_all;
+use crate::files::all_missing;
 use crate::fleet::EmbeddedFleet;
 use gateway_domain::error_chain;
 use gateway_domain::ids::KeyId;
@@ -11,17 +11,17 @@ use gateway_node::{Cursor, Damage, Node, NodeError, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Findings that are kept of one node. A node with more counts as unusable.
+/// Findings that are kept for one node and round. A node with this many counts as unusable.
 const DAMAGE_KEPT_MAX: usize = 1024;
 
-/// Findings of a node that are reported in words.
+/// Findings of one node that are reported as text.
 const FINDINGS_REPORTED_MAX: usize = 16;
 
 /// The findings by participant.
 #[derive(Default)]
 pub(crate) struct Health(Mutex<BTreeMap<ParticipantIndex, Rounds>>);
 
-/// A round checks every row of the node once. The findings of the last round stand until this one is complete.
+/// The check of one node. A round checks every row once; the findings of the last round count until this one is complete.
 #[derive(Default)]
 struct Rounds {
     /// Where this round continues.
@@ -33,7 +33,7 @@ struct Rounds {
 }
 
 impl Health {
-    /// Starts a first round, with the findings of the check at opening.
+    /// Starts the first round of a node. The findings of the check at its opening count as the last round's.
     pub(crate) fn opened(&self, participant: ParticipantIndex, found: Vec<Damage>) {
         let before = found.into_iter().take(DAMAGE_KEPT_MAX).collect();
         self.lock().insert(participant, Rounds { before, ..Rounds::default() });
@@ -43,11 +43,11 @@ impl Health {
         self.lock().clear();
     }
 
-    fn at(&self, participant: ParticipantIndex) -> Cursor {
+    fn cursor(&self, participant: ParticipantIndex) -> Cursor {
         self.lock().entry(participant).or_default().at.clone()
     }
 
-    fn checked(&self, participant: ParticipantIndex, found: Vec<Damage>, next: Option<Cursor>) {
+    fn record(&self, participant: ParticipantIndex, found: Vec<Damage>, next: Option<Cursor>) {
         let mut nodes = self.lock();
         let rounds = nodes.entry(participant).or_default();
         let room = DAMAGE_KEPT_MAX.saturating_sub(rounds.found.len());
@@ -61,8 +61,8 @@ impl Health {
         };
     }
 
-    /// The findings of this round and the last.
-    fn of(&self, participant: ParticipantIndex) -> BTreeSet<Damage> {
+    /// The findings of this round and the last one.
+    fn findings(&self, participant: ParticipantIndex) -> BTreeSet<Damage> {
         let nodes = self.lock();
         let rounds = nodes.get(&participant);
         rounds.map(|rounds| rounds.found.union(&rounds.before).cloned().collect()).unwrap_or_default()
@@ -75,19 +75,19 @@ impl Health {
 }
 
 impl EmbeddedFleet {
-    /// Checks some rows of every node. [`Self::status`] reports a node that cannot be opened.
-    pub(crate) async fn check_some(&self) {
+    /// Checks the next rows of every node that has a database. [`Self::status`] reports a node that cannot be opened.
+    pub(crate) async fn check_next_rows(&self) {
         for participant in self.known() {
             let Ok(node) = self.node(participant).await else { continue };
-            let (found, next) = match node.check(self.health.at(participant)).await {
+            let (found, next) = match node.check(self.health.cursor(participant)).await {
                 Ok(checked) => checked,
                 Err(error) => (vec![unreadable(&error)], None),
             };
-            self.health.checked(participant, found, next);
+            self.health.record(participant, found, next);
         }
     }
 
-    /// Which of the nodes that have a database are open, or can be opened now, and their faults.
+    /// Which of the nodes that have a database can be opened and are usable, and their faults.
     pub(crate) async fn status(&self) -> NodesStatus {
         let known = self.known();
         let mut status = NodesStatus { open: BTreeSet::new(), n_known: known.len(), faults: BTreeMap::new() };
@@ -95,7 +95,7 @@ impl EmbeddedFleet {
             let fault = match self.node(participant).await {
                 Ok(node) => match full_disk(&node).await {
                     Some(what) => Err(what),
-                    None => Ok(fault(self.health.of(participant))),
+                    None => Ok(fault(self.health.findings(participant))),
                 },
                 Err(error) => Err(error_chain(&error)),
             };
@@ -115,27 +115,28 @@ impl EmbeddedFleet {
         status
     }
 
-    pub(crate) async fn not_held(
+    /// The keys whose epoch is not the one that the node signs with. Empty for a node that cannot be opened or read.
+    pub(crate) async fn shares_not_held(
         &self,
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String> {
-        // Opening a node whose database is gone would create an empty one.
+        // Opening a node whose database was deleted would create an empty one.
         if !self.known().contains(&participant) {
-            return lacks_all(keys).collect();
+            return all_missing(keys).collect();
         }
         let Ok(node) = self.node(participant).await else { return BTreeMap::new() };
-        node.check_holds(keys).await.unwrap_or_default().into_iter().collect()
+        node.missing_shares(keys).await.unwrap_or_default().into_iter().collect()
     }
 }
 
-/// The node's disk, if it is full. Tries a write first.
+/// The finding for a full disk; `None` if the node can write.
 async fn full_disk(node: &Node) -> Option<String> {
     let path = node.full_disk().await?;
     Some(format!("the disk with `{}` is full", path.display()))
 }
 
-/// Whether the node is usable at all, and its fault.
+/// Whether the node is usable, and its fault if it is damaged. A damaged share or record leaves the rest of a node usable.
 fn fault(damage: BTreeSet<Damage>) -> (bool, Option<NodeFault>) {
     let is_open = damage.len() < DAMAGE_KEPT_MAX && damage.iter().all(|found| found.scope != Scope::Node);
     let mut fault = NodeFault { n_findings: damage.len(), ..NodeFault::default() };
@@ -151,7 +152,7 @@ fn fault(damage: BTreeSet<Damage>) -> (bool, Option<NodeFault>) {
     (is_open, (fault.n_findings > 0).then_some(fault))
 }
 
-/// The finding for a node that cannot be checked, and so is not usable.
+/// The finding for a node that cannot be checked, which makes it unusable.
 pub(crate) fn unreadable(error: &NodeError) -> Damage {
     let what = format!("cannot be checked: {}", error_chain(error));
     Damage { table: "database", row: String::new(), what, scope: Scope::Node }
@@ -169,22 +170,22 @@ mod tests {
     }
 
     fn rows(health: &Health) -> Vec<String> {
-        health.of(NODE).into_iter().map(|damage| damage.row).collect()
+        health.findings(NODE).into_iter().map(|damage| damage.row).collect()
     }
 
     #[test]
     fn damage_stands_until_a_complete_round_does_not_find_it() {
         let health = Health::default();
-        let more = || Some(Cursor::default());
+        let next = || Some(Cursor::default());
         health.opened(NODE, vec![damage("a", Scope::Records)]);
         assert_eq!(rows(&health), ["a"]);
-        health.checked(NODE, vec![damage("b", Scope::Records)], more());
+        health.record(NODE, vec![damage("b", Scope::Records)], next());
         assert_eq!(rows(&health), ["a", "b"], "this round is not complete yet");
-        health.checked(NODE, vec![], None);
+        health.record(NODE, vec![], None);
         assert_eq!(rows(&health), ["b"], "the damage found at opening is repaired");
-        health.checked(NODE, vec![], more());
+        health.record(NODE, vec![], next());
         assert_eq!(rows(&health), ["b"]);
-        health.checked(NODE, vec![], None);
+        health.record(NODE, vec![], None);
         assert!(rows(&health).is_empty());
     }
 

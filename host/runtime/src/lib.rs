@@ -1,11 +1,11 @@
-//! The fleet of runtime nodes as the engine sees it: one effect in, one outcome out.
+//! The fleet of runtime nodes: performs an effect of an operation on the nodes and returns its outcome.
 //!
-//! The fleet calls the nodes, collects their answers and relays their messages. Every node checks every decision again, and
-//! the fleet holds no secret. The core judges whether enough nodes answered. The crate has no retries (an effect stays owed
-//! until it is settled) and no state that a restart would miss.
+//! The fleet calls the nodes, collects their answers, verifies their receipts and relays their messages. It never reads a share
+//! or a nonce, and each node verifies the decisions itself. The crate does not retry: the engine performs an effect again until
+//! it has an outcome. Nothing that the fleet has in memory is needed after a restart.
 //!
-//! Start with [`EmbeddedFleet`]; then `effects` (which effect calls which step of a node), `calls` (the calls themselves),
-//! `signing` and `shares` (the ceremonies) and `acks` (what answers mean, and which receipts count).
+//! Start with [`EmbeddedFleet`]; then `effects` (which effect calls which step of a node), `calls` (the arguments of the calls),
+//! `signing` and `shares` (executions) and `acks` (receipts and outcomes).
 
 mod acks;
 mod calls;
@@ -18,7 +18,9 @@ mod shares;
 mod signing;
 mod suspects;
 
-pub use files::{IdentityError, check_file, existing, file_lacks, identities, rewrap};
+pub use files::{
+    IdentityError, check_file, identities, missing_shares_in_file, participants_with_database, rewrap,
+};
 pub use fleet::{EmbeddedFleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
 pub use gateway_node::{Damage, NodeSettings};

@@ -1,10 +1,10 @@
-//! Relays a ceremony that makes shares: delivers every message until all future holders have staged their share of one
-//! key.
+//! Relays a ceremony that makes shares: delivers messages between the nodes until all future holders have staged a share of
+//! the same key.
 //!
-//! The relay is trusted with progress only. Nodes compare what they received before any of them has a share
+//! A faulty relay can only stop the ceremony. Nodes compare what they received before they use a result
 //! (`host/threshold/protocols.md`). Their messages are signed, and private ones sealed (`host/seal/src/relay.rs`).
 
-use crate::acks::{failures, is_lost, refused_for_good};
+use crate::acks::{failures, is_lost, permanent_failure};
 use crate::calls::{Calls, Missed, Nodes, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::fleet::EmbeddedFleet;
@@ -20,10 +20,10 @@ use gateway_threshold::PublicKeys;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Turns of relaying. The longest protocol needs three; a ceremony that takes more makes no progress.
+/// How often messages are relayed at most. The longest protocol needs three times.
 const TURNS_MAX: usize = 8;
 
-/// The answer of a node that has finished its part.
+/// The answer of a node that has staged its share.
 struct StagedShare {
     keys: Box<PublicKeys>,
     receipt: NodeReceipt,
@@ -33,7 +33,7 @@ struct StagedShare {
 struct Ceremony<'a> {
     calls: &'a Calls<'a>,
     target: &'a Target,
-    /// The nodes that take part: the future holders, and the dealers.
+    /// The nodes that take part: the future holders and the dealers.
     nodes: Nodes,
     start: CeremonyStart,
 }
@@ -45,14 +45,14 @@ impl EmbeddedFleet {
         key: Option<&CustodyKey>,
     ) -> Result<Outcome, Unavailable> {
         let ceremony = self.ceremony(calls, key)?;
-        // Opening a node pins its identity for the others. One that does not open reports why when it is called.
+        // Opening a node pins its identity, which the others need. If it does not open, the call below returns the error.
         for node in &ceremony.nodes {
             let _ = self.node(*node).await;
         }
         let mut answers = self.begin(&ceremony).await?;
         let mut staged = BTreeMap::new();
         for turn in 1..=TURNS_MAX {
-            let mail = sort(&mut answers, &ceremony.nodes, &mut staged);
+            let mail = sort_answers(&mut answers, &ceremony.nodes, &mut staged);
             if calls.plan.receivers.iter().all(|node| staged.contains_key(node)) {
                 return self.all_staged(&ceremony, staged);
             }
@@ -65,7 +65,7 @@ impl EmbeddedFleet {
             let deliver = |node: Arc<Node>, (call, mail): (Call, Vec<Envelope>)| -> Answer<'_, _> {
                 Box::pin(async move { node.ceremony_deliver(&call, &mail).await })
             };
-            // In the last turn nodes stage their shares, one after the other.
+            // In the last turn nodes stage their shares.
             let after_each = if turn == ceremony.n_turns() { "mid-execute" } else { "mid-ceremony" };
             let mut calls_by_node = Vec::new();
             for (node, mail) in mail {
@@ -73,7 +73,7 @@ impl EmbeddedFleet {
             }
             answers = self.call_all(calls_by_node, after_each, deliver).await;
         }
-        Ok(Outcome::AttemptLost("only some participants have the attempt's shares".to_owned()))
+        Ok(Outcome::AttemptLost("only some participants staged a share in this attempt".to_owned()))
     }
 
     async fn begin(&self, ceremony: &Ceremony<'_>) -> Result<Answers<CeremonyAnswer>, Unavailable> {
@@ -95,7 +95,7 @@ impl EmbeddedFleet {
         let decision = calls.decision();
         let target = decision.target.as_ref().ok_or_else(|| unavailable("the decision makes no shares"))?;
         let dealers = match decision.operation_type {
-            OperationType::Refresh | OperationType::Reshare => self.dealers(&calls.plan),
+            OperationType::Refresh | OperationType::Reshare => self.choose_dealers(&calls.plan),
             OperationType::KeyCreate
             | OperationType::Rotate
             | OperationType::Recover
@@ -112,8 +112,8 @@ impl EmbeddedFleet {
         Ok(Ceremony { calls, target, nodes, start: CeremonyStart { dealers, package } })
     }
 
-    /// As many holders as must deal. Holders that stay take part anyway; of those that leave, suspects come last.
-    fn dealers(&self, plan: &Plan) -> Nodes {
+    /// Chooses as many dealers as the plan requires: holders that stay first, then of those that leave, suspects last.
+    fn choose_dealers(&self, plan: &Plan) -> Nodes {
         let Plan { holders, receivers, n_holders_required, .. } = plan;
         let staying: Nodes = holders.intersection(receivers).copied().take(*n_holders_required).collect();
         let n_missing = n_holders_required.saturating_sub(staying.len());
@@ -121,11 +121,11 @@ impl EmbeddedFleet {
         staying.union(&leaving).copied().collect()
     }
 
-    /// A refusal ends the operation. A lost ceremony begins anew. If a node is down, the attempt waits, unless the node only
-    /// deals and another holder can take its place.
+    /// The outcome of an attempt in which nodes failed. A permanent refusal ends the operation. If a node is unavailable, the
+    /// same attempt is tried again later, unless the node only deals and other holders can deal. Otherwise the attempt is lost.
     fn failed(&self, plan: &Plan, answers: &Answers<CeremonyAnswer>) -> Result<Outcome, Unavailable> {
-        if let Some(failure) = refused_for_good(answers, answers.len()) {
-            // The next operation should not choose the same dealer.
+        if let Some(failure) = permanent_failure(answers, answers.len()) {
+            // The next operation should choose other dealers.
             self.suspects.add(failure.culprits.iter().copied());
             return Ok(Outcome::Rejected { failure, policy: None });
         }
@@ -136,15 +136,15 @@ impl EmbeddedFleet {
             return Ok(Outcome::AttemptLost(why));
         }
         self.suspects.add(absent.iter().copied());
-        if absent.is_disjoint(&plan.receivers) && self.dealers(plan).is_disjoint(&absent) {
+        if absent.is_disjoint(&plan.receivers) && self.choose_dealers(plan).is_disjoint(&absent) {
             return Ok(Outcome::AttemptLost(why));
         }
-        // Every holder has failed: those that are not down now get another chance.
+        // No other dealers are left: holders that are available now are no longer suspects.
         self.suspects.clear(plan.holders.difference(&absent));
         Err(unavailable(&why))
     }
 
-    /// Checks that all future holders staged the same key, and their receipts.
+    /// The outcome when all future holders have staged a share: checks that it is the same key, and verifies their receipts.
     fn all_staged(
         &self,
         ceremony: &Ceremony<'_>,
@@ -152,21 +152,21 @@ impl EmbeddedFleet {
     ) -> Result<Outcome, Unavailable> {
         let Ceremony { calls, target, .. } = ceremony;
         let Target { key_id, epoch, participants, threshold } = target;
-        let held: BTreeMap<_, _> =
+        let shares: BTreeMap<_, _> =
             staged.into_iter().filter(|(node, _)| calls.plan.receivers.contains(node)).collect();
-        let keys = held.values().next().map(|held| held.keys.clone());
+        let keys = shares.values().next().map(|share| share.keys.clone());
         let keys = keys.ok_or_else(|| unavailable("no node staged a share"))?;
-        if held.values().any(|held| held.keys != keys) {
+        if shares.values().any(|share| share.keys != keys) {
             return Ok(Outcome::AttemptLost("participants staged different keys".to_owned()));
         }
         let package_hex = hex::encode(keys.to_bytes());
         let root =
             epoch_root(*key_id, epoch, &package_hex).map_err(|error| unavailable(&error.to_string()))?;
         let kind = ReceiptKind::Staged { attempt: calls.effect.id.attempt, epoch_root: root };
-        let answers = held.into_iter().map(|(node, held)| (node, Ok(held.receipt))).collect();
-        let answers = self.with_receipts(calls, &kind, answers, |receipt| receipt);
-        // All future holders are needed.
-        if let Some(failure) = refused_for_good(&answers, answers.len()) {
+        let answers = shares.into_iter().map(|(node, share)| (node, Ok(share.receipt))).collect();
+        let answers = self.verify_receipts(calls, &kind, answers, |receipt| receipt);
+        // Every future holder must have a valid receipt.
+        if let Some(failure) = permanent_failure(&answers, answers.len()) {
             return Ok(Outcome::Rejected { failure, policy: None });
         }
         let staged = Box::new(Staged {
@@ -194,8 +194,9 @@ impl Ceremony<'_> {
     }
 }
 
-/// The messages for each node. Nodes that are done move to `staged` and get no further messages.
-fn sort(
+/// Takes the messages out of the answers and returns them by recipient. Nodes that have staged a share are added to `staged`
+/// and get no further messages.
+fn sort_answers(
     answers: &mut Answers<CeremonyAnswer>,
     nodes: &Nodes,
     staged: &mut BTreeMap<ParticipantIndex, StagedShare>,
@@ -204,7 +205,7 @@ fn sort(
     let mut sent = Vec::new();
     for (node, answer) in answers.iter_mut() {
         match answer {
-            // A node sends only its own messages, whatever the envelope says.
+            // Drops envelopes that name another sender than the node that returned them.
             Ok(CeremonyAnswer::Send(mail)) => {
                 sent.extend(mail.drain(..).filter(|envelope| envelope.header().from == node.0));
             }

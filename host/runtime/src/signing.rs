@@ -1,11 +1,11 @@
-//! Coordinates a signature (RFC 9591 section 5): collects commitments, makes one package, collects shares, and verifies
-//! their sum.
+//! Coordinates a signature (RFC 9591 section 5): collects commitments, makes a package, collects signature shares, and verifies
+//! the aggregated signature.
 //!
-//! The coordinator remembers nothing across a crash. Nodes that signed return what they signed. If all signers of a package
-//! did, their shares and so the signature are the same as before. If only some did, the attempt is lost: the others' nonces
-//! are gone, so the package cannot be completed.
+//! The coordinator stores nothing. When an attempt is repeated after a crash, nodes return what they have signed and the
+//! commitments that are still open. The package is completed if each of its signers has signed it or still has its nonces;
+//! otherwise the attempt is lost.
 
-use crate::acks::{failures, is_lost, refusal, refused_for_good};
+use crate::acks::{failures, is_lost, permanent_failure, refusal};
 use crate::calls::{Calls, Missed, Nodes, unavailable};
 use crate::effects::rejected;
 use crate::fan_out::{Answer, Answers};
@@ -26,9 +26,9 @@ use std::sync::Arc;
 struct Signing<'a> {
     calls: &'a Calls<'a>,
     keys: Arc<PublicKeys>,
-    /// The child key's, if the decision names one.
+    /// The tweak of the child key, if the decision names one.
     tweak: Option<Tweak>,
-    /// The key that the signature must verify under: the child key, if the decision names one.
+    /// The public key under which the signature must verify: the child key's, if the decision names one.
     public_key: Vec<u8>,
 }
 
@@ -44,8 +44,8 @@ impl EmbeddedFleet {
         };
         let answers = self.round_one(calls).await?;
         match consumed_package(&answers) {
-            Some(package) => self.reassemble(&signing, answers, package).await,
-            None => self.sign_afresh(&signing, answers).await,
+            Some(package) => self.complete_package(&signing, answers, package).await,
+            None => self.sign_new_package(&signing, answers).await,
         }
     }
 
@@ -57,8 +57,8 @@ impl EmbeddedFleet {
         Ok(self.call_all(calls_by_node, "mid-commitments", commit).await)
     }
 
-    /// No node has signed in this attempt: chooses the signers and makes the package.
-    async fn sign_afresh(
+    /// Chooses the signers and makes the package, if no node has signed in this attempt.
+    async fn sign_new_package(
         &self,
         signing: &Signing<'_>,
         answers: Answers<RoundOne>,
@@ -75,30 +75,30 @@ impl EmbeddedFleet {
         self.finish(signing, &package, shares)
     }
 
-    /// A node has signed in this attempt: completes its package, or gives the attempt up.
-    async fn reassemble(
+    /// Collects the remaining shares of a package that some nodes have signed, or gives the attempt up.
+    async fn complete_package(
         &self,
         signing: &Signing<'_>,
         answers: Answers<RoundOne>,
         package: SigningPackage,
     ) -> Result<Outcome, Unavailable> {
         let signers: Nodes = package.commitments.keys().copied().map(ParticipantIndex).collect();
-        let (mut shares, mut owing) = (Answers::new(), Nodes::new());
+        let (mut shares, mut unsigned) = (Answers::new(), Nodes::new());
         for signer in signers {
             match answers.get(&signer) {
                 Some(Ok(RoundOne::Consumed { package: used_for, signed })) if *used_for == package => {
                     shares.insert(signer, Ok(signed.clone()));
                 }
                 Some(Ok(RoundOne::Committed(open))) if package.commitments.get(&signer.0) == Some(open) => {
-                    owing.insert(signer);
+                    unsigned.insert(signer);
                 }
                 Some(Ok(_) | Err(_)) | None => {
                     return signing
-                        .attempt_lost(&answers, "only some of its signers signed before a restart");
+                        .incomplete(&answers, "only some signers signed the package before a restart");
                 }
             }
         }
-        shares.extend(self.round_two(signing, &owing, &package).await?);
+        shares.extend(self.round_two(signing, &unsigned, &package).await?);
         self.finish(signing, &package, shares)
     }
 
@@ -115,7 +115,7 @@ impl EmbeddedFleet {
         Ok(self.call_all(calls_by_node, "mid-execute", sign).await)
     }
 
-    /// Aggregates the shares that have a valid receipt.
+    /// The outcome of round two. If all signers returned a share with a valid receipt, aggregates the shares.
     fn finish(
         &self,
         signing: &Signing<'_>,
@@ -126,12 +126,12 @@ impl EmbeddedFleet {
         let calls = signing.calls;
         let (attempt, signed_digest) = (calls.effect.id.attempt, calls.decision().request_digest);
         let kind = ReceiptKind::Signed { attempt, signed_digest, package_hash };
-        let answers = self.with_receipts(calls, &kind, answers, |signed| &signed.receipt);
+        let answers = self.verify_receipts(calls, &kind, answers, |signed| &signed.receipt);
         let failed: Nodes =
             answers.iter().filter(|(_, answer)| answer.is_err()).map(|(signer, _)| *signer).collect();
         if !failed.is_empty() {
             self.suspects.add(failed);
-            return signing.spoiled(&answers);
+            return signing.signers_failed(&answers);
         }
         let signed = answers.into_iter().filter_map(|(signer, answer)| Some((signer, answer.ok()?)));
         let (mut shares, mut receipts) = (BTreeMap::new(), Vec::new());
@@ -139,22 +139,22 @@ impl EmbeddedFleet {
             shares.insert(signer.0, share);
             receipts.push(receipt);
         }
-        match signing.signature(package, &shares) {
+        match signing.aggregate(package, &shares) {
             Ok(signature) => {
                 self.suspects.clear(receipts.iter().map(|receipt| &receipt.participant));
-                signing.signed(&signature, package_hash, receipts)
+                signing.signed_outcome(&signature, package_hash, receipts)
             }
             Err(error) => {
                 let culprits: Nodes = error.culprits().into_iter().map(ParticipantIndex).collect();
                 self.suspects.add(culprits.iter().copied());
-                Ok(signing.misbehaved(&error, culprits))
+                Ok(signing.invalid_shares(&error, culprits))
             }
         }
     }
 }
 
 impl<'a> Signing<'a> {
-    /// The inner error ends the operation: the key is not in the epoch that was admitted.
+    /// The inner error is the outcome if the key is not in the admitted epoch, which ends the operation.
     fn new(
         fleet: &EmbeddedFleet,
         calls: &'a Calls<'a>,
@@ -194,8 +194,8 @@ impl<'a> Signing<'a> {
         }
     }
 
-    /// The signature, verified under the admitted key over the admitted digest, not over what the package says.
-    fn signature(
+    /// Aggregates the shares, and verifies the signature under the admitted key over the admitted digest.
+    fn aggregate(
         &self,
         package: &SigningPackage,
         shares: &BTreeMap<u16, Vec<u8>>,
@@ -206,7 +206,7 @@ impl<'a> Signing<'a> {
         Ok(signature.to_vec())
     }
 
-    fn signed(
+    fn signed_outcome(
         &self,
         signature: &[u8],
         package_hash: Hex32,
@@ -224,10 +224,10 @@ impl<'a> Signing<'a> {
         Ok(Outcome::Signed { signature, receipts })
     }
 
-    /// Fewer nodes committed than must sign.
+    /// The outcome when fewer nodes committed than must sign.
     fn too_few(&self, answers: &Answers<RoundOne>, n_committed: usize) -> Result<Outcome, Unavailable> {
         let threshold = self.threshold();
-        if let Some(failure) = refused_for_good(answers, threshold) {
+        if let Some(failure) = permanent_failure(answers, threshold) {
             return Ok(Outcome::Rejected { failure, policy: None });
         }
         let n_lost = answers.values().filter(|answer| is_lost(answer)).count();
@@ -235,15 +235,14 @@ impl<'a> Signing<'a> {
         if n_committed + n_lost >= threshold {
             return Ok(Outcome::AttemptLost(why));
         }
-        let detail = format!("{n_committed} of {threshold} signers are there; {why}");
+        let detail = format!("{n_committed} of {threshold} required signers are available; {why}");
         Err(unavailable(&detail))
     }
 
-    /// The package cannot be completed. Another attempt follows if the nodes that answered are enough for one.
-    fn attempt_lost(&self, answers: &Answers<RoundOne>, why: &str) -> Result<Outcome, Unavailable> {
+    /// The outcome when the package cannot be completed. Another attempt follows if enough nodes answered for one.
+    fn incomplete(&self, answers: &Answers<RoundOne>, why: &str) -> Result<Outcome, Unavailable> {
         let n_able = answers.values().filter(|answer| answer.is_ok() || is_lost(answer)).count();
-        if let Some(failure) = refused_for_good(answers, self.threshold()) {
-            // The nodes that signed did so while the decision was in force; the others refuse for good.
+        if let Some(failure) = permanent_failure(answers, self.threshold()) {
             return Ok(Outcome::Rejected { failure, policy: None });
         }
         if n_able >= self.threshold() {
@@ -252,16 +251,16 @@ impl<'a> Signing<'a> {
         Err(unavailable(&failures(answers)))
     }
 
-    /// Signers failed in round two. Another attempt follows, unless too few nodes are left.
-    fn spoiled(&self, answers: &Answers<SignedShare>) -> Result<Outcome, Unavailable> {
+    /// The outcome when signers failed in round two. Another attempt follows, unless too few nodes are left.
+    fn signers_failed(&self, answers: &Answers<SignedShare>) -> Result<Outcome, Unavailable> {
         let n_nodes = self.calls.effect.nodes.len();
         let n_refusing = answers.values().filter(|answer| refusal(answer).is_some()).count();
         if n_nodes.saturating_sub(n_refusing) < self.threshold()
-            && let Some(failure) = refused_for_good(answers, answers.len())
+            && let Some(failure) = permanent_failure(answers, answers.len())
         {
             return Ok(Outcome::Rejected { failure, policy: None });
         }
-        // A node that cannot write now may later: while too few can, the attempt waits.
+        // Unavailable nodes may be available later: while the others are too few, the attempt is not given up.
         let n_down =
             answers.values().filter(|answer| matches!(answer, Err(NodeError::Unavailable { .. }))).count();
         if n_nodes.saturating_sub(n_down) < self.threshold() {
@@ -270,8 +269,8 @@ impl<'a> Signing<'a> {
         Ok(Outcome::AttemptLost(failures(answers)))
     }
 
-    /// Shares do not verify. Another attempt follows without their signers, unless too few nodes are left.
-    fn misbehaved(&self, error: &ThresholdError, culprits: Nodes) -> Outcome {
+    /// The outcome when shares do not verify. Another attempt prefers other signers, unless too few nodes are left.
+    fn invalid_shares(&self, error: &ThresholdError, culprits: Nodes) -> Outcome {
         let n_left = self.calls.effect.nodes.difference(&culprits).count();
         if culprits.is_empty() || n_left >= self.threshold() {
             return Outcome::AttemptLost(error.to_string());
@@ -293,7 +292,8 @@ fn committed(answers: &Answers<RoundOne>) -> BTreeMap<ParticipantIndex, Vec<u8>>
     answers.iter().filter_map(committed).collect()
 }
 
-/// The package that was signed in this attempt. A coordinator makes one package for an attempt, so the first found is it.
+/// The package that nodes have signed in this attempt, if any. A coordinator makes one package for an attempt, so the first one
+/// found is taken.
 fn consumed_package(answers: &Answers<RoundOne>) -> Option<SigningPackage> {
     answers.values().find_map(|answer| match answer {
         Ok(RoundOne::Consumed { package, .. }) => Some(package.clone()),

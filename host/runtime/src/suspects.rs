@@ -1,11 +1,11 @@
-//! Participants that spoiled an attempt. The next attempt prefers others, so that one bad disk does not use up all
+//! Participants that failed in an attempt. The next attempt prefers others, so that one faulty node does not use up all
 //! attempts.
 
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// In memory only: after a restart each costs at most one attempt again.
+/// The suspected participants. In memory only: after a restart, one that is still faulty can fail one more attempt.
 #[derive(Default)]
 pub(crate) struct Suspects(Mutex<BTreeSet<ParticipantIndex>>);
 
@@ -21,7 +21,7 @@ impl Suspects {
         }
     }
 
-    /// Chooses `n` of the candidates. Suspects come last; otherwise in ascending order.
+    /// Chooses the first `n` of the candidates in their order, suspects last. Fewer if there are not that many.
     pub(crate) fn choose(
         &self,
         candidates: impl IntoIterator<Item = ParticipantIndex>,

@@ -2,7 +2,7 @@
 //! [repeats]`. Single-threaded; only the calls are timed.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-use gateway_seal::at_rest::{Kek, Place, Stretching, open_share, seal_share};
+use gateway_seal::at_rest::{Kek, SecretId, Stretching, open_share, seal_share};
 use gateway_seal::node_key::{Identities, NodeSecret};
 use gateway_seal::relay::{Header, open, seal, verify_complaint};
 use std::error::Error;
@@ -10,8 +10,9 @@ use std::hint::black_box;
 use std::time::Instant;
 use zeroize::Zeroizing;
 
-/// About the size of a point of one dealer, and of a key share.
+/// The body of a private message: a scalar takes 32 bytes.
 const MESSAGE: [u8; 40] = [7; 40];
+/// About as long as a stored key share.
 const SHARE: [u8; 134] = [7; 134];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,10 +31,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let kek = Kek::new(Zeroizing::new([3; 32]));
-    let place = Place { node: "node-0", key_id: "key", epoch: "e1", index: 0 };
-    let sealed = seal_share(&kek, &place, &SHARE)?;
-    measure("seal a share", repeats, || seal_share(&kek, &place, &SHARE).is_ok());
-    measure("open a share", repeats, || open_share(&kek, &place, &sealed).is_ok());
+    let id = SecretId { node: "node-0", key_id: "key", epoch: "e1", index: 0 };
+    let sealed = seal_share(&kek, &id, &SHARE)?;
+    measure("seal a share", repeats, || seal_share(&kek, &id, &SHARE).is_ok());
+    measure("open a share", repeats, || open_share(&kek, &id, &sealed).is_ok());
     let stretching = Stretching::fresh()?;
     measure("stretch a passphrase", 5, || {
         Kek::from_passphrase("a passphrase of some length", &stretching).is_ok()
@@ -44,9 +45,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn measure(name: &str, repeats: usize, mut call: impl FnMut() -> bool) {
     let mut nanos = Vec::with_capacity(repeats);
     for _ in 0..repeats {
-        let begun = Instant::now();
+        let started = Instant::now();
         assert!(black_box(call()), "{name} failed");
-        nanos.push(begun.elapsed().as_nanos());
+        nanos.push(started.elapsed().as_nanos());
     }
     nanos.sort_unstable();
     let median = nanos.get(repeats / 2).copied().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Encrypted secrets in a database. A stolen row reveals nothing; a swapped or altered row is rejected.
+//! Encrypted secrets in a database. Without the key a row reveals only the length of its secret and the id of its key; a moved
+//! or altered row does not open.
 //!
 //! Each row has its own data encryption key (DEK), wrapped by the node's key-encryption key (KEK): [`rewrap`] changes the
 //! wrapping and keeps the secret's ciphertext. A sealed row is
 //! `1 ‖ KEK id (16) ‖ nonce (24) ‖ wrapped DEK (32 + 16) ‖ nonce (24) ‖ ciphertext + 16`, both with XChaCha20-Poly1305.
-//! Both are bound to the [`Place`]; the wrapping also to the KEK id.
+//! Both are bound to the [`SecretId`], and the wrapping also to the KEK id.
 //!
-//! **Limits.** An older row of the same place is valid, so a rollback of the whole database is only detected by the
-//! key's epoch, which others know. An attacker that once had both a row and the KEK keeps the secret: resharing the key
-//! helps then, rotating the KEK does not.
+//! **Limits.** An older row with the same id is valid, so this crate does not detect that a whole database was rolled back. An
+//! attacker who once had both a row and the KEK keeps the secret: then reshare the key, since rotating the KEK does not help.
 
 mod kek;
 mod stretching;
@@ -30,9 +30,9 @@ const VERSION: u8 = 1;
 /// Bytes of a wrapped DEK, with its tag.
 const WRAPPED_BYTES: usize = 32 + 16;
 
-/// The row that a secret belongs to. A sealed secret opens only in its place.
+/// Identifies a secret. A sealed secret opens only with the id it was sealed with, so it cannot be moved to another row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct SecretId<'a> {
     /// The node that holds it.
     pub node: &'a str,
     /// The key that the secret is a share of.
@@ -52,15 +52,15 @@ pub enum AtRestError {
     /// The row has another version.
     #[error("the sealed share has version {0}")]
     Version(u8),
-    /// The row names another key. It is sealed under that key, or was altered.
+    /// The row or check value is of another key-encryption key, or the row's key id was altered.
     #[error("the row is sealed under key {sealed}, not under {ours}")]
-    OtherKek {
+    WrongKek {
         /// The key that the row or the check value names.
         sealed: KekId,
         /// The key that was given.
         ours: KekId,
     },
-    /// The row was altered, or belongs to another place: the cipher cannot distinguish the two.
+    /// The row was altered, or was sealed with another id: the cipher cannot distinguish the two.
     #[error("the sealed share was altered, or moved here from another row")]
     AlteredOrMoved,
     /// The secret is longer than [`SHARE_BYTES_MAX`].
@@ -87,55 +87,64 @@ struct Row<'a> {
     ciphertext: &'a [u8],
 }
 
-/// Seals a secret for its place, with a fresh DEK and nonces from the operating system's randomness.
+/// Seals a secret, with a fresh DEK and nonces from the operating system's randomness.
 ///
 /// # Errors
 /// [`AtRestError::Oversize`] or [`AtRestError::NoRandomness`].
-pub fn seal_share(kek: &Kek, place: &Place<'_>, share: &[u8]) -> Result<Vec<u8>, AtRestError> {
+pub fn seal_share(kek: &Kek, secret_id: &SecretId<'_>, share: &[u8]) -> Result<Vec<u8>, AtRestError> {
     let fresh = Fresh { dek: draw()?, wrapping_nonce: *draw()?, share_nonce: *draw()? };
-    seal_from(&fresh, kek, place, share)
+    seal_from(&fresh, kek, secret_id, share)
 }
 
 /// As [`seal_share`], with the random values as an argument, which must never be used twice.
-fn seal_from(fresh: &Fresh, kek: &Kek, place: &Place<'_>, share: &[u8]) -> Result<Vec<u8>, AtRestError> {
+fn seal_from(
+    fresh: &Fresh,
+    kek: &Kek,
+    secret_id: &SecretId<'_>,
+    share: &[u8],
+) -> Result<Vec<u8>, AtRestError> {
     if share.len() > SHARE_BYTES_MAX {
         return Err(AtRestError::Oversize(share.len()));
     }
     let Fresh { dek, wrapping_nonce, share_nonce } = fresh;
-    let payload = Payload { msg: share, aad: &place.aad_of_share() };
+    let payload = Payload { msg: share, aad: &secret_id.aad_of_share() };
     let ciphertext = XChaCha20Poly1305::new(&(**dek).into())
         .encrypt(share_nonce.into(), payload)
         .map_err(|_| AtRestError::Oversize(share.len()))?;
-    let wrapped = wrap(kek, place, wrapping_nonce, dek.as_slice())?;
+    let wrapped = wrap(kek, secret_id, wrapping_nonce, dek.as_slice())?;
     Ok(row(kek.id(), wrapping_nonce, &wrapped, share_nonce, &ciphertext))
 }
 
 /// Opens a sealed row.
 ///
 /// # Errors
-/// [`AtRestError::Malformed`], [`AtRestError::Version`], [`AtRestError::OtherKek`] or [`AtRestError::AlteredOrMoved`].
-pub fn open_share(kek: &Kek, place: &Place<'_>, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, AtRestError> {
+/// [`AtRestError::Malformed`], [`AtRestError::Version`], [`AtRestError::WrongKek`] or [`AtRestError::AlteredOrMoved`].
+pub fn open_share(
+    kek: &Kek,
+    secret_id: &SecretId<'_>,
+    sealed: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, AtRestError> {
     let row = Row::parse(sealed)?;
-    let dek = row.unwrap(kek, place)?;
-    row.decrypt(&dek, place)
+    let dek = row.unwrap(kek, secret_id)?;
+    row.decrypt(&dek, secret_id)
 }
 
-/// Wraps the row's DEK under another key. The secret is decrypted first, so that a damaged row is found while the old key
-/// still exists, but its ciphertext is kept.
+/// Wraps the row's DEK under another KEK and keeps the secret's ciphertext. Decrypts the secret too, so that a damaged row is
+/// found while the old KEK still exists.
 ///
 /// # Errors
 /// As [`open_share`], and [`AtRestError::NoRandomness`].
-pub fn rewrap(old: &Kek, new: &Kek, place: &Place<'_>, sealed: &[u8]) -> Result<Vec<u8>, AtRestError> {
+pub fn rewrap(old: &Kek, new: &Kek, secret_id: &SecretId<'_>, sealed: &[u8]) -> Result<Vec<u8>, AtRestError> {
     let before = Row::parse(sealed)?;
-    let dek = before.unwrap(old, place)?;
-    before.decrypt(&dek, place)?;
+    let dek = before.unwrap(old, secret_id)?;
+    before.decrypt(&dek, secret_id)?;
     let nonce = draw()?;
-    let wrapped = wrap(new, place, &nonce, &dek)?;
+    let wrapped = wrap(new, secret_id, &nonce, &dek)?;
     Ok(row(new.id(), &nonce, &wrapped, before.share_nonce, before.ciphertext))
 }
 
-fn wrap(kek: &Kek, place: &Place<'_>, nonce: &[u8; 24], dek: &[u8]) -> Result<Vec<u8>, AtRestError> {
-    let payload = Payload { msg: dek, aad: &place.aad_of_wrapping(kek.id()) };
+fn wrap(kek: &Kek, secret_id: &SecretId<'_>, nonce: &[u8; 24], dek: &[u8]) -> Result<Vec<u8>, AtRestError> {
+    let payload = Payload { msg: dek, aad: &secret_id.aad_of_wrapping(kek.id()) };
     let cipher = XChaCha20Poly1305::new(kek.key().into());
     cipher.encrypt(nonce.into(), payload).map_err(|_| AtRestError::Oversize(dek.len()))
 }
@@ -157,24 +166,24 @@ impl<'a> Row<'a> {
         Ok(Self { kek_id: KekId(*kek_id), wrapping_nonce, wrapped, share_nonce, ciphertext })
     }
 
-    fn unwrap(&self, kek: &Kek, place: &Place<'_>) -> Result<Zeroizing<Vec<u8>>, AtRestError> {
+    fn unwrap(&self, kek: &Kek, secret_id: &SecretId<'_>) -> Result<Zeroizing<Vec<u8>>, AtRestError> {
         if self.kek_id != kek.id() {
-            return Err(AtRestError::OtherKek { sealed: self.kek_id, ours: kek.id() });
+            return Err(AtRestError::WrongKek { sealed: self.kek_id, ours: kek.id() });
         }
-        let payload = Payload { msg: self.wrapped, aad: &place.aad_of_wrapping(self.kek_id) };
+        let payload = Payload { msg: self.wrapped, aad: &secret_id.aad_of_wrapping(self.kek_id) };
         let dek = XChaCha20Poly1305::new(kek.key().into()).decrypt(self.wrapping_nonce.into(), payload);
         dek.map(Zeroizing::new).map_err(|_| AtRestError::AlteredOrMoved)
     }
 
-    fn decrypt(&self, dek: &[u8], place: &Place<'_>) -> Result<Zeroizing<Vec<u8>>, AtRestError> {
+    fn decrypt(&self, dek: &[u8], secret_id: &SecretId<'_>) -> Result<Zeroizing<Vec<u8>>, AtRestError> {
         let cipher = XChaCha20Poly1305::new_from_slice(dek).map_err(|_| AtRestError::Malformed)?;
-        let payload = Payload { msg: self.ciphertext, aad: &place.aad_of_share() };
+        let payload = Payload { msg: self.ciphertext, aad: &secret_id.aad_of_share() };
         let share = cipher.decrypt(self.share_nonce.into(), payload);
         share.map(Zeroizing::new).map_err(|_| AtRestError::AlteredOrMoved)
     }
 }
 
-impl Place<'_> {
+impl SecretId<'_> {
     fn hash(&self, tag: &'static str) -> TaggedHash {
         let hash = TaggedHash::new(tag).bytes(self.node.as_bytes()).bytes(self.key_id.as_bytes());
         hash.bytes(self.epoch.as_bytes()).number(self.index).number(VERSION)

@@ -3,10 +3,9 @@
 use sha2::{Digest, Sha256};
 
 /// `H(tag, a, b, …) = SHA-256(len(tag) ‖ tag ‖ len(a) ‖ a ‖ len(b) ‖ b ‖ …)`, each length 8 bytes, big-endian; a number
-/// is a field of 8 bytes, big-endian. The threshold crate has the same hash; the two crates do not depend on each other.
+/// is a field of 8 bytes, big-endian. The threshold crate has a copy, since the two crates do not depend on each other.
 ///
-/// Signatures and ciphertexts always cover such a digest: different tags or field lists give different inputs, so the
-/// digest of one use is never valid in another.
+/// Different tags or field lists give different inputs, so the digest of one use is not valid in another.
 pub(crate) struct TaggedHash(Sha256);
 
 impl TaggedHash {

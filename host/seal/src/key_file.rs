@@ -1,5 +1,5 @@
-//! Secret files that only their owner may read: a key, as 32 raw bytes or one line of lower-case hexadecimal, or a
-//! passphrase, as one line of text.
+//! Secret files, which only their owner may access: a key, as 32 raw bytes or one line of lower-case hexadecimal; a passphrase,
+//! as one line of text; or other bytes.
 
 use crate::limits::{KEY_FILE_BYTES_MAX, PASSPHRASE_FILE_BYTES_MAX};
 use crate::random::{NoRandomness, draw};
@@ -21,7 +21,7 @@ pub enum KeyFileError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// Users other than the owner may read or write the file.
+    /// The file's mode is neither 0600 nor 0400.
     #[error("the file `{}` has mode {mode:04o}; it must be 0600 or 0400", path.display())]
     Exposed {
         /// The file.
@@ -29,7 +29,7 @@ pub enum KeyFileError {
         /// Its permission bits.
         mode: u32,
     },
-    /// The path is a directory, a device or a pipe.
+    /// The path is not a regular file, but for example a directory or a pipe.
     #[error("the file `{}` is not a regular file", path.display())]
     NotAFile {
         /// The path.
@@ -43,7 +43,7 @@ pub enum KeyFileError {
         /// The most bytes allowed.
         bytes_max: u64,
     },
-    /// The file is neither 32 bytes nor one line of 64 hexadecimal characters.
+    /// The file is neither 32 bytes nor one line of 64 lower-case hexadecimal characters.
     #[error("the key file `{}` is not 32 bytes or 64 lowercase hexadecimal characters", path.display())]
     Malformed {
         /// The file.
@@ -60,8 +60,7 @@ pub enum KeyFileError {
     NoRandomness(#[from] NoRandomness),
 }
 
-/// Loads a key: the seed of a signer, of a [`NodeSecret`](crate::node_key::NodeSecret) or of a
-/// [`Kek`](crate::at_rest::Kek). Use each file for one purpose only.
+/// Loads a key of 32 bytes: a [`Kek`](crate::at_rest::Kek), or the seed of a signer. Use each file for one purpose only.
 ///
 /// # Errors
 /// [`KeyFileError::Unreadable`], [`KeyFileError::NotAFile`], [`KeyFileError::Exposed`] or [`KeyFileError::Malformed`].
@@ -85,7 +84,7 @@ pub fn load_or_create(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> 
     load(path)
 }
 
-/// Loads a secret of any other kind, in full.
+/// Loads another secret of at most `bytes_max` bytes.
 ///
 /// # Errors
 /// [`KeyFileError::Unreadable`], [`KeyFileError::NotAFile`], [`KeyFileError::Exposed`] or [`KeyFileError::TooLarge`].
@@ -97,10 +96,10 @@ pub fn load_bytes(path: &Path, bytes_max: u64) -> Result<Zeroizing<Vec<u8>>, Key
     Ok(content)
 }
 
-/// Loads a passphrase, without its end of line. [`Stretching`](crate::at_rest::Stretching) checks its length.
+/// Loads a passphrase, without its end of line. [`Kek::from_passphrase`](crate::at_rest::Kek::from_passphrase) checks its length.
 ///
 /// # Errors
-/// [`KeyFileError::Unreadable`], [`KeyFileError::Exposed`] or [`KeyFileError::NotText`].
+/// [`KeyFileError::Unreadable`], [`KeyFileError::NotAFile`], [`KeyFileError::Exposed`] or [`KeyFileError::NotText`].
 pub fn load_passphrase(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
     let content = read(path, PASSPHRASE_FILE_BYTES_MAX)?;
     match std::str::from_utf8(without_end_of_line(&content)) {
@@ -114,7 +113,7 @@ pub fn load_passphrase(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
 /// # Errors
 /// [`KeyFileError::Unreadable`].
 pub fn create(path: &Path, content: &[u8]) -> Result<(), KeyFileError> {
-    // Written under another name first, so that a killed process leaves no partial key behind.
+    // Written under another name and then linked, so that a killed process leaves no partial file under this name.
     let draft = path.with_extension(format!("{}.draft", std::process::id()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new()
@@ -127,7 +126,7 @@ pub fn create(path: &Path, content: &[u8]) -> Result<(), KeyFileError> {
     let _only_untidy = std::fs::remove_file(&draft);
     match written {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unreadable(path, error)),
-        // The file exists, ours or another process's. Its name must be durable before anything is sealed under the key.
+        // The file exists, ours or another process's. Its name must be durable before anything is sealed under its key.
         Ok(()) | Err(_) => {
             File::open(folder).and_then(|it| it.sync_all()).map_err(|source| unreadable(path, source))
         }
@@ -148,10 +147,11 @@ pub struct Content {
     pub private: Result<(), KeyFileError>,
 }
 
-/// Reads a file whose content decides whether it is secret.
+/// Reads a file, at most [`PASSPHRASE_FILE_BYTES_MAX`] + 1 bytes of it, for a caller that decides by the content whether it is
+/// secret.
 ///
 /// # Errors
-/// [`KeyFileError::Unreadable`].
+/// [`KeyFileError::Unreadable`] or [`KeyFileError::NotAFile`].
 pub fn read_any_mode(path: &Path) -> Result<Content, KeyFileError> {
     read_and_check_mode(path, PASSPHRASE_FILE_BYTES_MAX)
 }
@@ -167,7 +167,7 @@ fn read_and_check_mode(path: &Path, bytes_max: u64) -> Result<Content, KeyFileEr
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = file.map_err(|source| unreadable(path, source))?;
-    // Checks the open file, not the path, so that the file cannot be replaced in between.
+    // Checks the open file, not the path: the path could lead to another file by now.
     let metadata = file.metadata().map_err(|source| unreadable(path, source))?;
     if !metadata.is_file() {
         return Err(KeyFileError::NotAFile { path: path.to_owned() });
@@ -184,7 +184,7 @@ fn read_and_check_mode(path: &Path, bytes_max: u64) -> Result<Content, KeyFileEr
     Ok(Content { bytes, private })
 }
 
-/// The length decides the form: 32 bytes are a raw key, even with an end of line among them, unless all are digits.
+/// Parses a key. Exactly 32 bytes are a raw key, unless all are hexadecimal digits: that is half of a hexadecimal key.
 fn parse(content: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
     let mut key = Zeroizing::new([0; 32]);
     if content.len() == key.len() && !content.iter().all(u8::is_ascii_hexdigit) {

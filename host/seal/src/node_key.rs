@@ -1,4 +1,4 @@
-//! Keys of a node: one that it signs messages with, and one that messages to it are sealed to.
+//! The key pairs of a node: one signs its messages and statements, and messages to it are sealed to the other.
 
 use crate::hash::TaggedHash;
 use crate::random::Stream;
@@ -25,9 +25,8 @@ pub struct NodeSecret {
 }
 
 impl NodeSecret {
-    /// Derives both keys from one seed, which should come from [`key_file::load`](crate::key_file::load):
-    /// `H("gateway/seal/node-signing/v1", seed)` is the Ed25519 seed, and `H("gateway/seal/node-sealing/v1", seed)` the
-    /// input of HPKE's `DeriveKeyPair` (RFC 9180 section 7.1.3).
+    /// Derives both keys from one seed of 32 uniformly random bytes: `H("gateway/seal/node-signing/v1", seed)` is the Ed25519
+    /// seed, and `H("gateway/seal/node-sealing/v1", seed)` the input of HPKE's `DeriveKeyPair` (RFC 9180 section 7.1.3).
     #[must_use]
     pub fn from_seed(index: u16, seed: &Zeroizing<[u8; 32]>) -> Self {
         let derive = |tag| Zeroizing::new(TaggedHash::new(tag).bytes(seed.as_slice()).finish());
@@ -43,9 +42,9 @@ impl NodeSecret {
         &self.identity
     }
 
-    /// Signs a statement as DSSE does, for readers that are not nodes: over `DSSEv1 SP LEN(type) SP type SP LEN(payload)
-    /// SP payload`. It cannot pass for a message between nodes: for those, digests of 32 bytes are signed, which is
-    /// shorter than any payload type in use.
+    /// Signs a statement as DSSE does: over `DSSEv1 SP LEN(type) SP type SP LEN(payload) SP payload`. The signature is not valid
+    /// for a message between nodes: there the signed bytes are a digest of 32 bytes, and here they are more with any payload
+    /// type in use.
     #[must_use]
     pub fn sign_statement(&self, payload_type: &'static str, payload: &[u8]) -> [u8; 64] {
         let head = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len());
@@ -67,8 +66,8 @@ impl fmt::Debug for NodeSecret {
     }
 }
 
-/// The public keys of a node. Other nodes trust what these keys sign, so an identity must come from an operator or a
-/// signed record, never from the relay.
+/// The public keys of a node. Other nodes trust what these keys sign, so an identity must come from an operator or a signed
+/// record, never from the relay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct NodeIdentity {
@@ -77,23 +76,23 @@ pub struct NodeIdentity {
     sealing: SealingKey,
 }
 
-/// All nodes that may send or receive, by index.
+/// The nodes that may send or receive messages, by index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identities(BTreeMap<u16, NodeIdentity>);
 
 /// Why an identity, or a set of identities, is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
-    /// The Ed25519 key is not a curve point, or is of small order, so that anything verifies under it.
+    /// The Ed25519 key is not a curve point, or is of small order, so that forged signatures verify under it.
     #[error("the signing key of node {0} is not a usable Ed25519 public key")]
     SigningKey(u16),
     /// The X25519 key is of small order, so that anyone could open what is sealed to it.
     #[error("the sealing key of node {0} is not a usable X25519 public key")]
     SealingKey(u16),
-    /// Two identities with one index.
+    /// Two identities have the same index.
     #[error("node {0} is named twice")]
     Duplicate(u16),
-    /// Two nodes with one key: a message of one would pass for a message of the other.
+    /// Two nodes have the same key, so that either could act as the other.
     #[error("node {0} has a key of another node")]
     SharedKey(u16),
 }
@@ -118,7 +117,7 @@ impl NodeIdentity {
         let signing = VerifyingKey::from_bytes(signing_key).ok().filter(|key| !key.is_weak());
         let signing = signing.ok_or(IdentityError::SigningKey(index))?;
         let sealing = SealingKey::from_bytes(sealing_key).map_err(|_| IdentityError::SealingKey(index))?;
-        // HPKE rejects a key whose shared secret is zero; find out here, not in a ceremony.
+        // HPKE rejects a key whose shared secret is zero: found here, and not later in a ceremony.
         Kem::encap_with_rng(&sealing, None, &mut Stream::new(Zeroizing::default()))
             .map_err(|_| IdentityError::SealingKey(index))?;
         Ok(Self { index, signing, sealing })
@@ -130,7 +129,7 @@ impl NodeIdentity {
         self.index
     }
 
-    /// The Ed25519 public key that its messages and its statements verify under.
+    /// The Ed25519 public key under which its messages and statements verify.
     #[must_use]
     pub fn signing_key(&self) -> [u8; 32] {
         self.signing.to_bytes()
@@ -143,7 +142,7 @@ impl NodeIdentity {
         hex::encode(hash.bytes(self.signing.as_bytes()).bytes(&self.sealing.to_bytes()).finish())
     }
 
-    /// Strict: `verify` also accepts signatures that verifiers disagree about.
+    /// Whether this node signed the digest. Strict: plain `verify` accepts some signatures that other libraries reject.
     pub(crate) fn has_signed(&self, digest: &[u8; 32], signature: &[u8; 64]) -> bool {
         self.signing.verify_strict(digest, &Signature::from_bytes(signature)).is_ok()
     }
@@ -154,7 +153,7 @@ impl NodeIdentity {
 }
 
 impl Identities {
-    /// The nodes, in any order.
+    /// A set of nodes, given in any order.
     ///
     /// # Errors
     /// [`IdentityError::Duplicate`] or [`IdentityError::SharedKey`].
@@ -234,7 +233,7 @@ mod tests {
         }
     }
 
-    /// A signature whose R is the neutral element: only the key's owner can make it, and verifiers disagree about it.
+    /// A signature whose R is the neutral element: only the key's owner can make it, and not all libraries accept it.
     #[test]
     fn signature_that_only_lax_verifiers_accept_is_rejected() {
         use curve25519_dalek::Scalar;

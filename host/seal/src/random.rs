@@ -1,4 +1,4 @@
-//! Randomness from the operating system, drawn before anything is encrypted, so that a failure is an error, not a panic.
+//! Randomness from the operating system. A failure is an error and not a panic.
 
 use crate::hash::TaggedHash;
 use hpke::rand_core::{TryCryptoRng, TryRng};
@@ -17,8 +17,8 @@ pub(crate) fn draw<const N: usize>() -> Result<Zeroizing<[u8; N]>, NoRandomness>
     Ok(bytes)
 }
 
-/// The generator of HPKE's ephemeral key: block i is `H("gateway/seal/stream/v1", seed, i)`. It cannot fail, whereas the
-/// `hpke` crate panics when the operating system's source fails.
+/// The random generator for HPKE's ephemeral key: block i is `H("gateway/seal/stream/v1", seed, i)`. It cannot fail, whereas
+/// the `hpke` crate panics if the operating system provides no randomness.
 pub(crate) struct Stream {
     seed: Zeroizing<[u8; 32]>,
     block: u64,

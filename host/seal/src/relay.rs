@@ -2,14 +2,14 @@
 //!
 //! A private body is `encapsulated key (32) ‖ ciphertext`, HPKE base mode of RFC 9180 with DHKEM(X25519, HKDF-SHA256),
 //! HKDF-SHA256 and ChaCha20-Poly1305, one encapsulation per message. `info` is the digest of a label and the ceremony,
-//! `aad` the digest of the header. The plaintext is `inner signature (64) ‖ body`; the inner signature is the evidence in
-//! a [`Complaint`]. The outer signature covers the header and the body as sent, so the relay cannot change either. A
-//! ciphertext opens only under its sender's header, so no other node can send it as its own.
+//! `aad` the digest of the header. The plaintext is `inner signature (64) ‖ body`; a [`Complaint`] contains the inner signature.
+//! The signature of the envelope covers the header and the body as sent, so the relay cannot change either. A ciphertext opens
+//! only with its own header, so no other node can send it as its own.
 //!
 //! **Limits.** The relay can withhold, delay and repeat messages. A repeat opens again: the session accepts one message
 //! for each (ceremony, round, sender) and compares any further one with it. Two broadcast envelopes that both pass
-//! [`Envelope::verify`], with equal headers and different bodies, prove that the sender equivocated. There is no forward
-//! secrecy against theft of the recipient's key.
+//! [`Envelope::verify`], with equal headers and different bodies, prove that the sender sent different messages to different
+//! recipients. There is no forward secrecy: with the recipient's key, earlier messages can be read.
 
 mod complaint;
 mod hybrid;
@@ -50,7 +50,7 @@ pub struct Header {
     pub round: u8,
 }
 
-/// A signed message, sealed if it is private.
+/// A signed message, encrypted if it is private.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
@@ -77,22 +77,22 @@ impl Header {
 impl Envelope {
     /// Signs header and body as sent.
     fn sign(secret: &NodeSecret, header: Header, body: Vec<u8>) -> Self {
-        let signature = secret.sign(&signed(&header, &body));
+        let signature = secret.sign(&signed_digest(&header, &body));
         Self { v: VERSION, header, body, signature }
     }
 
-    /// The header, which the relay delivers by. Unauthenticated before [`Envelope::verify`].
+    /// The header, for the relay to find the recipient. Not authenticated before [`Envelope::verify`].
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The body as sent.
+    /// The body as sent: encrypted if the message is private.
     fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Checks that the node in the header signed this envelope. For recipients, and for reviewers of evidence.
+    /// Checks that the sender in the header signed this envelope.
     ///
     /// # Errors
     /// [`OpenError::Version`], [`OpenError::UnknownSender`], [`OpenError::Oversize`] or [`OpenError::Forged`].
@@ -105,7 +105,7 @@ impl Envelope {
         if self.body.len() > CARRIED_BYTES_MAX {
             return Err(OpenError::Oversize { from, bytes: self.body.len() });
         }
-        if sender.has_signed(&signed(&self.header, &self.body), &self.signature) {
+        if sender.has_signed(&signed_digest(&self.header, &self.body), &self.signature) {
             Ok(())
         } else {
             Err(OpenError::Forged { from })
@@ -113,7 +113,8 @@ impl Envelope {
     }
 }
 
-fn signed(header: &Header, body: &[u8]) -> [u8; 32] {
+/// The digest that the envelope's signature covers.
+fn signed_digest(header: &Header, body: &[u8]) -> [u8; 32] {
     header.hash("gateway/seal/envelope/v1").bytes(body).finish()
 }
 

@@ -1,4 +1,4 @@
-//! Encodings of bytes in JSON. Each value has exactly one encoding, so that every alteration is detected.
+//! Encodings of bytes in JSON. A value has exactly one accepted encoding, so that every alteration is detected.
 
 /// Exactly `N` bytes as lower-case hexadecimal.
 pub(crate) mod hex_array {

@@ -1,4 +1,4 @@
-//! CPU time of each protocol, of all participants together in one thread, compared with the bare frost crates.
+//! Measures the time of each protocol, for all participants together in one thread, and compares it with the frost crates alone.
 //!
 //! `cargo run --release -p gateway-threshold --example ceremonies_bench`. The two sides of a line run alternately, so that a
 //! busy machine slows both: ratios are more reliable than milliseconds. `ours` includes all work of a session:
@@ -96,7 +96,7 @@ fn median(mut times: Vec<Duration>) -> Option<f64> {
     times.get(times.len() / 2).map(Duration::as_secs_f64)
 }
 
-/// A key of ours, with all shares in one place.
+/// A key of this crate, with all shares in one place.
 struct Key {
     keys: PublicKeys,
     shares: BTreeMap<u16, KeyShare>,
@@ -177,7 +177,7 @@ fn run(participants: &BTreeSet<u16>, start: impl Fn(u16) -> (Session, Vec<Messag
     Key { keys: keys.unwrap(), shares }
 }
 
-/// The same rounds with frost-core only: no encoding, no checks beyond its own.
+/// The same rounds with frost-core only, without encoding and with only its own checks.
 mod frost {
     use std::collections::BTreeMap;
 

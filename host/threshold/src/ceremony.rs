@@ -1,4 +1,4 @@
-//! The message format of a ceremony, as one participant sends and checks it. Common to all protocols.
+//! The message format of a ceremony, the same for all protocols: how a participant sends and checks messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,22 +9,22 @@ use crate::inbox::Bodies;
 use crate::suite::{Suite, scalar, secret_bytes};
 use crate::{Message, ThresholdError};
 
-/// Bytes of the binding that opens every body.
+/// Bytes of the binding, with which every body begins.
 const BINDING_BYTES: usize = 32;
 
-/// One participant's view of a ceremony.
+/// The identity of a ceremony, and the messages that this participant expects in it.
 pub(crate) struct Ceremony {
     pub(crate) me: u16,
     /// Hash of the ceremony id and all agreed parameters.
     pub(crate) binding: [u8; BINDING_BYTES],
-    /// The first is round 1.
+    /// The rounds, beginning with round 1.
     // INVARIANT: `me` is not a sender. Kept by `new`.
     rounds: Vec<Round>,
 }
 
-/// The messages that we expect in one round.
+/// The messages that this participant expects in one round.
 pub(crate) struct Round {
-    /// The participants that send us a message; empty if none does.
+    /// The participants that send this one a message; empty if none does.
     senders: BTreeSet<u16>,
     private: bool,
     payload_bytes: usize,
@@ -36,13 +36,13 @@ impl Round {
         Self { senders: senders.clone(), private: false, payload_bytes }
     }
 
-    /// Each sender sends each recipient a confidential message of its own.
+    /// Each sender sends each recipient a confidential message.
     pub(crate) fn private(senders: &BTreeSet<u16>, payload_bytes: usize) -> Self {
         Self { senders: senders.clone(), private: true, payload_bytes }
     }
 
-    /// No message of this round is for us.
-    pub(crate) fn silent() -> Self {
+    /// This participant gets no message in this round.
+    pub(crate) fn no_messages() -> Self {
         Self { senders: BTreeSet::new(), private: true, payload_bytes: 0 }
     }
 }
@@ -55,7 +55,7 @@ impl Ceremony {
         Self { me, binding, rounds }
     }
 
-    /// The participants that send us a message in this round.
+    /// The participants that send this one a message in this round. `None` if there is no such round.
     pub(crate) fn senders(&self, round: u8) -> Option<&BTreeSet<u16>> {
         self.round(round).map(|round| &round.senders)
     }
@@ -64,8 +64,8 @@ impl Ceremony {
         self.rounds.get(usize::from(round).checked_sub(1)?)
     }
 
-    /// Rejects a message that does not belong to this ceremony.
-    pub(crate) fn admit(&self, message: &Message) -> Result<(), ThresholdError> {
+    /// Checks that a message belongs to this ceremony and is expected. Does not check the payload.
+    pub(crate) fn check_message(&self, message: &Message) -> Result<(), ThresholdError> {
         let Message { from, to, round, ref body } = *message;
         // Step 0.1
         if !self.rounds.iter().any(|round| round.senders.contains(&from)) {
@@ -74,21 +74,20 @@ impl Ceremony {
         let expected = self.round(round).filter(|expected| expected.senders.contains(&from));
         let expected = expected.ok_or(ThresholdError::UnknownRound { from, round })?;
         // Step 0.2
-        let addressee = expected.private.then_some(self.me);
-        if to != addressee {
-            return Err(ThresholdError::Misaddressed { from, round });
+        if to != expected.private.then_some(self.me) {
+            return Err(ThresholdError::WrongRecipient { from, round });
         }
         // Step 0.3
         if body.len() != BINDING_BYTES + expected.payload_bytes {
             return Err(ThresholdError::WrongLength { from, round, bytes: body.len() });
         }
         if !body.starts_with(&self.binding) {
-            return Err(ThresholdError::ForeignCeremony { from, round });
+            return Err(ThresholdError::OtherCeremony { from, round });
         }
         Ok(())
     }
 
-    /// A private message that carries a scalar.
+    /// A private message of ours with a secret scalar as its payload.
     pub(crate) fn scalar_message<C: Suite>(&self, round: u8, to: u16, secret: &Scalar<C>) -> Message {
         self.message(round, Some(to), secret_bytes::<C>(secret).as_slice())
     }
@@ -102,13 +101,13 @@ impl Ceremony {
     }
 }
 
-/// The payloads of admitted broadcasts, by sender.
+/// The payloads of checked broadcasts, by sender.
 pub(crate) fn payloads(bodies: &Bodies) -> BTreeMap<u16, Vec<u8>> {
     bodies.iter().map(|(from, body)| (*from, payload(body).to_vec())).collect()
 }
 
-/// The scalar of an admitted private message, checked against `committed`, the scalar times the generator.
-pub(crate) fn opened_scalar<C: Suite>(
+/// Decodes the scalar of a checked private message, and checks it against `committed`, the scalar times the generator.
+pub(crate) fn verified_scalar<C: Suite>(
     from: u16,
     round: u8,
     body: &[u8],
@@ -116,11 +115,11 @@ pub(crate) fn opened_scalar<C: Suite>(
 ) -> Result<Zeroizing<Scalar<C>>, ThresholdError> {
     let secret = scalar::<C>(payload(body)).map(Zeroizing::new);
     let secret = secret.ok_or(ThresholdError::MalformedMessage { from, round })?;
-    let opens = C::generator_times(&secret) == *committed;
-    if opens { Ok(secret) } else { Err(ThresholdError::SecretShare { from }) }
+    let matches = C::generator_times(&secret) == *committed;
+    if matches { Ok(secret) } else { Err(ThresholdError::InvalidSecretShare { from }) }
 }
 
-/// The payload of an admitted body: the bytes after the binding.
+/// The payload of a checked body: the bytes after the binding.
 pub(crate) fn payload(body: &[u8]) -> &[u8] {
     body.get(BINDING_BYTES..).unwrap_or_default()
 }

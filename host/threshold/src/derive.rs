@@ -1,7 +1,7 @@
 //! Child keys: BIP-32 public derivation. Steps are numbered as in `protocols.md`, section "Child keys".
 //!
-//! Only non-hardened children (<https://github.com/bitcoin/bips/blob/master/bip-0032.mediawiki>, CKDpub) of
-//! `frost-secp256k1-sha256-tr` keys. Listing them takes the group key and the chain code of key generation.
+//! Supports only non-hardened children (<https://github.com/bitcoin/bips/blob/master/bip-0032.mediawiki>, CKDpub) of
+//! `frost-secp256k1-sha256-tr` keys. They are derived from the group key and the chain code.
 
 use frost_core::{Element, Field, Group, Scalar};
 use frost_secp256k1_tr::Secp256K1Sha256TR;
@@ -20,7 +20,7 @@ const HARDENED: u32 = 1 << 31;
 /// Most indexes in a derivation path: BIP-32 stores the depth in one byte.
 pub const PATH_INDEXES_MAX: usize = 255;
 
-/// A child key, and how to sign for it.
+/// A child key, and the tweak for signing with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Derivation {
     /// The child's BIP-340 public key: x of its point.
@@ -29,7 +29,7 @@ pub struct Derivation {
     pub tweak: Tweak,
 }
 
-/// A key on the path.
+/// A key on the derivation path.
 struct Node {
     key: Element<Secp256k1>,
     chain_code: [u8; 32],
@@ -71,7 +71,7 @@ impl Node {
         self.step(index).ok_or(ThresholdError::InvalidChild { index })
     }
 
-    /// `None` if BIP-32 calls the child invalid.
+    /// `None` if the child is invalid according to BIP-32.
     fn step(self, index: u32) -> Option<Self> {
         let mut mac = Hmac::<Sha512>::new_from_slice(&self.chain_code).ok()?;
         mac.update(&point_bytes::<Secp256k1>(&self.key)?);

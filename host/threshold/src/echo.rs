@@ -1,4 +1,4 @@
-//! The echo round that ends every protocol: no participant gets a result before all report the same transcript.
+//! The echo round of every protocol: a participant returns no result before all others have sent the same transcript.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub(crate) fn exchange(
 /// Waits for the others' transcripts, after sending ours.
 struct AwaitEchoes {
     transcript: [u8; TRANSCRIPT_BYTES],
-    /// The step that releases the result.
+    /// The step after the comparison.
     then: Step,
 }
 
@@ -49,7 +49,7 @@ impl Stage for AwaitEchoes {
         // Step 0.8
         let differs = bodies.iter().filter(|(_, body)| payload(body) != self.transcript);
         let differing = differs.map(|(from, _)| *from).collect();
-        ThresholdError::unless_empty(differing, |participants| ThresholdError::TranscriptDiffers {
+        ThresholdError::unless_empty(differing, |participants| ThresholdError::TranscriptMismatch {
             participants,
         })?;
         // Step 0.9

@@ -1,6 +1,6 @@
-//! Reads the fixed byte layouts of this crate, which have no optional fields.
+//! Reads the byte encodings of this crate, whose fields have fixed positions.
 
-/// Takes fields off the front of a byte string; `None` if too few bytes are left.
+/// Reads fields from the front of a byte string. A method returns `None` if too few bytes are left.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

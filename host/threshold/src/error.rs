@@ -1,4 +1,4 @@
-//! The crate's error type, which names the participants at fault.
+//! The crate's error type, and the participants that an error proves to be at fault.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub enum ThresholdError {
         /// Participants in the roster.
         participants: usize,
     },
-    /// The participant is not in the roster, or its index has no FROST identifier (65535).
+    /// The participant is not in the roster or holds no share, or its index is 65535, which has no FROST identifier.
     #[error("participant {participant} is not in the roster")]
     NotInRoster {
         /// The participant.
@@ -48,43 +48,43 @@ pub enum ThresholdError {
         /// The participant.
         participant: u16,
     },
-    /// The participant whose share is to be repaired cannot be a helper.
-    #[error("participant {participant} is both target and helper")]
-    TargetHelps {
+    /// The participant whose share is to be repaired is among the helpers.
+    #[error("participant {participant} is both the target of the repair and a helper")]
+    TargetIsHelper {
         /// The participant.
         participant: u16,
     },
-    /// Stored or received key material does not decode.
+    /// Key material does not decode, or is inconsistent.
     #[error("malformed {what}")]
     MalformedMaterial {
         /// The kind of material.
         what: &'static str,
     },
-    /// The key share is not a share of these public keys: another key, or another epoch of it.
+    /// The key share is of another key, epoch or participant than these public keys require.
     #[error("the key share of participant {participant} does not belong to these public keys")]
-    ForeignShare {
+    ShareMismatch {
         /// The owner of the share.
         participant: u16,
     },
-    /// The profile has no public-key derivation.
+    /// The profile does not support child keys.
     #[error("profile `{profile}` has no non-hardened derivation")]
     DerivationUnsupported {
         /// The key's profile.
         profile: SignatureProfile,
     },
-    /// A hardened index (2³¹ or above) needs the private key, which exists nowhere.
+    /// The index is hardened (2³¹ or above): its derivation needs the private key, which exists nowhere.
     #[error("derivation index {index} is hardened")]
     HardenedIndex {
         /// The index as BIP-32 counts it, with the top bit.
         index: u32,
     },
     /// The path has more than [`PATH_INDEXES_MAX`](crate::derive::PATH_INDEXES_MAX) indexes.
-    #[error("a derivation path of {indexes} indexes is too deep")]
+    #[error("a derivation path of {indexes} indexes is too long")]
     PathTooDeep {
         /// Indexes in the path.
         indexes: usize,
     },
-    /// BIP-32 calls the child invalid (probability below 2⁻¹²⁷); take the next index.
+    /// The child is invalid according to BIP-32 (probability below 2⁻¹²⁷). Use the next index.
     #[error("derivation index {index} has no valid child key")]
     InvalidChild {
         /// The index.
@@ -92,15 +92,15 @@ pub enum ThresholdError {
     },
 
     // Rejected messages; the session continues as if they had not arrived.
-    /// The sender is not another participant of the ceremony.
-    #[error("participant {from} is not another participant of this ceremony")]
+    /// The sender has no message for us in any round of the ceremony.
+    #[error("participant {from} sends us no messages in this ceremony")]
     UnknownSender {
         /// Sender.
         from: u16,
     },
     /// A broadcast names a recipient, or a private message names another recipient or none.
-    #[error("the round {round} message of participant {from} is misaddressed")]
-    Misaddressed {
+    #[error("the round {round} message of participant {from} names a wrong recipient")]
+    WrongRecipient {
         /// Sender.
         from: u16,
         /// Round.
@@ -116,7 +116,7 @@ pub enum ThresholdError {
     },
     /// The message belongs to another ceremony, or to this one with other parameters.
     #[error("the round {round} message of participant {from} belongs to another ceremony")]
-    ForeignCeremony {
+    OtherCeremony {
         /// Sender.
         from: u16,
         /// Round.
@@ -134,9 +134,9 @@ pub enum ThresholdError {
     },
 
     // Errors that end the session.
-    /// The session failed before; start another ceremony.
-    #[error("the session has failed before")]
-    SessionOver,
+    /// The session has failed; start another ceremony.
+    #[error("the session has failed")]
+    SessionFailed,
     /// A participant sent two different messages for one round.
     #[error("participant {from} sent two different messages in round {round}")]
     ConflictingMessages {
@@ -155,35 +155,35 @@ pub enum ThresholdError {
     },
     /// The proof that the participant knows its own secret does not verify.
     #[error("the proof of knowledge of participant {from} does not verify")]
-    ProofOfKnowledge {
+    InvalidProofOfKnowledge {
         /// Sender.
         from: u16,
     },
-    /// The sender did not commit to its share of the key in the current epoch.
+    /// The sender's commitments are not to its share of the key in the current epoch.
     #[error("participant {from} did not commit to its share of the key")]
-    ForeignSecret {
+    CommitmentMismatch {
         /// Sender.
         from: u16,
     },
     /// The scalar of the private message does not match the sender's commitments of round 1.
     #[error("the secret value from participant {from} does not match its commitments")]
-    SecretShare {
+    InvalidSecretShare {
         /// Sender.
         from: u16,
     },
-    /// Transcripts differ: a participant sent different messages to different recipients.
+    /// Transcripts differ, for example because a participant sent different messages to different recipients.
     ///
-    /// This does not prove which one: the participants named may be the ones deceived. Comparing the signed round-1
-    /// envelopes of both sides identifies it.
-    #[error("participants {participants:?} saw a different transcript")]
-    TranscriptDiffers {
+    /// This does not prove which participant is at fault: the ones named may be those that received the other messages.
+    /// Compare the signed round-1 envelopes of both sides to find out.
+    #[error("participants {participants:?} sent a different transcript")]
+    TranscriptMismatch {
         /// Participants whose transcript differs from ours, ascending.
         participants: Vec<u16>,
     },
 
     // Signing.
     /// Fewer signers than the key requires.
-    #[error("{signers} signers, but {threshold} are required")]
+    #[error("the package has {signers} signers, but {threshold} are required")]
     TooFewSigners {
         /// Signers in the package.
         signers: usize,
@@ -204,10 +204,10 @@ pub enum ThresholdError {
     },
     /// The package does not contain the commitments of the nonces that should sign it.
     #[error("the signing package does not contain our own commitments")]
-    OwnCommitments,
+    OwnCommitmentsMissing,
     /// The owners of the signature shares are not exactly the package's signers.
     #[error("signature shares are missing from {missing:?} and unexpected from {unexpected:?}")]
-    SignerSetDiffers {
+    SignerSetMismatch {
         /// Signers without a share, ascending.
         missing: Vec<u16>,
         /// Shares without a signer, ascending.
@@ -232,22 +232,22 @@ pub enum ThresholdError {
 }
 
 impl ThresholdError {
-    /// Participants that deviated from the protocol, as this error proves, ascending; empty if it proves none.
+    /// Participants that this error proves to have deviated from the protocol, ascending; may be empty.
     ///
-    /// Correct only if the caller authenticated the senders: see the crate's documentation. Commitments in a
-    /// signing package came through the coordinator, which can make an honest signer look bad; nodes sign
-    /// [`SigningPackage::hash`](crate::sign::SigningPackage::hash), which shows this too.
+    /// Correct only if the caller authenticated the senders: see the crate's documentation. The commitments in a signing package
+    /// come from the coordinator, which can make an honest signer appear at fault. To find out, compare the package with the
+    /// [`SigningPackage::hash`](crate::sign::SigningPackage::hash) that nodes sign.
     #[must_use]
     pub fn culprits(&self) -> Vec<u16> {
         match self {
             Self::UnknownRound { from, .. }
-            | Self::ForeignCeremony { from, .. }
+            | Self::OtherCeremony { from, .. }
             | Self::WrongLength { from, .. }
             | Self::ConflictingMessages { from, .. }
             | Self::MalformedMessage { from, .. }
-            | Self::ProofOfKnowledge { from }
-            | Self::ForeignSecret { from }
-            | Self::SecretShare { from } => vec![*from],
+            | Self::InvalidProofOfKnowledge { from }
+            | Self::CommitmentMismatch { from }
+            | Self::InvalidSecretShare { from } => vec![*from],
             Self::MalformedCommitments { signers } | Self::InvalidSignatureShares { signers } => {
                 signers.clone()
             }
@@ -257,31 +257,31 @@ impl ThresholdError {
             | Self::TooManyParticipants { .. }
             | Self::NotInRoster { .. }
             | Self::ShareMissing { .. }
-            | Self::TargetHelps { .. }
+            | Self::TargetIsHelper { .. }
             | Self::MalformedMaterial { .. }
-            | Self::ForeignShare { .. }
+            | Self::ShareMismatch { .. }
             | Self::DerivationUnsupported { .. }
             | Self::HardenedIndex { .. }
             | Self::PathTooDeep { .. }
             | Self::InvalidChild { .. }
             | Self::UnknownSender { .. }
-            | Self::Misaddressed { .. }
-            | Self::SessionOver
-            | Self::TranscriptDiffers { .. }
+            | Self::WrongRecipient { .. }
+            | Self::SessionFailed
+            | Self::TranscriptMismatch { .. }
             | Self::TooFewSigners { .. }
             | Self::UnknownSigners { .. }
-            | Self::OwnCommitments
-            | Self::SignerSetDiffers { .. }
+            | Self::OwnCommitmentsMissing
+            | Self::SignerSetMismatch { .. }
             | Self::InvalidSignature
             | Self::Library { .. } => Vec::new(),
         }
     }
 
-    /// `Ok` if `signers` is empty.
+    /// Returns `error` with these participants, or `Ok` if there are none.
     pub(crate) fn unless_empty(
-        signers: BTreeSet<u16>,
+        participants: BTreeSet<u16>,
         error: impl FnOnce(Vec<u16>) -> Self,
     ) -> Result<(), Self> {
-        if signers.is_empty() { Ok(()) } else { Err(error(signers.into_iter().collect())) }
+        if participants.is_empty() { Ok(()) } else { Err(error(participants.into_iter().collect())) }
     }
 }

@@ -28,7 +28,7 @@ impl TaggedHash {
         self.bytes(&number.into().to_be_bytes())
     }
 
-    /// Adds the count of these numbers as a field, then each of them, so that the next field cannot pass for one.
+    /// Adds the count of these numbers as a field, then each of them, so that a set cannot be confused with the fields after it.
     pub(crate) fn set(self, numbers: &BTreeSet<u16>) -> Self {
         self.number(u64::try_from(numbers.len()).unwrap_or(u64::MAX)).numbers(numbers)
     }

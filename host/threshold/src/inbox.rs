@@ -1,4 +1,4 @@
-//! Received messages, until their round is complete. They may arrive out of order, repeated or contradictory.
+//! Keeps received messages until their round is complete. They may arrive out of order or repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,12 @@ use crate::{Message, ThresholdError};
 /// The bodies of one round by sender.
 pub(crate) type Bodies = BTreeMap<u16, Zeroizing<Vec<u8>>>;
 
-/// Holds at most one message per sender and round, until the round is complete.
-///
-/// Bounded, because only admitted messages enter: their senders, rounds and lengths are known.
+/// Keeps at most one message per sender and round, until the round is complete. Its size is limited, because the ceremony has
+/// checked sender, round and length of each message before.
 #[derive(Default)]
 pub(crate) struct Inbox {
     bodies: BTreeMap<(u8, u16), Zeroizing<Vec<u8>>>,
-    /// Digests of all messages received, to recognise a repeat after the body, which may be secret, was wiped.
+    /// Digests of all messages received, to recognise a repeat after the body was taken and wiped.
     seen: BTreeMap<(u8, u16), [u8; 32]>,
 }
 

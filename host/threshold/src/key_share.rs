@@ -17,24 +17,24 @@ const VERSION: u8 = 1;
 
 const MALFORMED: ThresholdError = ThresholdError::MalformedMaterial { what: "key share" };
 
-/// A share of the signing key, held by one participant and never sent anywhere.
+/// One participant's share of the signing key.
 ///
-/// Wiped when dropped, shown by `Debug` without its secret, neither `Clone` nor `Serialize`: the one way out is
-/// [`to_secret_bytes`](Self::to_secret_bytes).
+/// Wiped when dropped; `Debug` does not show the secret. Neither `Clone` nor `Serialize`: only
+/// [`to_secret_bytes`](Self::to_secret_bytes) returns the secret.
 pub struct KeyShare {
     profile: SignatureProfile,
     participant: u16,
     threshold: u16,
     /// The signing share as the suite encodes a scalar.
     secret: Zeroizing<[u8; SCALAR_BYTES]>,
-    /// The group key with its true parity.
+    /// The group key as a point, with its parity.
     verifying_key: Vec<u8>,
     // INVARIANT: the generator times `secret`. Kept by `from_secret`, the only constructor.
     verifying_share: Vec<u8>,
 }
 
 impl KeyShare {
-    /// The share that a protocol of frost-core computed.
+    /// The share that frost-core computed.
     pub(crate) fn from_package<C: Suite>(
         participant: u16,
         package: &KeyPackage<C>,
@@ -45,7 +45,7 @@ impl KeyShare {
         Self::from_secret::<C>(participant, *package.min_signers(), secret, verifying_key)
     }
 
-    /// The share that a protocol of ours computed; it must belong to these public keys.
+    /// The share that a protocol of this crate computed. Fails if it does not belong to these public keys.
     pub(crate) fn from_scalar<C: Suite>(
         participant: u16,
         secret: &Scalar<C>,
@@ -76,7 +76,7 @@ impl KeyShare {
         self.profile
     }
 
-    /// The 0-based index of its owner.
+    /// The 0-based index of the participant whose share this is.
     #[must_use]
     pub fn participant(&self) -> u16 {
         self.participant
@@ -127,24 +127,23 @@ impl KeyShare {
         Self::from_secret::<C>(participant, threshold, secret, verifying_key.to_vec())
     }
 
-    /// Checks that this is its owner's share of exactly these public keys. A share of another epoch has the same group
-    /// key and is rejected.
+    /// Checks that this is its participant's share of exactly these public keys, not of another epoch with the same group key.
     ///
     /// # Errors
     ///
-    /// [`ThresholdError::ProfileMismatch`] or [`ThresholdError::ForeignShare`].
+    /// [`ThresholdError::ProfileMismatch`] or [`ThresholdError::ShareMismatch`].
     pub fn check_belongs(&self, keys: &PublicKeys) -> Result<(), ThresholdError> {
         if self.profile != keys.profile() {
             return Err(ThresholdError::ProfileMismatch { expected: keys.profile(), actual: self.profile });
         }
-        let ours = self.threshold == keys.threshold()
+        let belongs = self.threshold == keys.threshold()
             && self.verifying_key == keys.verifying_key()
             && keys.verifying_shares().get(&self.participant) == Some(&self.verifying_share);
-        if ours { Ok(()) } else { Err(ThresholdError::ForeignShare { participant: self.participant }) }
+        if belongs { Ok(()) } else { Err(ThresholdError::ShareMismatch { participant: self.participant }) }
     }
 
-    /// The share, after checking that it is this participant's share of these public keys.
-    pub(crate) fn required<'share>(
+    /// Checks that a share is given, and is this participant's share of these public keys.
+    pub(crate) fn check_required<'share>(
         share: Option<&'share Self>,
         participant: u16,
         keys: &PublicKeys,
@@ -152,7 +151,7 @@ impl KeyShare {
         let share = share.ok_or(ThresholdError::ShareMissing { participant })?;
         share.check_belongs(keys)?;
         if share.participant != participant {
-            return Err(ThresholdError::ForeignShare { participant: share.participant });
+            return Err(ThresholdError::ShareMismatch { participant: share.participant });
         }
         Ok(share)
     }

@@ -22,23 +22,23 @@ use crate::session::{Stage, Step};
 use crate::suite::{SCALAR_BYTES, SIGNATURE_BYTES, Suite, canonical, identifier, unexpected, with_suite};
 use crate::{KeyShare, Message, Output, PublicKeys, Session, SignatureProfile, ThresholdError};
 
-/// The parameters that all participants of one ceremony agreed on beforehand. Participants whose parameters differ
-/// reject each other's messages.
+/// The parameters, on which all participants of a ceremony agreed beforehand. Participants whose parameters differ, except in
+/// `me`, reject each other's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// The signature scheme of the key.
     pub profile: SignatureProfile,
-    /// This participant. The only field in which participants differ.
+    /// This participant.
     pub me: u16,
     /// All participants, 0-based; at most [`PARTICIPANTS_MAX`](crate::PARTICIPANTS_MAX), gaps allowed.
     pub roster: BTreeSet<u16>,
     /// Signers required for a signature: from 2 to the size of the roster.
     pub threshold: u16,
-    /// Unique to this attempt: a repeated attempt needs a new one.
+    /// Must be unique to this attempt.
     pub ceremony_id: [u8; 32],
 }
 
-/// Opens the ceremony. The messages returned are for all other participants.
+/// Starts the ceremony. Returns the first messages to the other participants.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ fn commit<C: Suite>(
     // Step 1.4
     let own = encode(&package)?;
     let message = ceremony.message(1, None, &own);
-    Ok((Session::open(ceremony, AwaitCommitments { threshold, secret, own }), vec![message]))
+    Ok((Session::new(ceremony, AwaitCommitments { threshold, secret, own }), vec![message]))
 }
 
 fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
@@ -133,7 +133,7 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
         }
         // Step 2.2
         let (secret, mut packages) =
-            dkg::part2(self.secret, &commitments).map_err(|error| name_culprit::<C>(error, bodies))?;
+            dkg::part2(self.secret, &commitments).map_err(|error| convert_error::<C>(error, bodies))?;
         // Step 2.3
         let mut send = Vec::with_capacity(packages.len());
         for &peer in bodies.keys() {
@@ -146,13 +146,13 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
     }
 }
 
-/// Waits for the other participants' points for us, after sending ours.
+/// Waits for the other participants' points for us, after sending them theirs.
 struct AwaitPoints<C: Suite> {
     /// Our polynomial at our own point.
     secret: round2::SecretPackage<C>,
     /// The round-1 packages of the other participants.
     commitments: BTreeMap<Identifier<C>, round1::Package<C>>,
-    /// The round-1 payloads of the whole roster, canonical.
+    /// The round-1 payloads of the whole roster.
     broadcasts: BTreeMap<u16, Vec<u8>>,
 }
 
@@ -168,7 +168,7 @@ impl<C: Suite> Stage for AwaitPoints<C> {
         }
         // Steps 3.2 and 3.3
         let (key, group) = dkg::part3(&self.secret, &self.commitments, &points)
-            .map_err(|error| name_culprit::<C>(error, bodies))?;
+            .map_err(|error| convert_error::<C>(error, bodies))?;
         let share = KeyShare::from_package(ceremony.me, &key)?;
         let group = Group::from_package(&group, *key.min_signers(), self.broadcasts.keys().copied())?;
         // Step 3.4
@@ -182,16 +182,16 @@ impl<C: Suite> Stage for AwaitPoints<C> {
     }
 }
 
-/// Translates an error of frost-core, whose culprits are identifiers of senders of `bodies`.
-fn name_culprit<C: Suite>(error: Error<C>, bodies: &Bodies) -> ThresholdError {
+/// Converts an error of frost-core. Its culprits are FROST identifiers, which are translated to senders of `bodies`.
+fn convert_error<C: Suite>(error: Error<C>, bodies: &Bodies) -> ThresholdError {
     let sender =
         |culprit| bodies.keys().copied().find(|sender| identifier::<C>(*sender).as_ref() == Ok(culprit));
     let named = match &error {
         Error::InvalidProofOfKnowledge { culprit } => {
-            sender(culprit).map(|from| ThresholdError::ProofOfKnowledge { from })
+            sender(culprit).map(|from| ThresholdError::InvalidProofOfKnowledge { from })
         }
         Error::InvalidSecretShare { culprit: Some(culprit) } => {
-            sender(culprit).map(|from| ThresholdError::SecretShare { from })
+            sender(culprit).map(|from| ThresholdError::InvalidSecretShare { from })
         }
         _ => None,
     };

@@ -1,34 +1,34 @@
-//! Threshold keys: a group of participants creates a key that exists in no single place, and any `threshold` of them
-//! sign with it, deal new shares of it, or repair a lost share.
+//! Threshold keys: each of several participants holds a share of a key, and no one ever has the whole key. Any `threshold` of
+//! them can sign with it, deal new shares of it, or repair a lost share.
 //!
 //! The cryptography is [FROST](https://www.rfc-editor.org/rfc/rfc9591) as the ZF FROST crates implement it. This crate
-//! wraps them in sans-IO sessions: bytes in, bytes out, no I/O, clock or runtime. It adds what those crates leave to
-//! their caller:
+//! wraps them in sans-IO sessions: messages in, messages out, with no I/O, clock or async runtime. It adds what those crates
+//! leave to their caller:
 //!
 //! | left to the caller by frost-core | here |
 //! |---|---|
-//! | a consistent broadcast | every [`Session`] ends with an echo round: no result before all report the same transcript |
+//! | a consistent broadcast | every [`Session`] has an echo round: no result before all others sent the same transcript |
 //! | binding messages to one ceremony | every message starts with a hash of the ceremony id and parameters |
 //! | another roster, another threshold | [`redistribute`]: a refresh and a reshare are one protocol |
-//! | a check in share repair | [`repair`]: every value is committed to, and the sender of a wrong one is named |
+//! | detecting wrong values in share repair | [`repair`]: helpers commit to values, and the sender of a wrong one is named |
 //! | using a nonce once | [`sign::Nonces`]: consumed by signing, neither `Clone` nor `Serialize` |
-//! | naming every culprit | [`ThresholdError::culprits`] |
+//! | naming participants at fault by index | [`ThresholdError::culprits`] |
 //! | BIP-32 derivation | [`mod@derive`]: one additive tweak for the child key |
 //! | rejecting a second encoding of the same value | every decoder re-encodes what it read and compares |
 //!
-//! It is deliberately not a transport (messages must arrive authenticated, and messages to one recipient confidential),
-//! not a store, and not a place for policy. `protocols.md` numbers the steps of each protocol; the code marks them as
-//! `// Step n.m`. Start with [`keygen::start`], which opens a [`Session`], then [`sign::commit`].
+//! It is not a transport: the caller must authenticate the sender of each message, and keep messages to one recipient
+//! confidential. It stores nothing and has no policy. `protocols.md` numbers the steps of each protocol; the code marks them as
+//! `// Step n.m`. Start with [`keygen::start`], which returns a [`Session`], then [`sign::commit`].
 //!
 //! # Obligations of the caller
 //!
-//! 1. Take `from` of a [`Message`] from the authenticated channel, never from the payload: culprits are named by it.
+//! 1. Take [`Message::from`] from the authenticated channel, never from the payload: culprits are named by it.
 //! 2. Keep a session or [`sign::Nonces`] in memory only. After a restart, start a new ceremony.
 //! 3. Use a new `ceremony_id` for every attempt.
-//! 4. Use a key only when all participants have stored their share: one that is done does not know whether the others
+//! 4. Use a key only when all participants have stored their share: a participant that is done does not know whether the others
 //!    received the last echo.
 //! 5. Erase old shares only when all new ones are stored.
-//! 6. Fix the derivation path and the message before [`sign::commit`], and never use the nonces for others.
+//! 6. Fix the derivation path and the message before [`sign::commit`], and do not use the nonces for another path or message.
 //! 7. Mark the commitments as used, durably, before the result of [`sign::Nonces::sign`] leaves the process.
 //!
 //! Items 2, 6 and 7 are part of the nonce rule in `protocols.md`.

@@ -1,6 +1,6 @@
 //! Shamir secret sharing: polynomials, commitments to them, Lagrange coefficients.
 //!
-//! Participant `i` is at `x = i + 1`, its FROST identifier; the secret is at `x = 0`.
+//! The value for participant `i` is at `x = i + 1`, its FROST identifier; the secret is at `x = 0`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,8 +49,8 @@ fn multiple<C: Suite>(element: Element<C>, factor: u32) -> Element<C> {
     bits.fold(C::Group::identity(), |sum, bit| if bit { sum + sum + element } else { sum + sum })
 }
 
-/// The Lagrange coefficients of exactly these holders, by holder: the sum of the holders' values times these is the
-/// value at `target`, or for `None` the secret.
+/// The Lagrange coefficients of exactly these holders, by holder: the sum of the holders' values times their coefficients is the
+/// value of `target`, or the secret if that is `None`.
 pub(crate) fn lagrange<C: Suite>(
     holders: &BTreeSet<u16>,
     target: Option<u16>,

@@ -18,10 +18,10 @@ pub enum SignatureProfile {
 }
 
 impl SignatureProfile {
-    /// Every profile, in the order of their codes.
+    /// All profiles, in the order of their codes.
     pub const ALL: [Self; 2] = [Self::FrostEd25519Sha512, Self::FrostSecp256k1Sha256Tr];
 
-    /// The name on the wire, as [`FromStr`] reads it.
+    /// The name in JSON and in the API, which [`FromStr`] parses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl SignatureProfile {
         }
     }
 
-    /// The profile's byte in stored encodings. Never reused for another profile.
+    /// The profile's byte in stored encodings. A code must never be reused for another profile.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::FrostEd25519Sha512 => 1,

@@ -12,11 +12,11 @@ use crate::{SignatureProfile, ThresholdError};
 
 mod wire;
 
-/// Most participants of one key, the limit of the public API. The work of a key generation grows with `participants² ×
+/// Most participants of one key, the same limit as in the HTTP API. The work of a key generation grows with `participants² ×
 /// threshold`: extrapolated from 16 of 16, 64 of 64 takes each participant about a second.
 pub const PARTICIPANTS_MAX: usize = 64;
 
-/// Lowest threshold. FROST with one signer is a plain key, which frost-core rejects.
+/// Lowest threshold. With a threshold of one, each share would be the key itself; frost-core rejects it.
 pub const THRESHOLD_MIN: u16 = 2;
 
 /// Version byte of [`PublicKeys::to_bytes`].
@@ -24,8 +24,8 @@ const VERSION: u8 = 1;
 
 const MALFORMED: ThresholdError = ThresholdError::MalformedMaterial { what: "public keys" };
 
-/// The public keys of one epoch of a threshold key. Not secret, but [`chain_code`](Self::chain_code) reveals all child
-/// keys.
+/// The public keys of one epoch of a threshold key. Not secret, but with [`chain_code`](Self::chain_code) anyone can compute all
+/// child public keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "wire::Wire", into = "wire::Wire")]
 pub struct PublicKeys {
@@ -33,7 +33,7 @@ pub struct PublicKeys {
     chain_code: [u8; 32],
 }
 
-/// The keys without the chain code, which key generation derives from a hash over these.
+/// The public keys without the chain code, which key generation derives from a hash over these.
 // INVARIANT: all points are canonical encodings of `profile`; 2 <= threshold <= participants <= PARTICIPANTS_MAX.
 // Kept by `Group::checked`, the only constructor except `from_package` and `next_epoch`, whose points are
 // computed.
@@ -41,7 +41,7 @@ pub struct PublicKeys {
 pub(crate) struct Group {
     profile: SignatureProfile,
     threshold: u16,
-    /// With true parity: 32 bytes for Ed25519, 33 for secp256k1.
+    /// The group key as a point, with its parity: 32 bytes for Ed25519, 33 for secp256k1.
     verifying_key: Vec<u8>,
     /// By participant index.
     verifying_shares: BTreeMap<u16, Vec<u8>>,
@@ -72,7 +72,7 @@ impl PublicKeys {
             .to_vec()
     }
 
-    /// The group key as a point with its true parity: 32 bytes (Ed25519) or 33 (compressed SEC 1).
+    /// The group key as a point, with its parity: 32 bytes (Ed25519) or 33 (compressed SEC 1).
     #[must_use]
     pub fn verifying_key(&self) -> &[u8] {
         &self.group.verifying_key
@@ -121,13 +121,13 @@ impl PublicKeys {
         &self.group
     }
 
-    /// The same key with new shares: group key and chain code stay.
+    /// The public keys of a new epoch, with the same group key and chain code.
     pub(crate) fn next_epoch(&self, threshold: u16, verifying_shares: BTreeMap<u16, Vec<u8>>) -> Self {
         let (profile, verifying_key) = (self.group.profile, self.group.verifying_key.clone());
         Self::new(Group { profile, threshold, verifying_key, verifying_shares }, self.chain_code)
     }
 
-    /// `Ok` if these participants hold shares and reach the threshold.
+    /// Checks that these participants hold shares and are as many as the threshold.
     pub(crate) fn check_quorum(&self, holders: &BTreeSet<u16>) -> Result<(), ThresholdError> {
         holders.iter().try_for_each(|holder| self.check_holder(*holder))?;
         let (threshold, participants) = (self.threshold(), holders.len());
@@ -137,7 +137,7 @@ impl PublicKeys {
         Ok(())
     }
 
-    /// `Ok` if the participant holds a share.
+    /// Checks that the participant holds a share.
     pub(crate) fn check_holder(&self, participant: u16) -> Result<(), ThresholdError> {
         let holds = self.verifying_shares().contains_key(&participant);
         if holds { Ok(()) } else { Err(ThresholdError::NotInRoster { participant }) }
@@ -145,7 +145,7 @@ impl PublicKeys {
 }
 
 impl Group {
-    /// The keys that a protocol of frost-core computed, for the given roster.
+    /// The keys that frost-core computed, for the given roster.
     pub(crate) fn from_package<C: Suite>(
         package: &PublicKeyPackage<C>,
         threshold: u16,
@@ -214,7 +214,7 @@ impl Group {
     }
 }
 
-/// `Ok` if `participants` can have a key with this threshold.
+/// Checks that so many participants can have a key with this threshold.
 pub(crate) fn check_threshold(threshold: u16, participants: usize) -> Result<(), ThresholdError> {
     if participants > PARTICIPANTS_MAX {
         return Err(ThresholdError::TooManyParticipants { participants });

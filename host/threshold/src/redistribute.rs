@@ -12,7 +12,7 @@ use frost_core::{Element, Field, Group, Scalar};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-use crate::ceremony::{Ceremony, Round, opened_scalar, payloads};
+use crate::ceremony::{Ceremony, Round, payloads, verified_scalar};
 use crate::echo::{self, TRANSCRIPT_BYTES};
 use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
@@ -24,36 +24,36 @@ use crate::suite::{
 };
 use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
 
-/// The parameters that all participants of one ceremony agreed on beforehand. Participants whose parameters differ
-/// reject each other's messages.
+/// The parameters, on which all participants of a ceremony agreed beforehand. Participants whose parameters differ, except in
+/// `me`, reject each other's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The public keys of the current epoch. A participant that joins must have them from the old roster, not from the
-    /// relay that carries messages.
+    /// The public keys of the current epoch. A participant that joins must check that they are the key's, for example against a
+    /// signed hash: the relay could supply others.
     pub keys: PublicKeys,
-    /// This participant: a dealer, in the new roster, or both. The only field in which participants differ.
+    /// This participant: a dealer, a member of the new roster, or both.
     pub me: u16,
-    /// Current holders that deal: at least the current threshold.
+    /// Current holders that deal: at least as many as the current threshold.
     pub dealers: BTreeSet<u16>,
     /// All participants of the new epoch, 0-based; at most [`PARTICIPANTS_MAX`](crate::PARTICIPANTS_MAX), gaps
     /// allowed.
     pub roster: BTreeSet<u16>,
     /// Signers that the new epoch requires: from 2 to the size of its roster.
     pub threshold: u16,
-    /// Unique to this attempt: a repeated attempt needs a new one.
+    /// Must be unique to this attempt.
     pub ceremony_id: [u8; 32],
 }
 
-/// Opens the ceremony. The messages returned are for all other participants, dealers and new roster.
+/// Starts the ceremony. Returns the first messages; only dealers have any.
 ///
-/// A dealer passes its `share` of the current epoch; the `share` of any other participant is ignored. The output of a
-/// dealer outside the new roster has no share.
+/// A dealer passes its `share` of the current epoch; the `share` of any other participant is ignored. The output of a dealer
+/// outside the new roster has no share.
 ///
 /// # Errors
 ///
 /// [`ThresholdError::Threshold`], [`TooManyParticipants`](ThresholdError::TooManyParticipants) or
 /// [`NotInRoster`](ThresholdError::NotInRoster) if the parameters are invalid;
-/// [`ShareMissing`](ThresholdError::ShareMissing), [`ForeignShare`](ThresholdError::ForeignShare) or
+/// [`ShareMissing`](ThresholdError::ShareMissing), [`ShareMismatch`](ThresholdError::ShareMismatch) or
 /// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a dealer's share is not its share of `keys`.
 pub fn start(
     params: Params,
@@ -72,11 +72,11 @@ fn start_dealing<C: Suite>(
     let (mut send, mut own) = (Vec::new(), None);
     if params.dealers.contains(&ceremony.me) {
         // Step 1.3
-        let secret = KeyShare::required(share, ceremony.me, &params.keys)?.scalar::<C>()?;
+        let secret = KeyShare::check_required(share, ceremony.me, &params.keys)?.scalar::<C>()?;
         let polynomial = Polynomial::<C>::random(&secret, params.threshold, rng);
         own = Some(deal(&params, &ceremony, &polynomial, &mut send)?);
     }
-    Ok((Session::open(ceremony, AwaitCommitments { params, own }), send))
+    Ok((Session::new(ceremony, AwaitCommitments { params, own }), send))
 }
 
 /// Checks the parameters and derives the rounds from them.
@@ -93,7 +93,8 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
     let hash = TaggedHash::new("svc/redistribute/v1").bytes(ceremony_id).bytes(&keys.to_bytes());
     let binding = hash.number(*threshold).set(dealers).set(roster).finish();
     let everyone = dealers.union(roster).copied().collect();
-    let points = if roster.contains(me) { Round::private(dealers, SCALAR_BYTES) } else { Round::silent() };
+    let points =
+        if roster.contains(me) { Round::private(dealers, SCALAR_BYTES) } else { Round::no_messages() };
     let rounds = vec![
         Round::broadcast(dealers, usize::from(*threshold) * C::POINT_BYTES),
         points,
@@ -102,7 +103,7 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
     Ok(Ceremony::new(*me, binding, rounds))
 }
 
-/// The part of its own dealing that a dealer keeps.
+/// What a dealer keeps of its own dealing.
 struct Own<C: Suite> {
     /// The payload of our own broadcast.
     commitments: Vec<u8>,
@@ -139,7 +140,7 @@ struct AwaitCommitments<C: Suite> {
 }
 
 impl<C: Suite> Stage for AwaitCommitments<C> {
-    /// Checks that each dealer committed to its current share.
+    /// Checks that each dealer's commitments are to its current share.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
         let Self { params, own } = *self;
         let mut broadcasts = payloads(bodies);
@@ -154,7 +155,7 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
             let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
             // Step 2.2
             if !params.keys.verifying_shares().get(&from).is_some_and(|share| bytes.starts_with(share)) {
-                return Err(ThresholdError::ForeignSecret { from });
+                return Err(ThresholdError::CommitmentMismatch { from });
             }
             commitments.insert(from, decoded);
         }
@@ -162,10 +163,10 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
     }
 }
 
-/// Waits for the dealers' points for us. A dealer that leaves waits for none.
+/// Waits for the dealers' points for us. A dealer that leaves gets none.
 struct AwaitPoints<C: Suite> {
     params: Params,
-    /// The round-1 payloads of all dealers, canonical.
+    /// The round-1 payloads of all dealers.
     broadcasts: BTreeMap<u16, Vec<u8>>,
     /// The same, decoded.
     commitments: BTreeMap<u16, Vec<Element<C>>>,
@@ -202,7 +203,7 @@ impl<C: Suite> AwaitPoints<C> {
         let mut points = BTreeMap::new();
         for (&from, body) in bodies {
             let terms = self.commitments.get(&from).map(Vec::as_slice).unwrap_or_default();
-            points.insert(from, opened_scalar::<C>(from, 2, body, &evaluate::<C>(terms, me))?);
+            points.insert(from, verified_scalar::<C>(from, 2, body, &evaluate::<C>(terms, me))?);
         }
         Ok(points)
     }

@@ -3,7 +3,7 @@
 //! The repairable threshold scheme (Laing and Stinson, <https://eprint.iacr.org/2017/1155>), with a commitment to every
 //! value, so that the sender of a wrong value is named. Steps are numbered as in `protocols.md`, section "Repair".
 //!
-//! The target gets a second copy of a live share: if the first may be in other hands, redistribute right afterwards.
+//! The target gets the same share again. If someone else may have the lost one, redistribute right afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use frost_core::{Element, Field, Group, Scalar};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-use crate::ceremony::{Ceremony, Round, opened_scalar, payloads};
+use crate::ceremony::{Ceremony, Round, payloads, verified_scalar};
 use crate::echo::{self, TRANSCRIPT_BYTES};
 use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
@@ -20,23 +20,23 @@ use crate::session::{Stage, Step};
 use crate::suite::{SCALAR_BYTES, ScalarField, Suite, point, points, points_bytes, with_suite};
 use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
 
-/// The parameters that all participants of one ceremony agreed on beforehand. Participants whose parameters differ
-/// reject each other's messages.
+/// The parameters, on which all participants of a ceremony agreed beforehand. Participants whose parameters differ, except in
+/// `me`, reject each other's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// The public keys of the current epoch, which the repair does not change.
     pub keys: PublicKeys,
-    /// This participant: a helper or the target. The only field in which participants differ.
+    /// This participant: a helper or the target.
     pub me: u16,
     /// The participant whose share is restored; not a helper.
     pub target: u16,
-    /// Holders that help: at least the threshold.
+    /// Holders that help: at least as many as the threshold.
     pub helpers: BTreeSet<u16>,
-    /// Unique to this attempt: a repeated attempt needs a new one.
+    /// Must be unique to this attempt.
     pub ceremony_id: [u8; 32],
 }
 
-/// Opens the ceremony. The messages returned are for all other participants, helpers and target.
+/// Starts the ceremony. Returns the first messages; only helpers have any.
 ///
 /// A helper passes its `share` of the current epoch; the `share` of the target is ignored. The target's output has its
 /// restored share. A helper's output has no share: it keeps the one it has.
@@ -44,8 +44,8 @@ pub struct Params {
 /// # Errors
 ///
 /// [`ThresholdError::Threshold`], [`NotInRoster`](ThresholdError::NotInRoster) or
-/// [`TargetHelps`](ThresholdError::TargetHelps) if the parameters are invalid;
-/// [`ShareMissing`](ThresholdError::ShareMissing), [`ForeignShare`](ThresholdError::ForeignShare) or
+/// [`TargetIsHelper`](ThresholdError::TargetIsHelper) if the parameters are invalid;
+/// [`ShareMissing`](ThresholdError::ShareMissing), [`ShareMismatch`](ThresholdError::ShareMismatch) or
 /// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a helper's share is not its share of `keys`.
 pub fn start(
     params: Params,
@@ -63,11 +63,11 @@ fn start_helping<C: Suite>(
     let ceremony = open::<C>(&params)?;
     let (mut send, mut own) = (Vec::new(), None);
     if params.helpers.contains(&ceremony.me) {
-        let secret = KeyShare::required(share, ceremony.me, &params.keys)?.scalar::<C>()?;
+        let secret = KeyShare::check_required(share, ceremony.me, &params.keys)?.scalar::<C>()?;
         let deltas = split::<C>(&params, &secret, rng)?;
-        own = Some(publish::<C>(&ceremony, deltas, &mut send)?);
+        own = Some(send_pieces::<C>(&ceremony, deltas, &mut send)?);
     }
-    Ok((Session::open(ceremony, AwaitCommitments { params, own }), send))
+    Ok((Session::new(ceremony, AwaitCommitments { params, own }), send))
 }
 
 /// Checks the parameters and derives the rounds from them.
@@ -77,7 +77,7 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
     keys.check_quorum(helpers)?;
     keys.check_holder(target)?;
     if helpers.contains(&target) {
-        return Err(ThresholdError::TargetHelps { participant: target });
+        return Err(ThresholdError::TargetIsHelper { participant: target });
     }
     if me != target && !helpers.contains(&me) {
         return Err(ThresholdError::NotInRoster { participant: me });
@@ -87,8 +87,11 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
     let binding = hash.number(target).set(helpers).finish();
     let everyone = helpers.iter().copied().chain([target]).collect();
     let from_helpers = Round::private(helpers, SCALAR_BYTES);
-    let (deltas, sigmas) =
-        if me == target { (Round::silent(), from_helpers) } else { (from_helpers, Round::silent()) };
+    let (deltas, sigmas) = if me == target {
+        (Round::no_messages(), from_helpers)
+    } else {
+        (from_helpers, Round::no_messages())
+    };
     let rounds = vec![
         Round::broadcast(helpers, helpers.len() * C::POINT_BYTES),
         deltas,
@@ -101,7 +104,7 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
 /// The pieces of one helper, by the helper that each piece is for.
 type Deltas<C> = BTreeMap<u16, Zeroizing<Scalar<C>>>;
 
-/// Step 1.3
+/// Step 1.3: splits the weighted share into random pieces, one for each helper.
 fn split<C: Suite>(
     params: &Params,
     secret: &Scalar<C>,
@@ -121,7 +124,7 @@ fn split<C: Suite>(
     Ok(deltas)
 }
 
-/// The part of its own pieces that a helper keeps.
+/// What a helper keeps of its own pieces.
 struct Own<C: Suite> {
     /// The payload of our own broadcast.
     commitments: Vec<u8>,
@@ -129,8 +132,8 @@ struct Own<C: Suite> {
     delta: Zeroizing<Scalar<C>>,
 }
 
-/// Steps 1.4 and 1.5
-fn publish<C: Suite>(
+/// Steps 1.4 and 1.5: the messages with commitments and pieces.
+fn send_pieces<C: Suite>(
     ceremony: &Ceremony,
     deltas: Deltas<C>,
     send: &mut Vec<Message>,
@@ -158,7 +161,7 @@ struct AwaitCommitments<C: Suite> {
 }
 
 impl<C: Suite> Stage for AwaitCommitments<C> {
-    /// Checks that each helper split its current share.
+    /// Checks that each helper's commitments are to pieces of its current share.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
         let Self { params, own } = *self;
         let mut broadcasts = payloads(bodies);
@@ -177,7 +180,7 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
             let share = params.keys.verifying_shares().get(&from).and_then(|share| point::<C>(share));
             let part = share.zip(weights.get(&from)).map(|(share, weight)| share * *weight);
             if part != Some(sum) {
-                return Err(ThresholdError::ForeignSecret { from });
+                return Err(ThresholdError::CommitmentMismatch { from });
             }
             commitments.insert(from, params.helpers.iter().copied().zip(decoded).collect());
         }
@@ -188,10 +191,10 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
 /// Commitments to the pieces of one helper, by the helper that each piece is for.
 type Commitments<C> = BTreeMap<u16, Element<C>>;
 
-/// Waits for the other helpers' pieces for us. The target waits for none.
+/// Waits for the other helpers' pieces for us. The target gets none.
 struct AwaitDeltas<C: Suite> {
     params: Params,
-    /// The round-1 payloads of all helpers, canonical.
+    /// The round-1 payloads of all helpers.
     broadcasts: BTreeMap<u16, Vec<u8>>,
     /// The same, decoded, by helper.
     commitments: BTreeMap<u16, Commitments<C>>,
@@ -200,7 +203,7 @@ struct AwaitDeltas<C: Suite> {
 }
 
 impl<C: Suite> Stage for AwaitDeltas<C> {
-    /// Rounds 3 and 4: a helper sends the sum of its pieces to the target; all send the transcript.
+    /// Rounds 3 and 4: a helper sends the sum of the pieces it has to the target; all send the transcript.
     fn step(mut self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
         let sigma = match self.own_delta.take() {
             Some(own) => Some(self.sum(ceremony, own, bodies)?),
@@ -232,14 +235,14 @@ impl<C: Suite> AwaitDeltas<C> {
         for (&from, body) in bodies {
             let committed = self.commitments.get(&from).and_then(|pieces| pieces.get(&ceremony.me));
             let committed = committed.ok_or(ThresholdError::UnknownSender { from })?;
-            let delta = opened_scalar::<C>(from, 2, body, committed)?;
+            let delta = verified_scalar::<C>(from, 2, body, committed)?;
             *sigma = *sigma + *delta;
         }
         Ok(ceremony.scalar_message::<C>(4, self.params.target, &sigma))
     }
 }
 
-/// The target waits for the helpers' sums, once all participants saw the same commitments.
+/// Waits for the helpers' sums, at the target and after the echo.
 struct AwaitSigmas<C: Suite> {
     keys: PublicKeys,
     commitments: BTreeMap<u16, Commitments<C>>,
@@ -254,7 +257,7 @@ impl<C: Suite> Stage for AwaitSigmas<C> {
             // Step 4.1
             let pieces = self.commitments.values().filter_map(|pieces| pieces.get(&from));
             let committed = pieces.fold(C::Group::identity(), |sum, delta| sum + *delta);
-            let sigma = opened_scalar::<C>(from, 4, body, &committed)?;
+            let sigma = verified_scalar::<C>(from, 4, body, &committed)?;
             *secret = *secret + *sigma;
         }
         // Step 4.2

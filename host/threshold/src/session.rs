@@ -1,4 +1,4 @@
-//! One participant's run of a protocol: messages in, messages out, an output at the end.
+//! One participant's run of a protocol: it gets messages, returns messages, and returns its output at the end.
 
 use std::fmt;
 use std::mem;
@@ -11,16 +11,16 @@ use crate::{KeyShare, PublicKeys, ThresholdError};
 
 /// One protocol message, which the caller transports.
 ///
-/// A message with `to: Some(_)` is secret: it must travel over a confidential channel. The body is wiped when dropped,
-/// and `Debug` shows its length only.
+/// A message with `to: Some(_)` is secret and needs a confidential channel. The body is wiped when dropped, and `Debug` shows
+/// only its length.
 pub struct Message {
-    /// The sender; of a received message, as the channel authenticated it.
+    /// The sender. For a received message, the sender that the channel authenticated.
     pub from: u16,
     /// The only recipient, or `None` for all other participants.
     pub to: Option<u16>,
     /// Round of the protocol, from 1.
     pub round: u8,
-    /// The protocol's bytes, laid out as in `protocols.md`, section "Encodings".
+    /// The body, encoded as in `protocols.md`.
     pub body: Zeroizing<Vec<u8>>,
 }
 
@@ -35,12 +35,12 @@ impl fmt::Debug for Message {
     }
 }
 
-/// State of a session after a message.
+/// What to do after a message.
 #[derive(Debug)]
 pub enum Progress {
-    /// Messages of others are missing.
+    /// Wait for further messages of other participants.
     Wait,
-    /// Send these messages, in any order; then wait for others.
+    /// Send these messages, in any order, and wait for further messages.
     Send(Vec<Message>),
     /// The protocol is complete for this participant.
     Done {
@@ -54,16 +54,16 @@ pub enum Progress {
 /// A participant's result of a ceremony.
 #[derive(Debug)]
 pub struct Output {
-    /// This participant's share of `keys`; store it before reporting to any other participant that we are done. `None`
-    /// for a participant that gets no share from this ceremony: a dealer that leaves, a helper.
+    /// This participant's share of `keys`. Store it before reporting success to anyone. `None` for a participant that gets no
+    /// share from this ceremony: a dealer that leaves, or a helper.
     pub share: Option<KeyShare>,
-    /// The same at every participant.
+    /// The public keys, the same for all participants.
     pub keys: PublicKeys,
-    /// The transcript that all participants confirmed, 32 bytes; evidence of the ceremony.
+    /// The hash of the broadcasts and public keys, which all participants confirmed.
     pub transcript: [u8; 32],
 }
 
-/// One participant's run of one protocol. Lives in memory only; drop it to abort.
+/// One participant's run of one protocol, in memory only. To abort the ceremony, drop it.
 pub struct Session {
     ceremony: Ceremony,
     inbox: Inbox,
@@ -71,17 +71,17 @@ pub struct Session {
 }
 
 enum State {
-    /// Waits for the messages of this round, to pass them to the stage.
+    /// The stage gets the messages of this round when all have arrived.
     Awaiting(u8, Box<dyn Stage>),
     /// The output was returned.
     Done,
-    /// A step failed; its secrets were wiped.
+    /// A stage failed, or a sender's messages conflicted. The secrets were wiped.
     Failed,
 }
 
-/// A participant's computation on the complete messages of one round.
+/// A participant's computation after all messages of one round have arrived.
 pub(crate) trait Stage: Send + Sync {
-    /// Takes the bodies of all senders of the round.
+    /// Handles the bodies of the round, one of each sender.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError>;
 }
 
@@ -93,34 +93,34 @@ pub(crate) enum Step {
 }
 
 impl Session {
-    /// A session that waits for round 1.
-    pub(crate) fn open(ceremony: Ceremony, stage: impl Stage + 'static) -> Self {
+    /// A session that waits for the messages of round 1.
+    pub(crate) fn new(ceremony: Ceremony, stage: impl Stage + 'static) -> Self {
         Self { ceremony, inbox: Inbox::default(), state: State::Awaiting(1, Box::new(stage)) }
     }
 
-    /// Takes one message of another participant, in any order.
-    ///
-    /// A repeated message returns [`Progress::Wait`], also after the end.
+    /// Handles one message of another participant. Messages may arrive in any order, and repeated ones have no effect.
     ///
     /// # Errors
     ///
     /// A message that does not belong here is rejected and the session continues: [`ThresholdError::UnknownSender`],
-    /// [`Misaddressed`](ThresholdError::Misaddressed), [`UnknownRound`](ThresholdError::UnknownRound),
-    /// [`WrongLength`](ThresholdError::WrongLength), [`ForeignCeremony`](ThresholdError::ForeignCeremony).
+    /// [`WrongRecipient`](ThresholdError::WrongRecipient), [`UnknownRound`](ThresholdError::UnknownRound),
+    /// [`WrongLength`](ThresholdError::WrongLength), [`OtherCeremony`](ThresholdError::OtherCeremony).
     ///
     /// Any other error ends the session, and messages that were due are not sent; the caller informs the others that the
-    /// ceremony is over. Later messages return [`ThresholdError::SessionOver`]. These errors are
+    /// ceremony is over. Later messages return [`ThresholdError::SessionFailed`]. These errors are
     /// [`ConflictingMessages`](ThresholdError::ConflictingMessages),
     /// [`MalformedMessage`](ThresholdError::MalformedMessage),
-    /// [`ProofOfKnowledge`](ThresholdError::ProofOfKnowledge), [`ForeignSecret`](ThresholdError::ForeignSecret),
-    /// [`SecretShare`](ThresholdError::SecretShare), [`TranscriptDiffers`](ThresholdError::TranscriptDiffers),
+    /// [`InvalidProofOfKnowledge`](ThresholdError::InvalidProofOfKnowledge),
+    /// [`CommitmentMismatch`](ThresholdError::CommitmentMismatch),
+    /// [`InvalidSecretShare`](ThresholdError::InvalidSecretShare),
+    /// [`TranscriptMismatch`](ThresholdError::TranscriptMismatch),
     /// [`Library`](ThresholdError::Library), and if the public keys that it started with are inconsistent,
-    /// [`MalformedMaterial`](ThresholdError::MalformedMaterial) or [`ForeignShare`](ThresholdError::ForeignShare).
+    /// [`MalformedMaterial`](ThresholdError::MalformedMaterial) or [`ShareMismatch`](ThresholdError::ShareMismatch).
     pub fn handle(&mut self, message: Message) -> Result<Progress, ThresholdError> {
         if matches!(self.state, State::Failed) {
-            return Err(ThresholdError::SessionOver);
+            return Err(ThresholdError::SessionFailed);
         }
-        self.ceremony.admit(&message)?;
+        self.ceremony.check_message(&message)?;
         // Steps 0.4 and 0.5
         if let Err(conflict) = self.inbox.put(message) {
             self.state = State::Failed;
@@ -129,10 +129,10 @@ impl Session {
         self.advance()
     }
 
-    /// Runs every stage whose messages are complete. On an error the state stays `Failed`.
+    /// Runs the stages whose messages have all arrived. After an error the state stays `Failed`.
     fn advance(&mut self) -> Result<Progress, ThresholdError> {
         let mut send = Vec::new();
-        while let Some((round, stage, bodies)) = self.due() {
+        while let Some((round, stage, bodies)) = self.take_ready_stage() {
             match stage.step(&self.ceremony, &bodies)? {
                 Step::Next(messages, stage) => {
                     self.state = State::Awaiting(round.saturating_add(1), stage);
@@ -147,8 +147,8 @@ impl Session {
         Ok(if send.is_empty() { Progress::Wait } else { Progress::Send(send) })
     }
 
-    /// The stage whose round is complete, with its messages. Sets the state to `Failed` until the stage succeeds.
-    fn due(&mut self) -> Option<(u8, Box<dyn Stage>, Bodies)> {
+    /// Takes the stage if all messages of its round have arrived, and sets the state to `Failed` until the stage succeeds.
+    fn take_ready_stage(&mut self) -> Option<(u8, Box<dyn Stage>, Bodies)> {
         let State::Awaiting(round, _) = self.state else { return None };
         let bodies = self.inbox.take(round, self.ceremony.senders(round)?)?;
         match mem::replace(&mut self.state, State::Failed) {

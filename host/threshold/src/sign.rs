@@ -18,7 +18,7 @@ use crate::{SignatureProfile, ThresholdError};
 pub type Signature = [u8; 64];
 
 /// Verifies `signature` (64 bytes) on `message` under `public_key` (32 bytes, as
-/// [`PublicKeys::public_key`](crate::PublicKeys::public_key)), with a library that shares no protocol code with FROST.
+/// [`PublicKeys::public_key`](crate::PublicKeys::public_key)), with ed25519-dalek or k256, not with the FROST libraries.
 ///
 /// Strict: points with a second encoding or of small order are rejected.
 ///

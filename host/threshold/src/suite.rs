@@ -16,9 +16,9 @@ pub(crate) const SCALAR_BYTES: usize = 32;
 /// Bytes of a signature, in both suites.
 pub(crate) const SIGNATURE_BYTES: usize = 64;
 
-/// The properties of a suite that this crate needs beyond those of frost-core.
+/// What this crate needs of a suite in addition to frost-core's [`Ciphersuite`].
 pub(crate) trait Suite: Ciphersuite<Group: Group<Field: Field<Scalar: Zeroize>>> {
-    /// The public key type of the library that verifies this suite's signatures.
+    /// The public key in the library that verifies this suite's signatures.
     type Verifier;
 
     /// The profile of this suite.
@@ -27,14 +27,14 @@ pub(crate) trait Suite: Ciphersuite<Group: Group<Field: Field<Scalar: Zeroize>>>
     /// Bytes of an encoded group element.
     const POINT_BYTES: usize;
 
-    /// The generator times a scalar, in constant time. Uses precomputed tables: a third of the work of multiplying any
-    /// other element.
+    /// The generator times a scalar, in constant time. Precomputed tables make it about three times as fast as multiplying
+    /// another element.
     fn generator_times(scalar: &Scalar<Self>) -> Element<Self>;
 
     /// The public key that signatures verify under, from the encoded group key. `None` if the length is wrong.
     fn public_key(verifying_key: &[u8]) -> Option<[u8; 32]>;
 
-    /// Step 4.1 of `protocols.md`, "Signing": the public key, if these bytes encode a valid one.
+    /// Step 4.1 of `protocols.md`, "Signing": decodes a public key. `None` if it is invalid.
     fn public_key_decode(public_key: &[u8; 32]) -> Option<Self::Verifier>;
 
     /// Steps 4.2 and 4.3: whether the signature on the message verifies under this key.
@@ -68,14 +68,14 @@ macro_rules! with_suite {
 }
 pub(crate) use with_suite;
 
-/// The FROST identifier of a 0-based participant index: index + 1, as the value at 0 is the key itself.
+/// The FROST identifier of a 0-based participant index: the index + 1, since the polynomial's value at 0 is the key itself.
 pub(crate) fn identifier<C: Suite>(participant: u16) -> Result<Identifier<C>, ThresholdError> {
     let out_of_range = ThresholdError::NotInRoster { participant };
     let number = participant.checked_add(1).ok_or_else(|| out_of_range.clone())?;
     Identifier::try_from(number).map_err(|_| out_of_range)
 }
 
-/// Decodes a value and rejects any encoding but the canonical one: `write(read(bytes)) == bytes`.
+/// Decodes a value. `None` if the bytes are not its canonical encoding: `write(read(bytes)) == bytes`.
 ///
 /// The decoders of the curve crates accept several encodings of some points (for example SEC 1 "compact"), but values
 /// that are hashed or compared as bytes must have only one.
@@ -129,7 +129,7 @@ pub(crate) fn scalar_bytes<C: Suite>(scalar: &Scalar<C>) -> impl AsRef<[u8]> + A
     ScalarField::<C>::serialize(scalar)
 }
 
-/// The encoding of a secret scalar; no copy is left behind.
+/// The encoding of a secret scalar. Wipes the intermediate copy.
 pub(crate) fn secret_bytes<C: Suite>(scalar: &Scalar<C>) -> Zeroizing<[u8; SCALAR_BYTES]> {
     let mut encoding = scalar_bytes::<C>(scalar);
     let mut bytes = Zeroizing::new([0; SCALAR_BYTES]);

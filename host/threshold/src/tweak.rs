@@ -1,8 +1,8 @@
 //! The additive tweak that turns a key into one of its children, for shares and for public keys.
 //!
 //! For a tweak `t`: every share `s` becomes `s + t`, every verifying share `Y` becomes `Y + tG`, the group key `K`
-//! becomes `K + tG`. As Lagrange coefficients sum to one, the new shares are shares of the new key. The group key is
-//! taken with its true parity; the suite makes it even when it signs.
+//! becomes `K + tG`. As Lagrange coefficients sum to one, the new shares are shares of the new key. The group key is added as a
+//! point with its parity; the suite converts it to the one with even y when it signs.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::ThresholdError;
 use crate::suite::{Suite, point, point_bytes, scalar, scalar_bytes};
 
-/// A scalar of secp256k1: a key plus the scalar times the generator is its child key. Not secret: it follows from the
-/// public keys and the chain code.
+/// The difference between a child key and its parent key, as a scalar of secp256k1. Not secret: it is computed from the public
+/// keys and the chain code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tweak([u8; 32]);
 
@@ -37,7 +37,7 @@ impl Tweak {
     }
 }
 
-/// `t` and `tG`.
+/// The tweak `t` as a scalar, and `tG`.
 pub(crate) struct Addend<C: Suite> {
     scalar: Scalar<C>,
     element: Element<C>,
@@ -90,5 +90,5 @@ impl<C: Suite> Addend<C> {
     }
 }
 
-/// A sum that is zero or the identity, which has negligible probability.
+/// The error of a sum that is zero or the identity, which has negligible probability.
 const UNADDABLE: ThresholdError = ThresholdError::MalformedMaterial { what: "tweaked key" };

@@ -107,9 +107,9 @@ async fn outdated_or_missing_node_database_is_reported() {
         assert!(code == 1 && line.ends_with(what), "{out}");
         process.terminate();
     };
-    reports("it holds epoch `1`, and epoch `2` is in force");
+    reports("the node's share is of epoch `1`, not `2`");
     fs::remove_file(&path).unwrap();
-    reports("it has no database");
+    reports("the node has no database");
     fs::write(&path, newer).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(tool(folder.path(), &[], &["nodes", "check"]).0, 0);

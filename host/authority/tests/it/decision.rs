@@ -44,11 +44,11 @@ async fn decision_for_a_signature_has_every_field_of_the_contract() {
 #[tokio::test]
 async fn request_can_raise_the_threshold_but_not_lower_it() {
     let mut key = key();
-    for (requested, own, stated) in [(None, 2, 2), (Some(3), 2, 3), (Some(2), 3, 3)] {
-        key.threshold = Threshold(own);
+    for (requested, of_key, expected) in [(None, 2, 2), (Some(3), 2, 3), (Some(2), 3, 3)] {
+        key.threshold = Threshold(of_key);
         let operation = operation(asset_action(requested), &["alice", "bob"]);
         let admission = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key)).await.unwrap();
-        assert_eq!(admission.decision.threshold, Threshold(stated));
+        assert_eq!(admission.decision.threshold, Threshold(expected));
     }
 }
 
@@ -61,11 +61,11 @@ async fn signature_of_the_family_that_the_key_does_not_serve_is_refused() {
         (refresh(), Some(KeyUse::Payments), Some(KeyUse::Payments)),
         (refresh(), None, None),
     ];
-    for (intent, serves, stated) in cases {
+    for (intent, serves, expected) in cases {
         let operation = operation(intent, &["alice", "bob"]);
         let key = CustodyKey { serves, ..key() };
         let admission = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key)).await.unwrap();
-        assert_eq!(admission.decision.serves, stated);
+        assert_eq!(admission.decision.serves, expected);
     }
     let refused = [
         (payment(None), Some(KeyUse::AssetActions), "the key serves the other family"),
@@ -87,8 +87,8 @@ async fn decision_for_a_key_creation_names_its_participants_and_no_epoch_root() 
     assert_eq!(decision.participants, roster(&[0, 1, 2, 3, 4]));
     assert_eq!((decision.threshold, decision.epoch_root), (Threshold(3), Hex32::ZERO));
     assert_eq!(decision.epoch, EpochName("1".into()));
-    let made = target(key_id(), "1", &[0, 1, 2, 3, 4], 3);
-    assert_eq!((decision.target, decision.holders), (Some(made), None));
+    let new_key = target(key_id(), "1", &[0, 1, 2, 3, 4], 3);
+    assert_eq!((decision.target, decision.holders), (Some(new_key), None));
 }
 
 fn target(key_id: KeyId, epoch: &str, participants: &[u16], threshold: u16) -> Target {
@@ -121,13 +121,13 @@ async fn decision_for_a_key_change_names_current_holders_and_target() {
 
 #[tokio::test]
 async fn key_change_with_too_many_participants_or_no_successor_is_refused() {
-    let crowd: Vec<u16> = (2..66).collect();
-    let crowd = operation(reshare(&crowd), &["alice", "bob"]);
-    let mut unnamed = operation(rotate(), &["alice", "bob"]);
-    unnamed.successor = None;
+    let sixty_four: Vec<u16> = (2..66).collect();
+    let too_many = operation(reshare(&sixty_four), &["alice", "bob"]);
+    let mut without_successor = operation(rotate(), &["alice", "bob"]);
+    without_successor.successor = None;
     for (operation, detail) in [
-        (crowd, "the operation has more participants than a decision can name"),
-        (unnamed, "the operation names no target epoch"),
+        (too_many, "the operation has more participants than a decision can name"),
+        (without_successor, "the operation names no target epoch"),
     ] {
         let refused = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).await.unwrap_err();
         assert_eq!(refused.detail, detail);
@@ -136,7 +136,7 @@ async fn key_change_with_too_many_participants_or_no_successor_is_refused() {
 
 #[tokio::test]
 async fn inconsistent_requests_are_refused() {
-    let sound = operation(asset_action(None), &["alice", "bob"]);
+    let valid = operation(asset_action(None), &["alice", "bob"]);
     let allow = policy(&["alice", "bob"], 2);
     let mut denied = allow.clone();
     denied.decision = Decision::Deny;
@@ -146,15 +146,15 @@ async fn inconsistent_requests_are_refused() {
     without_shares.public = None;
     let mut other_key = key();
     other_key.key_id = KeyId(hex32(99));
-    let mut changed = sound.clone();
+    let mut changed = valid.clone();
     changed.intent = asset_action(Some(3));
     let one = operation(asset_action(None), &["alice", "alice"]);
     let key = key();
     let cases = [
-        (&sound, denied, Some(&key), "the policy outcome is not `ALLOW`"),
-        (&sound, unsatisfied, Some(&key), "the quorum is not satisfied: 2 of 2 approvals count"),
+        (&valid, denied, Some(&key), "the policy outcome is not `ALLOW`"),
+        (&valid, unsatisfied, Some(&key), "the quorum is not satisfied: 2 of 2 approvals count"),
         (
-            &sound,
+            &valid,
             policy(&["alice", "bob"], 3),
             Some(&key),
             "the quorum is not satisfied: 2 of 3 approvals count",
@@ -166,14 +166,14 @@ async fn inconsistent_requests_are_refused() {
             "the quorum is not satisfied: 1 of 2 approvals count",
         ),
         (
-            &sound,
+            &valid,
             policy(&["alice", "mallory"], 2),
             Some(&key),
             "the quorum counts `mallory`, who has not approved",
         ),
-        (&sound, allow.clone(), None, "the key has no shares yet"),
-        (&sound, allow.clone(), Some(&without_shares), "the key has no shares yet"),
-        (&sound, allow.clone(), Some(&other_key), "the key is not the operation's key"),
+        (&valid, allow.clone(), None, "the key has no shares yet"),
+        (&valid, allow.clone(), Some(&without_shares), "the key has no shares yet"),
+        (&valid, allow.clone(), Some(&other_key), "the key is not the operation's key"),
         (&changed, allow.clone(), Some(&key), "the operation's intent hash does not match its intent"),
     ];
     for (operation, policy, key, detail) in cases {

@@ -1,4 +1,4 @@
-//! Anyone with the public key can verify a decision, and every alteration is detected.
+//! A decision verifies with the authority's public key alone, and an altered one does not.
 
 use crate::support::{NOT_AFTER, NOT_BEFORE, asset_action, authority, key, operation, policy, sign};
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! Decisions that the authority signs, requests that it refuses, and altered decisions.
+//! Tests of the decisions that the authority signs, and of the requests that it refuses.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod decision;

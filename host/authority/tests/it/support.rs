@@ -1,4 +1,4 @@
-//! An operation whose quorum is reached, and its key.
+//! Sample operations with enough approvals, and their key.
 
 use gateway_authority::EmbeddedAuthority;
 use gateway_domain::admission::Admission;

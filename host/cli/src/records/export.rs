@@ -35,7 +35,7 @@ pub(super) async fn run(
 
 /// The line of one decision. An export `--after` this `cursor` continues with the next line.
 fn line(decision: &RecordedDecision, cursor: Cursor) -> Value {
-    let (place, index, seq) = match decision.position {
+    let (position, index, seq) = match decision.position {
         DecisionPosition::Event { ledger_index, seq } => ("operation", ledger_index, Some(seq)),
         DecisionPosition::Refusal(index) => ("refusal", index, None),
         DecisionPosition::Preview(index) => ("preview", index, None),

@@ -7,7 +7,7 @@ use gateway_authority::EmbeddedAuthority;
 use gateway_cli::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_engine::failpoint::failpoint;
-use gateway_runtime::{existing, identities, rewrap};
+use gateway_runtime::{identities, participants_with_database, rewrap};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::key_file;
 use std::fs::File;
@@ -54,7 +54,9 @@ pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Faul
         let rewrapped = rewrap(&config, &new).await;
         // Nodes are rewritten in order: if any is encrypted with the new key, the first one is.
         let is_unused = identities(&config.folder, &new).await.is_err_and(|error| {
-            existing(&config.folder).first().is_some_and(|first| error.participant == *first)
+            participants_with_database(&config.folder)
+                .first()
+                .is_some_and(|first| error.participant == *first)
         });
         rewrapped.map_err(|error| (error, is_unused))
     });

@@ -1,4 +1,4 @@
-//! The check of a whole database file, which a process may be serving with.
+//! The check of a whole database file, which a running node may have open.
 
 use super::page::is_corrupt;
 use super::{Checker, Damage, Scope};
@@ -36,29 +36,29 @@ impl NodeFile {
         Ok(Self { reader, sealing: Sealing::new(kek, participant), me: participant })
     }
 
-    /// Checks the file, the schema and every row, in one snapshot.
+    /// Checks the file, the schema and all rows, in one snapshot.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when the database cannot be read, but not because of damage in it.
+    /// [`NodeError::Unavailable`] when the database cannot be read for another reason than damage, which is a finding.
     pub async fn check(&self) -> Result<Vec<Damage>, NodeError> {
         let mut conn = self.reader.pool().acquire().await?;
         sqlx::query("BEGIN").execute(&mut *conn).await?;
         let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
-        checker.file().await?;
-        checker.rows_while(|_| true).await?;
+        checker.check_file().await?;
+        checker.check_rows_while(|_| true).await?;
         let found = std::mem::take(&mut checker.found);
         sqlx::query("ROLLBACK").execute(&mut *conn).await?;
         Ok(found)
     }
 
-    /// See [`Node::check_holds`](crate::Node::check_holds).
+    /// See [`Node::missing_shares`](crate::Node::missing_shares).
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub async fn check_holds(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
+    pub async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
         let mut conn = self.reader.pool().acquire().await?;
         let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
-        checker.lacking(keys).await
+        checker.missing_shares(keys).await
     }
 
     /// Closes the database.
@@ -74,54 +74,56 @@ impl fmt::Debug for NodeFile {
 }
 
 impl Checker<'_> {
-    /// Checks the file as a whole. A corrupt page ends only the check that reads it.
-    async fn file(&mut self) -> Result<(), NodeError> {
-        for part in [self.integrity().await, self.schema().await, self.migrations().await] {
-            match part {
+    /// Checks the file as a whole. If one of the three checks reads a corrupt page, the others still run.
+    async fn check_file(&mut self) -> Result<(), NodeError> {
+        for checked in
+            [self.check_integrity().await, self.check_schema().await, self.check_migrations().await]
+        {
+            match checked {
                 Err(error) if is_corrupt(&error) => {
-                    let what = "cannot be read to its end: the file is damaged".to_owned();
-                    self.at("database", String::new(), what);
+                    let what = "cannot be read completely: the file is damaged".to_owned();
+                    self.report_file("database", String::new(), what);
                 }
-                part => part?,
+                checked => checked?,
             }
         }
         Ok(())
     }
 
-    async fn integrity(&mut self) -> Result<(), sqlx::Error> {
+    async fn check_integrity(&mut self) -> Result<(), sqlx::Error> {
         let rows = sqlx::query("PRAGMA integrity_check").fetch_all(&mut *self.conn).await?;
         for row in rows {
             let problem: String = row.try_get(0)?;
             if problem != "ok" {
-                self.at("database", String::new(), format!("SQLite's integrity check: {problem}"));
+                self.report_file("database", String::new(), format!("SQLite's integrity check: {problem}"));
             }
         }
         Ok(())
     }
 
-    async fn schema(&mut self) -> Result<(), sqlx::Error> {
+    async fn check_schema(&mut self) -> Result<(), sqlx::Error> {
         let expected = schema::expected(MIGRATIONS).await?;
         for (object, what) in schema::differences(schema::objects(self.conn).await?, expected) {
-            self.at("sqlite_schema", object, what.to_owned());
+            self.report_file("sqlite_schema", object, what.to_owned());
         }
         Ok(())
     }
 
-    /// Checks the migrator's table. Numbers and checksums were compared when the file was opened.
-    async fn migrations(&mut self) -> Result<(), sqlx::Error> {
+    /// Checks descriptions and success in the migrator's table. Opening the file compared versions and checksums.
+    async fn check_migrations(&mut self) -> Result<(), sqlx::Error> {
         let sql =
             "SELECT version, description, CAST(success AS INTEGER) FROM _sqlx_migrations ORDER BY version";
-        let notes: Vec<(i64, String, i64)> = sqlx::query_as(sql).fetch_all(&mut *self.conn).await?;
-        for ((version, description, success), migration) in notes.into_iter().zip(MIGRATIONS) {
+        let rows: Vec<(i64, String, i64)> = sqlx::query_as(sql).fetch_all(&mut *self.conn).await?;
+        for ((version, description, success), migration) in rows.into_iter().zip(MIGRATIONS) {
             if description != migration.name || success != 1 {
-                let what = "it is not what the migrator writes".to_owned();
-                self.at("_sqlx_migrations", format!("version {version}"), what);
+                let what = "the row is not what the migrator writes".to_owned();
+                self.report_file("_sqlx_migrations", format!("version {version}"), what);
             }
         }
         Ok(())
     }
 
-    fn at(&mut self, table: &'static str, row: String, what: String) {
+    fn report_file(&mut self, table: &'static str, row: String, what: String) {
         self.found.push(Damage { table, row, what, scope: Scope::Node });
     }
 }

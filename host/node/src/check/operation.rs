@@ -1,7 +1,7 @@
-//! The checks of operations and their rows: statement, steps, used nonces, ceremonies, and the share that was made.
+//! The checks of operations and the rows that belong to them: statement, answers to calls, used nonces, ceremony, new share.
 
-use super::page::Raw;
-use super::{Checker, Fault, check_hash};
+use super::page::RawRow;
+use super::{CheckError, Checker, check_hash};
 use crate::consumed::decode_package;
 use crate::row::{self, Statement};
 use crate::row_hash;
@@ -18,63 +18,63 @@ struct Stored {
     head: Hex32,
 }
 
-/// The recorded steps of an operation, each with the head of the chain after it.
+/// The answers to an operation's calls: the name of the step, and the head of the chain after it.
 struct Steps(Vec<(String, Option<Hex32>)>);
 
 impl Steps {
-    /// The heads after calls of this step.
+    /// The heads after this step, one for each call; `None` for one that is not a hash.
     fn of(&self, step: EffectStep) -> impl Iterator<Item = Option<Hex32>> {
         self.0.iter().filter(move |(name, _)| name == step.as_str()).map(|(_, head)| *head)
     }
 
-    fn has(&self, step: EffectStep) -> Result<(), Fault> {
+    fn check_has(&self, step: EffectStep) -> Result<(), CheckError> {
         match self.of(step).next() {
             Some(_) => Ok(()),
-            None => Err(format!("its step `{}` is missing", step.as_str()).into()),
+            None => Err(format!("the record of its step `{}` is missing", step.as_str()).into()),
         }
     }
 
     fn ends_in(&self, step: EffectStep, head: Hex32) -> bool {
-        self.of(step).any(|left| left == Some(head))
+        self.of(step).any(|after| after == Some(head))
     }
 }
 
 impl Checker<'_> {
-    pub(super) async fn operation(&mut self, row: &Raw) -> Result<(), Fault> {
+    pub(super) async fn check_operation(&mut self, row: &RawRow) -> Result<(), CheckError> {
         let id = OperationId(row.hash("operation_id").ok_or("`operation_id` is not an operation's id")?);
         let admission_hash = row.hash("admission_hash").ok_or("`admission_hash` is not a hash")?;
-        let last_step = row.text("stage").and_then(|stage| row::step(&stage));
+        let last_step = row.text("stage").and_then(|stage| row::step_of_stage(&stage));
         let last_step = last_step.ok_or("`stage` is not a stage of an operation")?;
         let head = row.hash("head").ok_or("`head` is not a hash")?;
         let chain = Chain { admission_hash, operation_id: id, participant: self.me };
         let stored = Stored { chain, last_step, head };
-        let steps = self.steps(id).await?;
+        let steps = self.load_steps(id).await?;
         let Some(index) = row.number("statement_index") else {
             if last_step != EffectStep::Discard || row.bytes("key_id").is_some() {
-                return Err("it names no statement".into());
+                return Err("`statement_index` is missing".into());
             }
             return check_discarded(&stored, &steps);
         };
         let sql = "SELECT body FROM statement WHERE statement_index = ?1";
-        let found = sqlx::query(sql).bind(index).fetch_optional(&mut *self.conn).await?.map(Raw::new);
+        let found = sqlx::query(sql).bind(index).fetch_optional(&mut *self.conn).await?.map(RawRow::new);
         let found = found.ok_or("its statement is missing")?;
         let statement = read(&found).ok_or("its statement cannot be read")?;
         if row.hash("key_id") != Some(statement.decision.key_id.0) {
-            return Err("`key_id` is not the one of its statement".into());
+            return Err("`key_id` does not match its statement".into());
         }
         check_statement(&stored, &statement)?;
         self.check_last_step(&stored, &statement.decision, &steps).await?;
         self.check_use(&stored, &statement.decision).await?;
-        self.check_made(&stored, &statement.decision).await
+        self.check_made_share(&stored, &statement.decision).await
     }
 
-    /// The family that the key serves is on record once a signature was admitted or the new generation is in force.
-    async fn check_use(&mut self, stored: &Stored, decision: &AdmissionDecision) -> Result<(), Fault> {
+    /// Checks that the family of the key is recorded: after the admission of a signature, and after a promotion.
+    async fn check_use(&mut self, stored: &Stored, decision: &AdmissionDecision) -> Result<(), CheckError> {
         let Some(serves) = decision.serves else { return Ok(()) };
-        let is_in_force = matches!(stored.last_step, EffectStep::CommitEpoch | EffectStep::Publish);
+        let is_promoted = matches!(stored.last_step, EffectStep::CommitEpoch | EffectStep::Publish);
         let key_id = match &decision.target {
             _ if stored.last_step == EffectStep::Discard => return Ok(()),
-            Some(target) if is_in_force && target.participants.as_set().contains(&self.me) => target.key_id,
+            Some(target) if is_promoted && target.participants.as_set().contains(&self.me) => target.key_id,
             Some(_) => return Ok(()),
             None => decision.key_id,
         };
@@ -83,31 +83,31 @@ impl Checker<'_> {
         let kept: Option<String> = query.fetch_optional(&mut *self.conn).await?;
         match kept {
             Some(kept) if kept == serves.as_str() => Ok(()),
-            Some(_) => Err(format!("its key serves the other family in `key_use`, key_id {key_id}").into()),
-            None => Err(format!("the family of its key is missing in `key_use`, key_id {key_id}").into()),
+            Some(_) => Err(format!("`key_use` has the other family for its key, key_id {key_id}").into()),
+            None => Err(format!("`key_use` has no family for its key, key_id {key_id}").into()),
         }
     }
 
-    /// The last step implies the steps on record, and they imply the head.
+    /// Checks that the steps before the last one are recorded, and that the head follows from them.
     async fn check_last_step(
         &mut self,
         stored: &Stored,
         decision: &AdmissionDecision,
         steps: &Steps,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CheckError> {
         let Stored { chain, last_step, head } = stored;
-        let signs = decision.operation_type == OperationType::Sign;
+        let is_signature = decision.operation_type == OperationType::Sign;
         let after_receipt = Some(chain.after_receipt()?);
-        if steps.of(EffectStep::PolicyReceipt).any(|left| left != after_receipt) {
-            return Err("its step `policy-receipt` does not follow from its admission".into());
+        if steps.of(EffectStep::PolicyReceipt).any(|after| after != after_receipt) {
+            return Err("the record of its step `policy-receipt` does not match its admission".into());
         }
         match last_step {
             EffectStep::Decision | EffectStep::Admission => {}
-            EffectStep::PolicyReceipt | EffectStep::Execute => steps.has(EffectStep::PolicyReceipt)?,
+            EffectStep::PolicyReceipt | EffectStep::Execute => steps.check_has(EffectStep::PolicyReceipt)?,
             EffectStep::CommitEpoch | EffectStep::Publish => {
-                steps.has(EffectStep::PolicyReceipt)?;
-                if !signs {
-                    steps.has(EffectStep::CommitEpoch)?;
+                steps.check_has(EffectStep::PolicyReceipt)?;
+                if !is_signature {
+                    steps.check_has(EffectStep::CommitEpoch)?;
                 }
             }
             EffectStep::Discard => return check_discarded(stored, steps),
@@ -115,23 +115,23 @@ impl Checker<'_> {
         let follows = match last_step {
             EffectStep::Decision | EffectStep::Admission => *head == chain.after_admission()?,
             EffectStep::PolicyReceipt => Some(*head) == after_receipt,
-            EffectStep::Execute => self.is_executed(stored).await?,
+            EffectStep::Execute => self.head_follows_attempt(stored).await?,
             EffectStep::CommitEpoch | EffectStep::Publish | EffectStep::Discard => {
                 steps.ends_in(*last_step, *head)
             }
         };
-        if follows { Ok(()) } else { Err("`head` does not follow from `stage` and its steps".into()) }
+        if follows { Ok(()) } else { Err("`head` does not match `stage` and the recorded steps".into()) }
     }
 
-    /// The head follows an attempt on record: used nonces, or a ceremony that has begun.
-    async fn is_executed(&mut self, stored: &Stored) -> Result<bool, Fault> {
+    /// Whether the head is the one after a recorded attempt: one whose nonces were used, or at a ceremony that began.
+    async fn head_follows_attempt(&mut self, stored: &Stored) -> Result<bool, CheckError> {
         let id = stored.chain.operation_id.to_string();
         let sql = "SELECT max(attempt) FROM consumed WHERE operation_id = ?1";
-        let marked: Option<u32> = sqlx::query_scalar(sql).bind(&id).fetch_one(&mut *self.conn).await?;
+        let used: Option<u32> = sqlx::query_scalar(sql).bind(&id).fetch_one(&mut *self.conn).await?;
         let sql = "SELECT attempt FROM ceremony WHERE operation_id = ?1";
         let begun: Option<u32> = sqlx::query_scalar(sql).bind(&id).fetch_optional(&mut *self.conn).await?;
-        // A later attempt may have begun since without a result.
-        for attempt in marked.into_iter().chain(1..=begun.unwrap_or_default().min(ATTEMPTS_MAX)) {
+        // The ceremony's row has its latest attempt; an earlier one may have staged the share.
+        for attempt in used.into_iter().chain(1..=begun.unwrap_or_default().min(ATTEMPTS_MAX)) {
             if stored.chain.after_execute(attempt)? == stored.head {
                 return Ok(true);
             }
@@ -139,8 +139,12 @@ impl Checker<'_> {
         Ok(false)
     }
 
-    /// An operation that makes shares has left this node its share.
-    async fn check_made(&mut self, stored: &Stored, decision: &AdmissionDecision) -> Result<(), Fault> {
+    /// Checks that the share made by the operation is stored.
+    async fn check_made_share(
+        &mut self,
+        stored: &Stored,
+        decision: &AdmissionDecision,
+    ) -> Result<(), CheckError> {
         let made = [EffectStep::Execute, EffectStep::CommitEpoch, EffectStep::Publish];
         let is_made = made.contains(&stored.last_step);
         let target = decision.target.as_ref().filter(|_| is_made);
@@ -152,30 +156,30 @@ impl Checker<'_> {
                    LEFT JOIN ceremony c ON c.operation_id = s.operation_id \
                    WHERE s.key_id = ?1 AND s.epoch = ?2";
         let query = sqlx::query(sql).bind(key_id.to_string()).bind(&epoch.0);
-        let share = query.fetch_optional(&mut *self.conn).await?.map(Raw::new);
+        let share = query.fetch_optional(&mut *self.conn).await?.map(RawRow::new);
         let share = share.ok_or("the share that it made is missing")?;
         if share.hash("operation_id") != Some(stored.chain.operation_id.0) {
-            return Err("the share that it made is another operation's".into());
+            return Err("the share that it made has another `operation_id`".into());
         }
         if share.number("begun") < share.number("attempt") {
-            return Err("the ceremony that made its share is missing".into());
+            return Err("the record of the ceremony that made its share is missing".into());
         }
         Ok(())
     }
 
-    async fn steps(&mut self, id: OperationId) -> Result<Steps, Fault> {
-        // `.` separates the parts of an effect's id, and `/` is the next character.
+    async fn load_steps(&mut self, id: OperationId) -> Result<Steps, CheckError> {
+        // The operation's effect ids begin with its id and `.`, and `/` is the character after `.`.
         let sql = "SELECT effect_id, transition_hash FROM effect \
                    WHERE effect_id > ?1 || '.' AND effect_id < ?1 || '/'";
         let rows = sqlx::query(sql).bind(id.to_string()).fetch_all(&mut *self.conn).await?;
-        let step = |row: Raw| {
+        let step = |row: RawRow| {
             let id = row.text("effect_id")?;
             Some((id.split('.').nth(1)?.to_owned(), row.hash("transition_hash")))
         };
-        Ok(Steps(rows.into_iter().map(Raw::new).filter_map(step).collect()))
+        Ok(Steps(rows.into_iter().map(RawRow::new).filter_map(step).collect()))
     }
 
-    pub(super) async fn statement(&mut self, row: &Raw) -> Result<(), Fault> {
+    pub(super) async fn check_statement(&mut self, row: &RawRow) -> Result<(), CheckError> {
         let body = row.text("body").ok_or("`body` is not text")?;
         check_hash(row, row_hash::statement(&body))?;
         let statement = read(row).ok_or("`body` is not a statement")?;
@@ -185,11 +189,11 @@ impl Checker<'_> {
         if index.flatten() == row.number("statement_index") {
             Ok(())
         } else {
-            Err("it belongs to no operation".into())
+            Err("the row belongs to no operation".into())
         }
     }
 
-    pub(super) async fn effect(&mut self, row: &Raw) -> Result<(), Fault> {
+    pub(super) async fn check_effect(&mut self, row: &RawRow) -> Result<(), CheckError> {
         let id = row.text("effect_id").ok_or("`effect_id` is not text")?;
         let content = row.text("content").ok_or("`content` is not text")?;
         let transition = row.text("transition_hash").ok_or("`transition_hash` is not text")?;
@@ -197,10 +201,10 @@ impl Checker<'_> {
         if row.hash("content").is_none() || row.hash("transition_hash").is_none() {
             return Err("`content` or `transition_hash` is not a hash".into());
         }
-        self.is_of_an_operation(id.split('.').next().unwrap_or_default()).await
+        self.check_operation_exists(id.split('.').next().unwrap_or_default()).await
     }
 
-    pub(super) async fn consumed(&mut self, row: &Raw) -> Result<(), Fault> {
+    pub(super) async fn check_consumed(&mut self, row: &RawRow) -> Result<(), CheckError> {
         let text = |column| row.text(column).ok_or_else(|| format!("`{column}` is not text"));
         let (id, packed) = (text("operation_id")?, text("package")?);
         let (commitment_hash, package_hash) = (text("commitment_hash")?, text("package_hash")?);
@@ -215,50 +219,50 @@ impl Checker<'_> {
         check_hash(row, stored.hash())?;
         let package = decode_package(&packed).map_err(|_| "`package` cannot be read")?;
         if row.hash("package_hash") != Some(Hex32::new(package.hash())) {
-            return Err("`package_hash` is not the one of `package`".into());
+            return Err("`package_hash` does not match `package`".into());
         }
-        self.is_of_an_operation(&id).await
+        self.check_operation_exists(&id).await
     }
 
-    pub(super) async fn ceremony(&mut self, row: &Raw) -> Result<(), Fault> {
+    pub(super) async fn check_ceremony(&mut self, row: &RawRow) -> Result<(), CheckError> {
         let id = row.text("operation_id").ok_or("`operation_id` is not text")?;
         let attempt = row.attempt().ok_or("`attempt` is not a number from 1")?;
         check_hash(row, row_hash::ceremony(&id, attempt))?;
-        self.is_of_an_operation(&id).await
+        self.check_operation_exists(&id).await
     }
 
-    async fn is_of_an_operation(&mut self, id: &str) -> Result<(), Fault> {
+    async fn check_operation_exists(&mut self, id: &str) -> Result<(), CheckError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM operation WHERE operation_id = ?1)";
         let is_known: bool = sqlx::query_scalar(sql).bind(id).fetch_one(&mut *self.conn).await?;
-        if is_known { Ok(()) } else { Err("it belongs to no operation".into()) }
+        if is_known { Ok(()) } else { Err("the row belongs to no operation".into()) }
     }
 }
 
-fn read(row: &Raw) -> Option<Statement> {
+fn read(row: &RawRow) -> Option<Statement> {
     serde_json::from_str(&row.text("body")?).ok()
 }
 
-/// The row of a discarded operation, which may never have been admitted here.
-fn check_discarded(stored: &Stored, steps: &Steps) -> Result<(), Fault> {
+/// Checks a discarded operation, which may not have been admitted here.
+fn check_discarded(stored: &Stored, steps: &Steps) -> Result<(), CheckError> {
     if stored.head != stored.chain.after_discard()? {
-        return Err("`head` does not follow from `stage` and its steps".into());
+        return Err("`head` does not match `stage` and the recorded steps".into());
     }
     if steps.ends_in(EffectStep::Discard, stored.head) {
         return Ok(());
     }
-    Err("its step `discard` is missing".into())
+    Err("the record of its step `discard` is missing".into())
 }
 
-/// The statement belongs to the operation, and its decision is the one that was signed.
-fn check_statement(stored: &Stored, statement: &Statement) -> Result<(), Fault> {
+/// Checks that the statement belongs to the operation, and that its decision is the one in the signed envelope.
+fn check_statement(stored: &Stored, statement: &Statement) -> Result<(), CheckError> {
     let Statement { request, decision } = statement;
     let payload =
         request.envelope.payload(PAYLOAD_TYPE).map_err(|_| "its statement is not a signed decision")?;
     if admission_hash(&payload) != stored.chain.admission_hash {
-        return Err("`admission_hash` is not the one of its statement".into());
+        return Err("`admission_hash` does not match its statement".into());
     }
     if decision.payload()? != payload || decision.operation_id != stored.chain.operation_id {
-        return Err("its statement is not what was signed".into());
+        return Err("the decision of its statement is not the signed one".into());
     }
     Ok(())
 }

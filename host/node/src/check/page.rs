@@ -1,4 +1,4 @@
-//! Reads rows a page at a time, even if their values are damaged.
+//! Reads rows a page at a time, also rows with values of the wrong type.
 
 use super::{Checker, Scope};
 use crate::error::NodeError;
@@ -6,7 +6,7 @@ use gateway_domain::ids::Hex32;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
-/// The node's tables, in the order of a round. Shares come first.
+/// The node's tables, in the order in which a round checks them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Table {
     #[default]
@@ -60,17 +60,17 @@ impl Table {
         }
     }
 
-    /// Whether this column of a key is a number.
+    /// Whether this column of a primary key is a number.
     fn is_number(column: &str) -> bool {
         matches!(column, "one" | "statement_index" | "attempt")
     }
 }
 
-/// Where a round continues. The default is its beginning.
+/// Where the check continues. The default is the first row.
 #[derive(Clone, Debug, Default)]
 pub struct Cursor {
     table: Table,
-    /// The key of the last checked row; none before the first.
+    /// The primary key of the last checked row of the table; `None` before its first row.
     after: Option<Vec<Key>>,
 }
 
@@ -81,17 +81,17 @@ impl Cursor {
     }
 }
 
-/// A part of a row's key. Text may be invalid UTF-8.
+/// A column of a row's primary key. Text may be invalid UTF-8.
 #[derive(Clone, Debug)]
 enum Key {
     Number(i64),
     Text(Vec<u8>),
 }
 
-/// A row as it is stored.
-pub(super) struct Raw(SqliteRow);
+/// A row whose values are read without a check of their types.
+pub(super) struct RawRow(SqliteRow);
 
-impl Raw {
+impl RawRow {
     pub(super) const fn new(row: SqliteRow) -> Self {
         Self(row)
     }
@@ -108,7 +108,7 @@ impl Raw {
         self.0.try_get_unchecked::<Option<i64>, _>(column).ok().flatten()
     }
 
-    /// Attempts count from 1.
+    /// The column `attempt`; attempts are numbered from 1.
     pub(super) fn attempt(&self) -> Option<u32> {
         self.number("attempt").and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
     }
@@ -117,8 +117,8 @@ impl Raw {
         self.text(column).and_then(|text| text.parse().ok())
     }
 
-    /// `column value` of the row's key, so that people find the row.
-    pub(super) fn named(&self, table: Table) -> String {
+    /// The row's primary key as `column value`, for people. Text with other than visible ASCII characters is quoted.
+    pub(super) fn describe_key(&self, table: Table) -> String {
         let shown = |column: &&str| {
             if Table::is_number(column) {
                 return format!("{column} {}", self.number(column).unwrap_or_default());
@@ -148,7 +148,7 @@ impl Raw {
 
 impl Checker<'_> {
     /// Checks up to `n_max` rows of one table. Returns their number, and where to continue.
-    pub(super) async fn page(
+    pub(super) async fn check_page(
         &mut self,
         cursor: &Cursor,
         n_max: u32,
@@ -159,16 +159,16 @@ impl Checker<'_> {
             Ok(rows) => rows,
             Err(error) if is_corrupt(&error) => {
                 let scope = if cursor.is_of_shares() { Scope::Node } else { Scope::Records };
-                self.find(*table, String::new(), "cannot be read to its end: the file is damaged", scope);
+                self.report(*table, String::new(), "cannot be read completely: the file is damaged", scope);
                 return Ok((0, next_table));
             }
             Err(error) => return Err(error.into()),
         };
         if rows.is_empty() && after.is_none() && *table == Table::Node {
-            self.find(*table, String::new(), "the row with the node's identity is missing", Scope::Node);
+            self.report(*table, String::new(), "the row with the node's identity is missing", Scope::Node);
         }
         for row in &rows {
-            self.row(*table, row).await?;
+            self.check_row(*table, row).await?;
         }
         let n_rows = u32::try_from(rows.len()).unwrap_or(u32::MAX);
         let next = match rows.last() {
@@ -178,20 +178,20 @@ impl Checker<'_> {
         Ok((n_rows, next))
     }
 
-    async fn select(&mut self, cursor: &Cursor, n_max: u32) -> Result<Vec<Raw>, sqlx::Error> {
+    async fn select(&mut self, cursor: &Cursor, n_max: u32) -> Result<Vec<RawRow>, sqlx::Error> {
         let Cursor { table, after } = cursor;
         let columns = table.key().join(", ");
-        let bound = |(place, key): (usize, &Key)| match key {
-            Key::Number(_) => format!("?{place}"),
+        let parameter = |(number, key): (usize, &Key)| match key {
+            Key::Number(_) => format!("?{number}"),
             // Bytes that are not UTF-8 cannot be bound as text.
-            Key::Text(_) => format!("CAST(?{place} AS TEXT)"),
+            Key::Text(_) => format!("CAST(?{number} AS TEXT)"),
         };
-        let beyond = after.as_ref().map(|after| {
-            let bound: Vec<_> = (1..).zip(after).map(bound).collect();
-            format!("WHERE ({columns}) > ({})", bound.join(", "))
+        let condition = after.as_ref().map(|after| {
+            let parameters: Vec<_> = (1..).zip(after).map(parameter).collect();
+            format!("WHERE ({columns}) > ({})", parameters.join(", "))
         });
-        let (name, beyond) = (table.name(), beyond.unwrap_or_default());
-        let sql = format!("SELECT * FROM {name} {beyond} ORDER BY {columns} LIMIT {n_max}");
+        let (name, condition) = (table.name(), condition.unwrap_or_default());
+        let sql = format!("SELECT * FROM {name} {condition} ORDER BY {columns} LIMIT {n_max}");
         let mut query = sqlx::query(AssertSqlSafe(sql));
         for key in after.iter().flatten() {
             query = match key {
@@ -199,7 +199,7 @@ impl Checker<'_> {
                 Key::Text(bytes) => query.bind(bytes.as_slice()),
             };
         }
-        Ok(query.fetch_all(&mut *self.conn).await?.into_iter().map(Raw).collect())
+        Ok(query.fetch_all(&mut *self.conn).await?.into_iter().map(RawRow).collect())
     }
 }
 

@@ -1,12 +1,11 @@
-//! The check of a share: it opens, matches its public keys, and an operation made it.
+//! The check of a share: that it opens, matches its public keys, and was made by an operation.
 
-use super::page::Raw;
-use super::{Checker, Fault, check_hash};
+use super::page::RawRow;
+use super::{CheckError, Checker, check_hash};
 use crate::error::NodeError;
 use crate::row;
 use crate::row_hash;
-use crate::sealing::Slot;
-use crate::vault::Held;
+use crate::vault::Generation;
 use gateway_domain::ids::{EpochName, KeyId};
 use gateway_domain::operation::EffectStep;
 use gateway_threshold::{KeyShare, PublicKeys};
@@ -14,7 +13,7 @@ use gateway_threshold::{KeyShare, PublicKeys};
 const STATES: [&str; 4] = ["staged", "active", "retired", "erased"];
 
 impl Checker<'_> {
-    pub(super) async fn share(&mut self, row: &Raw) -> Result<(), Fault> {
+    pub(super) async fn check_share(&mut self, row: &RawRow) -> Result<(), CheckError> {
         let key_id = KeyId(row.hash("key_id").ok_or("`key_id` is not a key's id")?);
         let epoch = row.text("epoch").ok_or("`epoch` is not text")?;
         let state = row.text("state").filter(|state| STATES.contains(&state.as_str()));
@@ -33,21 +32,27 @@ impl Checker<'_> {
         };
         check_hash(row, stored.hash())?;
         let package = row.bytes("public_keys").ok_or("`public_keys` are missing")?;
-        let held = Held::new(EpochName(epoch.clone()), root, package);
+        let held = Generation::new(EpochName(epoch.clone()), root, package);
         let keys = held.decode(key_id).map_err(|_| "`public_keys` do not match `epoch_root`")?;
         match (row.bytes("secret"), state.as_str()) {
             (None, "erased") => {}
             (None, _) => return Err("`secret` is missing".into()),
             (Some(_), "erased") => return Err("`secret` is present, but the share was erased".into()),
-            (Some(sealed), _) => self.opens(key_id, &epoch, &sealed, &keys)?,
+            (Some(sealed), _) => self.check_secret(key_id, &epoch, &sealed, &keys)?,
         }
-        self.was_made(&operation_id, &state).await
+        self.check_origin(&operation_id, &state).await
     }
 
-    /// Computes the public share from the secret one and compares it: see [`KeyShare::check_belongs`].
-    fn opens(&self, key_id: KeyId, epoch: &str, sealed: &[u8], keys: &PublicKeys) -> Result<(), Fault> {
+    /// Opens the share and checks that it is this node's share of the public keys.
+    fn check_secret(
+        &self,
+        key_id: KeyId,
+        epoch: &str,
+        sealed: &[u8],
+        keys: &PublicKeys,
+    ) -> Result<(), CheckError> {
         let key_id = key_id.to_string();
-        let opened = self.sealing.open(Slot { key_id: &key_id, epoch }, sealed);
+        let opened = self.sealing.open((&key_id, epoch), sealed);
         let bytes = opened.map_err(|error| match error {
             NodeError::Unavailable { detail, .. } => detail,
             NodeError::Rejected(_) | NodeError::Lost { .. } => "`secret` does not open",
@@ -62,13 +67,13 @@ impl Checker<'_> {
         }
     }
 
-    /// The operation that made the share is on record, and has reached the step that the share's state implies.
-    async fn was_made(&mut self, operation_id: &str, state: &str) -> Result<(), Fault> {
+    /// Checks that the operation that made the share is stored, and has reached the step that the share's state requires.
+    async fn check_origin(&mut self, operation_id: &str, state: &str) -> Result<(), CheckError> {
         let sql = "SELECT stage FROM operation WHERE operation_id = ?1";
         let stage: Option<String> =
             sqlx::query_scalar(sql).bind(operation_id).fetch_optional(&mut *self.conn).await?;
         let stage = stage.ok_or("the operation that made it is missing")?;
-        let is_in_force = match row::step(&stage) {
+        let is_promoted = match row::step_of_stage(&stage) {
             Some(EffectStep::Execute) => false,
             Some(EffectStep::CommitEpoch | EffectStep::Publish) => true,
             Some(
@@ -79,10 +84,10 @@ impl Checker<'_> {
             )
             | None => return Err("the operation that made it has made no share".into()),
         };
-        if is_in_force == (state != "staged") {
+        if is_promoted == (state != "staged") {
             Ok(())
         } else {
-            Err("`state` does not follow from the operation that made it".into())
+            Err("`state` does not match the step of the operation that made it".into())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a node admits, and every single fault that makes it refuse.
+//! The admissions that a node accepts, and one changed value at a time that makes it refuse.
 
 use crate::support::{Group, KEY, code, other_root};
 use gateway_domain::admission::{AdmissionDecision, Target};
@@ -10,8 +10,8 @@ use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, NOT_AFTER, SUITES, approvals, asset_action, authority, hex32, key_id, owner, payment, recover,
-    refresh, reshare, roster, rotate,
+    Case, NOT_AFTER, SUITES, approvals, asset_action, authority, hex32, owner, payment, recover, refresh,
+    reshare, roster, rotate,
 };
 use gateway_node::{AdmitRequest, Code, Node, NodeError};
 use gateway_threshold::derive::derive;
@@ -20,14 +20,15 @@ async fn group() -> Group {
     Group::with_key(3, 2, SUITES[1]).await
 }
 
-/// The code with which node 0 refuses a sound case after one change.
+/// The code with which node 0 refuses a valid operation after one change to it.
 async fn refusal(group: &Group, change: impl FnOnce(&mut Case)) -> Code {
     let mut case = group.case(1, asset_action(&[0, 1, 2], 7));
     change(&mut case);
     code(group.nodes[0].admit(&case.request()).await)
 }
 
-async fn refused_request(group: &Group, change: impl FnOnce(&mut AdmitRequest)) -> Code {
+/// The code with which node 0 refuses a valid request after one change to it.
+async fn request_refusal(group: &Group, change: impl FnOnce(&mut AdmitRequest)) -> Code {
     let mut request = group.case(1, asset_action(&[0, 1, 2], 7)).request();
     change(&mut request);
     code(group.nodes[0].admit(&request).await)
@@ -46,7 +47,7 @@ async fn repeated_admission_returns_the_same_receipt() {
     assert_eq!(
         group.nodes[0].admit(&case.request()).await.unwrap(),
         receipt,
-        "a repeat gets its answer, even late"
+        "a repeated admission is answered after the decision expired"
     );
 }
 
@@ -54,7 +55,7 @@ async fn repeated_admission_returns_the_same_receipt() {
 async fn unsigned_and_wrongly_signed_decisions_are_refused() {
     let group = group().await;
     assert_eq!(
-        refused_request(&group, |request| request.envelope.signatures.clear()).await,
+        request_refusal(&group, |request| request.envelope.signatures.clear()).await,
         Code::AdmissionRefused
     );
     assert_eq!(refusal(&group, |case| case.authority = authority(2)).await, Code::AdmissionRefused);
@@ -63,39 +64,39 @@ async fn unsigned_and_wrongly_signed_decisions_are_refused() {
         let other = if sig.starts_with('A') { "B" } else { "A" };
         sig.replace_range(..1, other);
     };
-    assert_eq!(refused_request(&group, forged).await, Code::AdmissionRefused);
+    assert_eq!(request_refusal(&group, forged).await, Code::AdmissionRefused);
     let retyped = |request: &mut AdmitRequest| request.envelope.payload_type.push('x');
-    assert_eq!(refused_request(&group, retyped).await, Code::AdmissionRefused);
+    assert_eq!(request_refusal(&group, retyped).await, Code::AdmissionRefused);
 }
 
 #[tokio::test]
 async fn decision_for_another_intent_or_operation_is_refused() {
     let group = group().await;
     let other = asset_action(&[0, 1, 2], 8);
-    assert_eq!(refused_request(&group, |request| request.intent = other).await, Code::AdmissionRefused);
+    assert_eq!(request_refusal(&group, |request| request.intent = other).await, Code::AdmissionRefused);
     let raised = |request: &mut AdmitRequest| {
         if let Intent::AssetAction(action) = &mut request.intent {
             action.asset_id = "eth".into();
         }
     };
-    assert_eq!(refused_request(&group, raised).await, Code::AdmissionRefused);
+    assert_eq!(request_refusal(&group, raised).await, Code::AdmissionRefused);
     let digest = |case: &mut Case| case.decision.request_digest = hex32(9);
     assert_eq!(refusal(&group, digest).await, Code::AdmissionRefused);
     let kind = |case: &mut Case| case.decision.operation_type = OperationType::KeyCreate;
     assert_eq!(refusal(&group, kind).await, Code::AdmissionRefused);
     let renamed = |request: &mut AdmitRequest| request.effect.operation.0 = hex32(2);
-    assert_eq!(refused_request(&group, renamed).await, Code::AdmissionRefused);
+    assert_eq!(request_refusal(&group, renamed).await, Code::AdmissionRefused);
     let step = |request: &mut AdmitRequest| request.effect.step = EffectStep::Execute;
-    assert_eq!(refused_request(&group, step).await, Code::AdmissionRefused);
+    assert_eq!(request_refusal(&group, step).await, Code::AdmissionRefused);
 }
 
 #[tokio::test]
 async fn decision_must_be_for_the_key_that_tenant_and_intent_name() {
     let group = group().await;
     let elsewhere = |request: &mut AdmitRequest| request.owner = owner("vault");
-    assert_eq!(refused_request(&group, elsewhere).await, Code::AdmissionRefused);
+    assert_eq!(request_refusal(&group, elsewhere).await, Code::AdmissionRefused);
     let of_tenant = |request: &mut AdmitRequest| request.owner.tenant.0 = "second".into();
-    assert_eq!(refused_request(&group, of_tenant).await, Code::AdmissionRefused);
+    assert_eq!(request_refusal(&group, of_tenant).await, Code::AdmissionRefused);
     for (named, is_admitted) in [("vault", false), ("treasury", true)] {
         let mut intent = payment(&[0, 1, 2], None);
         if let Intent::Payment(payment) = &mut intent {
@@ -124,7 +125,7 @@ async fn key_signs_for_one_family_even_after_a_restart() {
     assert_eq!(code(group.nodes[0].admit(&other.request()).await), Code::AdmissionRefused);
     group.nodes[0].admit(&group.case(3, payment(&[0, 1, 2], None)).request()).await.unwrap();
     // A change of the key that states another family is refused as well.
-    let mut change = changing(&group, refresh("2"), "2", &[0, 1, 2], 2).of(OperationId(hex32(4)));
+    let mut change = group.key_change(refresh("2"), "2", &[0, 1, 2], 2).of(OperationId(hex32(4)));
     assert_eq!(code(group.nodes[0].admit(&change.request()).await), Code::AdmissionRefused);
     change.decision.serves = Some(KeyUse::Payments);
     group.nodes[0].admit(&change.request()).await.unwrap();
@@ -137,8 +138,8 @@ async fn key_created_for_one_family_never_signs_for_the_other() {
     if let Intent::KeyCreate(create) = &mut intent {
         create.serves = Some(KeyUse::AssetActions);
     }
-    let unborn = gateway_domain::key::Epoch { root: Hex32::ZERO, ..case_epoch() };
-    let mut case = Case::new(1, KEY, unborn, 2, intent);
+    let before_creation = gateway_domain::key::Epoch { root: Hex32::ZERO, ..case_epoch() };
+    let mut case = Case::new(1, KEY, before_creation, 2, intent);
     case.decision.serves = Some(KeyUse::Payments);
     assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
     case.decision.serves = Some(KeyUse::AssetActions);
@@ -160,9 +161,9 @@ async fn node_counts_distinct_approvals_itself() {
             Code::AdmissionRefused
         );
     }
-    // Enough approvals, but not those that the decision rests on.
+    // Enough approvals, but not those that the decision is based on.
     let others = |request: &mut AdmitRequest| request.approvals = approvals(&["alice", "mallory"]);
-    assert_eq!(refused_request(&group, others).await, Code::AdmissionRefused);
+    assert_eq!(request_refusal(&group, others).await, Code::AdmissionRefused);
     let of_another_intent = |case: &mut Case| {
         case.decision.approvals_root = approvals_root(hex32(1), &case.approvals).unwrap();
     };
@@ -184,7 +185,7 @@ async fn decision_validity_is_checked_by_the_node_s_own_clock() {
     assert_eq!(refusal(&group, |_| ()).await, Code::AdmissionExpired);
 }
 
-/// Approvals are checked once, at admission, so the signature must follow soon.
+/// Approvals are checked only at admission, so they must not stay valid for long.
 #[tokio::test]
 async fn decision_with_too_long_a_validity_is_refused() {
     let group = group().await;
@@ -249,9 +250,9 @@ async fn signature_with_a_target_or_holders_is_refused() {
 #[tokio::test]
 async fn child_key_must_be_the_one_the_node_derives() {
     let group = group().await;
-    let sound = group.case(1, payment(&[0, 1, 2], Some("0/17")));
+    let valid = group.case(1, payment(&[0, 1, 2], Some("0/17")));
     assert_eq!(
-        code(group.nodes[0].admit(&sound.request()).await),
+        code(group.nodes[0].admit(&valid.request()).await),
         Code::AdmissionRefused,
         "no child admitted"
     );
@@ -263,11 +264,11 @@ async fn child_key_must_be_the_one_the_node_derives() {
             public_key_hex: hex::encode(child.public_key),
         }
     };
-    let other = sound.clone().derived(child([0, 18], "0/17"));
+    let other = valid.clone().derived(child([0, 18], "0/17"));
     assert_eq!(code(group.nodes[0].admit(&other.request()).await), Code::AdmissionRefused);
     let unasked = group.case(2, payment(&[0, 1, 2], None)).derived(child([0, 17], "0/17"));
     assert_eq!(code(group.nodes[0].admit(&unasked.request()).await), Code::AdmissionRefused);
-    group.nodes[0].admit(&sound.derived(child([0, 17], "0/17")).request()).await.unwrap();
+    group.nodes[0].admit(&valid.derived(child([0, 17], "0/17")).request()).await.unwrap();
 }
 
 #[tokio::test]
@@ -328,25 +329,14 @@ fn case_epoch() -> gateway_domain::key::Epoch {
     gateway_domain::key::Epoch { name: EpochName("1".into()), root: hex32(1) }
 }
 
-/// A change of the group's key.
-fn changing(group: &Group, intent: Intent, epoch: &str, participants: &[u16], threshold: u16) -> Case {
-    let target = Target {
-        key_id: if matches!(intent, Intent::Rotate(_)) { key_id("successor") } else { KEY },
-        epoch: EpochName(epoch.into()),
-        participants: roster(participants),
-        threshold: Threshold(threshold),
-    };
-    group.case(1, intent).changing(&roster(&[0, 1, 2]), target)
-}
-
 #[tokio::test]
 async fn key_change_that_differs_from_its_intent_is_refused() {
     let group = group().await;
-    let sound = [
-        changing(&group, refresh("2"), "2", &[0, 1, 2], 2),
-        changing(&group, reshare("2", &[0, 3], 2), "2", &[0, 3], 2),
-        changing(&group, rotate("2", &[0, 3], 2), "2", &[0, 3], 2),
-        changing(&group, recover("2", 2, &[0, 1]), "2", &[0, 1, 2], 2),
+    let valid = [
+        group.key_change(refresh("2"), "2", &[0, 1, 2], 2),
+        group.key_change(reshare("2", &[0, 3], 2), "2", &[0, 3], 2),
+        group.key_change(rotate("2", &[0, 3], 2), "2", &[0, 3], 2),
+        group.key_change(recover("2", 2, &[0, 1]), "2", &[0, 1, 2], 2),
     ];
     let wrong: [fn(&mut AdmissionDecision); 8] = [
         |decision| decision.target = None,
@@ -358,7 +348,7 @@ async fn key_change_that_differs_from_its_intent_is_refused() {
         |decision| decision.target.as_mut().unwrap().key_id = KeyId(hex32(44)),
         |decision| decision.operation_type = OperationType::KeyCreate,
     ];
-    for (number, case) in (2..).zip(sound) {
+    for (number, case) in (2..).zip(valid) {
         for wrong in wrong {
             let mut other = case.clone();
             wrong(&mut other.decision);
@@ -368,8 +358,8 @@ async fn key_change_that_differs_from_its_intent_is_refused() {
                 "{other:?}"
             );
         }
-        let sound = case.of(OperationId(hex32(number)));
-        group.nodes[0].admit(&sound.request()).await.unwrap();
+        let valid = case.of(OperationId(hex32(number)));
+        group.nodes[0].admit(&valid.request()).await.unwrap();
     }
 }
 
@@ -377,7 +367,7 @@ async fn key_change_that_differs_from_its_intent_is_refused() {
 async fn recovery_needs_enough_other_holders_as_helpers() {
     let group = group().await;
     for intent in [recover("2", 2, &[0, 2]), recover("2", 2, &[0, 3]), recover("2", 3, &[0, 1])] {
-        let case = changing(&group, intent, "2", &[0, 1, 2], 2);
+        let case = group.key_change(intent, "2", &[0, 1, 2], 2);
         assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
     }
 }

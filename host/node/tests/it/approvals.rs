@@ -1,4 +1,4 @@
-//! A compromised gateway with the authority's real key: nodes that verify approvers' signatures admit nothing that the
+//! A compromised gateway has the authority's key: nodes that verify approvers' signatures do not admit an operation that the
 //! approvers did not sign.
 
 use crate::support::{Group, KEY, NOW, code};
@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 const AGE_MAX_MS: u64 = 500;
 
-/// Alice has a valid key, a revoked, an expired and a future one; Bob a key and a credential; Carol approves for another
-/// tenant.
+/// Alice has a valid key, a revoked, an expired and a future one. Bob has a key and an authenticator. Carol is an approver of
+/// another tenant.
 fn approvers() -> Approvers {
     let with = |key: Value, name: &str, at: u64| {
         let mut key = key;
@@ -65,20 +65,20 @@ fn at(subject_id: &str) -> Approval {
     approval(subject_id, i64::try_from(NOW).unwrap())
 }
 
-/// The case with these approvals, and a decision that rests on them.
-fn resting_on(mut case: Case, approvals: Vec<Approval>) -> Case {
+/// The case with these approvals, and a decision that is based on them.
+fn with_approvals(mut case: Case, approvals: Vec<Approval>) -> Case {
     case.decision.approvals_root = approvals_root(case.decision.intent_hash, &approvals).unwrap();
     case.approvals = approvals;
     case
 }
 
 /// The case approved by Alice with her key and Bob with his authenticator.
-fn approved(case: Case) -> Case {
+fn approve(case: Case) -> Case {
     let tenant = Tenant("default".into());
     let subject = approval_subject(&case, &tenant);
     let alice = signed(at("alice"), &subject, &key(1));
     let bob = Authenticator::new(20).signed(at("bob"), &subject);
-    resting_on(case, vec![alice, bob])
+    with_approvals(case, vec![alice, bob])
 }
 
 fn action(group: &Group) -> Case {
@@ -86,7 +86,7 @@ fn action(group: &Group) -> Case {
 }
 
 /// Checks that no node admits the case or makes a later step. Returns the refusal's code and detail.
-async fn refused(group: &Group, case: &Case) -> (Code, String) {
+async fn refusal(group: &Group, case: &Case) -> (Code, String) {
     let request: AdmitRequest = case.request();
     let mut refusal = None;
     for (node, participant) in group.nodes.iter().zip(0..) {
@@ -111,13 +111,13 @@ fn assert_refusal(refusal: (Code, String), expected: Code, part: &str) {
 }
 
 async fn assert_approval_refused(group: &Group, case: &Case, fault: &str) {
-    assert_refusal(refused(group, case).await, Code::ApprovalRefused, &format!("`{fault}`"));
+    assert_refusal(refusal(group, case).await, Code::ApprovalRefused, &format!("`{fault}`"));
 }
 
 #[tokio::test]
 async fn operation_with_signed_approvals_is_admitted_and_signed() {
     let group = group().await;
-    let case = approved(action(&group));
+    let case = approve(action(&group));
     group.admit(&case).await;
     group.sign(&case, 1).await;
 }
@@ -125,25 +125,25 @@ async fn operation_with_signed_approvals_is_admitted_and_signed() {
 #[tokio::test]
 async fn forged_approvals_are_refused() {
     let group = group().await;
-    let case = || approved(action(&group));
+    let case = || approve(action(&group));
     let tenant = Tenant("default".into());
     let genuine = case();
     let alice = genuine.approvals[0].clone();
     // Not signed.
-    let unsigned = resting_on(action(&group), vec![alice.clone(), at("bob")]);
+    let unsigned = with_approvals(action(&group), vec![alice.clone(), at("bob")]);
     assert_approval_refused(&group, &unsigned, "not_signed").await;
     // Signed by the gateway with a key of its own.
     let own = signed(at("bob"), &approval_subject(&genuine, &tenant), &key(66));
-    assert_approval_refused(&group, &resting_on(action(&group), vec![alice.clone(), own]), "unknown_key")
+    assert_approval_refused(&group, &with_approvals(action(&group), vec![alice.clone(), own]), "unknown_key")
         .await;
     // In the name of a user who is not an approver, signed by an approver.
     let unregistered = signed(at("mallory"), &approval_subject(&genuine, &tenant), &key(2));
-    let unregistered = resting_on(action(&group), vec![alice.clone(), unregistered]);
+    let unregistered = with_approvals(action(&group), vec![alice.clone(), unregistered]);
     assert_approval_refused(&group, &unregistered, "unknown_approver").await;
     // Alice's approval under another name, and twice under her own.
     let mut renamed = alice.clone();
     renamed.subject_id = "bob".into();
-    let renamed = resting_on(action(&group), vec![alice.clone(), renamed]);
+    let renamed = with_approvals(action(&group), vec![alice.clone(), renamed]);
     assert_approval_refused(&group, &renamed, "unknown_key").await;
     let later = signed(
         approval("alice", i64::try_from(NOW).unwrap() - 1),
@@ -151,65 +151,69 @@ async fn forged_approvals_are_refused() {
         &key(1),
     );
     for second in [alice.clone(), later] {
-        let twice = resting_on(action(&group), vec![alice.clone(), second]);
-        assert_refusal(refused(&group, &twice).await, Code::AdmissionRefused, "1 of 2 approvals");
+        let twice = with_approvals(action(&group), vec![alice.clone(), second]);
+        assert_refusal(refusal(&group, &twice).await, Code::AdmissionRefused, "1 of 2 required approvals");
     }
     // None at all.
-    let none = resting_on(action(&group), vec![]);
-    assert_refusal(refused(&group, &none).await, Code::AdmissionRefused, "0 of 2 approvals");
-    // Other approvals than the decision rests on.
+    let none = with_approvals(action(&group), vec![]);
+    assert_refusal(refusal(&group, &none).await, Code::AdmissionRefused, "0 of 2 required approvals");
+    // Other approvals than the decision is based on.
     let mut others = case();
     others.approvals.pop();
-    assert_refusal(refused(&group, &others).await, Code::AdmissionRefused, "rests on other approvals");
+    assert_refusal(refusal(&group, &others).await, Code::AdmissionRefused, "based on other approvals");
 }
 
 #[tokio::test]
 async fn approvals_are_bound_to_operation_intent_and_key() {
     let group = group().await;
-    let approvals = approved(action(&group)).approvals;
+    let approvals = approve(action(&group)).approvals;
     // For another operation with the same intent.
     let replayed = group.case(2, asset_action(&[0, 1, 2], 7));
-    assert_approval_refused(&group, &resting_on(replayed, approvals.clone()), "bad_signature").await;
+    assert_approval_refused(&group, &with_approvals(replayed, approvals.clone()), "bad_signature").await;
     // For another intent of the same operation.
     let other_intent = group.case(1, asset_action(&[0, 1, 2], 8));
-    assert_approval_refused(&group, &resting_on(other_intent, approvals.clone()), "bad_signature").await;
+    assert_approval_refused(&group, &with_approvals(other_intent, approvals.clone()), "bad_signature").await;
     // For another key of the same tenant: an intent to sign a digest does not name its key.
-    let other_key = resting_on(action(&group).on_key("vault"), approvals.clone());
+    let other_key = with_approvals(action(&group).on_key("vault"), approvals.clone());
     assert_approval_refused(&group, &other_key, "bad_signature").await;
     // With roles or a time that the approver did not sign.
     for alter in [(|one: &mut Approval| one.claimed_at_ms -= 1) as fn(&mut Approval), |one| one.roles.clear()]
     {
         let mut altered = approvals.clone();
         alter(&mut altered[0]);
-        assert_approval_refused(&group, &resting_on(action(&group), altered), "bad_signature").await;
+        assert_approval_refused(&group, &with_approvals(action(&group), altered), "bad_signature").await;
     }
     let mut raised = approvals.clone();
     raised[0].roles.push("treasurer".into());
-    assert_approval_refused(&group, &resting_on(action(&group), raised), "role_not_held").await;
+    assert_approval_refused(&group, &with_approvals(action(&group), raised), "role_not_held").await;
 }
 
 #[tokio::test]
 async fn approvals_are_bound_to_one_tenant() {
     let group = group().await;
     let second = Tenant("second".into());
-    // The key belongs to `default`, whatever the gateway claims.
-    let genuine = approved(action(&group));
+    // The key belongs to `default`, but the gateway claims another tenant.
+    let genuine = approve(action(&group));
     let elsewhere = [
         signed(at("carol"), &approval_subject(&genuine, &second), &key(3)),
         signed(at("alice"), &approval_subject(&genuine, &second), &key(1)),
     ];
-    let mut claimed = resting_on(action(&group), elsewhere.to_vec());
+    let mut claimed = with_approvals(action(&group), elsewhere.to_vec());
     claimed.owner = owner("second", "treasury");
-    assert_refusal(refused(&group, &claimed).await, Code::AdmissionRefused, "not this tenant's key");
+    assert_refusal(
+        refusal(&group, &claimed).await,
+        Code::AdmissionRefused,
+        "not the key that the tenant gave",
+    );
     // Carol is an approver of her own tenant only.
     let carol = signed(at("carol"), &approval_subject(&genuine, &second), &key(3));
-    let carols = resting_on(action(&group), vec![genuine.approvals[0].clone(), carol]);
+    let carols = with_approvals(action(&group), vec![genuine.approvals[0].clone(), carol]);
     assert_approval_refused(&group, &carols, "unknown_approver").await;
     // Alice is not an approver of the second tenant.
     let mut theirs = action(&group);
     theirs.decision.key_id = key_id(&second, &KeyRef("treasury".into())).unwrap();
-    let theirs = approved(theirs);
-    let mut theirs = resting_on(theirs.clone(), theirs.approvals);
+    let theirs = approve(theirs);
+    let mut theirs = with_approvals(theirs.clone(), theirs.approvals);
     theirs.owner = owner("second", "treasury");
     assert_approval_refused(&group, &theirs, "unknown_approver").await;
 }
@@ -218,13 +222,14 @@ async fn approvals_are_bound_to_one_tenant() {
 async fn revoked_expired_and_future_keys_and_old_approvals_are_refused() {
     let group = group().await;
     let tenant = Tenant("default".into());
-    let bob = approved(action(&group)).approvals[1].clone();
+    let bob = approve(action(&group)).approvals[1].clone();
     for (byte, fault) in [(11, "key_revoked"), (12, "key_expired"), (13, "key_not_yet_valid")] {
         let alice = signed(at("alice"), &approval_subject(&action(&group), &tenant), &key(byte));
-        assert_approval_refused(&group, &resting_on(action(&group), vec![alice, bob.clone()]), fault).await;
+        assert_approval_refused(&group, &with_approvals(action(&group), vec![alice, bob.clone()]), fault)
+            .await;
     }
     // Kept for too long.
-    let case = approved(action(&group));
+    let case = approve(action(&group));
     group.set_time(NOW + AGE_MAX_MS + 1);
     assert_approval_refused(&group, &case, "too_old").await;
     group.set_time(NOW + AGE_MAX_MS - 1);
@@ -235,8 +240,8 @@ async fn revoked_expired_and_future_keys_and_old_approvals_are_refused() {
 async fn assertion_needs_a_verified_user_the_right_origin_and_this_statement() {
     let group = group().await;
     let tenant = Tenant("default".into());
-    let alice = approved(action(&group)).approvals[0].clone();
-    let case = |bob: Approval| resting_on(action(&group), vec![alice.clone(), bob]);
+    let alice = approve(action(&group)).approvals[0].clone();
+    let case = |bob: Approval| with_approvals(action(&group), vec![alice.clone(), bob]);
     let device = Authenticator::new(20);
     let by = |device: &Authenticator| device.signed(at("bob"), &approval_subject(&action(&group), &tenant));
     for (flags, fault) in [(0x01, "user_not_verified"), (0x04, "user_not_present")] {
@@ -259,19 +264,19 @@ async fn invalid_signature_is_refused_even_where_signatures_are_optional() {
     group.set_signed_approvals(SigningRule::Optional(pinned())).await;
     let tenant = Tenant("default".into());
     let own = signed(at("bob"), &approval_subject(&action(&group), &tenant), &key(66));
-    let forged = resting_on(action(&group), vec![at("alice"), own]);
+    let forged = with_approvals(action(&group), vec![at("alice"), own]);
     assert_approval_refused(&group, &forged, "unknown_key").await;
-    group.admit(&resting_on(action(&group), vec![at("alice"), at("dave")])).await;
+    group.admit(&with_approvals(action(&group), vec![at("alice"), at("dave")])).await;
 }
 
-/// An admission that cannot be checked now is not refused for good: it is admitted once the registry can be read.
+/// A node does not refuse permanently what it cannot check: it admits the operation once it can read the registry.
 #[tokio::test]
 async fn admission_waits_while_the_registry_cannot_be_read() {
     for rule in [SigningRule::Required, SigningRule::Optional] {
         let rule = rule(pinned());
         let mut group = Group::with_key(3, 2, SUITES[0]).await;
         group.set_signed_approvals(rule.clone()).await;
-        let case = approved(action(&group));
+        let case = approve(action(&group));
         rule.replace_registry(None);
         for node in &group.nodes {
             let refused = node.admit(&case.request()).await.unwrap_err();
@@ -283,11 +288,11 @@ async fn admission_waits_while_the_registry_cannot_be_read() {
     }
 }
 
-/// A node cannot tell a key that is created on first use from another, so none is created where approvals must be signed.
+/// Even with the setting that permits key creations without approvals.
 #[tokio::test]
 async fn key_without_approvals_is_refused_where_signatures_are_required() {
     let group = Group::open(1).await;
-    let case = resting_on(Case::key_create(2, KEY, 3, 2, SUITES[0]), vec![]);
+    let case = with_approvals(Case::key_create(2, KEY, 3, 2, SUITES[0]), vec![]);
     for (participant, rule, expected) in [
         (7, SigningRule::Required(pinned()), Some(Code::AdmissionRefused)),
         (8, SigningRule::Optional(pinned()), None),
@@ -305,7 +310,7 @@ async fn key_without_approvals_is_refused_where_signatures_are_required() {
     }
 }
 
-/// The approvers of a rotation approved the new key's name, so the decision must be for the key of that name.
+/// The approvers of a rotation approved the new key's name, so the decision must be for the key with that name.
 #[tokio::test]
 async fn rotation_to_another_key_than_approved_is_refused() {
     let group = group().await;
@@ -317,10 +322,10 @@ async fn rotation_to_another_key_than_approved_is_refused() {
             threshold: gateway_domain::roster::Threshold(2),
         };
         let intent: Intent = rotate("2", &[0, 1, 2], 2);
-        approved(group.case(1, intent).changing(&roster(&[0, 1, 2]), target))
+        approve(group.case(1, intent).changing(&roster(&[0, 1, 2]), target))
     };
-    let other = refused(&group, &change(KeyId(hex32(44)))).await;
-    assert_refusal(other, Code::AdmissionRefused, "not the one the intent names");
+    let other = refusal(&group, &change(KeyId(hex32(44)))).await;
+    assert_refusal(other, Code::AdmissionRefused, "not the one that the intent names");
     let named = key_id(&Tenant("default".into()), &KeyRef("successor".into())).unwrap();
     group.admit(&change(named)).await;
 }

@@ -1,11 +1,11 @@
-//! A node's files, read or changed by an attacker.
+//! An attacker reads or changes a node's files.
 
 use crate::support::{Group, KEK_BYTE, KEY};
 use gateway_node::testing::{SUITES, asset_action, kek};
 use gateway_node::{Cursor, Node, NodeError, Scope};
-use gateway_seal::at_rest::{Place, open_share};
+use gateway_seal::at_rest::{SecretId, open_share};
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,18 +13,8 @@ use std::sync::Arc;
 const ALTERED: &str = "a secret of the node was altered, or moved from another row";
 const OTHER_KEY: &str = "the node's store is sealed under another key";
 
-async fn database(path: &Path) -> SqliteConnection {
-    SqliteConnectOptions::new().filename(path).connect().await.unwrap()
-}
-
-async fn change(path: &Path, sql: &str) {
-    let mut conn = database(path).await;
-    sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
-    conn.close().await.unwrap();
-}
-
 async fn column(path: &Path, sql: &'static str) -> Vec<u8> {
-    let mut conn = database(path).await;
+    let mut conn = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
     let bytes = sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap();
     conn.close().await.unwrap();
     bytes
@@ -68,14 +58,14 @@ async fn no_file_contains_a_share_or_the_seed_of_an_identity() {
         let mut secrets = vec![vec![KEK_BYTE; 32]];
         for participant in 0..3 {
             let node = format!("node-{participant}");
-            let of_share = Place { node: &node, key_id: &key_id, epoch: "1", index: participant };
+            let of_share = SecretId { node: &node, key_id: &key_id, epoch: "1", index: participant };
             let sealed = sealed_share(&group, participant).await;
             let in_log = BTreeSet::from([format!("node-{participant}.db-wal")]);
             assert_eq!(holders(group.folder(), &sealed), in_log, "the search finds bytes that are there");
             let share = open_share(&group.kek, &of_share, &sealed).unwrap();
             // Version, suite, participant and threshold; then the 32 secret bytes.
             secrets.push(share[6..38].to_vec());
-            let of_seed = Place { key_id: "identity", epoch: "", ..of_share };
+            let of_seed = SecretId { key_id: "identity", epoch: "", ..of_share };
             let sealed = column(&group.path(participant), "SELECT identity_seed FROM node").await;
             secrets.push(open_share(&group.kek, &of_seed, &sealed).unwrap().to_vec());
         }
@@ -98,7 +88,7 @@ async fn store_opens_only_under_its_own_key() {
     group.nodes[0].close().await;
     group.kek = Arc::new(kek(2));
     let error = Node::open(group.config(0)).await.unwrap_err();
-    assert!(error.is_sealed_otherwise());
+    assert!(error.is_wrong_kek());
     assert_eq!(unavailable::<()>(Err(error)), OTHER_KEY);
     group.kek = own;
     group.restart(0).await;
@@ -111,9 +101,9 @@ async fn store_opens_only_under_its_own_key() {
 async fn store_without_its_key_row_is_not_bound_to_another_key() {
     let group = Group::with_key(2, 2, SUITES[0]).await;
     group.nodes[0].close().await;
-    change(&group.path(0), "DELETE FROM node").await;
+    group.execute_sql(0, "DELETE FROM node").await;
     let error = Node::open(group.config(0)).await;
-    assert_eq!(unavailable(error), "the node's store is damaged: it names no key");
+    assert_eq!(unavailable(error), "the node's store is damaged: the row with its identity is missing");
 }
 
 #[tokio::test]
@@ -123,14 +113,14 @@ async fn altered_secret_stops_only_its_own_node() {
     group.admit(&case).await;
     let mut sealed = sealed_share(&group, 0).await;
     *sealed.last_mut().unwrap() ^= 1;
-    change(&group.path(0), &format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed))).await;
+    group.execute_sql(0, &format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed))).await;
     let error = group.round_one(&case, 0, 1).await.unwrap_err();
-    assert!(!error.is_sealed_otherwise());
+    assert!(!error.is_wrong_kek());
     assert_eq!(unavailable::<()>(Err(error)), ALTERED);
     group.sign_by(&case, &[1, 2], 1).await;
     // The id of the sealing key begins at byte 1.
     sealed[1] ^= 1;
-    change(&group.path(0), &format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed))).await;
+    group.execute_sql(0, &format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed))).await;
     let other = unavailable(group.round_one(&case, 0, 2).await);
     assert_eq!(other, "a secret of the node is sealed under another key");
 }
@@ -143,7 +133,7 @@ async fn shares_of_two_nodes_cannot_be_swapped() {
     let sealed = [sealed_share(&group, 0).await, sealed_share(&group, 1).await];
     for (participant, other) in [(0, 1), (1, 0)] {
         let sql = format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed[other]));
-        change(&group.path(participant), &sql).await;
+        group.execute_sql(participant, &sql).await;
         assert_eq!(unavailable(group.round_one(&case, participant, 1).await), ALTERED);
     }
 }
@@ -161,7 +151,7 @@ async fn identity_is_kept_in_its_store_and_not_valid_for_another_node() {
     }
     assert_eq!(fingerprints(&group), before);
     assert_ne!(fingerprints(&Group::open(1).await), before[..1]);
-    // The whole store in the place of another node's.
+    // Replaces a node's whole store by another node's.
     for node in &group.nodes[..2] {
         node.close().await;
     }
@@ -178,7 +168,11 @@ async fn rewrapped_store_opens_only_under_the_new_key() {
     for node in &group.nodes {
         node.rewrap(Arc::clone(&new)).await.unwrap();
     }
-    assert_eq!(holders(group.folder(), &wrapped), BTreeSet::new(), "nothing is left that the old key seals");
+    assert_eq!(
+        holders(group.folder(), &wrapped),
+        BTreeSet::new(),
+        "a file still contains a share sealed under the old key"
+    );
     assert_eq!(unavailable(Node::open(group.config(0)).await), OTHER_KEY);
     group.kek = new;
     for participant in 0..3 {
@@ -199,7 +193,7 @@ async fn rewrap_stops_at_a_secret_that_does_not_open() {
     let moved = hex::encode(sealed_share(&group, 1).await);
     let sql = "INSERT INTO share (key_id, epoch, state, operation_id, attempt, epoch_root, public_keys, secret) \
                SELECT key_id, '2', 'staged', operation_id, 2, epoch_root, public_keys, ";
-    change(&group.path(0), &format!("{sql} x'{moved}' FROM share")).await;
+    group.execute_sql(0, &format!("{sql} x'{moved}' FROM share")).await;
     assert_eq!(unavailable(group.nodes[0].rewrap(Arc::new(kek(2))).await), ALTERED);
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     group.admit(&case).await;

@@ -1,4 +1,4 @@
-//! Key generation on nodes: an attempt begins once; a share is staged durably, promoted once, and removed by a discard.
+//! Key generation on nodes: an attempt begins once, and a share is staged durably, promoted once, and removed by a discard.
 
 use crate::support::{Group, KEY, assert_lost, code, mail, other_root};
 use gateway_domain::operation::EffectStep;
@@ -74,21 +74,21 @@ async fn exactly_the_staged_generation_is_promoted_once() {
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(1), &early).await), Code::EpochConflict);
     let root =
         gateway_domain::key::epoch_root(KEY, &case.decision.epoch, &hex::encode(keys.to_bytes())).unwrap();
-    let sound = CommitEpoch { attempt: 1, epoch_root: root };
+    let valid = CommitEpoch { attempt: 1, epoch_root: root };
     let publish = case.call(0, EffectStep::Publish, 1, 1);
     let body = group.generation(&case);
     assert_eq!(code(group.nodes[0].publish(&publish, &body).await), Code::StepOutOfOrder);
-    let done = group.nodes[0].commit_epoch(&commit(1), &sound).await.unwrap();
+    let done = group.nodes[0].commit_epoch(&commit(1), &valid).await.unwrap();
     assert_eq!(done.transition_hash, case.chain(0).after_commit_epoch(1).unwrap());
-    // Repeats, with the same effect id, the next one, and after a restart.
-    assert_eq!(group.nodes[0].commit_epoch(&commit(1), &sound).await.unwrap(), done);
-    assert_eq!(group.nodes[0].commit_epoch(&commit(2), &sound).await.unwrap(), done);
+    // Repeats: with the same effect id, with the next one, and after a restart.
+    assert_eq!(group.nodes[0].commit_epoch(&commit(1), &valid).await.unwrap(), done);
+    assert_eq!(group.nodes[0].commit_epoch(&commit(2), &valid).await.unwrap(), done);
     group.restart(0).await;
-    assert_eq!(group.nodes[0].commit_epoch(&commit(3), &sound).await.unwrap(), done);
+    assert_eq!(group.nodes[0].commit_epoch(&commit(3), &valid).await.unwrap(), done);
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(4), &early).await), Code::EpochConflict);
     // A receipt for another attempt would state another chain of steps.
     let other = case.call(0, EffectStep::CommitEpoch, 5, 2);
-    let past = CommitEpoch { attempt: 2, ..sound };
+    let past = CommitEpoch { attempt: 2, ..valid };
     assert_eq!(code(group.nodes[0].commit_epoch(&other, &past).await), Code::StepOutOfOrder);
     let other = case.call(0, EffectStep::Publish, 1, 2);
     let past = Publication { attempt: 2, ..body.clone() };
@@ -102,12 +102,12 @@ async fn misbehaving_participant_is_named_and_ends_the_ceremony() {
     let case = create();
     group.admit(&case).await;
     let sent = group.start(&case, 1).await;
-    let mut spoilt = mail(&sent, 0);
-    let from = spoilt[0].header().from;
-    let spoil = |body: &mut Vec<u8>| *body.last_mut().unwrap() ^= 1;
-    spoilt[0] = group.forge(&spoilt[0], spoil).await;
+    let mut tampered = mail(&sent, 0);
+    let from = tampered[0].header().from;
+    let tamper = |body: &mut Vec<u8>| *body.last_mut().unwrap() ^= 1;
+    tampered[0] = group.forge(&tampered[0], tamper).await;
     let call = case.call(0, EffectStep::Execute, 1, 1);
-    let Err(NodeError::Rejected(rejection)) = group.nodes[0].ceremony_deliver(&call, &spoilt).await else {
+    let Err(NodeError::Rejected(rejection)) = group.nodes[0].ceremony_deliver(&call, &tampered).await else {
         panic!()
     };
     assert_eq!(rejection.code, Code::CeremonyMisbehaviour);

@@ -1,4 +1,4 @@
-//! A node trusts no caller: every refusal, repeat and restart, on real databases.
+//! Tests of a node's calls: refusals, repeats and restarts, on real databases.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod admission;

@@ -116,9 +116,9 @@ async fn stale_fence_stops_the_execution() {
     let stale = group.case(1, fenced(other_root().to_string()));
     group.nodes[0].admit(&stale.request()).await.unwrap();
     assert_eq!(code(group.nodes[0].materialize_receipt(&receipt(&stale)).await), Code::EpochConflict);
-    let sound = group.case(2, fenced(group.epoch().root.to_string()));
-    group.nodes[0].admit(&sound.request()).await.unwrap();
-    group.nodes[0].materialize_receipt(&receipt(&sound)).await.unwrap();
+    let valid = group.case(2, fenced(group.epoch().root.to_string()));
+    group.nodes[0].admit(&valid.request()).await.unwrap();
+    group.nodes[0].materialize_receipt(&receipt(&valid)).await.unwrap();
 }
 
 #[tokio::test]
@@ -127,24 +127,24 @@ async fn only_the_signature_of_the_operation_is_published() {
     let other = group.case(2, asset_action(&[0, 1, 2], 8));
     group.admit(&case).await;
     group.admit(&other).await;
-    let (mut signature, foreign) = (group.sign(&case, 1).await, group.sign(&other, 1).await);
+    let (mut signature, other_signature) = (group.sign(&case, 1).await, group.sign(&other, 1).await);
     let publish = case.call(0, EffectStep::Publish, 1, 1);
     let node = &group.nodes[0];
-    for wrong in [generation(&group), publication(foreign.clone())] {
+    for wrong in [generation(&group), publication(other_signature.clone())] {
         assert_eq!(code(node.publish(&publish, &wrong).await), Code::ResultRefused);
     }
-    let sound = signature.clone();
-    signature.signature_hex = foreign.signature_hex;
+    let valid = signature.clone();
+    signature.signature_hex = other_signature.signature_hex;
     assert_eq!(code(node.publish(&publish, &publication(signature.clone())).await), Code::ResultRefused);
     signature.signature_hex = "zz".into();
     assert_eq!(code(node.publish(&publish, &publication(signature)).await), Code::ResultRefused);
     let early = Call { previous: case.chain(0).after_receipt().unwrap(), ..publish };
-    assert_eq!(code(node.publish(&early, &publication(sound.clone())).await), Code::StepOutOfOrder);
-    let done = node.publish(&publish, &publication(sound.clone())).await.unwrap();
-    assert_eq!(node.publish(&publish, &publication(sound.clone())).await.unwrap(), done);
+    assert_eq!(code(node.publish(&early, &publication(valid.clone())).await), Code::StepOutOfOrder);
+    let done = node.publish(&publish, &publication(valid.clone())).await.unwrap();
+    assert_eq!(node.publish(&publish, &publication(valid.clone())).await.unwrap(), done);
     // A node that was not among the signers accepts the signature.
     let publish = case.call(2, EffectStep::Publish, 1, 1);
-    group.nodes[2].publish(&publish, &publication(sound)).await.unwrap();
+    group.nodes[2].publish(&publish, &publication(valid)).await.unwrap();
 }
 
 #[tokio::test]
@@ -155,11 +155,11 @@ async fn no_attempt_follows_publication() {
     let signature = {
         let other = group.package(&case, &[0, 1], 2).await;
         let shares = [0, 1].map(|signer| (signer, other.clone()));
-        let mut given = std::collections::BTreeMap::new();
+        let mut signature_shares = std::collections::BTreeMap::new();
         for (signer, package) in shares {
-            given.insert(signer, group.round_two(&case, signer, 2, &package).await.unwrap());
+            signature_shares.insert(signer, group.round_two(&case, signer, 2, &package).await.unwrap());
         }
-        group.result(&case, &other, &given)
+        group.result(&case, &other, &signature_shares)
     };
     let publish = case.call(2, EffectStep::Publish, 1, 2);
     let body = Publication { attempt: 2, result: Published::Signature(signature) };

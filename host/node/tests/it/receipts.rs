@@ -1,4 +1,4 @@
-//! Receipts: one for every step, over exactly that step, and the same for every repeat.
+//! Receipts: one for each step, over exactly that step, and the same again when the call is repeated.
 
 use crate::support::{Group, KEY, code};
 use gateway_domain::operation::EffectStep;
@@ -86,16 +86,16 @@ async fn every_step_of_new_shares_has_a_receipt_for_the_generation() {
     assert_eq!(group.nodes[0].publish(&call(EffectStep::Publish), &body).await.unwrap(), published);
 }
 
-/// A receipt for another generation would be for a result that the node does not have.
+/// Otherwise the node would sign a receipt for a generation that it does not have.
 #[tokio::test]
 async fn only_the_promoted_generation_is_published() {
     let mut group = Group::open(3).await;
     let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
     group.make_key(&case, 1).await;
-    let sound = group.generation(&case);
+    let valid = group.generation(&case);
     group.commit_epoch(&case, 1).await;
     let other = Group::with_key(3, 2, SUITES[0]).await;
-    let Published::Generation(generation) = &sound.result else { panic!() };
+    let Published::Generation(generation) = &valid.result else { panic!() };
     let changes: [fn(&mut gateway_domain::operation::Staged); 6] = [
         |staged| staged.epoch.root = hex32(1),
         |staged| staged.threshold.0 = 3,
@@ -113,7 +113,7 @@ async fn only_the_promoted_generation_is_published() {
     for wrong in altered.into_iter().chain([other.generation(&case)]) {
         assert_eq!(code(group.nodes[0].publish(&call, &wrong).await), Code::ResultRefused, "{wrong:?}");
     }
-    group.nodes[0].publish(&call, &sound).await.unwrap();
+    group.nodes[0].publish(&call, &valid).await.unwrap();
 }
 
 #[tokio::test]
@@ -137,12 +137,11 @@ async fn step_altered_on_disk_gets_no_receipt() {
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     group.admit(&case).await;
     let call = case.call(0, EffectStep::PolicyReceipt, 1, 1);
-    group.change(0, "UPDATE effect SET transition_hash = content").await;
+    group.execute_sql(0, "UPDATE effect SET transition_hash = content").await;
     let refused = group.nodes[0].materialize_receipt(&call).await.unwrap_err();
-    assert!(refused.to_string().contains("a step is not what was recorded of it"), "{refused}");
+    assert!(refused.to_string().contains("the recorded answer does not match the step"), "{refused}");
 }
 
-/// The identity is read while the node serves, and only with the node's own key.
 #[tokio::test]
 async fn identity_is_readable_while_its_node_runs() {
     let group = Group::open(2).await;

@@ -1,4 +1,4 @@
-//! A malicious relay learns nothing from messages, and every change it makes is noticed.
+//! A malicious relay cannot open private messages, and changes that it makes are detected.
 
 use crate::support::{Group, KEY, code, mail};
 use gateway_domain::operation::EffectStep;
@@ -6,8 +6,8 @@ use gateway_node::testing::{Case, SUITES};
 use gateway_node::{CeremonyAnswer, Code, Envelope};
 use serde_json::Value;
 
-/// A ceremony after its first messages, and the messages.
-async fn begun() -> (Group, Case, Vec<Envelope>) {
+/// A key generation that has begun, and its first messages.
+async fn start_ceremony() -> (Group, Case, Vec<Envelope>) {
     let group = Group::open(3).await;
     let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
     group.admit(&case).await;
@@ -22,11 +22,11 @@ async fn deliver(group: &Group, case: &Case, to: u16, sent: &[Envelope]) -> Resu
 }
 
 /// Delivers the messages to all nodes. Returns their next messages.
-async fn turn(group: &Group, case: &Case, sent: &[Envelope]) -> Vec<Envelope> {
+async fn deliver_to_all(group: &Group, case: &Case, sent: &[Envelope]) -> Vec<Envelope> {
     let mut next = vec![];
     for to in 0..3 {
         match deliver(group, case, to, sent).await.unwrap() {
-            CeremonyAnswer::Send(more) => next.extend(more),
+            CeremonyAnswer::Send(messages) => next.extend(messages),
             CeremonyAnswer::Staged { keys, .. } => panic!("{keys:?}"),
         }
     }
@@ -41,9 +41,9 @@ fn changed(envelope: &Envelope, change: impl FnOnce(&mut Value)) -> Envelope {
 
 #[tokio::test]
 async fn private_message_opens_only_for_its_recipient() {
-    let (group, case, sent) = begun().await;
+    let (group, case, sent) = start_ceremony().await;
     assert!(sent.iter().all(|envelope| envelope.header().to.is_none()), "commitments are broadcast");
-    let points = turn(&group, &case, &sent).await;
+    let points = deliver_to_all(&group, &case, &sent).await;
     assert_eq!(points.len(), 6);
     // Another node refuses the message and ends its part in the ceremony.
     let mut nodes_left = std::collections::BTreeSet::from([0, 1, 2]);
@@ -70,7 +70,7 @@ async fn altered_message_ends_the_ceremony_and_blames_no_participant() {
         ("round", |value| value["header"]["round"] = 9.into()),
     ];
     for (what, change) in changes {
-        let (group, case, mut sent) = begun().await;
+        let (group, case, mut sent) = start_ceremony().await;
         sent[1] = changed(&sent[1], change);
         assert_eq!(deliver(&group, &case, 0, &sent).await.unwrap_err(), Code::RelayMisbehaviour, "{what}");
         // The attempt is over; another one succeeds.
@@ -81,12 +81,12 @@ async fn altered_message_ends_the_ceremony_and_blames_no_participant() {
 
 #[tokio::test]
 async fn messages_of_another_attempt_or_sender_are_refused() {
-    let (group, case, old) = begun().await;
+    let (group, case, old) = start_ceremony().await;
     let new = group.start(&case, 2).await;
     let call = case.call(0, EffectStep::Execute, 2, 2);
     let replayed = group.nodes[0].ceremony_deliver(&call, &mail(&old, 0)).await;
     assert_eq!(code(replayed), Code::RelayMisbehaviour);
-    let (group, case, sent) = begun().await;
+    let (group, case, sent) = start_ceremony().await;
     let forged = changed(&sent[1], |value| value["header"]["from"] = 2.into());
     assert_eq!(deliver(&group, &case, 0, &[forged]).await.unwrap_err(), Code::RelayMisbehaviour);
     drop(new);

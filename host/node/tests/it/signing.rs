@@ -1,4 +1,4 @@
-//! The nonce rule: for every pair of nonces at most one share leaves the node.
+//! The nonce rule: a pair of nonces makes at most one signature share.
 
 use crate::support::{Group, NOW, admitted, assert_lost, code};
 use gateway_domain::operation::EffectStep;
@@ -10,7 +10,7 @@ use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 
-/// The same package with another co-signer. Two shares for the same nonces would give the long-lived share away.
+/// The same package with another co-signer. Shares of both with the same nonces would reveal the key share.
 async fn other_package(group: &Group, case: &Case, package: &SigningPackage) -> SigningPackage {
     let RoundOne::Committed(third) = group.round_one(case, 2, 1).await.unwrap() else { panic!() };
     let mut other = package.clone();
@@ -65,8 +65,8 @@ async fn twenty_concurrent_packages_get_one_share() {
 
 #[tokio::test]
 async fn wrong_package_is_refused_and_destroys_the_nonces() {
-    type Spoil = fn(&mut SigningPackage);
-    let spoils: [(Spoil, Code); 7] = [
+    type Change = fn(&mut SigningPackage);
+    let changes: [(Change, Code); 7] = [
         (|package| package.message = vec![8; 32], Code::PackageRefused),
         (|package| package.message.push(0), Code::PackageRefused),
         (|package| package.tweak = Some(Tweak::from_bytes([1; 32]).unwrap()), Code::PackageRefused),
@@ -88,11 +88,11 @@ async fn wrong_package_is_refused_and_destroys_the_nonces() {
         (|package| _ = package.commitments.insert(1, vec![0; 66]), Code::CeremonyMisbehaviour),
     ];
     let (group, case) = admitted().await;
-    for (attempt, (spoil, expected)) in (1..).zip(spoils) {
+    for (attempt, (tamper, expected)) in (1..).zip(changes) {
         let package = group.package(&case, &[0, 1], attempt).await;
-        let mut spoilt = package.clone();
-        spoil(&mut spoilt);
-        assert_eq!(code(group.round_two(&case, 0, attempt, &spoilt).await), expected, "attempt {attempt}");
+        let mut tampered = package.clone();
+        tamper(&mut tampered);
+        assert_eq!(code(group.round_two(&case, 0, attempt, &tampered).await), expected, "attempt {attempt}");
         assert_lost(group.round_two(&case, 0, attempt, &package).await);
         assert_lost(group.round_one(&case, 0, attempt).await);
     }

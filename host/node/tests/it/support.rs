@@ -1,25 +1,28 @@
-//! Nodes in a folder with a shared clock, and a coordinator that the tests control.
+//! Nodes in a folder with a clock that the tests set, and the calls that a coordinator makes.
 
+use gateway_domain::admission::Target;
 use gateway_domain::approval::SigningRule;
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{EpochName, Hex32};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::{Epoch, PublicKey, epoch_root};
 use gateway_domain::operation::{EffectStep, SignatureResult, Staged};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
-use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, authority, hex32, kek, pinned, roster};
+use gateway_node::testing::{
+    Case, NOT_AFTER, SUITES, asset_action, authority, hex32, kek, key_id, pinned, roster,
+};
 use gateway_node::{
     CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError,
-    NodeSettings, Peers, Publication, Published, RoundOne, SignedShare,
+    NodeSettings, Peers, Publication, Published, Rejection, RoundOne, SignedShare,
 };
-use gateway_seal::at_rest::{Kek, Place, open_share};
+use gateway_seal::at_rest::{Kek, SecretId, open_share};
 use gateway_seal::node_key::{Identities, NodeSecret};
 use gateway_seal::relay;
 use gateway_threshold::PublicKeys;
 use gateway_threshold::sign::{SigningPackage, aggregate};
-use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +33,7 @@ use zeroize::Zeroizing;
 pub(crate) use gateway_node::testing::KEY;
 
 pub(crate) const NOW: u64 = 1_000;
-/// No other value of a test is made of this byte.
+/// The key-encryption key is 32 of this byte, which no other value in the tests contains.
 pub(crate) const KEK_BYTE: u8 = 0xa7;
 
 pub(crate) struct Group {
@@ -115,8 +118,8 @@ impl Group {
         let sql = "SELECT identity_seed FROM node";
         let sealed: Vec<u8> = sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap();
         let node = format!("node-{participant}");
-        let place = Place { node: &node, key_id: "identity", epoch: "", index: participant };
-        let seed = open_share(&self.kek, &place, &sealed).unwrap();
+        let secret_id = SecretId { node: &node, key_id: "identity", epoch: "", index: participant };
+        let seed = open_share(&self.kek, &secret_id, &sealed).unwrap();
         NodeSecret::from_seed(participant, &Zeroizing::new(seed.as_slice().try_into().unwrap()))
     }
 
@@ -132,11 +135,12 @@ impl Group {
         relay::seal(&secrets[usize::from(header.from)], &all, header, &body).unwrap()
     }
 
-    /// Writes to the participant's database from outside.
-    pub(crate) async fn change(&self, participant: u16, sql: &'static str) {
+    /// Changes the participant's database with another connection than the node's.
+    pub(crate) async fn execute_sql(&self, participant: u16, sql: &str) {
         let options = SqliteConnectOptions::new().filename(self.path(participant));
         let mut conn = options.connect().await.unwrap();
-        sqlx::query(sql).execute(&mut conn).await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
     }
 
     /// Restarts the nodes with another rule on approvers' signatures.
@@ -159,17 +163,17 @@ impl Group {
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
-        let name = gateway_domain::ids::EpochName("1".into());
+        let name = EpochName("1".into());
         let root = epoch_root(KEY, &name, &hex::encode(self.keys().to_bytes())).unwrap();
         Epoch { name, root }
     }
 
-    /// A signature under the group's key.
+    /// An operation on the group's key.
     pub(crate) fn case(&self, id: u8, intent: Intent) -> Case {
         Case::new(id, KEY, self.epoch(), self.keys().threshold(), intent)
     }
 
-    /// Admission and receipt on every node.
+    /// Admits the operation and issues the policy receipt on every node.
     pub(crate) async fn admit(&self, case: &Case) {
         for (node, participant) in self.nodes.iter().zip(0..) {
             node.admit(&case.request()).await.unwrap();
@@ -183,11 +187,34 @@ impl Group {
         self.keys = Some(keys);
     }
 
+    /// A change of the group's key, which participants 0, 1 and 2 hold, to a generation with these participants.
+    pub(crate) fn key_change(
+        &self,
+        intent: Intent,
+        epoch: &str,
+        participants: &[u16],
+        threshold: u16,
+    ) -> Case {
+        let target = Target {
+            key_id: if matches!(intent, Intent::Rotate(_)) { key_id("successor") } else { KEY },
+            epoch: EpochName(epoch.into()),
+            participants: roster(participants),
+            threshold: Threshold(threshold),
+        };
+        self.case(1, intent).changing(&roster(&[0, 1, 2]), target)
+    }
+
+    /// Begins the attempt of a key generation on every node. Returns their first messages.
     pub(crate) async fn start(&self, case: &Case, attempt: u32) -> Vec<Envelope> {
+        self.start_with(case, attempt, &CeremonyStart::default()).await
+    }
+
+    /// Begins the attempt on every node. Returns their first messages.
+    pub(crate) async fn start_with(&self, case: &Case, attempt: u32, start: &CeremonyStart) -> Vec<Envelope> {
         let mut sent = vec![];
         for (node, participant) in self.nodes.iter().zip(0..) {
             let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-            match node.ceremony_start(&call, &CeremonyStart::default()).await.unwrap() {
+            match node.ceremony_start(&call, start).await.unwrap() {
                 CeremonyAnswer::Send(messages) => sent.extend(messages),
                 CeremonyAnswer::Staged { keys, .. } => panic!("{keys:?}"),
             }
@@ -195,20 +222,33 @@ impl Group {
         sent
     }
 
-    pub(crate) async fn run_keygen(&self, case: &Case, attempt: u32) -> PublicKeys {
-        let mut sent = self.start(case, attempt).await;
+    /// Relays messages until no node sends any. Returns the public keys that the nodes staged, or the first rejection.
+    pub(crate) async fn relay(
+        &self,
+        case: &Case,
+        attempt: u32,
+        mut sent: Vec<Envelope>,
+    ) -> Result<Vec<PublicKeys>, Box<Rejection>> {
         let mut staged = vec![];
         while !sent.is_empty() {
             let mut next = vec![];
             for (node, participant) in self.nodes.iter().zip(0..) {
                 let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-                match node.ceremony_deliver(&call, &mail(&sent, participant)).await.unwrap() {
-                    CeremonyAnswer::Send(messages) => next.extend(messages),
-                    CeremonyAnswer::Staged { keys, .. } => staged.push(*keys),
+                match node.ceremony_deliver(&call, &mail(&sent, participant)).await {
+                    Ok(CeremonyAnswer::Send(messages)) => next.extend(messages),
+                    Ok(CeremonyAnswer::Staged { keys, .. }) => staged.push(*keys),
+                    Err(NodeError::Rejected(rejection)) => return Err(Box::new(rejection)),
+                    Err(other) => panic!("{other:?}"),
                 }
             }
             sent = next;
         }
+        Ok(staged)
+    }
+
+    pub(crate) async fn run_keygen(&self, case: &Case, attempt: u32) -> PublicKeys {
+        let sent = self.start(case, attempt).await;
+        let mut staged = self.relay(case, attempt, sent).await.unwrap();
         assert_eq!(staged.len(), self.nodes.len());
         assert!(staged.iter().all(|keys| *keys == staged[0]));
         staged.remove(0)
@@ -274,7 +314,7 @@ impl Group {
         }
     }
 
-    /// The first generation of the group's key, as it is published.
+    /// The publication of the generation that a key creation made.
     pub(crate) fn generation(&self, case: &Case) -> Publication {
         let target = case.decision.target.clone().unwrap();
         let package_hex = hex::encode(self.keys().to_bytes());

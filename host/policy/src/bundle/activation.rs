@@ -1,7 +1,8 @@
-//! A deliberate rollback: a signed statement that a bundle which was active before is to be active again.
+//! Activation records: a signed statement that brings an older bundle back (a rollback).
 //!
-//! Without it an older bundle never follows a newer one. It needs the same signatures as a bundle: every role of the trust
-//! policy, each to its threshold. Its sequence must be above every sequence so far, so a copy has no effect later.
+//! Without a record, a bundle with a lower sequence than the active one is refused. A record needs the same signatures as a
+//! bundle: every role of the trust policy must reach its threshold. Its own sequence must be higher than every sequence before,
+//! so an old record has no effect when it is offered again.
 
 use super::{BundleError, TrustPolicy, strict};
 use ed25519_dalek::{Signer, SigningKey};
@@ -14,29 +15,30 @@ use serde::{Deserialize, Serialize};
 /// DSSE payload type of a signed activation record.
 pub const ACTIVATION_PAYLOAD_TYPE: &str = "application/vnd.svc.policy-activation.v1+json";
 
-/// Longest reason, bytes: it is shown with every activation.
+/// Longest reason, in bytes: it is shown with the activation.
 pub const REASON_BYTES_MAX: usize = 1_024;
 
 /// The name of the file in error messages.
 const FILE: &str = "activation record";
 
-/// What is signed: which bundle, from which point of the sequence on, and why.
+/// The signed content of an activation record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActivationRecord {
-    /// Above every sequence that was ever active; the next bundle has to be above this one.
+    /// Higher than every sequence that was ever active. The next bundle must have a higher one.
     #[serde(deserialize_with = "canonical::integer")]
     pub sequence: u64,
-    /// The bundle that is to be active.
+    /// The hash of the bundle to activate.
     pub bundle_hash: Hex32,
-    /// Why, for people; not empty, at most [`REASON_BYTES_MAX`].
+    /// The reason, for people; not blank, at most [`REASON_BYTES_MAX`] bytes.
     pub reason: String,
-    /// Last instant at which the record may take effect, by the gateway's clock. Its effect stays.
+    /// The last instant at which the record may take effect, by the gateway's clock; `None` for no limit. A bundle that it
+    /// activated stays active.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub not_after_ms: Option<EpochMs>,
 }
 
-/// A record whose signatures held at the time of [`ActivationRecord::verify`].
+/// A record that passed [`ActivationRecord::verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedActivation {
     // INVARIANT: private, so that only `verify` makes one.
@@ -45,7 +47,7 @@ pub struct SignedActivation {
 }
 
 impl SignedActivation {
-    /// What was signed.
+    /// The signed content.
     #[must_use]
     pub const fn record(&self) -> &ActivationRecord {
         &self.record
@@ -75,15 +77,15 @@ impl ActivationRecord {
         }
     }
 
-    /// As [`ActivationRecord::read`], from the file.
+    /// Reads a record's file, without checking its signatures.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         Self::read(&strict::parse(FILE, bytes)?)
     }
 
-    /// The record in an envelope, its signatures unchecked: for another signer.
+    /// Reads the record in an envelope, without checking its signatures.
     ///
     /// # Errors
-    /// [`BundleError`] when it is no activation record, or not in its one canonical form.
+    /// [`BundleError`] when the payload is not an activation record in canonical form.
     pub fn read(envelope: &Envelope) -> Result<Self, BundleError> {
         let invalid = |fault: String| BundleError::Json { file: FILE.to_owned(), fault };
         let payload = envelope.payload(ACTIVATION_PAYLOAD_TYPE);
@@ -98,14 +100,14 @@ impl ActivationRecord {
     /// Signs the record with these keys. [`ActivationRecord::countersign`] adds another signer's signature.
     ///
     /// # Errors
-    /// [`BundleError::Reason`] for a reason that says nothing or too much.
+    /// [`BundleError::Reason`] for a reason that is blank or too long.
     pub fn sign(&self, keys: &[&SigningKey]) -> Result<Envelope, BundleError> {
         let payload = self.payload()?;
         let signatures: Vec<_> = keys.iter().map(|key| signature(&payload, key)).collect();
         Ok(Envelope::seal(ACTIVATION_PAYLOAD_TYPE, &payload, &signatures))
     }
 
-    /// The same envelope with one more signature; the same key's earlier one is replaced.
+    /// The same envelope with one more signature, which replaces an earlier one by the same key.
     ///
     /// # Errors
     /// As [`ActivationRecord::read`].

@@ -4,65 +4,67 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::dsse::EnvelopeError;
 use gateway_domain::ids::Hex32;
 
-/// Why a bundle is refused. The active one stays.
+/// Why a bundle, an activation record or a file of trust roots is refused.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "each variant's message says what it is; fields are the operands in it")]
+#[expect(missing_docs, reason = "each variant's message describes it; the fields are values in the message")]
 pub enum BundleError {
     #[error("bundle file `{path}` cannot be read")]
     Read { path: String, source: std::io::Error },
     #[error("bundle file name `{0}` is not allowed")]
     FileName(String),
-    #[error("bundle file `{0}` is neither a file nor a known folder")]
+    #[error("bundle entry `{0}` is neither a regular file nor a known folder")]
     NotAFile(String),
     #[error("bundle file `{file}` is larger than {bytes_max} bytes")]
     FileTooLarge { file: String, bytes_max: u64 },
-    #[error("bundle has more than {0} files")]
+    #[error("the bundle has more than {0} files")]
     TooManyFiles(usize),
     #[error("bundle file `{0}` is missing")]
     MissingFile(String),
     #[error("bundle file `{0}` is not in the manifest")]
     UnknownFile(String),
-    #[error("bundle file `{file}` was changed: the manifest says `{expected}`, the file is `{actual}`")]
+    #[error("bundle file `{file}` was changed: its hash is `{actual}`, and the manifest has `{expected}`")]
     Tampered { file: String, expected: Hex32, actual: Hex32 },
 
     #[error("`{file}` is not valid: {fault}")]
     Json { file: String, fault: String },
-    #[error("`{0}` is not text")]
+    #[error("`{0}` is not UTF-8 text")]
     NotText(String),
-    #[error("`{file}` names the key `{key}` twice")]
+    #[error("`{file}` contains the key `{key}` twice in one object")]
     DuplicateKey { file: String, key: String },
-    #[error("`{file}` is not written as its fields demand: no unknown fields, nulls, or lists for objects")]
+    #[error("`{file}` has an unknown member, a null, or a list in place of an object")]
     NotStrict { file: String },
     #[error("`{file}` has no canonical form")]
     Canonical { file: String, source: CanonicalError },
     #[error(
-        "the manifest is for world `{found}`, this gateway runs `{}` and `{}`",
+        "the manifest is for world `{found}`, but this gateway runs only `{}` and `{}`",
         super::WORLD,
         super::WASI_WORLD
     )]
     World { found: String },
     #[error("bundle id or version `{0}` is not allowed")]
     Name(String),
-    #[error("code `{0}` is not allowed: lower case letters, digits and `_`, and not `policy_fault…`")]
+    #[error(
+        "code `{0}` is not allowed: use lower case letters, digits and `_`, and no code that begins with `policy_fault`"
+    )]
     Code(String),
     #[error("code `{0}` is declared twice")]
     DuplicateCode(String),
     #[error(
-        "fact name `{0}` is not allowed: words of lower case letters, digits and `_`, joined by dots, the last may be `*`"
+        "fact name `{0}` is not allowed: use words of lower case letters, digits and `_`, joined by dots; the last may be `*`"
     )]
     FactName(String),
     #[error("fact `{0}` is out of order: the manifest lists each fact once, in ascending order")]
     FactOrder(String),
     #[error("the manifest lists more than {0} facts")]
     TooManyFacts(usize),
-    #[error("the manifest asks for {asked} {what}, at least 1 and at most {max} is allowed")]
-    Limit { what: &'static str, asked: u64, max: u64 },
+    #[error("the manifest requests {requested} {what}; at least 1 and at most {max} are allowed")]
+    Limit { what: &'static str, requested: u64, max: u64 },
 
     #[error("trust roots: {0}")]
     TrustRoots(String),
-    #[error("signature `{file}` is refused")]
+    #[error("the signature in `{file}` is not valid")]
     Signature { file: String, source: EnvelopeError },
-    #[error("`manifest.json` is not what `{file}` signs")]
+    #[error("the signature in `{file}` is for another content")]
     ManifestChanged { file: String },
     #[error(
         "role `{role}` has {have} of {need} signatures by trusted keys{}{}",
@@ -70,41 +72,43 @@ pub enum BundleError {
         not_counted(.ignored)
     )]
     RoleUnmet { role: String, have: usize, need: usize, n_unrevoked: usize, ignored: Vec<String> },
-    #[error("no trust roots are in force: the file cannot be read, or has none")]
+    #[error("there are no trust roots: the file cannot be read, or has none")]
     NoTrustRoots,
-    #[error("the activation record {sequence} that brought the bundle back is no longer confirmed")]
+    #[error(
+        "the activation record {sequence} that activated the bundle no longer has enough trusted signatures"
+    )]
     ActivationUnconfirmed { sequence: u64, source: Box<BundleError> },
     #[error("bundle `{0}` is not among the pinned ones")]
     NotPinned(Hex32),
-    #[error("bundle is not valid before {not_before_ms} ms, it is {now_ms} ms")]
+    #[error("bundle is not valid before {not_before_ms} ms; the time is {now_ms} ms")]
     NotYetValid { not_before_ms: u64, now_ms: u64 },
-    #[error("bundle expired at {not_after_ms} ms, it is {now_ms} ms")]
+    #[error("bundle expired at {not_after_ms} ms; the time is {now_ms} ms")]
     Expired { not_after_ms: u64, now_ms: u64 },
-    #[error("bundle sequence {offered} is not above {reached}, which was active already")]
+    #[error("bundle sequence {offered} is not above {reached}, which has been activated already")]
     Rollback { offered: u64, reached: u64 },
 
-    #[error("sequence {offered} is above {max}", max = crate::limits::SEQUENCE_MAX)]
+    #[error("sequence {offered} is above the limit of {max}", max = crate::limits::SEQUENCE_MAX)]
     Sequence { offered: u64 },
     #[error("no bundle `{0}` is in the store or in the folder")]
     UnknownBundle(Hex32),
-    #[error("the host failed while it looked at the bundle")]
+    #[error("the gateway failed while it checked the bundle")]
     Panicked,
     #[error("the activation record's reason must be 1 to {max} bytes", max = super::REASON_BYTES_MAX)]
     Reason,
-    #[error("the activation record could be used until {not_after_ms} ms, it is {now_ms} ms")]
+    #[error("the activation record expired at {not_after_ms} ms; the time is {now_ms} ms")]
     ActivationExpired { not_after_ms: u64, now_ms: u64 },
 
     #[error("the component imports `{0}`, which the manifest does not declare")]
     UndeclaredImport(String),
     #[error("the manifest declares `{0}`, which the component does not import")]
     UnusedCapability(String),
-    #[error("the component imports `{0}`, which no policy is given")]
+    #[error("the component imports `{0}`, which its world does not provide")]
     UnknownCapability(String),
-    #[error("`policy.wasm` is not a component of this world")]
+    #[error("`policy.wasm` is not a component of the manifest's world")]
     Component(#[source] wasmtime::Error),
-    #[error("`policy.wasm` cannot describe itself: {}", .0.kind())]
+    #[error("calling `describe` of `policy.wasm` failed: {}", .0.kind())]
     Describe(crate::EvaluationFault),
-    #[error("vector `{name}` of `{file}` gives {actual}, not {expected}")]
+    #[error("test vector `{name}` of `{file}` gives {actual}, not {expected}")]
     Vector { file: String, name: String, expected: String, actual: String },
 }
 
@@ -117,5 +121,9 @@ fn unsatisfiable(need: usize, n_unrevoked: usize) -> String {
 }
 
 fn not_counted(files: &[String]) -> String {
-    if files.is_empty() { String::new() } else { format!("; not counted: `{}`", files.join("`, `")) }
+    if files.is_empty() {
+        String::new()
+    } else {
+        format!("; not counted, as their keys are unknown or revoked: `{}`", files.join("`, `"))
+    }
 }

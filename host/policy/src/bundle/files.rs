@@ -15,17 +15,17 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 pub const COMPONENT_FILE: &str = "policy.wasm";
 const SIGNATURES: &str = "signatures/";
 const DATA: &str = "data/";
-/// Data that is one text: the policies of a policy language, signed as their authors wrote them.
+/// The extension of data files that are text and not JSON.
 pub(super) const TEXT: &str = ".cedar";
 const FOLDERS: [&str; 3] = ["data", "signatures", "tests"];
 
-/// A bundle's files by name, from a folder or from the store. They are untrusted, but each name is one that a bundle may have,
-/// so none leads out of its folder.
+/// A bundle's files by name, from a folder or from the store. Their content is not verified, but their names are allowed ones,
+/// so none is a path out of the folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BundleFiles(BTreeMap<String, Vec<u8>>);
 
 impl BundleFiles {
-    /// Files by name.
+    /// Checks names, number and sizes of the files.
     ///
     /// # Errors
     /// [`BundleError::FileName`], [`BundleError::TooManyFiles`], [`BundleError::FileTooLarge`].
@@ -46,7 +46,7 @@ impl BundleFiles {
         Ok(Self(all))
     }
 
-    /// Reads a bundle's folder. Links are not followed.
+    /// Reads a bundle's folder. A symbolic link is an error.
     ///
     /// # Errors
     /// As [`BundleFiles::new`], and [`BundleError::Read`], [`BundleError::NotAFile`].
@@ -69,7 +69,7 @@ impl BundleFiles {
         Self(kept.map(|(name, bytes)| (name.clone(), bytes.clone())).collect())
     }
 
-    /// These files added, replacing those of the same name.
+    /// The same files with these added, which replace those of the same name.
     ///
     /// # Errors
     /// As [`BundleFiles::new`].
@@ -92,7 +92,7 @@ impl BundleFiles {
         self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
-    /// The hash of the manifest, which nothing has verified yet.
+    /// The hash of the manifest, whose signatures are not verified.
     ///
     /// # Errors
     /// [`BundleError`] when there is no valid manifest.
@@ -100,10 +100,10 @@ impl BundleFiles {
         Manifest::parse(self.get(MANIFEST_FILE)?)?.hash()
     }
 
-    /// Whether the manifest lists exactly the files that are there, each with its hash.
+    /// Checks that the manifest lists exactly the files that are present, each with its hash.
     ///
     /// # Errors
-    /// [`BundleError`] naming the first that differs, or when there is no valid manifest.
+    /// [`BundleError`] for the first file that differs, or when there is no valid manifest.
     pub fn check_listed(&self) -> Result<(), BundleError> {
         self.check_against(&Manifest::parse(self.get(MANIFEST_FILE)?)?.files)
     }
@@ -125,7 +125,7 @@ impl BundleFiles {
         self.iter().filter(|(name, _)| is_signature(name))
     }
 
-    /// Every file that a manifest lists: all but itself and its signatures.
+    /// The hashes of the files that a manifest lists: all except the manifest and its signatures.
     pub(super) fn hashes(&self) -> BTreeMap<String, Hex32> {
         self.iter()
             .filter(|(name, _)| *name != MANIFEST_FILE && !is_signature(name))
@@ -133,7 +133,7 @@ impl BundleFiles {
             .collect()
     }
 
-    /// Exactly the files listed, each with the hash listed.
+    /// Checks that exactly the listed files are present, each with the listed hash.
     pub(super) fn check_against(&self, listed: &BTreeMap<String, Hex32>) -> Result<(), BundleError> {
         let present = self.hashes();
         if let Some(name) = present.keys().find(|name| !listed.contains_key(*name)) {
@@ -153,14 +153,14 @@ impl BundleFiles {
     }
 }
 
-/// Whether a file of this name is a signature: the only files besides the manifest that a manifest does not list.
+/// Whether this is the name of a signature file. A manifest lists all files except these and itself.
 #[must_use]
 pub fn is_signature(name: &str) -> bool {
     name.starts_with(SIGNATURES)
 }
 
-/// `manifest.json`, `policy.wasm`, `data/<name>.cedar`, or `data|signatures|tests/<name>.json`; nothing else, so no way
-/// up or out.
+/// Whether a file may have this name: `manifest.json`, `policy.wasm`, `data/<name>.cedar`, or
+/// `data|signatures|tests/<name>.json`.
 pub(super) fn is_allowed(name: &str) -> bool {
     if name == MANIFEST_FILE || name == COMPONENT_FILE {
         return true;
@@ -177,7 +177,7 @@ pub(super) fn is_allowed(name: &str) -> bool {
     FOLDERS.contains(&folder) && is_plain(stem)
 }
 
-/// Letters, digits, `.`, `_`, `-`, not starting with a dot; 1 to 128 characters.
+/// Whether the text has 1 to 128 characters of ASCII letters, digits, `.`, `_` and `-`, and does not start with a dot.
 pub(super) fn is_plain(text: &str) -> bool {
     (1..=128).contains(&text.len())
         && !text.starts_with('.')

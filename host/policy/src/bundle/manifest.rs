@@ -10,44 +10,44 @@ use gateway_domain::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The contract's major version, which every bundle of this gateway is for.
+/// The world of bundles whose component needs no WASI.
 pub const WORLD: &str = "svc:policy@1.x";
 
-/// The same contract for languages whose runtimes need WASI.
+/// The world of bundles whose language runtime needs WASI.
 pub const WASI_WORLD: &str = "svc:policy-wasi@1.x";
 
 /// DSSE payload type of a signed manifest.
 pub const PAYLOAD_TYPE: &str = "application/vnd.svc.policy-manifest.v1+json";
 
-/// `manifest.json`.
+/// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Name, the same for every version.
+    /// The bundle's name, the same for every version.
     pub bundle_id: String,
-    /// For people.
+    /// The version, for people.
     pub version: String,
-    /// Rises with every release. A lower one is activated only by a signed activation record.
+    /// Rises with every release. A bundle with a lower one than the active is activated only by a signed activation record.
     pub sequence: u64,
     /// [`WORLD`] or [`WASI_WORLD`].
     pub world: String,
-    /// First instant of validity, by the gateway's clock.
+    /// First instant of validity, by the gateway's clock; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub not_before_ms: Option<u64>,
-    /// Last instant of validity.
+    /// Last instant of validity, by the gateway's clock; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub not_after_ms: Option<u64>,
     /// What one evaluation may use.
     pub limits: Limits,
-    /// Every import of the component, sorted.
+    /// All imports of the component.
     pub capabilities: Vec<String>,
-    /// Every fact that the policy may read, ascending. An entry `prefix.*` is every fact with that prefix.
+    /// The facts that the policy may read, ascending. An entry `prefix.*` stands for all facts whose names begin with `prefix.`.
     pub facts: Vec<String>,
-    /// Every code a reason may have.
+    /// The codes that a reason may have.
     pub reasons: Vec<Declaration>,
-    /// Every code an obligation may have.
+    /// The codes that an obligation may have.
     pub obligations: Vec<Declaration>,
-    /// SHA-256 of every other file but the signatures.
+    /// SHA-256 of every file except the manifest and its signatures, by file name.
     pub files: BTreeMap<String, Hex32>,
 }
 
@@ -55,23 +55,23 @@ pub struct Manifest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Wasm fuel.
+    /// Wasm fuel, about one unit for each instruction.
     pub fuel: u64,
-    /// Linear memory, bytes.
+    /// Linear memory, in bytes.
     pub memory_bytes: u64,
 }
 
-/// A code, explained.
+/// A code of a reason or an obligation, with its explanation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Declaration {
-    /// Lower case letters, digits and `_`.
+    /// The code: lower case letters, digits and `_`.
     pub code: String,
-    /// What it means.
+    /// Its meaning, for people.
     pub text: String,
     /// Its severity.
     pub severity: Severity,
-    /// What to do about it; empty when there is nothing to do.
+    /// What to do about it, for people; empty when there is nothing to do.
     pub remedy: String,
 }
 
@@ -81,15 +81,17 @@ pub struct Declaration {
 pub enum Severity {
     /// A condition that is met.
     Info,
-    /// Something is still to be done.
+    /// Something that is still to be done.
     Warning,
-    /// The operation is denied for it.
+    /// A reason for which the operation is denied.
     Error,
 }
 
 impl Manifest {
+    /// Parses a manifest and checks its values. Does not check its signatures.
+    ///
     /// # Errors
-    /// [`BundleError`] for anything but exactly these fields with values a bundle may have.
+    /// [`BundleError`] for JSON that is not exactly a manifest, or for a value that is not allowed.
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let manifest: Self = strict::parse(MANIFEST_FILE, bytes)?;
         manifest.check_names()?;
@@ -105,7 +107,7 @@ impl Manifest {
     /// The bytes that are hashed and signed.
     ///
     /// # Errors
-    /// [`BundleError::Canonical`], which no parsed manifest gives.
+    /// [`BundleError::Canonical`], which does not occur for a parsed manifest.
     pub fn canonical_bytes(&self) -> Result<Vec<u8>, BundleError> {
         canonical::to_bytes(self)
             .map_err(|source| BundleError::Canonical { file: MANIFEST_FILE.to_owned(), source })
@@ -132,7 +134,7 @@ impl Manifest {
     }
 
     fn check_names(&self) -> Result<(), BundleError> {
-        World::named(&self.world)?;
+        World::parse(&self.world)?;
         if let Some(name) = [&self.bundle_id, &self.version].into_iter().find(|name| !is_plain(name)) {
             return Err(BundleError::Name(name.clone()));
         }
@@ -158,6 +160,6 @@ fn check_codes(declarations: &[Declaration]) -> Result<(), BundleError> {
     Ok(())
 }
 
-fn check_limit(what: &'static str, asked: u64, max: u64) -> Result<(), BundleError> {
-    if (1..=max).contains(&asked) { Ok(()) } else { Err(BundleError::Limit { what, asked, max }) }
+fn check_limit(what: &'static str, requested: u64, max: u64) -> Result<(), BundleError> {
+    if (1..=max).contains(&requested) { Ok(()) } else { Err(BundleError::Limit { what, requested, max }) }
 }

@@ -7,8 +7,7 @@ use crate::PolicyEngine;
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::dsse::{Envelope, key_id, pre_authentication_encoding};
 
-/// Completes a draft manifest with the hashes of all files and the component's imports. Drops signatures of an earlier
-/// manifest.
+/// Writes the hashes of all files and the component's imports into the manifest. If that changes it, drops its signatures.
 ///
 /// # Errors
 /// [`BundleError`] when the draft or the component is not valid.
@@ -23,7 +22,7 @@ pub fn complete(engine: &PolicyEngine, files: &BundleFiles) -> Result<BundleFile
     files.only(|name| unchanged || !is_signature(name)).with([(MANIFEST_FILE.to_owned(), bytes)])
 }
 
-/// The name and content of the signature file by this key over the manifest among `files`.
+/// Signs the manifest among `files` with this key. Returns name and content of the signature file.
 ///
 /// # Errors
 /// [`BundleError`] when the manifest is not valid.

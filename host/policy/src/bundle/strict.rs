@@ -1,7 +1,7 @@
-//! Strict JSON: signed text must have exactly one meaning.
+//! Strict JSON: a signed text must have exactly one meaning.
 //!
-//! serde alone takes the last of two equal keys, an array for a struct, and null for an absent option. Here a file is
-//! accepted only when its typed value serializes to the same JSON value.
+//! serde alone accepts an array for a struct, and null for an absent option. Here a file is accepted only if no object names a
+//! key twice, and its typed value serializes to the same JSON value.
 
 use super::BundleError;
 use gateway_domain::canonical;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// `bytes` as a `T`.
+/// Parses JSON strictly.
 ///
 /// # Errors
 /// [`BundleError::Json`], [`BundleError::DuplicateKey`], [`BundleError::NotStrict`], each naming `file`.
@@ -27,7 +27,7 @@ pub(super) fn parse<T: DeserializeOwned + Serialize>(file: &str, bytes: &[u8]) -
     Ok(typed)
 }
 
-/// `bytes` as a value in which every object names a key once, and no number is a floating-point one.
+/// Parses JSON in which no object names a key twice and no number is a floating-point number.
 ///
 /// # Errors
 /// [`BundleError::Json`], [`BundleError::DuplicateKey`], each naming `file`.

@@ -1,4 +1,4 @@
-//! The signatures that a deployment trusts: the file `POLICY_TRUST_ROOTS`, and the pins `POLICY_PINS`.
+//! The keys whose signatures a deployment trusts (the file `POLICY_TRUST_ROOTS`), and the bundles it allows (`POLICY_PINS`).
 
 use super::{BundleError, strict};
 use gateway_domain::dsse::{Envelope, KeySet, key_id};
@@ -13,41 +13,41 @@ pub const DEVELOPMENT_ROLE: &str = "development";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustPolicy {
-    /// At least one; every one of them must reach its threshold.
+    /// At least one role. Every role must reach its threshold.
     pub roles: Vec<Role>,
-    /// Public keys whose signatures no longer count, hexadecimal. They may stay in their role for the record.
+    /// Public keys whose signatures no longer count, hexadecimal. They may stay in their role.
     pub revoked: BTreeSet<Hex32>,
 }
 
-/// People who sign in one capacity, for example `author` or `security`.
+/// A role in which people sign, for example `author` or `security`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// Its name.
+    /// The name of the role.
     pub role: String,
-    /// How many different keys of the role must sign.
+    /// How many different keys of the role must sign; at least 1.
     pub threshold: usize,
-    /// Ed25519 public keys, hexadecimal. Overlapping old and new keys make a rotation.
+    /// Ed25519 public keys, hexadecimal. To replace a key, list the old and the new one for a while.
     pub keys: BTreeSet<Hex32>,
 }
 
 impl TrustPolicy {
     /// Reads a trust roots file.
     ///
-    /// A role whose keys are revoked down to fewer than its threshold is accepted: it is how the last key of a role is
-    /// revoked, and no bundle satisfies it.
+    /// A role with fewer unrevoked keys than its threshold is accepted, so that the last key of a role can be revoked. No bundle
+    /// satisfies such a role.
     ///
     /// # Errors
     /// [`BundleError::TrustRoots`] for a policy that would accept an unsigned bundle, that has an invalid public key, or in
     /// which one key has two roles; otherwise as for a manifest's JSON.
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let policy: Self = strict::parse("trust roots", bytes)?;
-        policy.check_demands()?;
+        policy.check_roles()?;
         policy.unrevoked()?;
         Ok(policy)
     }
 
-    /// Trust in one key, in one role.
+    /// A trust policy with one role of one key.
     #[must_use]
     pub fn of_one(role: &str, key: Hex32) -> Self {
         let role = Role { role: role.to_owned(), threshold: 1, keys: BTreeSet::from([key]) };
@@ -60,17 +60,16 @@ impl TrustPolicy {
         self.roles.iter().any(|role| role.role == DEVELOPMENT_ROLE)
     }
 
-    fn check_demands(&self) -> Result<(), BundleError> {
+    fn check_roles(&self) -> Result<(), BundleError> {
         if self.roles.is_empty() {
             return Err(BundleError::TrustRoots(
-                "no role is named, so nothing would have to be signed".to_owned(),
+                "there is no role, so an unsigned bundle would be accepted".to_owned(),
             ));
         }
         let mut seen = BTreeSet::new();
         for role in &self.roles {
             if role.threshold == 0 {
-                let text =
-                    format!("role `{}` has threshold 0, so no key would have to sign in it", role.role);
+                let text = format!("role `{}` has threshold 0, so it would require no signature", role.role);
                 return Err(BundleError::TrustRoots(text));
             }
             if let Some(key) = role.keys.iter().find(|key| !seen.insert(**key)) {
@@ -80,14 +79,15 @@ impl TrustPolicy {
         Ok(())
     }
 
-    /// The ids of the keys that count, ascending, when every role reaches its threshold over exactly these bytes.
+    /// Checks that every role reaches its threshold with signatures over exactly these bytes. Returns the ids of the unrevoked
+    /// keys that signed, ascending.
     pub(super) fn check<'a>(
         &self,
         payload_type: &str,
         signed: &[u8],
         signatures: impl Iterator<Item = (&'a str, &'a [u8])>,
     ) -> Result<Vec<String>, BundleError> {
-        self.check_demands()?;
+        self.check_roles()?;
         let keys = self.unrevoked()?;
         let (mut signers, mut ignored) = (BTreeSet::new(), Vec::new());
         for (file, bytes) in signatures {
@@ -100,14 +100,14 @@ impl TrustPolicy {
         Ok(signers.into_iter().collect())
     }
 
-    /// Whether every role reaches its threshold with signatures of these keys, given by their ids. `ignored` names the
-    /// files whose signatures were not counted.
+    /// Checks that every role reaches its threshold with signatures of these keys, given by their ids. `ignored` are the files
+    /// without a counted signature, for the error.
     pub(crate) fn check_signers(
         &self,
         signers: &BTreeSet<String>,
         ignored: Vec<String>,
     ) -> Result<(), BundleError> {
-        self.check_demands()?;
+        self.check_roles()?;
         for Role { role, threshold, keys } in &self.roles {
             let unrevoked: Vec<_> = keys.iter().filter(|key| !self.revoked.contains(key)).collect();
             let have = unrevoked.iter().filter(|key| signers.contains(&key_id(key.as_bytes()))).count();
@@ -132,7 +132,7 @@ impl TrustPolicy {
     }
 }
 
-/// The trusted keys that signed exactly this payload; none when only unknown or revoked keys did.
+/// The ids of the trusted keys that signed exactly this payload; `None` when only unknown or revoked keys did.
 fn signers_of(
     file: &str,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! A bundle's own tests: requests with the expected answers. They run when the bundle is loaded.
+//! Test vectors: a bundle's own requests with the expected verdicts. They run when the bundle is loaded.
 
 use super::{BundleError, BundleFiles, strict};
 use crate::fact_names::FactNames;
@@ -10,21 +10,21 @@ use gateway_domain::policy::{Decision, Facts, Moment, Outcome, Request, Statemen
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One request with its expected answer.
+/// A request with its expected verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vector {
-    /// What it shows.
+    /// The name, for people.
     pub name: String,
     /// The request.
     pub input: VectorInput,
-    /// The deployment's facts.
+    /// The facts by name; the policy finds no others.
     pub facts: BTreeMap<String, String>,
-    /// The answer.
+    /// The expected verdict.
     pub expect: Expectation,
 }
 
-/// A request to the policy; its intent hash follows from the intent.
+/// The request of a vector, without the intent hash, which is computed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the fields of gateway_domain::policy::Request")]
@@ -37,7 +37,7 @@ pub struct VectorInput {
     pub approvals: Vec<Approval>,
 }
 
-/// What a verdict must be: codes in order, and who counts.
+/// The expected verdict: the decision, the codes in order, and the quorum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the fields of gateway_domain::policy::Outcome")]
@@ -65,7 +65,7 @@ impl From<Outcome> for Expectation {
 }
 
 impl Vector {
-    /// The request; `file` is where the vector is from, for the error.
+    /// The request. `file` is the vector's file, for errors.
     ///
     /// # Errors
     /// [`BundleError::Canonical`] for an intent that has no hash.
@@ -83,7 +83,10 @@ impl Vector {
         })
     }
 
-    /// The facts it sets, each of them one that the policy may ask for.
+    /// The facts that the vector sets.
+    ///
+    /// # Errors
+    /// [`BundleError::Json`] for a fact that the manifest does not declare.
     pub(crate) fn facts(&self, file: &str, declared: &FactNames) -> Result<Facts, BundleError> {
         match self.facts.keys().find(|name| !declared.contains(name)) {
             None => Ok(Facts::from_pairs(self.facts.clone())),
@@ -95,7 +98,7 @@ impl Vector {
     }
 }
 
-/// All vectors, each with the file it is from.
+/// All vectors, each with the name of its file.
 pub(super) fn parse(files: &BundleFiles) -> Result<Vec<(String, Vector)>, BundleError> {
     let mut all = Vec::new();
     for (file, bytes) in files.iter().filter(|(name, _)| name.starts_with("tests/")) {

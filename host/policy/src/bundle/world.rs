@@ -1,13 +1,13 @@
-//! The two worlds of the contract.
+//! The two worlds of the contract in `wit/policy.wit`.
 
 use super::BundleError;
 
-/// The world that a bundle's manifest names, so that its signers know.
+/// The world for which a component is built. The manifest names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
-    /// `svc:policy@1.x`: our own interfaces and nothing else.
+    /// `svc:policy@1.x`: only the interfaces of `svc:policy`.
     Pure,
-    /// `svc:policy-wasi@1.x`: the same for languages that cannot start without WASI; see `wit/policy.wit`.
+    /// `svc:policy-wasi@1.x`: those, and WASI for languages whose runtimes cannot start without it.
     Wasi,
 }
 
@@ -21,9 +21,11 @@ impl World {
         }
     }
 
+    /// The world with this spelling.
+    ///
     /// # Errors
-    /// [`BundleError::World`] for anything else.
-    pub fn named(name: &str) -> Result<Self, BundleError> {
+    /// [`BundleError::World`] for another text.
+    pub fn parse(name: &str) -> Result<Self, BundleError> {
         [Self::Pure, Self::Wasi]
             .into_iter()
             .find(|world| world.name() == name)
@@ -31,9 +33,9 @@ impl World {
     }
 
     /// Whether a component of this world may import this.
-    pub(crate) fn gives(self, import: &str) -> bool {
+    pub(crate) fn provides(self, import: &str) -> bool {
         let ours = ["svc:policy/data@1.", "svc:policy/facts@1.", "svc:policy/types@1."];
         ours.iter().any(|interface| import.starts_with(interface))
-            || (self == Self::Wasi && crate::wasi::is_given(import))
+            || (self == Self::Wasi && crate::wasi::is_provided(import))
     }
 }

@@ -1,4 +1,4 @@
-//! Reports the active bundle, the candidate and the history.
+//! Describes the active bundle, the candidate and past activations.
 
 use super::Lifecycle;
 use crate::bundle::{MANIFEST_FILE, Manifest};

@@ -1,4 +1,4 @@
-//! What a deployment offers: files, read in one go, with nothing believed of them.
+//! Reads the operator's files, without verifying them.
 
 use crate::bundle::{BundleError, BundleFiles, Pins};
 use crate::limits::SIGNED_FILE_BYTES_MAX;
@@ -9,30 +9,30 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Where a deployment's policy comes from.
+/// The files that determine a deployment's policy.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    /// Folder of the bundle that is to be active.
+    /// The folder of the bundle to activate.
     pub bundle: PathBuf,
-    /// Whose signatures count.
+    /// The file of trust roots.
     pub trust_roots: PathBuf,
-    /// An activation record; there need not be one.
+    /// The path of an activation record. The file need not exist.
     pub activation: Option<PathBuf>,
-    /// Folder of the bundle that is to look on; there need not be one.
+    /// The folder of the candidate bundle, which is evaluated without effect. It need not exist.
     pub candidate: Option<PathBuf>,
-    /// Bundles allowed besides their signatures.
+    /// The hashes of the only bundles that are allowed, if there are any.
     pub pins: Pins,
     /// Whether the committed development key may be trusted.
     pub allows_development: bool,
 }
 
-/// Content that was read, or the error, with a fingerprint to notice changes.
+/// The content of a file or folder, or the error of reading it, with a fingerprint to notice changes.
 pub(super) struct Offer<T> {
     pub(super) content: Result<T, BundleError>,
     pub(super) fingerprint: Hex32,
 }
 
-/// Everything that is offered at one moment.
+/// All offers, read at one time.
 pub(super) struct Offers {
     pub(super) trust_roots: Offer<Vec<u8>>,
     pub(super) bundle: Offer<BundleFiles>,
@@ -72,7 +72,7 @@ pub(super) fn read_bundle(folder: &Path) -> Offer<BundleFiles> {
 
 pub(super) fn read_file(path: &Path, what: &str) -> Offer<Vec<u8>> {
     let read = || -> io::Result<Vec<u8>> {
-        // Reading a pipe would block every later reload.
+        // Reading a pipe could block forever.
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
@@ -90,7 +90,7 @@ pub(super) fn read_file(path: &Path, what: &str) -> Offer<Vec<u8>> {
     Offer::of(content, |bytes| canonical::digest_bytes("", bytes))
 }
 
-/// When an offer was last considered.
+/// The offer that was considered last, and when to consider it again.
 #[derive(Default)]
 pub(super) struct Seen {
     fingerprint: Option<Hex32>,
@@ -98,19 +98,19 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether the offer has to be considered, and marks it as considered.
+    /// Whether to consider the offer: if it changed, its time to retry has come, or `again` is set. Marks it as considered.
     pub(super) fn is_due(&mut self, fingerprint: Hex32, now: EpochMs, again: bool) -> bool {
         let is_same = self.fingerprint.replace(fingerprint) == Some(fingerprint);
         let is_time = self.retry_at.take_if(|at| now >= *at).is_some();
         again || !is_same || is_time
     }
 
-    /// Forgets the offer, so that the next reload considers it again: the obstacle was not the offer's.
+    /// Forgets the offer, so that the next reload considers it again.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Considers the same offer again at this instant.
+    /// Makes the same offer due again at this time.
     pub(super) fn retry_at(&mut self, at: EpochMs) {
         self.retry_at = Some(at);
     }

@@ -1,4 +1,4 @@
-//! Verify, compile, test, record, swap: the only way for a bundle to become active.
+//! The steps of an activation: verify, compile, test, record, swap.
 
 use super::refusals::{Offered, Refused};
 use super::{ActiveBundle, Lifecycle, Memory};
@@ -21,7 +21,7 @@ impl Lifecycle {
         now: EpochMs,
     ) -> Result<(), Refused> {
         let mark = self.mark().await?;
-        // A record that took effect need not be valid any longer.
+        // A record that took effect may have expired since.
         let record = ActivationRecord::parse(bytes)?;
         if mark
             .as_ref()
@@ -31,7 +31,7 @@ impl Lifecycle {
         }
         let signed = ActivationRecord::verify(bytes, memory.trust()?, now)?;
         check_rises(record.sequence, mark.as_ref())?;
-        let bundle = self.found(memory, record.bundle_hash, folder, now).await?;
+        let bundle = self.find_bundle(memory, record.bundle_hash, folder, now).await?;
         let activation = Activation {
             at_ms: now,
             sequence: record.sequence,
@@ -43,8 +43,9 @@ impl Lifecycle {
         self.activate(memory, bundle, activation).await
     }
 
-    /// A bundle by its hash, verified with today's trust: from the folder, whose signatures are newer, or from the store.
-    async fn found(
+    /// Finds a bundle by its hash and verifies it with the current trust roots. Prefers the folder to the store, since the copy in
+    /// the folder may have newer signatures.
+    async fn find_bundle(
         &self,
         memory: &Memory,
         hash: Hex32,
@@ -58,8 +59,8 @@ impl Lifecycle {
                 None => return Err(BundleError::UnknownBundle(hash).into()),
             },
         };
-        let bundle = self.verified(memory, files, now).await?;
-        // Signed, but not the bundle that was named: the store was tampered with.
+        let bundle = self.verify(memory, files, now).await?;
+        // A signed bundle, but another one: the store was tampered with.
         if bundle.hash() == hash { Ok(bundle) } else { Err(BundleError::UnknownBundle(hash).into()) }
     }
 
@@ -69,9 +70,9 @@ impl Lifecycle {
         files: BundleFiles,
         now: EpochMs,
     ) -> Result<(), Refused> {
-        let bundle = self.verified(memory, files, now).await?;
+        let bundle = self.verify(memory, files, now).await?;
         let mark = self.mark().await?.filter(|mark| mark.bundle_hash != bundle.hash());
-        // Refused before compiling. The comparison in the store's transaction decides.
+        // An early check, before compiling. The one in the store's transaction decides.
         check_rises(bundle.manifest().sequence, mark.as_ref())?;
         let activation = Activation {
             at_ms: now,
@@ -91,13 +92,13 @@ impl Lifecycle {
         now: EpochMs,
     ) -> Result<(), Refused> {
         if let Some(active) = &memory.active {
-            // Fewer activations than before: some were removed from the store.
+            // A lower mark than before means that activations were removed from the store.
             check_rises(mark.sequence, Some(&active.activation))?;
         }
-        let bundle = self.found(memory, mark.bundle_hash, None, now).await?;
-        let evaluator = self.compiled(memory, &bundle).await?;
+        let bundle = self.find_bundle(memory, mark.bundle_hash, None, now).await?;
+        let evaluator = self.load(memory, &bundle).await?;
         let active = ActiveBundle { bundle, activation: mark };
-        self.confirm(memory, &active)?;
+        self.check_trusted(memory, &active)?;
         self.swap(memory, active, evaluator);
         Ok(())
     }
@@ -108,27 +109,27 @@ impl Lifecycle {
         files: BundleFiles,
         now: EpochMs,
     ) -> Result<(), Refused> {
-        let bundle = self.verified(memory, files, now).await?;
+        let bundle = self.verify(memory, files, now).await?;
         if self.host.shadow.candidate().is_some_and(|candidate| candidate.hash() == bundle.hash()) {
             return Ok(());
         }
-        let evaluator = self.compiled(memory, &bundle).await?;
+        let evaluator = self.load(memory, &bundle).await?;
         let put = self.host.shadow.put(bundle, evaluator, now);
         put.map_err(|source| BundleError::Read { path: "candidate".to_owned(), source }.into())
     }
 
-    /// Records the activation, then swaps. After a crash in between, [`Self::follow_mark`] swaps.
+    /// Records the activation, then swaps. After a crash in between, [`Self::follow_mark`] swaps at the next start.
     async fn activate(
         &self,
         memory: &mut Memory,
         bundle: Arc<Bundle>,
         activation: Activation,
     ) -> Result<(), Refused> {
-        let evaluator = self.compiled(memory, &bundle).await?;
+        let evaluator = self.load(memory, &bundle).await?;
         let (sequence, kind) = (activation.sequence, activation.kind);
-        match self.store.activation_append(activation.clone(), kept(&bundle)).await? {
-            Activated::Recorded => counters::activated(kind),
-            Activated::AlreadyActive => return self.stand(memory, bundle, evaluator).await,
+        match self.store.activation_append(activation.clone(), to_stored(&bundle)).await? {
+            Activated::Recorded => counters::count_activation(kind),
+            Activated::AlreadyActive => return self.reactivate(memory, bundle, evaluator).await,
             Activated::Superseded { reached } => {
                 return Err(BundleError::Rollback { offered: sequence, reached }.into());
             }
@@ -138,9 +139,9 @@ impl Lifecycle {
         Ok(())
     }
 
-    /// The bundle that the high-water mark names, offered again: it may have gained signatures. A record that it is in
-    /// force by has signatures of its own; while those do not count, the refusal is the active bundle's.
-    async fn stand(
+    /// Handles an offer of the bundle that the high-water mark names. It may have new signatures, so it is swapped in if it is
+    /// trusted now. If an activation record activated it, the signers of the record must be trusted too.
+    async fn reactivate(
         &self,
         memory: &mut Memory,
         bundle: Arc<Bundle>,
@@ -149,7 +150,7 @@ impl Lifecycle {
         let mark = self.mark().await?.filter(|mark| mark.bundle_hash == bundle.hash());
         let Some(activation) = mark else { return Ok(()) };
         let active = ActiveBundle { bundle, activation };
-        if self.confirm(memory, &active).is_ok() {
+        if self.check_trusted(memory, &active).is_ok() {
             self.swap(memory, active, evaluator);
         }
         Ok(())
@@ -162,11 +163,12 @@ impl Lifecycle {
         self.refusals.settle(Offered::Active);
     }
 
+    /// The high-water mark: the last activation in the store.
     pub(super) async fn mark(&self) -> Result<Option<Activation>, Refused> {
         Ok(self.store.activations(1).await?.into_iter().next())
     }
 
-    async fn verified(
+    async fn verify(
         &self,
         memory: &Memory,
         files: BundleFiles,
@@ -176,11 +178,11 @@ impl Lifecycle {
         blocking(move || Bundle::verify(files, &trust, &pins, now)).await.map(Arc::new)
     }
 
-    /// The bundle compiled and tested by its vectors, reused if a loaded bundle has the same hash.
-    async fn compiled(&self, memory: &Memory, bundle: &Arc<Bundle>) -> Result<Arc<Evaluator>, BundleError> {
+    /// Compiles the bundle and runs its test vectors, unless a loaded bundle has the same hash.
+    async fn load(&self, memory: &Memory, bundle: &Arc<Bundle>) -> Result<Arc<Evaluator>, BundleError> {
         let candidate = self.host.shadow.candidate().map(|candidate| candidate.evaluator());
-        let mut at_hand = [memory.prepared.clone(), self.host.active(), candidate].into_iter().flatten();
-        if let Some(evaluator) = at_hand.find(|evaluator| evaluator.bundle_hash() == bundle.hash()) {
+        let mut loaded = [memory.prepared.clone(), self.host.active(), candidate].into_iter().flatten();
+        if let Some(evaluator) = loaded.find(|evaluator| evaluator.bundle_hash() == bundle.hash()) {
             return Ok(evaluator);
         }
         let (engine, bundle) = (self.engine.clone(), Arc::clone(bundle));
@@ -188,13 +190,14 @@ impl Lifecycle {
     }
 }
 
-/// Runs `work` on a blocking thread: verifying reads megabytes, and compiling takes tens of milliseconds.
+/// Runs `work` on a blocking thread: verifying hashes megabytes, and compiling takes tens of milliseconds.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BundleError> + Send + 'static,
 ) -> Result<T, BundleError> {
     task::spawn_blocking(work).await.unwrap_or(Err(BundleError::Panicked))
 }
 
+/// Checks that the offered sequence is within the limit and higher than that of the high-water mark.
 fn check_rises(offered: u64, mark: Option<&Activation>) -> Result<(), BundleError> {
     if offered > SEQUENCE_MAX {
         return Err(BundleError::Sequence { offered });
@@ -207,7 +210,7 @@ fn check_rises(offered: u64, mark: Option<&Activation>) -> Result<(), BundleErro
     }
 }
 
-fn kept(bundle: &Bundle) -> StoredBundle {
+fn to_stored(bundle: &Bundle) -> StoredBundle {
     StoredBundle {
         bundle_hash: bundle.hash(),
         bundle_id: bundle.manifest().bundle_id.clone(),

@@ -1,4 +1,4 @@
-//! Refused offers, and why.
+//! Logs, counts and keeps the refusals of offers.
 
 use crate::bundle::BundleError;
 use crate::counters;
@@ -10,7 +10,7 @@ use gateway_engine::ports::RefusedOffer;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Why an offer is not taken now.
+/// Why an offer is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     #[error(transparent)]
@@ -19,7 +19,7 @@ pub(super) enum Refused {
     Unavailable(#[from] Unavailable),
 }
 
-/// What can be offered.
+/// The kinds of offers. `Active` is the bundle that is or should be active by the high-water mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Offered {
     TrustRoots,
@@ -41,7 +41,7 @@ impl Offered {
     }
 }
 
-/// The current refusal of each kind of offer, and the latest of all.
+/// The current refusal of each kind of offer, and the last one of any kind.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Mutex<Kept>);
 
@@ -73,7 +73,7 @@ impl Refusals {
             why,
             "policy offer refused"
         );
-        counters::refused(offer);
+        counters::count_refusal(offer);
         let refused = RefusedOffer { at_ms, offer, bundle_hash, why };
         let mut kept = self.lock();
         kept.standing.insert(offered, refused.clone());

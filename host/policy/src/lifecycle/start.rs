@@ -1,8 +1,8 @@
-//! The start: the bundle is loaded before the store is opened, so that a first start with a broken bundle writes nothing.
+//! The start: loads the bundle before the store is opened, so that a first start with an invalid bundle writes nothing.
 
 use super::offers::{read_bundle, read_file};
 use super::refusals::Refusals;
-use super::{Cause, Lifecycle, Looks, Memory, Sources};
+use super::{Cause, Lifecycle, Memory, SeenOffers, Sources};
 use crate::bundle::{Bundle, BundleError, TrustPolicy};
 use crate::{EngineError, Evaluator, PolicyEngine, PolicyHost};
 use gateway_domain::time::EpochMs;
@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 /// Why the gateway cannot start.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "each is what its name says")]
+#[expect(missing_docs, reason = "each variant has the error of the part it is named for")]
 pub enum StartError {
     #[error(transparent)]
     TrustRoots(BundleError),
@@ -25,7 +25,7 @@ pub enum StartError {
     Store(Unavailable),
 }
 
-/// What the trust roots and the bundle's folder gave.
+/// The engine, and the bundle that was loaded from the folder, or why none was.
 #[derive(Debug)]
 pub struct Prepared {
     engine: PolicyEngine,
@@ -34,7 +34,7 @@ pub struct Prepared {
 }
 
 impl Sources {
-    pub(super) fn trust(&self, bytes: &[u8]) -> Result<TrustPolicy, BundleError> {
+    pub(super) fn parse_trust(&self, bytes: &[u8]) -> Result<TrustPolicy, BundleError> {
         let trust = TrustPolicy::parse(bytes)?;
         if trust.trusts_development() && !self.allows_development {
             return Err(BundleError::TrustRoots(
@@ -44,15 +44,15 @@ impl Sources {
         Ok(trust)
     }
 
-    /// Reads, verifies, compiles and tests what the folder has. Writes nothing.
+    /// Reads, verifies, compiles and tests the bundle in the folder. Writes nothing.
     ///
     /// # Errors
-    /// [`StartError::Engine`]. A bundle that does not hold, and trust roots that cannot be read, are no error yet: with a
-    /// store the gateway can answer reads, and judge once the files are right.
+    /// [`StartError::Engine`]. An invalid bundle, or trust roots that cannot be read, are not an error yet: a gateway with a
+    /// store can start and answer reads until the files are corrected.
     pub fn prepare(self, now: EpochMs) -> Result<Prepared, StartError> {
         let engine = PolicyEngine::new().map_err(StartError::Engine)?;
         let trust = read_file(&self.trust_roots, "trust roots").content;
-        let trust = trust.and_then(|bytes| self.trust(&bytes)).map_err(StartError::TrustRoots);
+        let trust = trust.and_then(|bytes| self.parse_trust(&bytes)).map_err(StartError::TrustRoots);
         let first = trust.and_then(|trust| {
             let files = read_bundle(&self.bundle).content;
             let bundle = files.and_then(|files| Bundle::verify(files, &trust, &self.pins, now));
@@ -63,21 +63,22 @@ impl Sources {
 }
 
 impl Prepared {
-    /// The same, for a deployment that has no store yet, and so nothing else to start with.
+    /// The same, for a first start without a store, which needs a valid bundle.
     ///
     /// # Errors
-    /// [`StartError::TrustRoots`], [`StartError::Bundle`]: what does not hold.
-    pub fn or_nothing(self) -> Result<Self, StartError> {
+    /// [`StartError::TrustRoots`] or [`StartError::Bundle`] if no bundle was loaded.
+    pub fn require_bundle(self) -> Result<Self, StartError> {
         match self.first {
             Ok(_) => Ok(self),
             Err(why) => Err(why),
         }
     }
 
-    /// Activates what holds: the folder's bundle, what an activation record names, or the last one that was active.
+    /// Starts the lifecycle with a first reload, which activates the bundle in the folder, the one that an activation record
+    /// names, or the one that was active last.
     ///
     /// # Errors
-    /// [`StartError::TrustRoots`] and [`StartError::Bundle`] when no bundle was ever active and they do not hold,
+    /// [`StartError::TrustRoots`] or [`StartError::Bundle`] if none was loaded and no bundle was ever active;
     /// [`StartError::Store`].
     pub async fn open(
         self,
@@ -85,15 +86,15 @@ impl Prepared {
         clock: Arc<dyn ReadClock>,
     ) -> Result<Arc<Lifecycle>, StartError> {
         let Self { engine, sources, first } = self;
-        let (prepared, broken) = match first {
+        let (prepared, error) = match first {
             Ok(evaluator) => (Some(evaluator), None),
             Err(why) => (None, Some(why)),
         };
         let never_activated = store.activations(1).await.map_err(StartError::Store)?.is_empty();
-        if let (true, Some(why)) = (never_activated, broken) {
+        if let (true, Some(why)) = (never_activated, error) {
             return Err(why);
         }
-        let memory = Memory { trust: None, active: None, prepared, seen: Looks::default() };
+        let memory = Memory { trust: None, active: None, prepared, seen: SeenOffers::default() };
         let lifecycle = Arc::new(Lifecycle {
             engine,
             host: Arc::new(PolicyHost::new()),

@@ -1,4 +1,4 @@
-//! Signed activation records: who may say that an older bundle is to be active again, and for how long.
+//! Activation records: their signatures, expiry and format.
 
 use super::support::{NOW, author, key, public, role, trust};
 use crate::BundleError;
@@ -35,7 +35,7 @@ fn signed_record_is_read_back_unchanged() {
         r#"{{"bundle_hash":"{}","not_after_ms":"1700000000000","reason":"bundle 6 refuses payroll","sequence":"7"}}"#,
         public(&key(9))
     );
-    assert_eq!(payload, expected, "the format is fixed: tools of others sign it");
+    assert_eq!(payload, expected, "other tools sign this format too");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn each_role_signs_and_signatures_can_be_added_one_after_another() {
     assert_eq!(again.signatures.len(), 3);
     let mut doubled = two;
     doubled.signatures.push(one.signatures[0].clone());
-    assert!(check(&doubled).is_err(), "one key's signature twice is not two people's");
+    assert!(check(&doubled).is_err(), "two signatures by one key count as one");
 }
 
 #[test]
@@ -93,13 +93,11 @@ fn record_without_reason_or_canonical_form_is_refused() {
     assert!(matches!(spaced, BundleError::NotStrict { .. }), "{spaced}");
     let number = resealed(&format!(r#"{{"bundle_hash":"{hash}","reason":"r","sequence":7}}"#));
     assert!(matches!(number, BundleError::NotStrict { .. }), "{number}");
-    let more = resealed(&format!(r#"{{"bundle_hash":"{hash}","reason":"r","sequence":"7","force":true}}"#));
-    assert!(matches!(more, BundleError::Json { .. }), "{more}");
+    let unknown_member =
+        resealed(&format!(r#"{{"bundle_hash":"{hash}","reason":"r","sequence":"7","force":true}}"#));
+    assert!(matches!(unknown_member, BundleError::Json { .. }), "{unknown_member}");
     let other = resealed(&format!(r#"{{"bundle_hash":"{hash}","reason":"r","sequence":"8"}}"#));
-    assert!(
-        matches!(other, BundleError::Signature { .. }),
-        "another statement under the same signature: {other}"
-    );
+    assert!(matches!(other, BundleError::Signature { .. }), "the signature is for another record: {other}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What has to hold before a policy runs.
+//! The checks of a bundle before its policy runs.
 
 use super::support::{
     NOW, author, committed, committed_trust, key, public, role, signed, trust, verify, with, without,
@@ -128,8 +128,8 @@ fn manifest_beyond_the_hosts_limits_or_names_is_refused() {
     let fault = |from: &str, to: &str| {
         Manifest::parse(text(MANIFEST_FILE).replacen(from, to, 1).as_bytes()).unwrap_err()
     };
-    assert!(matches!(fault("2000000", "50000001"), BundleError::Limit { asked: 50_000_001, .. }));
-    assert!(matches!(fault("2000000", "0"), BundleError::Limit { asked: 0, .. }));
+    assert!(matches!(fault("2000000", "50000001"), BundleError::Limit { requested: 50_000_001, .. }));
+    assert!(matches!(fault("2000000", "0"), BundleError::Limit { requested: 0, .. }));
     assert!(matches!(fault("1048576", "999999999"), BundleError::Limit { .. }));
     assert!(matches!(fault("svc:policy@1.x", "svc:policy@2.x"), BundleError::World { .. }));
     assert!(matches!(fault("\"payment-guard\"", "\"../guard\""), BundleError::Name(_)));

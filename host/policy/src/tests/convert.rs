@@ -1,4 +1,4 @@
-//! What of an operation a policy gets to see, for every kind and moment.
+//! The request that a policy gets, for each kind of intent and each moment.
 
 use super::support::{NOW, payment};
 use crate::bindings::svc::policy::types as wit;
@@ -6,7 +6,7 @@ use crate::convert::Owned;
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::{Moment, Request};
 
-/// As the submission has it, and what must reach the policy: the intent's record, the signers, the threshold.
+/// For each kind: the intent as JSON, and what the policy must get: the intent's record, the participants, the threshold.
 const KINDS: [(&str, &str, &[u16], Option<u16>); 7] = [
     (
         r#"{"kind":"payment","from_account":"acct-1","to_account":"acct-2","amount_minor":-5,"currency":"EUR",
@@ -63,7 +63,7 @@ const KINDS: [(&str, &str, &[u16], Option<u16>); 7] = [
 
 #[test]
 fn every_intent_kind_reaches_the_policy_complete_at_every_moment() {
-    let asked = payment("acct-2", &["bob", "carol"]);
+    let sample = payment("acct-2", &["bob", "carol"]);
     for (json, record, participants, threshold) in KINDS {
         let intent: Intent = serde_json::from_str(json).unwrap();
         for (moment, name) in [
@@ -73,7 +73,7 @@ fn every_intent_kind_reaches_the_policy_complete_at_every_moment() {
             (Moment::Preview, "preview"),
         ] {
             let hash = intent.hash().unwrap();
-            let request = Request { intent: &intent, intent_hash: hash, ..asked.request(moment) };
+            let request = Request { intent: &intent, intent_hash: hash, ..sample.request(moment) };
             let owned = Owned::of(&request);
             let approvals = owned.approvals(request.approvals);
             let seen = owned.request(&request, &approvals);
@@ -82,13 +82,13 @@ fn every_intent_kind_reaches_the_policy_complete_at_every_moment() {
             assert_eq!((seen.participants, seen.threshold), (participants, threshold), "{json}");
             assert_eq!(seen.intent_hash, hash.to_string());
             assert_eq!(seen.bip32_path, json.contains("bip32").then_some("1/2"));
-            assert_whole(&seen);
+            assert_common_members(&seen);
         }
     }
 }
 
-/// What does not depend on the kind.
-fn assert_whole(seen: &wit::Request<'_>) {
+/// Checks the members that do not depend on the kind.
+fn assert_common_members(seen: &wit::Request<'_>) {
     assert_eq!((seen.tenant, seen.key_ref), ("default", "treasury"));
     assert_eq!((seen.submitter.client_id, seen.submitter.subject_id), ("client-1", "alice"));
     assert_eq!(seen.submitter.roles, ["submitter"]);

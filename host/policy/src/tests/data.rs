@@ -14,7 +14,7 @@ fn bundle(data: &[(&str, &[u8])], change: impl FnOnce(&mut Manifest)) -> crate::
     bundle_with(&engine(), &guest(1, "", ALLOW), data, change)
 }
 
-/// Cases of RFC 6901 section 5, and those that trip its readers.
+/// The examples of RFC 6901 section 5, and pointers that implementations often read wrongly.
 #[test]
 fn host_and_sdk_test_helpers_look_up_the_same_data() {
     let document = r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"k\"l":6," ":7,"m~n":8,"~1":9,"01":10,
@@ -108,7 +108,7 @@ fn cedar_file_is_read_as_one_string() {
     assert!(matches!(Data::of(&refused), Err(BundleError::NotText(file)) if file == "data/a.cedar"));
 }
 
-/// Looks `n` times for the 8 bytes of `text` in `a.json`, and says how the last lookup ended: 1 when it was there.
+/// A guest that looks up `/text` in `a.json` `n` times. It denies if the last lookup found nothing.
 fn look_up(n: u32) -> Vec<u8> {
     let names = r#"(data (i32.const 1024) "a.json") (data (i32.const 1040) "/text")"#;
     let body = format!(
@@ -126,11 +126,11 @@ fn look_up(n: u32) -> Vec<u8> {
 #[test]
 fn component_reads_its_bundles_data_up_to_a_limit() {
     let engine = engine();
-    let asked = payment("acct-2", &[]);
+    let sample = payment("acct-2", &[]);
     let evaluate = |n: u32, data: &[(&str, &[u8])]| {
         let evaluator = Evaluator::load(&engine, &bundle_with(&engine, &look_up(n), data, |_| ())).unwrap();
-        let evaluation = evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX);
-        assert!(evaluation.outcome.facts.is_empty(), "what a bundle reads of itself is not recorded");
+        let evaluation = evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
+        assert!(evaluation.outcome.facts.is_empty(), "the bundle's own data is not recorded");
         (evaluation.outcome.decision, evaluation.fault)
     };
     let text = format!(r#"{{"text": "{}"}}"#, "x".repeat(DATA_LOOKUP_BYTES));
@@ -140,7 +140,7 @@ fn component_reads_its_bundles_data_up_to_a_limit() {
     let n_max = u32::try_from(DATA_BYTES_READ_MAX / (2 * DATA_LOOKUP_BYTES)).unwrap();
     assert_eq!(evaluate(n_max, data), (Decision::Allow, None));
     assert_eq!(evaluate(n_max + 1, data), (Decision::Deny, Some(EvaluationFault::TooMuchData)));
-    assert_eq!(evaluate(n_max * 2, &[]).1, None, "the least that a lookup takes");
+    assert_eq!(evaluate(n_max * 2, &[]).1, None, "each lookup counts `DATA_LOOKUP_BYTES`");
     assert_eq!(evaluate(n_max * 2 + 1, &[]).1, Some(EvaluationFault::TooMuchData));
 }
 
@@ -198,12 +198,20 @@ fn declared_facts_are_names_in_order() {
 
 #[test]
 fn declared_facts_are_matched_by_prefix() {
-    let asks = |declared: &str| {
+    let may_read_velocity = |declared: &str| {
         let bundle = bundle(&[], |manifest| manifest.facts = vec![declared.to_owned()]);
         Evaluator::load(&engine(), &bundle).unwrap().may_read_facts("velocity.")
     };
-    assert!(asks("velocity.account.day_minor") && asks("velocity.*") && asks("velocity.account.*"));
-    assert!(!asks("velocity") && !asks("time.now_ms") && !asks("velocity_.*"));
+    assert!(
+        may_read_velocity("velocity.account.day_minor")
+            && may_read_velocity("velocity.*")
+            && may_read_velocity("velocity.account.*")
+    );
+    assert!(
+        !may_read_velocity("velocity")
+            && !may_read_velocity("time.now_ms")
+            && !may_read_velocity("velocity_.*")
+    );
 }
 
 #[test]

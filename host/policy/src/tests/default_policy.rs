@@ -1,4 +1,4 @@
-//! The committed bundles: their verdicts, and what the host records.
+//! The bundles in the repository: their verdicts, and what the host records.
 
 use super::support::{committed, committed_bundle, committed_trust, engine, facts, payment, verify};
 use crate::bundle::WORLD;
@@ -30,7 +30,7 @@ fn the_strict_bundle_is_the_same_component_with_data_and_loads_too() {
     let bundle = verify(files, &committed_trust()).unwrap();
     let evaluator = Evaluator::load(&engine(), &bundle).unwrap();
     assert!(evaluator.may_read_facts("velocity.") && !load(&engine()).may_read_facts("velocity."));
-    // Every code that the component can give is shown by a vector of one of the two.
+    // Each declared code occurs in a vector of one of the two bundles.
     let (mut shown, ours) =
         (std::collections::BTreeSet::new(), verify(committed(), &committed_trust()).unwrap());
     for (_, vector) in [bundle.vectors().unwrap(), ours.vectors().unwrap()].concat() {
@@ -43,7 +43,7 @@ fn the_strict_bundle_is_the_same_component_with_data_and_loads_too() {
     assert_eq!(bundle.manifest().obligations, ours.manifest().obligations);
 }
 
-/// The component and manifest of production: development's without the file that permits every kind by name.
+/// The committed bundle without its data file of custody rules and their vectors.
 fn without_custody_rules() -> Bundle {
     use super::support::{author, key, signed, without};
     let data = "data/custody.json";
@@ -71,15 +71,15 @@ fn a_bundle_without_custody_rules_denies_every_kind_but_payments() {
     }
     let all = ["asset_action", "key_create", "recover", "refresh", "reshare", "rotate"];
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), all);
-    let asked = payment("acct-2", &["bob", "carol"]);
-    let paid = none.evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
+    let sample = payment("acct-2", &["bob", "carol"]);
+    let paid = none.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
     assert_eq!(paid.decision, Decision::Allow, "payments have the deployment's recipients");
 }
 
 #[test]
 fn outcome_has_the_facts_read_and_the_subjects_counted() {
-    let asked = payment("acct-2", &["alice", "bob", "carol"]);
-    let outcome = load(&engine()).evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
+    let sample = payment("acct-2", &["alice", "bob", "carol"]);
+    let outcome = load(&engine()).evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
     assert_eq!(outcome.decision, Decision::Allow);
     assert_eq!(
         outcome.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -102,24 +102,24 @@ fn outcome_has_the_facts_read_and_the_subjects_counted() {
 
 #[test]
 fn absent_facts_are_recorded_when_read() {
-    let asked = payment("acct-2", &[]);
+    let sample = payment("acct-2", &[]);
     let none = gateway_domain::policy::Facts::default();
-    let outcome = load(&engine()).evaluate(&asked.request(Moment::Submit), &none, u64::MAX).outcome;
+    let outcome = load(&engine()).evaluate(&sample.request(Moment::Submit), &none, u64::MAX).outcome;
     assert_eq!(outcome.decision, Decision::Deny);
     assert_eq!(outcome.facts[0].to_string(), "deployment.permitted_recipients=(none)");
 }
 
 #[test]
 fn the_same_question_gives_the_same_bytes_and_fuel_on_two_engines() {
-    let asked = payment("acct-9", &["bob"]);
+    let sample = payment("acct-9", &["bob"]);
     let answer =
-        |evaluator: &Evaluator| evaluator.evaluate(&asked.request(Moment::Preview), &facts("2"), u64::MAX);
+        |evaluator: &Evaluator| evaluator.evaluate(&sample.request(Moment::Preview), &facts("2"), u64::MAX);
     let (first, second) = (load(&engine()), load(&engine()));
     let reference = answer(&first);
     for evaluation in [answer(&first), answer(&second), answer(&second)] {
         assert_eq!(evaluation, reference);
     }
-    let other = first.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX).outcome;
+    let other = first.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX).outcome;
     assert_ne!(other.input_hash, reference.outcome.input_hash);
     assert_ne!(other.output_hash, reference.outcome.output_hash);
 }
@@ -139,8 +139,8 @@ fn bundle_whose_vectors_fail_is_not_loaded() {
     assert!(matches!(&refused, BundleError::Vector { file, .. } if file == "tests/quorum.json"), "{refused}");
 }
 
-/// The Cedar engine as a guest of the pure world. One test, because compiling its 2.7 MB takes seconds; the bundle's own
-/// vectors, which loading runs, check its decisions.
+/// The Cedar engine as a guest of the pure world. All in one test, since compiling its 2.7 MB takes seconds. Loading the bundle
+/// runs its vectors, which check its decisions.
 #[test]
 fn committed_cedar_bundle_passes_its_vectors_and_is_deterministic() {
     let bundle = verify(committed_bundle("cedar-example"), &committed_trust()).unwrap();
@@ -148,8 +148,8 @@ fn committed_cedar_bundle_passes_its_vectors_and_is_deterministic() {
     assert!(bundle.manifest().capabilities.iter().all(|capability| capability.starts_with("svc:policy/")));
     let evaluator = Evaluator::load(&engine(), &bundle).unwrap();
 
-    let asked = payment("acct-2", &["bob", "carol"]);
-    let evaluate = || evaluator.evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX);
+    let sample = payment("acct-2", &["bob", "carol"]);
+    let evaluate = || evaluator.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX);
     let (first, again) = (evaluate(), evaluate());
     assert_eq!((first.fault, first.outcome.decision), (None, Decision::Allow));
     assert_eq!(first, again);

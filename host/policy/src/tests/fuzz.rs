@@ -1,4 +1,4 @@
-//! Ten thousand broken components: each is refused with its reason, or judges under the limits. None does anything else.
+//! Ten thousand malformed components: each is refused with its reason, or evaluated within the limits.
 
 use super::support::{Signed, engine, facts, guest, payment};
 use crate::{BundleError, Evaluator, PolicyEngine};
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// One to three wounds: a changed byte, a cut, a repeated stretch, noise, or an end too early.
+/// Changes the component in one to three places: changes a byte, deletes or repeats bytes, inserts random ones, or truncates it.
 fn mutant(wasm: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = wasm.to_vec();
     for _ in 0..=random.below(3) {
@@ -52,9 +52,9 @@ fn mutant(wasm: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// What became of one mutant, for the tally.
-fn fate(engine: &PolicyEngine, signed: &Signed, wasm: &[u8]) -> String {
-    let bundle = signed.around(wasm);
+/// The result for one mutant, as a category to count.
+fn result_of(engine: &PolicyEngine, signed: &Signed, wasm: &[u8]) -> String {
+    let bundle = signed.with_component(wasm);
     match Evaluator::load(engine, &bundle) {
         Err(BundleError::Component(_)) => "not a component".to_owned(),
         Err(BundleError::Describe(fault)) => format!("describe: {}", fault.kind()),
@@ -63,11 +63,11 @@ fn fate(engine: &PolicyEngine, signed: &Signed, wasm: &[u8]) -> String {
             "imports".to_owned()
         }
         Ok(evaluator) => {
-            let asked = payment("acct-2", &["bob"]);
-            let evaluation = evaluator.evaluate(&asked.request(Moment::Admission), &facts("2"), 100_000);
+            let sample = payment("acct-2", &["bob"]);
+            let evaluation = evaluator.evaluate(&sample.request(Moment::Admission), &facts("2"), 100_000);
             let denied = evaluation.outcome.decision == Decision::Deny;
             assert!(evaluation.fault.is_none() || denied, "{evaluation:?}");
-            evaluation.fault.map_or_else(|| "judges".to_owned(), |fault| fault.kind().to_owned())
+            evaluation.fault.map_or_else(|| "verdict".to_owned(), |fault| fault.kind().to_owned())
         }
     }
 }
@@ -87,15 +87,15 @@ fn ten_thousand_malformed_components_are_refused_or_evaluated_within_limits() {
     let wasm = guest(1, extra, body);
     let signed = Signed::of(&engine, &wasm, &["time.now_ms"]);
     let mut random = Random(20_261_121);
-    let mut fates = BTreeMap::<String, u64>::new();
+    let mut results = BTreeMap::<String, u64>::new();
     for _ in 0..N_MUTANTS {
-        *fates.entry(fate(&engine, &signed, &mutant(&wasm, &mut random))).or_default() += 1;
+        *results.entry(result_of(&engine, &signed, &mutant(&wasm, &mut random))).or_default() += 1;
     }
-    assert_eq!(fates.values().sum::<u64>(), N_MUTANTS);
-    // Every stage was reached, so the mutants are neither all hopeless nor all harmless.
-    for reached in ["not a component", "imports", "judges", "undeclared_fact"] {
-        assert!(fates.get(reached).is_some_and(|n| *n > 10), "{reached}: {fates:?}");
+    assert_eq!(results.values().sum::<u64>(), N_MUTANTS);
+    // Mutants reach each of these stages.
+    for reached in ["not a component", "imports", "verdict", "undeclared_fact"] {
+        assert!(results.get(reached).is_some_and(|n| *n > 10), "{reached}: {results:?}");
     }
-    // And the engine is as good as new.
-    assert_eq!(fate(&engine, &signed, &wasm), "judges");
+    // The engine still evaluates a valid component.
+    assert_eq!(result_of(&engine, &signed, &wasm), "verdict");
 }

@@ -1,4 +1,4 @@
-//! The engine's port: inline, on_pool, and without a bundle.
+//! The policy host: evaluations on the caller's thread, on the worker pool, and without a bundle.
 
 use super::support::{bundle_of, engine, facts, guest, load, payment};
 use crate::limits::{
@@ -31,8 +31,8 @@ async fn evaluation_restarted_on_the_pool_gives_the_same_result_as_a_single_run(
         i32.const 0";
     let (host, engine) = (PolicyHost::new(), engine());
     host.activate(load(&engine, &guest(1, r#"(data (i32.const 1024) "x.a")"#, count)).unwrap());
-    let asked = payment("acct-2", &["bob"]);
-    let request = asked.request(Moment::Admission);
+    let sample = payment("acct-2", &["bob"]);
+    let request = sample.request(Moment::Admission);
     let on_pool = host.evaluate_with_active(&request, &facts("2")).await;
     let evaluator = host.active().unwrap();
     assert_eq!(
@@ -51,18 +51,18 @@ async fn evaluation_restarted_on_the_pool_gives_the_same_result_as_a_single_run(
 async fn new_bundle_replaces_the_active_one_in_one_step() {
     let (host, engine) = (PolicyHost::new(), engine());
     host.activate(load(&engine, &guest(1, "", "unreachable")).unwrap());
-    let asked = payment("acct-2", &[]);
-    let fault = async || host.evaluate_with_active(&asked.request(Moment::Submit), &facts("2")).await.fault;
+    let sample = payment("acct-2", &[]);
+    let fault = async || host.evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await.fault;
     assert_eq!(fault().await, Some(EvaluationFault::Trap));
     host.activate(load(&engine, &guest(1, "", "i32.const 0")).unwrap());
     assert_eq!(fault().await, None);
 }
 
-/// What one attempt takes is the machine's affair when it has something else to do in that moment.
+/// Attempts at a time measurement, since a busy machine can delay any of them.
 const ATTEMPTS_MAX: usize = 20;
 
-/// Asks for a long fact again and again: few instructions, and much copying.
-const ASK: &str = "(loop $l
+/// Reads a long fact in an endless loop: few instructions, and much copying.
+const READ_FACT: &str = "(loop $l
     (global.set $next (i32.const 65536))
     (call $get (i32.const 256) (i32.const 11) (i32.const 512))
     (br $l))
@@ -71,40 +71,40 @@ const ASK: &str = "(loop $l
 #[tokio::test]
 async fn work_that_costs_no_fuel_does_not_block_the_callers_thread() {
     let (host, engine) = (PolicyHost::new(), engine());
-    let wasm = guest(32, r#"(data (i32.const 256) "time.now_ms")"#, ASK);
+    let wasm = guest(32, r#"(data (i32.const 256) "time.now_ms")"#, READ_FACT);
     let bundle = bundle_of(&engine, &wasm, |manifest| {
         manifest.facts = vec!["time.now_ms".to_owned()];
         (manifest.limits.fuel, manifest.limits.memory_bytes) = (FUEL_MAX, 2 << 20);
     });
     host.activate(Evaluator::load(&engine, &bundle).unwrap());
     let facts = Facts::from_pairs([("time.now_ms", "7".repeat(1 << 20))]);
-    let asked = payment("acct-2", &["bob"]);
-    let request = asked.request(Moment::Submit);
+    let sample = payment("acct-2", &["bob"]);
+    let request = sample.request(Moment::Submit);
     let evaluator = host.active().unwrap();
-    let mut kept = Vec::new();
-    for is_known in [false, true] {
-        while kept.last().is_none_or(|kept| *kept >= TICK * 50) {
-            assert!(kept.len() < ATTEMPTS_MAX, "the caller's thread was kept for {kept:?}");
-            evaluator.heavy(Lane::Decisions).store(is_known, Ordering::Relaxed);
-            // Everything up to the first wait runs here; what waits is done elsewhere.
+    let mut blocked = Vec::new();
+    for is_heavy_before in [false, true] {
+        while blocked.last().is_none_or(|blocked| *blocked >= TICK * 50) {
+            assert!(blocked.len() < ATTEMPTS_MAX, "the caller's thread was blocked for {blocked:?}");
+            evaluator.heavy(Lane::Decisions).store(is_heavy_before, Ordering::Relaxed);
+            // The first poll runs the attempt on this thread. The rest runs on the pool.
             let started = Instant::now();
-            let mut judging = Box::pin(host.evaluate_with_active(&request, &facts));
-            let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
-            kept.push(started.elapsed());
+            let mut evaluation = Box::pin(host.evaluate_with_active(&request, &facts));
+            let first = std::future::poll_fn(|cx| Poll::Ready(evaluation.as_mut().poll(cx))).await;
+            blocked.push(started.elapsed());
             assert!(first.is_pending());
-            assert_eq!(judging.await.fault, Some(EvaluationFault::Deadline));
+            assert_eq!(evaluation.await.fault, Some(EvaluationFault::Deadline));
             assert!(is_heavy(&evaluator, Moment::Submit) && !is_heavy(&evaluator, Moment::Preview));
         }
-        kept.clear();
+        blocked.clear();
     }
 }
 
-/// Growing costs hardly any fuel, and each page has to be given and taken back.
+/// Growing memory uses hardly any fuel, but the allocation of pages takes time.
 #[tokio::test]
 async fn memory_is_not_given_on_the_callers_thread() {
     let (host, engine) = (PolicyHost::new(), engine());
-    let asked = payment("acct-2", &["bob"]);
-    let (request, facts) = (asked.request(Moment::Submit), facts("2"));
+    let sample = payment("acct-2", &["bob"]);
+    let (request, facts) = (sample.request(Moment::Submit), facts("2"));
     let pages_inline = MEMORY_BYTES_INLINE / 65_536;
     for (grown, fault) in
         [(pages_inline, None), (pages_inline * 2, None), (1 << 14, Some(EvaluationFault::Memory))]
@@ -115,7 +115,7 @@ async fn memory_is_not_given_on_the_callers_thread() {
         });
         host.activate(Evaluator::load(&engine, &bundle).unwrap());
         let evaluator = host.active().unwrap();
-        // An attempt that was interrupted for long is over too: that says nothing of memory.
+        // A single attempt could fail at its deadline on a busy machine.
         let is_inline = (0..ATTEMPTS_MAX).any(|_| evaluator.evaluate_inline(&request, &facts).is_some());
         assert_eq!(is_inline, grown == pages_inline, "{grown} pages");
         assert_eq!(host.evaluate_with_active(&request, &facts).await.fault, fault, "{grown} pages");
@@ -123,37 +123,34 @@ async fn memory_is_not_given_on_the_callers_thread() {
     }
 }
 
-/// A client chooses its previews freely, and they cost it nothing.
+/// Previews are not limited like operations.
 #[tokio::test]
 async fn no_preview_holds_up_a_decision() {
     let (host, engine) = (Arc::new(PolicyHost::new()), engine());
-    // Endless for a preview, and at once for everything else.
+    // Endless for a preview, and short for other moments.
     let body = "(if (i32.eq (i32.load8_u (local.get 0)) (i32.const 3)) (then (loop (br 0)))) i32.const 0";
     let bundle = bundle_of(&engine, &guest(1, "", body), |manifest| manifest.limits.fuel = FUEL_INLINE * 20);
     host.activate(Evaluator::load(&engine, &bundle).unwrap());
     let mut previews = tokio::task::JoinSet::new();
-    // Far more than are done while they come.
+    // Far more than the queue of previews can have.
     for _ in 0..10 * HEAVY_EVALUATIONS_WAITING_MAX {
         let host = Arc::clone(&host);
         previews.spawn(async move {
-            let asked = payment("acct-2", &["bob"]);
-            host.evaluate_with_active(&asked.request(Moment::Preview), &facts("2")).await.fault
+            let sample = payment("acct-2", &["bob"]);
+            host.evaluate_with_active(&sample.request(Moment::Preview), &facts("2")).await.fault
         });
     }
     while !is_heavy(&host.active().unwrap(), Moment::Preview) {
         tokio::task::yield_now().await;
     }
-    assert!(
-        !is_heavy(&host.active().unwrap(), Moment::Submit),
-        "what previews need is held against decisions"
-    );
-    let asked = payment("acct-2", &["bob"]);
+    assert!(!is_heavy(&host.active().unwrap(), Moment::Submit), "previews affected the choice for decisions");
+    let sample = payment("acct-2", &["bob"]);
     for _ in 0..100 {
-        assert_eq!(host.evaluate_with_active(&asked.request(Moment::Submit), &facts("2")).await.fault, None);
+        assert_eq!(host.evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await.fault, None);
         assert!(!is_heavy(&host.active().unwrap(), Moment::Submit));
     }
     let faults = previews.join_all().await;
-    assert!(faults.contains(&Some(EvaluationFault::PoolExhausted)), "their own queue has an end");
+    assert!(faults.contains(&Some(EvaluationFault::PoolExhausted)), "the queue of previews is bounded");
 }
 
 fn is_heavy(evaluator: &Evaluator, moment: Moment) -> bool {
@@ -166,10 +163,10 @@ fn evaluations_run_side_by_side() {
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                let asked = payment("acct-2", &["bob"]);
+                let sample = payment("acct-2", &["bob"]);
                 for _ in 0..50 {
                     let evaluation =
-                        evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX);
+                        evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
                     assert_eq!(evaluation.fault, None);
                 }
             });

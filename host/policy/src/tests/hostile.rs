@@ -1,4 +1,4 @@
-//! Hostile guests. Each ends in a DENY of its own kind, and affects no other evaluation.
+//! Hostile guests. Each gets a DENY with its own fault, and does not affect a later evaluation.
 
 use super::support::{bundle_of, component, engine, facts, guest, load, payment};
 use crate::data::Data;
@@ -12,11 +12,11 @@ use wasmtime::ResourceLimiter;
 
 fn evaluate(engine: &PolicyEngine, wasm: &[u8]) -> crate::Evaluation {
     let evaluator = load(engine, wasm).unwrap();
-    let asked = payment("acct-2", &["bob"]);
-    let evaluation = evaluator.evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX);
-    // Whatever a guest did, the next one finds everything as it should be.
+    let sample = payment("acct-2", &["bob"]);
+    let evaluation = evaluator.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX);
+    // A harmless guest is evaluated correctly afterwards.
     let harmless = load(engine, &guest(1, "", "i32.const 0")).unwrap();
-    let after = harmless.evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX);
+    let after = harmless.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX);
     assert_eq!((after.outcome.decision, after.fault), (Decision::Allow, None));
     evaluation
 }
@@ -31,7 +31,7 @@ fn check(pages: u32, extra: &str, body: &str, fault: EvaluationFault) {
     assert!(!evaluation.outcome.quorum.satisfied);
 }
 
-/// Writes a verdict with one reason, and returns it. Strings are (address, length).
+/// A function body that returns a verdict with one reason. Strings are (address, length).
 fn verdict(code: (u32, u32), detail: (u32, u32)) -> String {
     let store = |at: u32, value: u32| format!("(i32.store (i32.const {at}) (i32.const {value}))\n");
     let fields = [(64, code.0), (68, code.1), (72, detail.0), (76, detail.1), (4, 64), (8, 1)];
@@ -131,7 +131,7 @@ fn unreadable_output_is_a_fault() {
     check(1, not_utf8, &verdict((256, 2), (0, 0)), EvaluationFault::BadOutput);
 }
 
-/// Claims that the subject at (address, length) counts, `n` times, and that `required` are enough.
+/// A function body that returns a quorum of the subject at (address, length), `n` times, with these other members.
 fn quorum(subject: (u32, u32), n: u32, required: u32, satisfied: u32) -> String {
     let list: Vec<(u32, u32)> =
         (0..n).flat_map(|nth| [(64 + nth * 8, subject.0), (68 + nth * 8, subject.1)]).collect();
@@ -152,11 +152,11 @@ fn quorum_of_people_who_did_not_approve_is_a_fault() {
     assert_eq!(fault(&quorum((256, 3), 1, 2, 0)), None);
 }
 
-/// Where the names of the facts asked for begin, and what each begins with.
+/// The first bytes of the names of the facts that [`READ_NTH`] reads.
 const DECLARED_FACT: &str = r#"(data (i32.const 1024) "x.")"#;
 
-/// Asks for a declared fact whose name ends in the counter `$i`.
-const ASK_NTH: &str = "(i32.store8 (i32.const 1026) (i32.and (local.get $i) (i32.const 127)))
+/// Reads a declared fact whose name ends in the counter `$i`.
+const READ_NTH: &str = "(i32.store8 (i32.const 1026) (i32.and (local.get $i) (i32.const 127)))
     (i32.store8 (i32.const 1027) (i32.shr_u (local.get $i) (i32.const 7)))
     (call $get (i32.const 1024) (i32.const 4) (i32.const 512))";
 
@@ -164,7 +164,7 @@ const ASK_NTH: &str = "(i32.store8 (i32.const 1026) (i32.and (local.get $i) (i32
 fn each_fact_read_is_recorded_once_up_to_the_limit() {
     let ask = |step: u32, n: u32| {
         let body = format!(
-            "(loop $l {ASK_NTH}
+            "(loop $l {READ_NTH}
                 (local.set $i (i32.add (local.get $i) (i32.const {step})))
                 (br_if $l (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const {n}))))
             i32.const 0"
@@ -223,8 +223,8 @@ fn the_backstop_clock_stops_what_fuel_does_not() {
     let bundle = bundle_of(&engine, &guest(1, "", "(loop $l (br $l)) unreachable"), |_| ());
     let mut evaluator = Evaluator::load(&engine, &bundle).unwrap();
     evaluator.unlimited_fuel_for_tests();
-    let asked = payment("acct-2", &[]);
-    let evaluation = evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX);
+    let sample = payment("acct-2", &[]);
+    let evaluation = evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
     assert_eq!(evaluation.fault, Some(EvaluationFault::Deadline));
 }
 
@@ -234,8 +234,9 @@ fn fuel_never_exceeds_the_manifest_limit() {
     let wasm = guest(1, "", "(loop $l (br $l)) unreachable");
     let bundle = bundle_of(&engine, &wasm, |manifest| manifest.limits.fuel = 5_000);
     let evaluator = Evaluator::load(&engine, &bundle).unwrap();
-    let asked = payment("acct-2", &[]);
-    let used = |fuel| evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), fuel).outcome.fuel_used;
+    let sample = payment("acct-2", &[]);
+    let used =
+        |fuel| evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), fuel).outcome.fuel_used;
     assert_eq!((used(u64::MAX), used(5_000)), (5_000, 5_000));
     assert!(used(1_000) == 1_000 && FUEL_MAX > 5_000);
 }
@@ -262,7 +263,7 @@ fn import_outside_the_allow_list_is_refused_even_if_declared() {
     assert!(matches!(&refused, BundleError::UnusedCapability(name) if name == "net"), "{refused}");
 }
 
-/// Two components in one, each with a memory of its own, that pass a text from one to the other.
+/// A component of two components, each with a memory of its own. One passes a text to the other.
 fn two_in_one(more: &str) -> Vec<u8> {
     let text = format!(
         r#"(component

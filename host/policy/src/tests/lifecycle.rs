@@ -1,4 +1,5 @@
-//! From an offered bundle to the active one, on real files and a real store; see `rollback` and `trust` for the rest.
+//! Activation of bundles, with real files and a real store. `rollback` tests activation records, and `trust` revocation and
+//! expiry.
 
 pub(in crate::tests) mod deployment;
 mod rollback;
@@ -37,17 +38,17 @@ async fn an_older_bundle_and_another_of_the_same_sequence_are_refused() {
         deployment::watch(&lifecycle).await;
         assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(5)));
         let health = lifecycle.health();
-        assert_eq!((health.fault, health.refused.len()), (None, 1), "the active bundle goes on judging");
+        assert_eq!((health.fault, health.refused.len()), (None, 1), "the active bundle still evaluates");
         assert_eq!(health.refused[0].bundle_hash, Some(hash_of(&refused)));
         assert!(health.refused[0].why.contains("is not above 5"), "{:?}", health.refused);
     }
-    // The same again is neither a refusal nor a record.
+    // The active bundle offered again is neither refused nor recorded.
     deployment.offer(&bundle(5));
     deployment::watch(&lifecycle).await;
     let status = lifecycle.status(10).await.unwrap();
     assert_eq!((status.refused.len(), status.history.len()), (0, 1));
-    assert!(status.last_refusal.is_some(), "what was refused is still told");
-    // Neither does a restart forget.
+    assert!(status.last_refusal.is_some(), "the last refusal is still reported");
+    // The same after a restart.
     drop(lifecycle);
     deployment.offer(&bundle(4));
     let lifecycle = deployment.open().await.unwrap();
@@ -78,7 +79,7 @@ async fn a_bundle_whose_vectors_fail_is_not_activated() {
     deployment::watch(&lifecycle).await;
     assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
     assert!(lifecycle.health().refused[0].why.contains("vector `"), "{:?}", lifecycle.health());
-    assert_eq!(lifecycle.status(10).await.unwrap().history.len(), 1, "nothing of it is recorded");
+    assert_eq!(lifecycle.status(10).await.unwrap().history.len(), 1, "the refused bundle is not recorded");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,7 +104,7 @@ async fn a_start_without_the_folder_runs_with_the_last_good_bundle() {
     deployment.remove_bundle();
     let lifecycle = deployment.open().await.unwrap();
     assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(3)));
-    assert_eq!(deployment::fault(&lifecycle).await, None, "and it judges");
+    assert_eq!(deployment::fault(&lifecycle).await, None, "the bundle evaluates");
     let health = lifecycle.health();
     assert_eq!((health.fault, health.refused[0].offer), (None, "bundle"));
 }

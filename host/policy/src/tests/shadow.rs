@@ -1,13 +1,13 @@
-//! The candidate looks on and changes nothing.
+//! Shadow evaluation: the candidate is evaluated and compared, without effect.
 
-use super::lifecycle::deployment::{self, Deployment, built, bundle, denying, hash_of};
+use super::lifecycle::deployment::{self, Deployment, build, bundle, denying, hash_of};
 use super::support::{facts, key, payment, signed};
 use crate::Lifecycle;
 use gateway_domain::policy::{Decision, Moment};
 use gateway_engine::ports::{DescribePolicies, EvaluatePolicy, ShadowCounts};
 use std::time::Duration;
 
-/// The counts once everything offered so far is in them.
+/// Waits until all requests so far are counted, and returns the counts.
 async fn counts(lifecycle: &Lifecycle, n_offered: u64) -> ShadowCounts {
     loop {
         let counts = lifecycle.status(1).await.unwrap().candidate.unwrap().counts;
@@ -19,10 +19,10 @@ async fn counts(lifecycle: &Lifecycle, n_offered: u64) -> ShadowCounts {
 }
 
 async fn evaluate(lifecycle: &Lifecycle, n: u64) -> Decision {
-    let asked = payment("acct-2", &["bob"]);
+    let sample = payment("acct-2", &["bob"]);
     let mut decision = Decision::Deny;
     for _ in 0..n {
-        decision = lifecycle.host().evaluate(asked.request(Moment::Submit), &facts("2")).await.decision;
+        decision = lifecycle.host().evaluate(sample.request(Moment::Submit), &facts("2")).await.decision;
     }
     decision
 }
@@ -31,18 +31,18 @@ async fn evaluate(lifecycle: &Lifecycle, n: u64) -> Decision {
 async fn candidates_decisions_are_compared_and_counted() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(3)).await;
-    let reaches = "(i32.store (i32.const 28) (i32.const 1)) i32.const 0";
-    let trap = built("unreachable");
+    let other_quorum = "(i32.store (i32.const 28) (i32.const 1)) i32.const 0";
+    let trap = build("unreachable");
     let cases = [
         (bundle(2), "same"),
         (denying(2), "allow_to_deny"),
-        (signed(&built(reaches), &[&key(1)], |manifest| manifest.sequence = 9), "otherwise_different"),
+        (signed(&build(other_quorum), &[&key(1)], |manifest| manifest.sequence = 9), "otherwise_different"),
         (trap, "fault"),
     ];
     for (candidate, expected) in cases {
         deployment.offer_candidate(&candidate);
         deployment::watch(&lifecycle).await;
-        assert_eq!(evaluate(&lifecycle, 3).await, Decision::Allow, "{expected}: it decides nothing");
+        assert_eq!(evaluate(&lifecycle, 3).await, Decision::Allow, "{expected}: the active bundle decides");
         let counts = counts(&lifecycle, 3).await;
         let found = [
             ("same", counts.n_same),
@@ -71,7 +71,7 @@ async fn candidates_decisions_are_compared_and_counted() {
 async fn slow_candidate_delays_no_decision_and_dropped_requests_are_counted() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
-    let endless = built("(loop $l (br $l)) unreachable");
+    let endless = build("(loop $l (br $l)) unreachable");
     deployment.offer_candidate(&signed(&endless, &[&key(1)], |manifest| {
         manifest.limits.fuel = crate::limits::FUEL_MAX;
     }));

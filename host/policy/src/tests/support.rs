@@ -1,4 +1,4 @@
-//! Bundles, requests and guests to test with.
+//! Sample bundles, requests and guests.
 
 use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, is_signature, pack};
 use crate::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
@@ -39,7 +39,7 @@ pub(super) fn author() -> TrustPolicy {
     trust(vec![role("author", 1, &[&key(1)])], &[])
 }
 
-/// The committed bundle, as in the repository.
+/// The bundle `payment-guard` of the repository.
 pub(super) fn committed() -> BundleFiles {
     committed_bundle("payment-guard")
 }
@@ -53,7 +53,7 @@ pub(super) fn committed_trust() -> TrustPolicy {
     TrustPolicy::parse(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// The files with some exchanged or added.
+/// The files with some replaced or added.
 pub(super) fn with(files: &BundleFiles, changes: &[(&str, &[u8])]) -> Result<BundleFiles, BundleError> {
     files.with(changes.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())))
 }
@@ -62,7 +62,7 @@ pub(super) fn without(files: &BundleFiles, name: &str) -> BundleFiles {
     files.only(|other| other != name)
 }
 
-/// The manifest after a change, with the bundle's signatures by these keys.
+/// Changes the manifest and signs it with these keys.
 pub(super) fn signed(
     files: &BundleFiles,
     keys: &[&SigningKey],
@@ -79,7 +79,7 @@ pub(super) fn verify(files: BundleFiles, trust: &TrustPolicy) -> Result<Bundle, 
     Bundle::verify(files, trust, &Pins::default(), NOW)
 }
 
-/// A guest of the contract's world. `body` is the function `evaluate`; `0` is a verdict that allows, for no reason.
+/// A guest of the pure world. `body` is its function `evaluate`; a body that returns 0 allows, without reasons.
 pub(super) fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
     let imports = r#"
         (import "svc:policy/facts@1.1.0" "get" (func $get (param i32 i32 i32)))
@@ -87,7 +87,7 @@ pub(super) fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
     component(module(imports, pages, extra, body), &[])
 }
 
-/// A guest as it was made for the first version of the contract.
+/// A guest for version 1.0 of the contract.
 pub(super) fn guest_of_1_0(body: &str) -> Vec<u8> {
     let imports = r#"(import "svc:policy/facts@1.0.0" "get" (func $get (param i32 i32 i32)))"#;
     let contract = CONTRACT.replace("@1.1.0", "@1.0.0").replace("import data;", "");
@@ -115,13 +115,13 @@ pub(super) fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<
 
 const CONTRACT: &str = include_str!("../../../../wit/policy.wit");
 
-/// Wraps a core module as a component of the contract's world, with more imports if any are given.
+/// Makes a component of the pure world from a core module, with these additional imports.
 pub(super) fn component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
     let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
     encode(module, &CONTRACT.replace("import facts;", &format!("import facts;\n{imports}")), "policy")
 }
 
-/// As [`component`], in the world that has WASI to import from.
+/// As [`component`], for the WASI world.
 pub(super) fn wasi_component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
     let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
     let world = CONTRACT.replace("include policy;", &format!("include policy;\n{imports}"));
@@ -136,13 +136,12 @@ fn encode(mut module: Vec<u8>, contract: &str, world: &str) -> Vec<u8> {
     ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
 }
 
-/// A signed bundle around a component, without data or vectors; the codes of payment-guard are its own, and it may ask
-/// for the facts `x.*`.
+/// A signed bundle of a component, without data or vectors. It declares the codes of payment-guard and the facts `x.*`.
 pub(super) fn bundle_of(engine: &PolicyEngine, wasm: &[u8], change: impl FnOnce(&mut Manifest)) -> Bundle {
     bundle_with(engine, wasm, &[], change)
 }
 
-/// As [`bundle_of`], with data files by their whole names.
+/// As [`bundle_of`], with data files, named with their folder.
 pub(super) fn bundle_with(
     engine: &PolicyEngine,
     wasm: &[u8],
@@ -159,7 +158,7 @@ pub(super) fn bundle_with(
     verify(signed(&files, &[&key(1)], change), &author()).unwrap()
 }
 
-/// The manifest of a working component, to be signed over whatever takes its place.
+/// The files of a valid bundle, whose component can be replaced.
 pub(super) struct Signed(BundleFiles);
 
 impl Signed {
@@ -169,8 +168,8 @@ impl Signed {
         Self(bundle_of(engine, wasm, declare).files().clone())
     }
 
-    /// A bundle in which everything holds but, perhaps, the component.
-    pub(super) fn around(&self, wasm: &[u8]) -> Bundle {
+    /// A bundle that is valid except, perhaps, for this component.
+    pub(super) fn with_component(&self, wasm: &[u8]) -> Bundle {
         let files = with(&self.0, &[(COMPONENT_FILE, wasm)]).unwrap();
         let hash = gateway_domain::canonical::digest_bytes("", wasm);
         let files = signed(&files, &[&key(1)], |manifest| {
@@ -184,7 +183,7 @@ pub(super) fn load(engine: &PolicyEngine, wasm: &[u8]) -> Result<Evaluator, Bund
     Evaluator::load(engine, &bundle_of(engine, wasm, |_| ()))
 }
 
-/// What a request borrows from.
+/// The values of a request, which borrows from them.
 pub(super) struct TestRequest {
     tenant: Tenant,
     key_ref: KeyRef,

@@ -1,4 +1,4 @@
-//! Guests of the WASI world that look for a way out. Each finds nothing, and finds it the same way every time.
+//! Guests of the WASI world that try to get access or to be non-deterministic. They get the same useless result each time.
 
 use super::support::{NOW, bundle_of, committed, engine, facts, guest, module, payment, wasi_component};
 use crate::bundle::{MANIFEST_FILE, Manifest, WASI_WORLD, WORLD};
@@ -6,7 +6,7 @@ use crate::limits::{HANDLES_MAX, RANDOM_BYTES_MAX};
 use crate::{BundleError, Evaluation, EvaluationFault, Evaluator, PolicyHost};
 use gateway_domain::policy::{Decision, Facts, Moment};
 
-/// What a guest may import here: (interface, function, its parameters and results as the canonical ABI lowers them).
+/// Functions that the guests of these tests import: interface, function, and its type in the canonical ABI.
 const IMPORTS: [(&str, &str, &str); 29] = [
     ("cli/environment", "get-environment", "(param i32)"),
     ("cli/environment", "get-arguments", "(param i32)"),
@@ -39,12 +39,12 @@ const IMPORTS: [(&str, &str, &str); 29] = [
     ("sockets/instance-network", "instance-network", "(result i32)"),
 ];
 
-/// Traps unless the number at an address is this one.
+/// A function that traps unless the number at an address is this one.
 const EXPECT: &str = "(func $expect (param $at i32) (param $value i32)
     (if (i32.ne (i32.load (local.get $at)) (local.get $value)) (then unreachable)))";
 
-/// A component whose `evaluate` is `body`. It calls `$<interface>.<function>` of those in `used`; `0` allows, for no
-/// reason, and the number at address 28 is the quorum it asks for.
+/// A component whose `evaluate` has this body, which may call the functions in `used` as `$<interface>.<function>`. A body that
+/// returns 0 allows; the number at address 28 is the quorum that it requires.
 fn wasi_guest(used: &[&str], body: &str) -> Vec<u8> {
     let mut imports = String::new();
     for (interface, function, signature) in IMPORTS {
@@ -79,10 +79,10 @@ fn load(wasm: &[u8], world: &str) -> Result<Evaluator, BundleError> {
 
 fn evaluate_with(used: &[&str], body: &str, to: &str, facts: &Facts) -> Evaluation {
     let evaluator = load(&wasi_guest(used, body), WASI_WORLD).unwrap();
-    let asked = payment(to, &["bob"]);
-    let first = evaluator.evaluate(&asked.request(Moment::Admission), facts, u64::MAX);
-    let again = evaluator.evaluate(&asked.request(Moment::Admission), facts, u64::MAX);
-    assert_eq!(first, again, "the same request, another answer");
+    let sample = payment(to, &["bob"]);
+    let first = evaluator.evaluate(&sample.request(Moment::Admission), facts, u64::MAX);
+    let again = evaluator.evaluate(&sample.request(Moment::Admission), facts, u64::MAX);
+    assert_eq!(first, again, "the same request has another result");
     first
 }
 
@@ -91,7 +91,7 @@ fn evaluate(used: &[&str], body: &str) -> Evaluation {
 }
 
 #[track_caller]
-fn allowed(evaluation: &Evaluation) {
+fn assert_allowed(evaluation: &Evaluation) {
     assert_eq!((evaluation.fault, evaluation.outcome.decision), (None, Decision::Allow));
 }
 
@@ -102,7 +102,7 @@ fn wasi_has_no_environment_arguments_preopens_or_terminals() {
     for list in lists {
         let body =
             format!("(call {list} (i32.const 512)) (call $expect (i32.const 516) (i32.const 0)) i32.const 0");
-        allowed(&evaluate(&[list], &body));
+        assert_allowed(&evaluate(&[list], &body));
     }
     let terminals = ["$cli/terminal-stdin.get-terminal-stdin", "$cli/terminal-stdout.get-terminal-stdout"];
     for option in ["$cli/environment.initial-cwd"].into_iter().chain(terminals) {
@@ -112,13 +112,13 @@ fn wasi_has_no_environment_arguments_preopens_or_terminals() {
         );
         // A discriminant is one byte.
         let body = body.replace("(i32.store", "(i32.store8");
-        allowed(&evaluate(&[option], &body));
+        assert_allowed(&evaluate(&[option], &body));
     }
 }
 
 #[test]
 fn wasi_stdin_is_closed() {
-    // The tag of an error that is not the last operation's comes right after the result's, or where a length would.
+    // The tag of the error follows that of the result, aligned as the method's result type requires.
     for (read, at) in [("blocking-read", 516), ("blocking-skip", 520)] {
         let read = format!("$io/streams.input-stream.{read}");
         let body = format!(
@@ -126,7 +126,7 @@ fn wasi_stdin_is_closed() {
             ;; err(closed)
             (call $expect (i32.const 512) (i32.const 1)) (call $expect (i32.const {at}) (i32.const 1)) i32.const 0"
         );
-        allowed(&evaluate(&["$cli/stdin.get-stdin", &read], &body));
+        assert_allowed(&evaluate(&["$cli/stdin.get-stdin", &read], &body));
     }
 }
 
@@ -148,7 +148,7 @@ fn wasi_output_accepts_all_writes_without_blocking() {
         (if (i32.load8_u (i32.const 512)) (then unreachable))
         (local.set $i (call {subscribe} (local.get $h)))
         (if (i32.ne (call {ready} (local.get $i)) (i32.const 1)) (then unreachable))
-        ;; Two waits, and both are over: the list of their places has both.
+        ;; Polls two pollables. Both are ready, so the list has both indexes.
         (i32.store (i32.const 600) (local.get $i))
         (i32.store (i32.const 604) (call {subscribe} (local.get $h)))
         (call {poll} (i32.const 600) (i32.const 2) (i32.const 512))
@@ -157,13 +157,13 @@ fn wasi_output_accepts_all_writes_without_blocking() {
         (call $expect (i32.add (i32.load (i32.const 512)) (i32.const 4)) (i32.const 1))
         i32.const 0"
     );
-    allowed(&evaluate(&[STDOUT, &check, &flush, &zeroes, &subscribe, ready, poll], &body));
+    assert_allowed(&evaluate(&[STDOUT, &check, &flush, &zeroes, &subscribe, ready, poll], &body));
 }
 
 const STDOUT: &str = "$cli/stdout.get-stdout";
 const WRITE: &str = "$io/streams.output-stream.blocking-write-and-flush";
 
-/// Writes 64 KiB `n` times, or without end.
+/// Writes 64 KiB repeatedly, while the condition `times` is true.
 fn flood(times: &str) -> String {
     format!(
         "(local.set $h (call {STDOUT}))
@@ -178,8 +178,8 @@ fn flood(times: &str) -> String {
 
 #[test]
 fn wasi_output_is_discarded_and_endless_output_runs_out_of_fuel() {
-    // 640 MiB: more than any limit, were it copied or kept.
-    allowed(&evaluate(&[STDOUT, WRITE], &flood("(i32.lt_u (local.get $i) (i32.const 10000))")));
+    // 640 MiB, which would exceed every limit if the host copied or kept it.
+    assert_allowed(&evaluate(&[STDOUT, WRITE], &flood("(i32.lt_u (local.get $i) (i32.const 10000))")));
     let endless = evaluate(&[STDOUT, WRITE], &flood("(i32.const 1)"));
     assert_eq!(endless.fault, Some(EvaluationFault::OutOfFuel));
 }
@@ -191,7 +191,7 @@ fn wasi_wall_clock_is_the_time_fact_and_reading_it_is_recorded() {
         "(call {now} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0"
     );
     let evaluation = evaluate(&[now], &body);
-    allowed(&evaluation);
+    assert_allowed(&evaluation);
     assert_eq!(u64::from(evaluation.outcome.quorum.required), NOW.0 / 1_000);
     let [read] = evaluation.outcome.facts.as_slice() else { panic!("{:?}", evaluation.outcome.facts) };
     assert_eq!((read.name.as_str(), read.value.clone()), ("time.now_ms", Some(NOW.0.to_string())));
@@ -212,8 +212,8 @@ fn wasi_wall_clock_faults_when_the_time_fact_is_not_declared() {
     let wasm = wasi_guest(&[now], &format!("(call {now} (i32.const 512)) i32.const 0"));
     let bundle = bundle_of(&engine, &wasm, |manifest| manifest.world = WASI_WORLD.to_owned());
     let evaluator = Evaluator::load(&engine, &bundle).unwrap();
-    let asked = payment("acct-2", &[]);
-    let evaluation = evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX);
+    let sample = payment("acct-2", &[]);
+    let evaluation = evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
     assert_eq!(evaluation.fault, Some(EvaluationFault::UndeclaredFact));
 }
 
@@ -226,8 +226,8 @@ fn wasi_monotonic_clock_is_zero_and_waits_end_at_once() {
         (if (i64.ne (call {now}) (i64.const 0)) (then unreachable)) i32.const 0"
     );
     let started = std::time::Instant::now();
-    allowed(&evaluate(&[now, wait, block], &body));
-    assert!(started.elapsed().as_secs() < 60, "it waited");
+    assert_allowed(&evaluate(&[now, wait, block], &body));
+    assert!(started.elapsed().as_secs() < 60, "the guest waited");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn wasi_randomness_depends_on_the_request_alone() {
     let body = format!("(i32.store (i32.const 28) (i32.wrap_i64 (call {number}))) i32.const 0");
     let drawn = |to: &str, facts: &Facts| {
         let evaluation = evaluate_with(&[number], &body, to, facts);
-        allowed(&evaluation);
+        assert_allowed(&evaluation);
         evaluation.outcome.quorum.required
     };
     assert_eq!(drawn("acct-2", &facts("2")), drawn("acct-2", &facts("3")));
@@ -244,7 +244,7 @@ fn wasi_randomness_depends_on_the_request_alone() {
 
     let twice = format!("(drop (call {number})) {body}");
     let second = evaluate(&[number], &twice).outcome.quorum.required;
-    assert_ne!(second, drawn("acct-2", &facts("2")), "each number is the next");
+    assert_ne!(second, drawn("acct-2", &facts("2")), "a second number is another one");
 
     let seed = "$random/insecure-seed.insecure-seed";
     let seeded = format!(
@@ -259,9 +259,9 @@ fn wasi_random_bytes_have_a_limit_per_evaluation() {
     let ask = |n: u64| format!("(call {bytes} (i64.const {n}) (i32.const 512))");
     let most = RANDOM_BYTES_MAX as u64;
     let whole = format!("{} (call $expect (i32.const 516) (i32.const {most})) i32.const 0", ask(most));
-    allowed(&evaluate(&[bytes], &whole));
-    // Whole blocks are paid for.
-    allowed(&evaluate(&[bytes], &(ask(most - 32) + &ask(1) + " i32.const 0")));
+    assert_allowed(&evaluate(&[bytes], &whole));
+    // Whole blocks count towards the limit.
+    assert_allowed(&evaluate(&[bytes], &(ask(most - 32) + &ask(1) + " i32.const 0")));
     for body in [ask(most + 1), ask(u64::MAX >> 1), ask(most) + &ask(1), ask(most - 31) + &ask(1)] {
         let evaluation = evaluate(&[bytes], &(body + " i32.const 0"));
         assert_eq!(evaluation.fault, Some(EvaluationFault::Memory));
@@ -306,12 +306,15 @@ async fn wasi_guest_may_block_when_evaluated_from_an_async_task() {
     let wait = "$clocks/monotonic-clock.subscribe-duration";
     let body = format!("(call {block} (call {wait} (i64.const 1))) i32.const 0");
     let evaluation = evaluate(&[wait, block], &body);
-    allowed(&evaluation);
+    assert_allowed(&evaluation);
 
-    let (host, asked) = (PolicyHost::new(), payment("acct-2", &["bob"]));
-    let request = asked.request(Moment::Admission);
+    let (host, sample) = (PolicyHost::new(), payment("acct-2", &["bob"]));
+    let request = sample.request(Moment::Admission);
     let evaluator = load(&wasi_guest(&[wait, block], &body), WASI_WORLD).unwrap();
-    assert!(evaluator.evaluate_inline(&request, &facts("2")).is_none(), "it ran on the caller's thread");
+    assert!(
+        evaluator.evaluate_inline(&request, &facts("2")).is_none(),
+        "the evaluation ran on the caller's thread"
+    );
     assert_eq!(evaluator.describe(), Ok(String::new()));
     host.activate(evaluator);
     let pooled = host.evaluate_with_active(&request, &facts("2")).await;
@@ -330,7 +333,7 @@ fn forged_handle_is_refused_and_handles_have_a_limit() {
                 (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const {n})))) i32.const 0"
         )
     };
-    allowed(&evaluate(&[STDOUT], &hoard(HANDLES_MAX)));
+    assert_allowed(&evaluate(&[STDOUT], &hoard(HANDLES_MAX)));
     assert!(evaluate(&[STDOUT], &hoard(HANDLES_MAX + 1)).fault.is_some());
 }
 
@@ -350,7 +353,7 @@ fn component_that_imports_sockets_is_refused_at_load() {
 #[test]
 fn wasi_imports_other_than_0_2_are_not_given() {
     for version in ["0.2.0", "0.2.9", "0.2.30"] {
-        assert!(crate::wasi::is_given(&format!("wasi:cli/environment@{version}")), "{version}");
+        assert!(crate::wasi::is_provided(&format!("wasi:cli/environment@{version}")), "{version}");
     }
     for import in [
         "wasi:cli/environment@0.3.0",
@@ -360,7 +363,7 @@ fn wasi_imports_other_than_0_2_are_not_given() {
         "wasi:cli/environment2@0.2.0",
         "wasi:http/types@0.2.0",
     ] {
-        assert!(!crate::wasi::is_given(import), "{import}");
+        assert!(!crate::wasi::is_provided(import), "{import}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clocks that depend on the request alone.
+//! Clocks that depend only on the request.
 
 use crate::state::State;
 use wasmtime::component::Resource;
@@ -6,8 +6,8 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::bindings::clocks::{monotonic_clock, wall_clock};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-/// The fact `time.now_ms`, or 1970 when the host does not have that fact. Reading the clock reads the fact: it is
-/// recorded, and a bundle that does not declare it is stopped.
+/// The wall clock shows the fact `time.now_ms`, or 1970 if there is no such fact. Reading the clock reads the fact: it is
+/// recorded, and a bundle that does not declare the fact is stopped.
 impl wall_clock::Host for State {
     fn now(&mut self) -> wasmtime::Result<wall_clock::Datetime> {
         Ok(datetime(self.now_ms()?))
@@ -23,7 +23,7 @@ fn datetime(ms: u64) -> wall_clock::Datetime {
     wall_clock::Datetime { seconds: ms / 1_000, nanoseconds }
 }
 
-/// Always 0, because elapsed time is not a property of the request. Every wait is over at once.
+/// The monotonic clock is always 0, since elapsed time is not a property of the request. A wait ends immediately.
 impl monotonic_clock::Host for State {
     fn now(&mut self) -> wasmtime::Result<monotonic_clock::Instant> {
         Ok(0)

@@ -1,4 +1,4 @@
-//! Random numbers that follow from the hash of the request.
+//! Random numbers that are computed from the hash of the request.
 
 use crate::fault::{EvaluationFault, Stopped};
 use crate::limits::RANDOM_BYTES_MAX;
@@ -9,7 +9,7 @@ use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 
 const TAG: &str = "svc/policy-random/v1";
 
-/// Blocks of 32 bytes: SHA-256 over the seed and the block's number.
+/// A generator of blocks of 32 bytes: SHA-256 over the seed and the block's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Randomness {
     seed: Hex32,
@@ -22,10 +22,10 @@ impl Randomness {
         Self { seed, n_blocks: 0, bytes_left: RANDOM_BYTES_MAX }
     }
 
-    /// The next bytes. Whole blocks count towards the limit: one byte counts as 32.
+    /// The next bytes. Whole blocks count towards the limit, so one byte counts as 32.
     ///
     /// # Errors
-    /// [`EvaluationFault::Memory`] beyond [`RANDOM_BYTES_MAX`] in one evaluation.
+    /// [`EvaluationFault::Memory`] above [`RANDOM_BYTES_MAX`] in one evaluation.
     fn bytes(&mut self, n_bytes: u64) -> Result<Vec<u8>, Stopped> {
         let too_many = Stopped(EvaluationFault::Memory);
         let Ok(n_bytes) = usize::try_from(n_bytes) else { return Err(too_many) };
@@ -52,7 +52,7 @@ impl Randomness {
     }
 }
 
-/// Reproducible, so not fit for secrets, which a policy does not have.
+/// Not fit for secrets, since the numbers are reproducible. A policy has no secrets.
 impl random::Host for State {
     fn get_random_bytes(&mut self, n_bytes: u64) -> wasmtime::Result<Vec<u8>> {
         Ok(self.wasi().randomness.bytes(n_bytes)?)

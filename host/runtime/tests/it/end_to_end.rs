@@ -100,11 +100,11 @@ async fn twenty_callers_of_one_key_creation_get_one_key() {
 #[tokio::test]
 async fn repeated_effect_has_the_same_outcome() {
     let mut world = World::new();
-    for begun in crate::crash::all_kinds() {
-        let mut operation = begun;
+    for submitted in crate::crash::all_kinds() {
+        let mut operation = submitted;
         loop {
-            let Ok(there) = world.drive(operation, effect_is_for_nodes).await else { panic!() };
-            operation = there;
+            let Ok(reached) = world.drive(operation, effect_is_for_nodes).await else { panic!() };
+            operation = reached;
             if operation.phase == Phase::Published {
                 break;
             }

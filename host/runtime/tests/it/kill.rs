@@ -11,10 +11,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Set in the child: the folder to work in.
+/// The environment variable that is set in the child process: the folder of the deployment.
 const CHILD: &str = "GATEWAY_RUNTIME_TEST_CHILD";
 
-/// Performs the operation's effect in a child process that stops at this failpoint and is killed.
+/// Performs the operation's effect in a child process, and kills the child when it stops at this failpoint.
 async fn killed_at(world: &mut World, operation: &Operation, point: &str) {
     world.fleet.close().await;
     let key = world.keys.get(&operation.key.key_id);
@@ -45,19 +45,20 @@ fn wait_for(child: &mut Child, line: &str) {
     panic!("the child ended before `{line}`: {seen:#?}");
 }
 
-/// The child process, not a test by itself.
+/// Runs in the child process. Does nothing when it is run as a test.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_performs_until_killed() {
     let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
-    let (operation, world) = lent(&folder);
+    let (operation, world) = open(&folder);
     let outcome = world.owed(&operation).await;
     panic!("the child was not stopped: {outcome:?}");
 }
 
-fn lent(folder: &Path) -> (Operation, World) {
+/// The operation that the parent process wrote, and the deployment in the folder.
+fn open(folder: &Path) -> (Operation, World) {
     let bytes = fs::read(folder.join("operation.json")).unwrap();
     let (operation, key): (Operation, Option<CustodyKey>) = serde_json::from_slice(&bytes).unwrap();
-    let mut world = World::lent(folder);
+    let mut world = World::open(folder);
     world.keys.extend(key.map(|key| (key.key_id, key)));
     (operation, world)
 }
@@ -84,10 +85,10 @@ async fn operation_completes_after_a_kill_between_two_nodes_at_any_step() {
     ];
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     for (id, (point, phase)) in (1..).zip(steps) {
-        let begun = operation(id, asset_action(&[0, 1, 2], 7));
-        let there = world.drive(begun, |operation| operation.phase == phase).await.unwrap();
-        killed_at(&mut world, &there, point).await;
-        let signed = world.complete(there).await;
+        let submitted = operation(id, asset_action(&[0, 1, 2], 7));
+        let reached = world.drive(submitted, |operation| operation.phase == phase).await.unwrap();
+        killed_at(&mut world, &reached, point).await;
+        let signed = world.complete(reached).await;
         assert_eq!(signed.phase, Phase::Published, "{point}");
         check_signature(signed.signature.as_ref().unwrap());
     }
@@ -110,7 +111,7 @@ async fn key_change_completes_after_a_kill_at_any_point() {
                 _ => World::with_key(3, 2, SUITES[0]).await,
             };
             let before = world.keys.get(&KEY).and_then(|key| key.public.clone());
-            let there = world
+            let reached = world
                 .drive(operation(1, change.clone()), |operation| match point {
                     "mid-commit-epoch" => matches!(operation.phase, Phase::CommittingEpoch { .. }),
                     "mid-publish" => operation.phase == Phase::Publishing,
@@ -118,8 +119,8 @@ async fn key_change_completes_after_a_kill_at_any_point() {
                 })
                 .await
                 .unwrap();
-            killed_at(&mut world, &there, point).await;
-            let made = world.complete(there).await;
+            killed_at(&mut world, &reached, point).await;
+            let made = world.complete(reached).await;
             assert_eq!(made.phase, Phase::Published, "{point} of {change:?}: {:?}", made.failure);
             if let (Some(before), KEY) = (before, makes) {
                 assert_eq!(world.keys[&KEY].public.clone().unwrap().public_key_hex, before.public_key_hex);

@@ -1,4 +1,4 @@
-//! Refresh, reshare, rotation and recovery of a key by real nodes, and the shares that each leaves.
+//! Refresh, reshare, rotation and recovery of a key on real nodes, and the shares that remain in their databases.
 
 use crate::support::{KEY, SUCCESSOR, World, check_signature, operation};
 use gateway_domain::intent::Intent;
@@ -12,13 +12,14 @@ impl World {
         self.keys[&KEY].clone()
     }
 
-    async fn made(&mut self, id: u8, intent: Intent) -> Operation {
+    /// Completes an operation with this intent.
+    async fn complete_intent(&mut self, id: u8, intent: Intent) {
         let changed = self.complete(operation(id, intent)).await;
         assert_eq!(changed.phase, Phase::Published, "{:?}", changed.failure);
-        changed
     }
 
-    async fn signature(&mut self, id: u8, participants: &[u16]) -> SignatureResult {
+    /// Signs with these participants, and checks the signature.
+    async fn sign(&mut self, id: u8, participants: &[u16]) -> SignatureResult {
         let signed = self.complete(operation(id, asset_action(participants, id))).await;
         assert_eq!(signed.phase, Phase::Published, "{:?}", signed.failure);
         let signature = *signed.signature.unwrap();
@@ -32,7 +33,7 @@ async fn refreshed_key_keeps_its_public_key() {
     for suite in SUITES {
         let mut world = World::with_key(3, 2, suite).await;
         let before = world.key();
-        world.made(1, refresh("2")).await;
+        world.complete_intent(1, refresh("2")).await;
         let after = world.key();
         assert_eq!(after.public_key_artifact_ref(), before.public_key_artifact_ref());
         assert_eq!(
@@ -41,10 +42,10 @@ async fn refreshed_key_keeps_its_public_key() {
         );
         assert_ne!(after.epoch.root, before.epoch.root);
         for pair in [[0, 1], [0, 2], [1, 2]] {
-            let signature = world.signature(10 + u8::try_from(pair[0] + pair[1]).unwrap(), &pair).await;
+            let signature = world.sign(10 + u8::try_from(pair[0] + pair[1]).unwrap(), &pair).await;
             assert!(before.public_key_artifact_ref().ends_with(&signature.public_key_hex));
         }
-        assert_eq!(shares(&world, 0).await, [("1", "erased"), ("2", "active")].map(own));
+        assert_eq!(shares(&world, 0).await, [("1", "erased"), ("2", "active")].map(to_owned));
     }
 }
 
@@ -53,19 +54,19 @@ async fn reshared_key_is_held_only_by_its_new_roster() {
     for suite in SUITES {
         let mut world = World::with_key(3, 2, suite).await;
         let before = world.key();
-        world.made(1, reshare("2", &[1, 2, 3, 4, 5], 3)).await;
+        world.complete_intent(1, reshare("2", &[1, 2, 3, 4, 5], 3)).await;
         let after = world.key();
         assert_eq!(after.public_key_artifact_ref(), before.public_key_artifact_ref());
         assert_eq!((after.participants.clone(), after.threshold), (roster(&[1, 2, 3, 4, 5]), Threshold(3)));
-        let joined = world.signature(2, &[3, 4, 5]).await;
+        let joined = world.sign(2, &[3, 4, 5]).await;
         assert!(before.public_key_artifact_ref().ends_with(&joined.public_key_hex));
-        world.signature(3, &[1, 2, 3]).await;
+        world.sign(3, &[1, 2, 3]).await;
         // Participant 0 has left: its share is erased.
-        assert_eq!(shares(&world, 0).await, [("1", "erased")].map(own));
-        assert_eq!(shares(&world, 1).await, [("1", "erased"), ("2", "active")].map(own));
+        assert_eq!(shares(&world, 0).await, [("1", "erased")].map(to_owned));
+        assert_eq!(shares(&world, 1).await, [("1", "erased"), ("2", "active")].map(to_owned));
         // To a third roster, without a member of the first.
-        world.made(4, reshare("3", &[6, 7], 2)).await;
-        world.signature(5, &[6, 7]).await;
+        world.complete_intent(4, reshare("3", &[6, 7], 2)).await;
+        world.sign(5, &[6, 7]).await;
     }
 }
 
@@ -77,7 +78,7 @@ async fn child_key_survives_a_refresh() {
         signed.signature.unwrap().public_key_hex
     };
     let before = child(world.complete(operation(1, payment(&[0, 1, 2], Some("0/17")))).await);
-    world.made(2, refresh("2")).await;
+    world.complete_intent(2, refresh("2")).await;
     let after = child(world.complete(operation(3, payment(&[0, 1, 2], Some("0/17")))).await);
     assert_eq!(after, before);
 }
@@ -86,7 +87,7 @@ async fn child_key_survives_a_refresh() {
 async fn rotated_key_no_longer_signs_and_its_successor_does() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(9, asset_action(&[0, 1, 2], 7))).await;
-    world.made(1, rotate("r1", &[1, 2, 3], 2)).await;
+    world.complete_intent(1, rotate("r1", &[1, 2, 3], 2)).await;
     let (old, new) = (world.key(), world.keys[&SUCCESSOR].clone());
     assert_eq!((old.state, new.state), (KeyState::Rotated, KeyState::Active));
     assert_ne!(old.public_key_artifact_ref(), new.public_key_artifact_ref());
@@ -94,9 +95,9 @@ async fn rotated_key_no_longer_signs_and_its_successor_does() {
     // The nodes themselves refuse an operation that was admitted before.
     let late = world.complete(signing).await;
     assert_eq!(late.phase, Phase::Failed);
-    // The old shares are retired and not erased: the old address may have to be swept.
-    assert_eq!(shares(&world, 0).await, [("1", "retired")].map(own));
-    assert_eq!(shares(&world, 3).await, [("r1", "active")].map(own));
+    // The old shares are retired and not erased: funds may have to be moved from the old address.
+    assert_eq!(shares(&world, 0).await, [("1", "retired")].map(to_owned));
+    assert_eq!(shares(&world, 3).await, [("r1", "active")].map(to_owned));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,18 +106,18 @@ async fn lost_share_is_recovered_from_the_others() {
         let mut world = World::with_key(5, 3, suite).await;
         let before = world.key();
         world.lose(&[2]).await;
-        world.made(1, recover("2", 2, &[0, 1, 4])).await;
+        world.complete_intent(1, recover("2", 2, &[0, 1, 4])).await;
         let after = world.key();
         assert_eq!(after.public, before.public);
         assert_eq!(after.epoch.name.0, "2");
-        world.signature(2, &[2, 3, 4]).await;
-        world.signature(3, &[0, 1, 3]).await;
-        assert_eq!(shares(&world, 2).await, [("2", "active")].map(own));
-        assert_eq!(shares(&world, 3).await, [("1", "erased"), ("2", "active")].map(own));
+        world.sign(2, &[2, 3, 4]).await;
+        world.sign(3, &[0, 1, 3]).await;
+        assert_eq!(shares(&world, 2).await, [("2", "active")].map(to_owned));
+        assert_eq!(shares(&world, 3).await, [("1", "erased"), ("2", "active")].map(to_owned));
     }
 }
 
-/// A reshare is published late, when a node that left has come back.
+/// A reshare is published late, when the node that left has a share again.
 #[tokio::test]
 async fn late_publication_erases_only_the_generation_it_replaced() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
@@ -125,21 +126,21 @@ async fn late_publication_erases_only_the_generation_it_replaced() {
     let back = world.drive(operation(2, reshare("3", &[0, 1, 2], 3)), executed).await.unwrap();
     assert_eq!(world.complete(late).await.phase, Phase::Published);
     assert_eq!(world.complete(back).await.phase, Phase::Published);
-    assert_eq!(shares(&world, 2).await, [("1", "erased"), ("3", "active")].map(own));
-    world.signature(3, &[0, 1, 2]).await;
+    assert_eq!(shares(&world, 2).await, [("1", "erased"), ("3", "active")].map(to_owned));
+    world.sign(3, &[0, 1, 2]).await;
 }
 
-/// A rotated key signs until its successor is active on every node.
+/// The old key signs until its successor is active on every node.
 #[tokio::test]
 async fn key_signs_while_its_rotation_waits_for_a_node() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let committing = |operation: &Operation| matches!(operation.phase, Phase::CommittingEpoch { .. });
     let rotating = world.drive(operation(1, rotate("r1", &[0, 1, 3], 2)), committing).await.unwrap();
     let outcome = world.owed(&rotating).await.unwrap();
-    world.signature(2, &[0, 1, 2]).await;
+    world.sign(2, &[0, 1, 2]).await;
     let rotating = world.settle(rotating, outcome);
     assert_eq!(world.complete(rotating).await.phase, Phase::Published);
-    assert_eq!(shares(&world, 2).await, [("1", "retired")].map(own));
+    assert_eq!(shares(&world, 2).await, [("1", "retired")].map(to_owned));
 }
 
 #[tokio::test]
@@ -148,16 +149,16 @@ async fn share_that_does_not_open_is_recovered() {
     world.fleet.close().await;
     world.change(2, "UPDATE share SET secret = zeroblob(200)").await;
     world.restart().await;
-    world.made(1, recover("2", 2, &[0, 1])).await;
-    world.signature(2, &[1, 2]).await;
+    world.complete_intent(1, recover("2", 2, &[0, 1])).await;
+    world.sign(2, &[1, 2]).await;
 }
 
 #[tokio::test]
 async fn reshare_does_not_need_leaving_holders() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     world.break_disk(&[0]).await;
-    world.made(1, reshare("2", &[1, 2, 3], 2)).await;
-    world.signature(2, &[1, 3]).await;
+    world.complete_intent(1, reshare("2", &[1, 2, 3], 2)).await;
+    world.sign(2, &[1, 3]).await;
 }
 
 #[tokio::test]
@@ -167,11 +168,11 @@ async fn key_signs_while_its_refresh_waits_for_a_node() {
     world.break_disk(&[3]).await;
     let why = world.owed(&refreshing).await.unwrap_err().to_string();
     assert!(why.contains("participant 3"), "{why}");
-    world.signature(2, &[0, 1, 2]).await;
+    world.sign(2, &[0, 1, 2]).await;
     std::fs::remove_dir(world.path(3)).unwrap();
 }
 
-fn own((epoch, state): (&str, &str)) -> (String, String) {
+fn to_owned((epoch, state): (&str, &str)) -> (String, String) {
     (epoch.to_owned(), state.to_owned())
 }
 

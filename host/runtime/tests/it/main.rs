@@ -1,4 +1,4 @@
-//! The fleet over real nodes with real databases: whole operations, unavailable nodes, crashes and repeats.
+//! Tests of the fleet with real nodes and databases: whole operations, unavailable nodes, crashes and repeats.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod crash;

@@ -1,4 +1,4 @@
-//! A node whose receipt is false acknowledges nothing and is named; the receipts of the others count.
+//! A node that returns a false receipt is named, and its answer does not count. The receipts of the others do.
 
 use crate::support::{World, check_signature, operation};
 use gateway_domain::operation::signed_receipts;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const FALSE_NODE: u16 = 1;
 
-/// The receipt that the node gives instead of a true one, made with its own key or another node's.
+/// Makes a false receipt from the node that returns it, another node, and the true statement.
 type FalseReceipt = fn(&Node, &Node, &ReceiptStatement) -> NodeReceipt;
 
 const FALSE_RECEIPTS: [(&str, FalseReceipt); 8] = [
@@ -41,14 +41,14 @@ const FALSE_RECEIPTS: [(&str, FalseReceipt); 8] = [
     }),
 ];
 
-/// The true receipt with a signature over an altered statement.
+/// A receipt with the true transition hash, and a signature over an altered statement.
 fn over(me: &Node, truth: &ReceiptStatement, change: impl FnOnce(&mut ReceiptStatement)) -> NodeReceipt {
     let mut altered = truth.clone();
     change(&mut altered);
     NodeReceipt { transition_hash: truth.transition_hash, ..me.sign_anything(&altered) }
 }
 
-/// From now on the node gives false receipts for this step.
+/// From now on the node returns false receipts for this step.
 async fn begin_false_receipts(world: &World, step: EffectStep, replace: FalseReceipt) {
     let (me, other) = (world.node(FALSE_NODE).await, world.node(0).await);
     let signer = Arc::clone(&me);
@@ -59,7 +59,7 @@ async fn end_false_receipts(world: &World) {
     world.node(FALSE_NODE).await.replace_receipts(|_| None);
 }
 
-/// The participants that acknowledge the owed step.
+/// Performs the pending step. Returns the participants whose receipts count.
 async fn acknowledged(world: &World, operation: &Operation) -> Vec<u16> {
     match world.owed(operation).await.unwrap() {
         Outcome::Acked(receipts) => receipts.iter().map(|receipt| receipt.participant.0).collect(),
@@ -91,11 +91,10 @@ async fn false_receipt_acknowledges_nothing_and_the_others_count() {
     }
     let published = world.complete(signing).await;
     assert_eq!(published.phase, Phase::Published);
-    // A node that gave a false receipt before the ceremony is chosen last in it.
+    // A node that returned a false receipt before is chosen last as a signer.
     assert_eq!(published.signature.unwrap().signers, roster(&[0, 2]));
 }
 
-/// The receipt is valid, but another node's.
 #[tokio::test]
 async fn valid_receipt_of_another_node_acknowledges_nothing() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
@@ -156,7 +155,7 @@ async fn node_with_a_false_receipt_is_named_when_it_is_needed() {
             let refused = world.owed(&signing).await.unwrap();
             let discarding = world.settle(signing, refused);
             let why = world.owed(&discarding).await.unwrap_err();
-            assert!(why.detail.contains("a share of the signature left this node"), "{why}");
+            assert!(why.detail.contains("the node has released its signature share"), "{why}");
             assert_eq!((&discarding.phase, discarding.state()), (&Phase::Discarding, State::Executing));
             discarding
         };
@@ -225,8 +224,8 @@ async fn steps_on_record(world: &World) -> BTreeSet<EffectStep> {
 async fn every_recorded_receipt_verifies_from_the_events_alone() {
     use EffectStep::{Admission, CommitEpoch, Discard, Execute, PolicyReceipt, Publish};
     let mut world = World::new();
-    for begun in crate::crash::all_kinds() {
-        assert_eq!(world.complete(begun).await.phase, Phase::Published);
+    for submitted in crate::crash::all_kinds() {
+        assert_eq!(world.complete(submitted).await.phase, Phase::Published);
     }
     let all = [Admission, PolicyReceipt, Execute, CommitEpoch, Publish];
     assert_eq!(steps_on_record(&world).await, BTreeSet::from(all));
@@ -248,5 +247,5 @@ async fn identities_are_read_only_under_the_nodes_key() {
     }
     assert_eq!(pinned.len(), 3);
     let other = gateway_runtime::identities(&world.folder, &Arc::new(kek(2))).await.unwrap_err();
-    assert!(other.participant == ParticipantIndex(0) && other.source.is_sealed_otherwise(), "{other}");
+    assert!(other.participant == ParticipantIndex(0) && other.source.is_wrong_kek(), "{other}");
 }

@@ -1,4 +1,4 @@
-//! Refusals end the operation with a stable code once too few nodes are left.
+//! Refusals by nodes end the operation with a stable code when too few nodes are left.
 
 use crate::support::{World, operation};
 use gateway_domain::ids::EpochName;
@@ -12,14 +12,15 @@ fn failure(outcome: Outcome) -> Failure {
     }
 }
 
-async fn applying(world: &mut World, begun: Operation) -> Operation {
-    world.drive(begun, |operation| operation.phase == Phase::Admitting).await.unwrap()
+/// Drives the operation to its admission.
+async fn until_admission(world: &mut World, operation: Operation) -> Operation {
+    world.drive(operation, |operation| operation.phase == Phase::Admitting).await.unwrap()
 }
 
 #[tokio::test]
 async fn expired_admission_ends_the_operation() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let deciding = applying(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let deciding = until_admission(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
     let signing = world.until_ceremony(operation(2, asset_action(&[0, 1, 2], 8))).await;
     world.set_time(NOT_AFTER.0);
     for late in [deciding, signing] {
@@ -34,7 +35,7 @@ async fn another_epoch_ends_the_operation() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let mut signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     world.keys.values_mut().for_each(|key| key.epoch.root = hex32(1));
-    let stale = applying(&mut world, operation(2, asset_action(&[0, 1, 2], 8))).await;
+    let stale = until_admission(&mut world, operation(2, asset_action(&[0, 1, 2], 8))).await;
     assert_eq!(failure(world.owed(&stale).await.unwrap()).code, "epoch_conflict");
     if let Some(admission) = &mut signing.admission {
         admission.decision.epoch = EpochName("2".into());
@@ -45,18 +46,18 @@ async fn another_epoch_ends_the_operation() {
 #[tokio::test]
 async fn admission_that_nodes_refuse_ends_the_operation() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let mut deciding = applying(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let mut deciding = until_admission(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
     deciding.approvals.truncate(1);
     let failure = failure(world.owed(&deciding).await.unwrap());
     assert_eq!(failure.code, "admission_refused");
-    assert_eq!(failure.detail, "participant 0 refuses: the decision rests on other approvals");
+    assert_eq!(failure.detail, "participant 0 refuses: the decision is based on other approvals");
 }
 
 #[tokio::test]
 async fn operation_ends_when_too_few_nodes_can_still_make_the_step() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     for (id, refusing) in [(1, vec![1]), (2, vec![1, 2])] {
-        let deciding = applying(&mut world, operation(id, asset_action(&[0, 1, 2], 7))).await;
+        let deciding = until_admission(&mut world, operation(id, asset_action(&[0, 1, 2], 7))).await;
         let mut other = world.case(&deciding);
         other.decision.not_after_ms.0 += 1;
         for participant in &refusing {
@@ -74,7 +75,7 @@ async fn operation_ends_when_too_few_nodes_can_still_make_the_step() {
 #[tokio::test]
 async fn existing_key_is_not_created_again() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let again = applying(&mut world, operation(2, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
+    let again = until_admission(&mut world, operation(2, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     assert_eq!(failure(world.owed(&again).await.unwrap()).code, "epoch_conflict");
 }
 
@@ -99,7 +100,7 @@ async fn discarded_key_can_be_created_again() {
 async fn signing_operation_fails_when_too_few_nodes_are_left_to_sign() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    world.fail_marks(1).await;
+    world.fail_nonce_marks(1).await;
     assert!(
         matches!(world.owed(&signing).await.unwrap(), Outcome::AttemptLost(_)),
         "node 0 released its share"

@@ -1,9 +1,7 @@
-//! A deployment in a folder: a fleet, a clock, the gateway's copy of its keys, and operations that the core drives.
+//! A deployment in a folder: a fleet of nodes, a clock, the gateway's keys, and operations that the domain's rules drive.
 
-use gateway_domain::approval::Approval;
 use gateway_domain::approval::SigningRule;
-use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, Tenant};
+use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::transitions::{Keys, after};
 use gateway_domain::key::{CustodyKey, Epoch};
@@ -11,13 +9,13 @@ use gateway_domain::operation::{
     Action, Change, Command, Effect, EffectStep, Event, KeySlot, Operation, Outcome, Phase, SignatureResult,
     Step, Submission, decide, evolve, next, open, replay, target,
 };
-use gateway_domain::policy::{self, Decision, Quorum};
 use gateway_domain::roster::{ParticipantIndex, Threshold};
+use gateway_domain::testing::samples;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
 use gateway_node::Node;
-use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned};
+use gateway_node::testing::{Case, NOT_AFTER, approvals, authority, hex32, kek, pinned};
 use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
@@ -30,7 +28,7 @@ use tempfile::TempDir;
 pub(crate) use gateway_node::testing::{KEY, SUCCESSOR};
 
 pub(crate) struct World {
-    /// Removed with the world, unless the folder belongs to another process.
+    /// Deletes the folder when this is dropped; `None` if the folder belongs to another process.
     _owned: Option<TempDir>,
     pub(crate) folder: PathBuf,
     pub(crate) fleet: EmbeddedFleet,
@@ -38,18 +36,15 @@ pub(crate) struct World {
     /// All events, each with the operation before it.
     pub(crate) events: Vec<(Operation, Event)>,
     now: Arc<AtomicU64>,
-    /// The engine performs one effect of an operation at a time, and so do the tests.
-    turn: tokio::sync::Mutex<()>,
+    /// Locked while an effect is performed: the engine performs one effect of an operation at a time too.
+    performing: tokio::sync::Mutex<()>,
 }
 
-pub(crate) fn fleet(folder: &Path, now: &Arc<AtomicU64>) -> EmbeddedFleet {
-    sealed(folder, now, 1)
-}
-
-fn sealed(folder: &Path, now: &Arc<AtomicU64>, key: u8) -> EmbeddedFleet {
+/// A fleet under this key-encryption key.
+fn fleet(folder: &Path, now: &Arc<AtomicU64>, kek_byte: u8) -> EmbeddedFleet {
     let now = Arc::clone(now);
     let nodes = NodeSettings {
-        kek: Arc::new(kek(key)),
+        kek: Arc::new(kek(kek_byte)),
         authorities: pinned(&authority(1)),
         required_approvals: 2,
         decision_ttl_max_ms: NOT_AFTER.0,
@@ -67,15 +62,15 @@ impl World {
         Self::in_folder(&folder, Some(owned))
     }
 
-    /// In an existing folder of nodes.
+    /// The deployment in an existing folder, which stays after this is dropped.
     #[cfg(feature = "failpoints")]
-    pub(crate) fn lent(folder: &Path) -> Self {
+    pub(crate) fn open(folder: &Path) -> Self {
         Self::in_folder(folder, None)
     }
 
     fn in_folder(folder: &Path, owned: Option<TempDir>) -> Self {
         let now = Arc::new(AtomicU64::new(1_000));
-        let fleet = fleet(folder, &now);
+        let fleet = fleet(folder, &now, 1);
         Self {
             _owned: owned,
             folder: folder.to_owned(),
@@ -83,11 +78,11 @@ impl World {
             keys: BTreeMap::new(),
             events: vec![],
             now,
-            turn: tokio::sync::Mutex::default(),
+            performing: tokio::sync::Mutex::default(),
         }
     }
 
-    /// With one key, held by participants `0..n`.
+    /// A deployment with one key, held by participants `0..n`.
     pub(crate) async fn with_key(n: u16, threshold: u16, suite: &str) -> Self {
         let mut world = Self::new();
         let participants: Vec<u16> = (0..n).collect();
@@ -110,17 +105,17 @@ impl World {
     }
 
     /// The same nodes under another key-encryption key.
-    pub(crate) fn fleet_under(&self, key: u8) -> EmbeddedFleet {
-        sealed(&self.folder, &self.now, key)
+    pub(crate) fn fleet_under(&self, kek_byte: u8) -> EmbeddedFleet {
+        fleet(&self.folder, &self.now, kek_byte)
     }
 
-    /// Restarts the deployment: everything that was only in memory is gone.
+    /// Restarts the fleet, which loses what was only in memory.
     pub(crate) async fn restart(&mut self) {
         self.fleet.close().await;
-        self.fleet = fleet(&self.folder, &self.now);
+        self.fleet = fleet(&self.folder, &self.now, 1);
     }
 
-    /// Removes the participants' databases, as a lost disk does.
+    /// Deletes the participants' databases, as if their disks were lost.
     pub(crate) async fn lose(&mut self, participants: &[u16]) {
         self.fleet.close().await;
         for participant in participants {
@@ -132,7 +127,7 @@ impl World {
         self.restart().await;
     }
 
-    /// [`Self::lose`], and new databases cannot be created in their place.
+    /// Deletes the participants' databases, and prevents that new ones are created.
     pub(crate) async fn break_disk(&mut self, participants: &[u16]) {
         self.lose(participants).await;
         for participant in participants {
@@ -140,13 +135,13 @@ impl World {
         }
     }
 
-    /// The participant's database can still be read, but nonces can no longer be marked as used.
-    pub(crate) async fn fail_marks(&self, participant: u16) {
+    /// Makes writes fail that mark nonces as used. The participant's database can still be read.
+    pub(crate) async fn fail_nonce_marks(&self, participant: u16) {
         let sql = "CREATE TRIGGER full BEFORE INSERT ON consumed BEGIN SELECT RAISE(ABORT, 'disk full'); END";
         self.change(participant, sql).await;
     }
 
-    /// Writes to the participant's database from outside.
+    /// Changes the participant's database with another connection than the node's.
     pub(crate) async fn change(&self, participant: u16, sql: &'static str) {
         let options = SqliteConnectOptions::new().filename(self.path(participant));
         let mut conn = options.connect().await.unwrap();
@@ -163,11 +158,11 @@ impl World {
             return Ok(self.decision(operation));
         }
         let key = self.keys.get(&operation.key.key_id);
-        let _turn = self.turn.lock().await;
+        let _performing = self.performing.lock().await;
         self.fleet.perform(effect, operation, key).await
     }
 
-    /// Performs the owed effect without settling it.
+    /// Performs the operation's pending effect, without recording the outcome.
     pub(crate) async fn owed(&self, operation: &Operation) -> Result<Outcome, Unavailable> {
         self.perform(operation, &effect(operation)).await
     }
@@ -190,8 +185,8 @@ impl World {
             (_, Some(key)) => (key.epoch.clone(), key.threshold),
             (_, None) => (first, Threshold(2)),
         };
-        let asked = operation.intent.signing_terms().and_then(|terms| terms.threshold);
-        let threshold = asked.unwrap_or(threshold);
+        let requested = operation.intent.signing_terms().and_then(|terms| terms.threshold);
+        let threshold = requested.unwrap_or(threshold);
         let mut case = Case::new(0, operation.key.key_id, epoch, threshold.0, operation.intent.clone());
         case = case.of(operation.id);
         if let (Some(key), Some(target), false) =
@@ -207,20 +202,21 @@ impl World {
         case
     }
 
-    /// Settles the owed effect with this outcome.
+    /// Records this outcome of the pending effect.
     pub(crate) fn settle(&mut self, operation: Operation, outcome: Outcome) -> Operation {
         let result_root = outcome.result_root().unwrap();
-        let ask = Action::Settle { effect: effect(&operation).id, outcome, result_root };
-        self.ask(operation, ask)
+        let settle = Action::Settle { effect: effect(&operation).id, outcome, result_root };
+        self.apply(operation, settle)
     }
 
-    pub(crate) fn ask(&mut self, mut operation: Operation, action: Action) -> Operation {
+    /// Decides the action, and applies its events to the operation and its keys.
+    fn apply(&mut self, mut operation: Operation, action: Action) -> Operation {
         let at = EpochMs(self.now.load(Ordering::Relaxed));
-        let made = operation.successor.as_ref().map_or(operation.key.key_id, |slot| slot.key_id);
-        if !self.keys.contains_key(&made) {
+        let new_key = operation.successor.as_ref().map_or(operation.key.key_id, |slot| slot.key_id);
+        if !self.keys.contains_key(&new_key) {
             let submitted = Change::Submitted(Box::new(submission(0, operation.intent.clone())));
             let subject = self.keys.get(&operation.key.key_id).cloned();
-            self.keep(after(Keys { subject, successor: None }, &operation, &submitted));
+            self.store_keys(after(Keys { subject, successor: None }, &operation, &submitted));
         }
         for event in decide(&operation, &Command { at, action }).unwrap() {
             self.events.push((operation.clone(), event.clone()));
@@ -228,40 +224,40 @@ impl World {
             let subject = self.keys.get(&operation.key.key_id).cloned();
             let slot = operation.successor.as_ref();
             let successor = slot.and_then(|slot| self.keys.get(&slot.key_id).cloned());
-            self.keep(after(Keys { subject, successor }, &operation, &event.change));
+            self.store_keys(after(Keys { subject, successor }, &operation, &event.change));
         }
         operation
     }
 
-    fn keep(&mut self, keys: Keys) {
+    fn store_keys(&mut self, keys: Keys) {
         self.keys.extend([keys.subject, keys.successor].into_iter().flatten().map(|key| (key.key_id, key)));
     }
 
-    /// Drives the operation until it is `there`, or finished, or a step fails.
+    /// Drives the operation until `is_reached` or it is finished. Fails if a step fails.
     pub(crate) async fn drive(
         &mut self,
         mut operation: Operation,
-        there: impl Fn(&Operation) -> bool,
+        is_reached: impl Fn(&Operation) -> bool,
     ) -> Result<Operation, (Box<Operation>, Unavailable)> {
-        while !there(&operation) {
+        while !is_reached(&operation) {
             operation = match next(&operation) {
-                Step::Record(ask) => self.ask(operation, *ask),
+                Step::Record(action) => self.apply(operation, *action),
                 Step::Perform(effect) => {
-                    let root = operation.revision;
+                    let before = operation.revision;
                     let outcome = match self.perform(&operation, &effect).await {
                         Ok(outcome) => outcome,
                         Err(why) => return Err((Box::new(operation), why)),
                     };
                     let settled = self.settle(operation, outcome.clone());
                     assert_ne!(
-                        settled.revision, root,
-                        "{effect:?} was answered {outcome:?}, which moves nothing"
+                        settled.revision, before,
+                        "the outcome {outcome:?} of {effect:?} changed nothing"
                     );
                     settled
                 }
                 Step::Rest => match operation.phase {
                     Phase::Admitted => {
-                        self.ask(operation, Action::Execute { requested_at_ms: None, key: None })
+                        self.apply(operation, Action::Execute { requested_at_ms: None, key: None })
                     }
                     Phase::Executed => {
                         let publish = Action::Publish {
@@ -269,7 +265,7 @@ impl World {
                             expected_result_ref: None,
                             requested_at_ms: 0,
                         };
-                        self.ask(operation, publish)
+                        self.apply(operation, publish)
                     }
                     _ => return Ok(operation),
                 },
@@ -289,6 +285,7 @@ impl World {
     }
 }
 
+/// The operation's pending effect.
 pub(crate) fn effect(operation: &Operation) -> Effect {
     match next(operation) {
         Step::Perform(effect) => effect,
@@ -300,55 +297,22 @@ pub(crate) fn effect(operation: &Operation) -> Effect {
 pub(crate) fn operation(id: u8, intent: Intent) -> Operation {
     let mut operation = replay(&open(submission(id, intent), EpochMs(1))).unwrap();
     assert_eq!(operation.phase, Phase::Deciding);
-    operation.approvals = approvals();
+    operation.approvals = approvals(&["alice", "bob"]);
     operation
 }
 
 fn submission(id: u8, intent: Intent) -> Submission {
+    let successor = matches!(intent, Intent::Rotate(_))
+        .then_some(KeySlot { key_ref: KeyRef("successor".into()), key_id: SUCCESSOR });
     Submission {
-        operation_id: gateway_domain::ids::OperationId(hex32(id)),
-        tenant: Tenant("default".into()),
-        submitter: ClientBinding {
-            client_id: "desk".into(),
-            subject_id: "carol".into(),
-            roles: vec![],
-            scopes: vec![],
-            cert_sha256: None,
-            token_jti: None,
-            tenant: None,
-        },
-        intent_hash: intent.hash().unwrap(),
+        operation_id: OperationId(hex32(id)),
         key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KEY },
-        successor: matches!(intent, Intent::Rotate(_))
-            .then_some(KeySlot { key_ref: KeyRef("successor".into()), key_id: SUCCESSOR }),
-        body_digest: hex32(6),
-        unknown_fields: vec![],
-        policy: allowed(),
-        intent,
+        successor,
+        ..samples::submission(intent, 0)
     }
 }
 
-fn approvals() -> Vec<Approval> {
-    gateway_node::testing::approvals(&["alice", "bob"])
-}
-
-fn allowed() -> policy::Outcome {
-    policy::Outcome {
-        decision: Decision::Allow,
-        bundle_id: "payment-guard".into(),
-        bundle_hash: hex32(3),
-        reasons: vec![],
-        obligations: vec![],
-        facts: vec![],
-        quorum: Quorum { subjects: vec![], required: 0, satisfied: true },
-        input_hash: hex32(4),
-        output_hash: hex32(5),
-        fuel_used: 1,
-        fault: None,
-    }
-}
-
-/// Checks a signature with a library that shares no protocol code with FROST.
+/// Checks a signature with ed25519-dalek or k256, not with the FROST libraries.
 pub(crate) fn check_signature(result: &SignatureResult) {
     let public_key: [u8; 32] = hex::decode(&result.public_key_hex).unwrap().try_into().unwrap();
     let signature: [u8; 64] = hex::decode(&result.signature_hex).unwrap().try_into().unwrap();

@@ -1,4 +1,4 @@
-//! Nodes that are down, broken or lost: the others continue while they are enough.
+//! Nodes that are down or lost their database: the others continue if they are enough.
 
 use crate::support::{World, check_signature, operation};
 use gateway_domain::operation::{Outcome, Phase};
@@ -32,7 +32,7 @@ async fn other_nodes_sign_when_a_share_was_altered() {
     let why = world.owed(&signing).await.unwrap_err();
     assert_eq!(
         why.detail,
-        "1 of 2 signers are there; \
+        "1 of 2 required signers are available; \
          participant 0: a secret of the node was altered, or moved from another row; \
          participant 1: a secret of the node was altered, or moved from another row"
     );
@@ -43,9 +43,9 @@ async fn fleet_does_not_start_under_another_key() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     world.fleet.close().await;
     let other = world.fleet_under(2);
-    assert!(other.open_existing().await.unwrap_err().is_sealed_otherwise());
+    assert!(other.open_existing().await.unwrap_err().is_wrong_kek());
     other.close().await;
-    // A node with a broken disk does not stop the start: the others have the key and are enough.
+    // A node whose database cannot be opened does not prevent the start.
     world.break_disk(&[0]).await;
     world.fleet.open_existing().await.unwrap();
     let signed = world.complete(operation(1, asset_action(&[0, 1, 2], 7))).await;
@@ -71,13 +71,13 @@ async fn error_for_too_few_nodes_names_participants_and_no_paths() {
     assert_eq!(why.dependency, Dependency::Runtime);
     assert_eq!(
         why.detail,
-        "1 of 2 signers are there; participant 0: the node's store cannot be opened; \
+        "1 of 2 required signers are available; participant 0: the node's store cannot be opened; \
          participant 2: the node's store cannot be opened"
     );
     let fresh = operation(2, asset_action(&[0, 1, 2], 8));
     let deciding = world.drive(fresh, |operation| operation.phase == Phase::Admitting).await.unwrap();
     let Outcome::Acked(receipts) = world.owed(&deciding).await.unwrap() else { panic!() };
-    assert_eq!(receipts.len(), 1, "the core decides whether that is enough");
+    assert_eq!(receipts.len(), 1, "the domain decides whether that is enough");
     world.break_disk(&[1]).await;
     let why = world.owed(&deciding).await.unwrap_err();
     assert!(why.detail.contains("participant 1: "), "{why}");
@@ -131,8 +131,8 @@ async fn key_creation_waits_for_every_node_without_using_up_attempts() {
 async fn signer_that_fails_in_round_two_is_chosen_last_in_the_next_attempt() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    // Node 0 can be read but not written: it commits but cannot sign.
-    world.fail_marks(0).await;
+    // Node 0 cannot mark nonces as used, so it answers round one but not round two.
+    world.fail_nonce_marks(0).await;
     let lost = world.owed(&signing).await.unwrap();
     let Outcome::AttemptLost(why) = &lost else { panic!("{lost:?}") };
     assert!(why.contains("participant 0: the node's store failed"), "{why}");

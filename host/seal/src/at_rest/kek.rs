@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// The key that a node's rows are sealed under. Wiped when dropped.
+/// The key under which a node's rows are sealed. Wiped when dropped.
 pub struct Kek {
     key: Zeroizing<[u8; 32]>,
     check_value: [u8; 32],
@@ -18,7 +18,7 @@ pub struct Kek {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KekId(pub(super) [u8; 16]);
 
-/// Why a key cannot be loaded.
+/// Why a key-encryption key cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum KekError {
     /// The key file is missing, exposed or malformed.
@@ -38,7 +38,7 @@ impl Kek {
         Ok(Self::new(key_file::load(path)?))
     }
 
-    /// Derives the key from a passphrase. Takes about a quarter of a second, and the memory that `stretching` names.
+    /// Derives the key from a passphrase. With the default parameters this takes about a quarter of a second.
     ///
     /// # Errors
     /// [`KekError::Passphrase`].
@@ -46,29 +46,29 @@ impl Kek {
         Ok(Self::new(stretching.stretch(passphrase)?))
     }
 
-    /// A key of 32 uniform bytes.
+    /// A key from 32 uniformly random bytes.
     #[must_use]
     pub fn new(key: Zeroizing<[u8; 32]>) -> Self {
         let check_value = TaggedHash::new("gateway/seal/kek/v1").bytes(key.as_slice()).finish();
         Self { key, check_value }
     }
 
-    /// The value that a node stores beside its rows to recognise the key. It reveals nothing about a key from a file. For
-    /// a passphrase it allows guesses to be tested, as any sealed row does.
+    /// A hash of the key, which a node stores beside its rows to recognise the key. It lets an attacker test guesses of a
+    /// passphrase, as any sealed row does.
     #[must_use]
     pub fn check_value(&self) -> [u8; 32] {
         self.check_value
     }
 
-    /// Checks that this key has the stored check value. A node does not start with another key.
+    /// Checks that this is the key with the stored check value.
     ///
     /// # Errors
-    /// [`AtRestError::OtherKek`].
+    /// [`AtRestError::WrongKek`].
     pub fn verify(&self, check_value: &[u8; 32]) -> Result<(), AtRestError> {
         if *check_value == self.check_value {
             Ok(())
         } else {
-            Err(AtRestError::OtherKek { sealed: KekId::of(check_value), ours: self.id() })
+            Err(AtRestError::WrongKek { sealed: KekId::of(check_value), ours: self.id() })
         }
     }
 

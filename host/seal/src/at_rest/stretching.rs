@@ -1,4 +1,4 @@
-//! Key derivation from a passphrase with Argon2id (RFC 9106). The parameters are stored beside the data they protect.
+//! Key derivation from a passphrase with Argon2id (RFC 9106).
 
 use crate::limits::{
     MEMORY_KIB_MAX, MEMORY_KIB_MIN, PASSES_MAX, PASSES_MIN, PASSPHRASE_BYTES_MAX, PASSPHRASE_BYTES_MIN,
@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 /// Lanes of Argon2id. More than one would only help with threads.
 const LANES: u32 = 1;
 
-/// The parameters of the derivation. Not secret, but they decide the cost of a guess. Values below the defaults are
-/// rejected when read, so that stored parameters cannot be downgraded.
+/// The parameters of the derivation, stored as JSON. Not secret, but they determine the cost of a guess: values below the
+/// defaults are rejected when read, so that stored parameters cannot be weakened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Stretching {
@@ -38,7 +38,7 @@ pub enum StretchingError {
     /// The passes are out of limits.
     #[error("stretching must use {PASSES_MIN} to {PASSES_MAX} passes, not {0}")]
     Passes(u32),
-    /// Argon2 rejected parameters that are within our limits.
+    /// The library rejected the parameters, which [`limits`](crate::limits) exclude.
     #[error("argon2 rejected its parameters")]
     Refused,
     /// The operating system provided no randomness for the salt.

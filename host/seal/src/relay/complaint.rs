@@ -7,15 +7,15 @@ use crate::text::{base64_bytes, hex_array};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A private message that its recipient publishes, with the sender's signature over the plaintext.
+/// The plaintext of a private message, which its recipient publishes with the sender's signature.
 ///
-/// It proves, to anyone with the sender's identity, that the sender signed this body for this recipient, ceremony and
-/// round. Anyone can then check the body against the sender's broadcast. The signature is inside the sealed plaintext,
-/// so only the recipient can create a complaint, without revealing its own secret.
+/// It proves, to anyone with the sender's identity, that the sender signed this body for this recipient, ceremony and round.
+/// The body can then be checked against the sender's broadcast. The signature is part of the encrypted plaintext, so only the
+/// sender and the recipient have it.
 ///
-/// It does not prove that this body was delivered: the sender may have signed several. There is no complaint about a
-/// message that does not open: no third party can tell which of the two nodes is at fault, and the attempt fails. A
-/// complaint reveals a share of a secret, so a node complains only about a wrong one.
+/// It does not prove that this body was sent: the sender may have signed several. A message that does not open gives no
+/// complaint, since a third party cannot find out which of the two nodes is at fault. A complaint reveals the body, so complain
+/// only about a wrong one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Complaint {
@@ -29,18 +29,18 @@ pub struct Complaint {
 /// Why a complaint is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComplaintError {
-    /// It accuses another node than the one given.
+    /// The complaint is about another node than the one given.
     #[error("the complaint is about node {from}")]
     OtherNode {
         /// The accused.
         from: u16,
     },
-    /// It is about a broadcast, or larger than any message.
+    /// The complaint is about a broadcast, or its body is larger than [`BODY_BYTES_MAX`].
     #[error("the complaint is not about a private message")]
     NotPrivate,
-    /// The accused did not sign this.
+    /// The signature of the accused node is not valid.
     #[error("node {from} did not sign the message in the complaint")]
-    Unproven {
+    NotSigned {
         /// The accused.
         from: u16,
     },
@@ -65,7 +65,7 @@ pub fn verify_complaint<'a>(
     if accused.has_signed(&inner_digest(header, body), signature) {
         Ok((*header, body))
     } else {
-        Err(ComplaintError::Unproven { from })
+        Err(ComplaintError::NotSigned { from })
     }
 }
 

@@ -1,4 +1,4 @@
-//! HPKE (RFC 9180) in base mode, single-shot.
+//! Encryption to a public key: HPKE (RFC 9180) in base mode, single-shot.
 
 use super::Header;
 use crate::hash::TaggedHash;

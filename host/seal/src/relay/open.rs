@@ -1,4 +1,4 @@
-//! Opening: from an envelope to a message that its sender verifiably sent.
+//! Opening an envelope: verifies its signatures and decrypts a private body.
 
 use super::complaint::{Complaint, inner_digest};
 use super::hybrid::{Binding, decrypt};
@@ -17,8 +17,8 @@ pub struct Opened {
     inner: Option<[u8; 64]>,
 }
 
-/// Why an envelope is rejected. Each error contains the sender that the header names; [`OpenError::culprit`] returns it
-/// only if it is proven to be at fault.
+/// Why an envelope is rejected. `from` is the sender in the header; [`OpenError::culprit`] returns it only if it is proven to be
+/// at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The envelope has another version.
@@ -29,13 +29,13 @@ pub enum OpenError {
         /// The version.
         version: u8,
     },
-    /// No node of this index is known.
+    /// The set of nodes has no node with this index.
     #[error("node {from} is not a known node")]
     UnknownSender {
         /// The sender in the header.
         from: u16,
     },
-    /// The message belongs to another ceremony or attempt, because the relay repeated or delayed it.
+    /// The message belongs to another ceremony or attempt.
     #[error("the message from node {from} belongs to another ceremony")]
     OtherCeremony {
         /// The sender in the header.
@@ -49,13 +49,13 @@ pub enum OpenError {
         /// The recipient in the header.
         to: u16,
     },
-    /// The relay returned our own message.
+    /// The message is this node's own.
     #[error("the message is from this node, node {from}, itself")]
     Reflected {
         /// The sender in the header.
         from: u16,
     },
-    /// The body is larger than any message; it was not read.
+    /// The body is larger than any valid one. Its signature was not verified.
     #[error("the message from node {from} is too large, with {bytes} bytes")]
     Oversize {
         /// The sender in the header.
@@ -63,13 +63,14 @@ pub enum OpenError {
         /// Bytes of the body as sent.
         bytes: usize,
     },
-    /// The signature is not the sender's. Sender and relay can both cause this, so it proves no culprit.
+    /// The signature does not verify under the sender's key. Sender and relay can both cause this, so neither is named.
     #[error("the message is not signed by node {from}")]
     Forged {
         /// The sender in the header.
         from: u16,
     },
-    /// The sender signed the envelope, but it does not open, or the inner signature is wrong. A relay cannot cause this.
+    /// The sender signed the envelope, but the body does not decrypt, or the inner signature is invalid. A relay cannot cause
+    /// this.
     #[error("node {from} sent a message that does not open")]
     Unopenable {
         /// The sender.
@@ -94,7 +95,7 @@ impl OpenError {
     }
 }
 
-/// Verifies and opens an envelope. A repeat opens again; the session must detect it.
+/// Verifies and opens an envelope. A repeated envelope opens again: the session must detect it.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -130,8 +131,8 @@ pub fn open(
 }
 
 impl Opened {
-    /// Publishes the body of a private message as proof of what the sender sent, to be used when it is wrong. `None` for
-    /// a broadcast, whose envelope is the proof.
+    /// A complaint with the body of a private message, to prove that the sender signed a wrong one. `None` for a broadcast,
+    /// whose envelope is proof enough.
     #[must_use]
     pub fn complaint(&self) -> Option<Complaint> {
         self.inner.map(|signature| Complaint::new(self.header, self.body.to_vec(), signature))

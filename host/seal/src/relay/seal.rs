@@ -1,4 +1,4 @@
-//! Sealing: from a message to an envelope.
+//! Sealing a message: signs it, and encrypts a private body.
 
 use super::complaint::inner_digest;
 use super::hybrid::{Binding, encrypt};
@@ -29,7 +29,7 @@ pub enum SealError {
         /// Bytes of the body.
         bytes: usize,
     },
-    /// HPKE failed, which only happens with keys that [`Identities`] rejects.
+    /// HPKE failed. Does not occur with keys that [`NodeIdentity`](crate::node_key::NodeIdentity) accepts.
     #[error("the message cannot be sealed to node {to}")]
     Unsealable {
         /// The recipient in the header.
@@ -40,8 +40,7 @@ pub enum SealError {
     NoRandomness(#[from] NoRandomness),
 }
 
-/// Signs a message, and seals it if it has a recipient, with a fresh ephemeral key from the operating system's
-/// randomness.
+/// Signs a message. If it has a recipient, also encrypts the body, with an ephemeral key from the operating system's randomness.
 ///
 /// # Errors
 /// [`SealError`].

@@ -1,4 +1,4 @@
-//! Attacks by a relay, a sender or a bystander.
+//! Attacks by a relay, a sender or a third node.
 
 use super::seal::seal_from;
 use super::*;
@@ -140,7 +140,6 @@ fn ciphertext_is_bound_to_ceremony_and_to_header() {
     assert!(decrypt(node(1).sealing(), &aad, &sealed).is_none());
 }
 
-/// A sender that signs the envelope but not the plaintext.
 #[test]
 fn message_without_a_valid_inner_signature_is_rejected() {
     use super::hybrid::{Binding, encrypt};
@@ -176,15 +175,15 @@ fn complaint_proves_exactly_the_message_that_was_signed() {
         *changed.pointer_mut(pointer).unwrap() = value;
         verify_complaint(accused, &serde_json::from_value(changed).unwrap()).map(|_| ())
     };
-    let unproven = Err(ComplaintError::Unproven { from: 0 });
-    assert_eq!(check("/header/ceremony", json!(hex::encode([1; 32]))), unproven);
-    assert_eq!(check("/header/to", json!(2)), unproven);
-    assert_eq!(check("/header/round", json!(3)), unproven);
-    assert_eq!(check("/body", json!("AAAA")), unproven);
-    assert_eq!(check("/signature", json!(hex::encode([0; 64]))), unproven);
+    let not_signed = Err(ComplaintError::NotSigned { from: 0 });
+    assert_eq!(check("/header/ceremony", json!(hex::encode([1; 32]))), not_signed);
+    assert_eq!(check("/header/to", json!(2)), not_signed);
+    assert_eq!(check("/header/round", json!(3)), not_signed);
+    assert_eq!(check("/body", json!("AAAA")), not_signed);
+    assert_eq!(check("/signature", json!(hex::encode([0; 64]))), not_signed);
     // The signature of an envelope is not valid in a complaint.
     let outer = serde_json::to_value(sealed(0, Some(1))).unwrap()["signature"].clone();
-    assert_eq!(check("/signature", outer), unproven);
+    assert_eq!(check("/signature", outer), not_signed);
     assert_eq!(check("/header/to", json!(null)), Err(ComplaintError::NotPrivate));
 }
 

@@ -1,4 +1,4 @@
-//! The coordinator's part: combines shares into a signature, or names all signers of bad shares.
+//! The coordinator's part: combines signature shares into a signature, or names the signers of invalid ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,33 +13,32 @@ use crate::{PublicKeys, ThresholdError};
 
 /// Sums the signature shares (RFC 9591 section 5.3) and verifies the result.
 ///
-/// `shares` holds the results of [`Nonces::sign`](super::Nonces::sign), by 0-based signer, for exactly the signers of
-/// the package.
+/// `shares` are the results of [`Nonces::sign`](super::Nonces::sign) by 0-based signer, for exactly the signers of the package.
 ///
 /// # Errors
 ///
-/// [`ThresholdError::InvalidSignatureShares`] names every signer whose share does not verify, undecodable ones included
-/// (RFC 9591 section 5.4); [`SignerSetDiffers`](ThresholdError::SignerSetDiffers),
+/// [`ThresholdError::InvalidSignatureShares`] names every signer whose share does not decode or verify (RFC 9591 section 5.4).
+/// The others are [`SignerSetMismatch`](ThresholdError::SignerSetMismatch),
 /// [`TooFewSigners`](ThresholdError::TooFewSigners), [`UnknownSigners`](ThresholdError::UnknownSigners),
 /// [`MalformedCommitments`](ThresholdError::MalformedCommitments) and
-/// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported) as their names say.
+/// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported).
 pub fn aggregate(
     package: &SigningPackage,
     shares: &BTreeMap<u16, Vec<u8>>,
     keys: &PublicKeys,
 ) -> Result<Signature, ThresholdError> {
-    with_suite!(keys.profile(), C => Attempt::<C>::new(package, shares, keys)?.aggregate())
+    with_suite!(keys.profile(), C => Aggregation::<C>::new(package, shares, keys)?.aggregate())
 }
 
-/// The decoded inputs of one signature.
-struct Attempt<C: Suite> {
+/// The decoded inputs of one aggregation.
+struct Aggregation<C: Suite> {
     request: frost_core::SigningPackage<C>,
     keys: PublicKeyPackage<C>,
     /// `None` for a share that is not a scalar.
     shares: BTreeMap<u16, Option<SignatureShare<C>>>,
 }
 
-impl<C: Suite> Attempt<C> {
+impl<C: Suite> Aggregation<C> {
     fn new(
         package: &SigningPackage,
         shares: &BTreeMap<u16, Vec<u8>>,
@@ -60,21 +59,20 @@ impl<C: Suite> Attempt<C> {
 
     /// Steps 3.2 to 3.4
     fn aggregate(&self) -> Result<Signature, ThresholdError> {
-        let sum = self.sum()?;
-        match sum {
+        match self.sum_shares()? {
             Some(signature) => Ok(signature),
-            None => Err(self.blame()?),
+            None => Err(self.invalid_shares_error()?),
         }
     }
 
-    /// Step 3.2: the signature, if it verifies.
-    fn sum(&self) -> Result<Option<Signature>, ThresholdError> {
+    /// Step 3.2: the signature; `None` if a share does not decode or the signature does not verify.
+    fn sum_shares(&self) -> Result<Option<Signature>, ThresholdError> {
         let mut shares = BTreeMap::new();
         for (signer, share) in &self.shares {
             let Some(share) = share else { return Ok(None) };
             shares.insert(identifier(*signer)?, *share);
         }
-        // Its own search for cheaters is off: `blame` also counts the shares that do not decode.
+        // frost-core's own search for invalid shares is disabled: ours includes shares that do not decode.
         match aggregate_custom(&self.request, &shares, &self.keys, CheaterDetection::Disabled) {
             Ok(signature) => {
                 let bytes = signature.serialize().map_err(unexpected::<C>)?;
@@ -85,8 +83,8 @@ impl<C: Suite> Attempt<C> {
         }
     }
 
-    /// Step 3.4: names all signers whose share does not verify.
-    fn blame(&self) -> Result<ThresholdError, ThresholdError> {
+    /// Step 3.4: the error that names all signers whose share does not decode or verify.
+    fn invalid_shares_error(&self) -> Result<ThresholdError, ThresholdError> {
         let mut signers = Vec::new();
         for (signer, share) in &self.shares {
             if !self.verifies(*signer, share.as_ref())? {
@@ -121,5 +119,5 @@ fn check_signers(package: &SigningPackage, shares: &BTreeMap<u16, Vec<u8>>) -> R
     }
     let missing = signers.difference(&signed).copied().collect();
     let unexpected = signed.difference(&signers).copied().collect();
-    Err(ThresholdError::SignerSetDiffers { missing, unexpected })
+    Err(ThresholdError::SignerSetMismatch { missing, unexpected })
 }

@@ -13,19 +13,19 @@ use crate::suite::{Suite, unexpected, with_suite};
 use crate::tweak::Addend;
 use crate::{KeyShare, PublicKeys, ThresholdError};
 
-/// The secret nonces behind one pair of commitments.
+/// A pair of secret nonces.
 ///
-/// Two signature shares from the same nonces reveal the key share, so signing consumes them, whether it succeeds or
-/// not. Wiped when dropped; neither `Clone` nor `Serialize`; redacted by `Debug`.
+/// Two signature shares with the same nonces reveal the key share, so signing consumes them, even if it fails. Wiped when
+/// dropped; neither `Clone` nor `Serialize`; `Debug` does not show them.
 pub struct Nonces(Box<dyn SignOnce + Send + Sync>);
 
 /// Round one (RFC 9591 sections 4.1 and 5.1): fresh nonces, and the commitments for the coordinator.
 ///
-/// Each nonce is a hash of 32 random bytes and the key share, as a hedge against a weak `rng`.
+/// Each nonce is a hash of 32 random bytes and the key share, so that a weak `rng` alone does not make it predictable.
 ///
 /// # Errors
 ///
-/// [`ThresholdError::Library`]; none is known to be reachable.
+/// [`ThresholdError::MalformedMaterial`] or [`ThresholdError::Library`]; no input is known to cause either.
 pub fn commit(share: &KeyShare, rng: &mut impl CryptoRngCore) -> Result<(Nonces, Vec<u8>), ThresholdError> {
     with_suite!(share.profile(), C => {
         // Step 1.1
@@ -37,19 +37,18 @@ pub fn commit(share: &KeyShare, rng: &mut impl CryptoRngCore) -> Result<(Nonces,
 }
 
 impl Nonces {
-    /// Round two (RFC 9591 section 5.2): this participant's signature share, a scalar of 32 bytes as the suite encodes
-    /// it.
+    /// Round two (RFC 9591 section 5.2): this participant's signature share, a scalar of 32 bytes.
     ///
-    /// The caller must have checked that message and tweak of the package were approved, and durably marked the
-    /// commitments as used.
+    /// The caller must check before that the package's message and tweak were approved, and durably mark the commitments as used
+    /// before the share leaves the process.
     ///
     /// # Errors
     ///
-    /// [`ThresholdError::ProfileMismatch`] or [`ForeignShare`](ThresholdError::ForeignShare) if nonces, share and keys
+    /// [`ThresholdError::ProfileMismatch`] or [`ShareMismatch`](ThresholdError::ShareMismatch) if nonces, share and keys
     /// are not of one key and epoch; [`TooFewSigners`](ThresholdError::TooFewSigners),
     /// [`UnknownSigners`](ThresholdError::UnknownSigners),
     /// [`MalformedCommitments`](ThresholdError::MalformedCommitments) or
-    /// [`OwnCommitments`](ThresholdError::OwnCommitments) for the package;
+    /// [`OwnCommitmentsMissing`](ThresholdError::OwnCommitmentsMissing) for the package;
     /// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported) for a tweak on Ed25519. The nonces are wiped in
     /// every case.
     pub fn sign(
@@ -68,7 +67,7 @@ impl fmt::Debug for Nonces {
     }
 }
 
-/// Nonces of any suite.
+/// Nonces whose suite is not part of their type.
 trait SignOnce {
     fn sign(
         self: Box<Self>,
@@ -100,17 +99,21 @@ impl<C: Suite> SignOnce for UnusedNonces<C> {
         let request = package.check::<C>(keys)?;
         // Step 2.3
         if package.commitments.get(&share.participant()) != Some(&self.commitments) {
-            return Err(ThresholdError::OwnCommitments);
+            return Err(ThresholdError::OwnCommitmentsMissing);
         }
         // Step 2.4
-        let key = tweaked::<C>(share.package()?, package)?;
+        let key = apply_tweak::<C>(share.package()?, package)?;
         // Steps 2.5 and 2.6
         let signed = round2::sign(&request, &self.nonces, &key).map_err(unexpected::<C>)?;
         Ok(signed.serialize())
     }
 }
 
-fn tweaked<C: Suite>(key: KeyPackage<C>, package: &SigningPackage) -> Result<KeyPackage<C>, ThresholdError> {
+/// The key package, tweaked if the package is for a child key.
+fn apply_tweak<C: Suite>(
+    key: KeyPackage<C>,
+    package: &SigningPackage,
+) -> Result<KeyPackage<C>, ThresholdError> {
     match &package.tweak {
         None => Ok(key),
         Some(tweak) => Addend::new(tweak)?.key_package(&key),

@@ -9,21 +9,21 @@ use crate::hash::TaggedHash;
 use crate::suite::{Suite, canonical, identifier};
 use crate::{PublicKeys, ThresholdError, Tweak};
 
-/// The coordinator's request of round two. All signers of one signature must get the same package.
+/// The coordinator's request in round two. All signers of a signature must get the same package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningPackage {
-    /// The full message. Ed25519 hashes it itself; a Bitcoin signature hash is signed as its 32 bytes.
+    /// The message to sign. The signature schemes hash it, so pass what their standard calls the message: for Ed25519 the full
+    /// message, for Bitcoin the 32 bytes of the signature hash.
     pub message: Vec<u8>,
-    /// The commitments of every signer, by 0-based index: exactly the participants that will sign.
+    /// The commitments of exactly the signers, by 0-based index.
     pub commitments: BTreeMap<u16, Vec<u8>>,
-    /// For a signature under a child key, the tweak of its [`Derivation`](crate::derive::Derivation).
+    /// The tweak of a child key's [`Derivation`](crate::derive::Derivation); `None` to sign with the key itself.
     pub tweak: Option<Tweak>,
 }
 
 impl SigningPackage {
-    /// A collision-resistant hash of the message, every signer with its commitments, and the tweak.
-    ///
-    /// A node signs this hash together with its signature share, as evidence of the package it received.
+    /// A hash of the message, the signers with their commitments, and the tweak. A node's receipt for its signature share
+    /// contains it.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         let signers = u64::try_from(self.commitments.len()).unwrap_or(u64::MAX);
@@ -37,7 +37,7 @@ impl SigningPackage {
         .finish()
     }
 
-    /// Step 2.2, by signer and coordinator: checks the package and converts it to frost-core's type.
+    /// Step 2.2, made by signer and coordinator: checks the package and converts it to frost-core's type.
     pub(super) fn check<C: Suite>(
         &self,
         keys: &PublicKeys,

@@ -27,7 +27,7 @@ impl Suite for Ed25519Sha512 {
         VerifyingKey::from_bytes(public_key).ok()
     }
 
-    /// As the key has prime order, so has `R = S·G − k·A`; `verify_strict` rejects the identity as of small order.
+    /// The key has prime order, so `R = S·G − k·A` has prime order too or is the identity, which `verify_strict` rejects.
     fn verifies(key: &VerifyingKey, message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
         key.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
     }

@@ -19,7 +19,7 @@ impl Suite for Secp256K1Sha256TR {
         ProjectivePoint::mul_by_generator(scalar)
     }
 
-    /// Drops the parity: BIP-340 public keys are the x coordinate. Keys are stored with it, as derivation needs it.
+    /// The x coordinate, as in BIP-340: drops the parity, which keys are stored with because derivation needs it.
     fn public_key(verifying_key: &[u8]) -> Option<[u8; 32]> {
         let (_parity, x) = verifying_key.split_first()?;
         x.try_into().ok()

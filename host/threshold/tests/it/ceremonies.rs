@@ -1,4 +1,4 @@
-//! Properties of every protocol: order and repetition of messages, rejected messages, echoes.
+//! Properties that all protocols have: order and repetition of messages, rejected messages, echoes.
 
 use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 
@@ -35,7 +35,7 @@ fn repeated_messages_have_no_effect() {
     }
 }
 
-/// Last in, first out, and each message twice.
+/// Delivers messages in the reverse order, each twice.
 #[test]
 fn immediate_repeats_have_no_effect() {
     for profile in SignatureProfile::ALL {
@@ -69,7 +69,7 @@ fn conflicting_message_ends_the_session() {
             let error = session.handle(other).unwrap_err();
             assert_eq!(error, ThresholdError::ConflictingMessages { from, round });
             assert_eq!(error.culprits(), [from]);
-            assert_eq!(session.handle(message).unwrap_err(), ThresholdError::SessionOver);
+            assert_eq!(session.handle(message).unwrap_err(), ThresholdError::SessionFailed);
         }
     }
 }
@@ -79,15 +79,15 @@ type Change = (fn(&mut Message), fn(&Message) -> ThresholdError);
 /// Changes to each field of a message, and the resulting errors.
 const CHANGES: [Change; 10] = [
     (|m| m.from = 77, |_| ThresholdError::UnknownSender { from: 77 }),
-    (|m| m.to = Some(77), |m| ThresholdError::Misaddressed { from: m.from, round: m.round }),
+    (|m| m.to = Some(77), |m| ThresholdError::WrongRecipient { from: m.from, round: m.round }),
     (
         |m| m.to = if m.to.is_some() { None } else { Some(0) },
-        |m| ThresholdError::Misaddressed { from: m.from, round: m.round },
+        |m| ThresholdError::WrongRecipient { from: m.from, round: m.round },
     ),
     (|m| m.round = 0, |m| ThresholdError::UnknownRound { from: m.from, round: 0 }),
     (|m| m.round = 5, |m| ThresholdError::UnknownRound { from: m.from, round: 5 }),
-    (|m| m.body[0] ^= 1, |m| ThresholdError::ForeignCeremony { from: m.from, round: m.round }),
-    (|m| m.body[BINDING - 1] ^= 1, |m| ThresholdError::ForeignCeremony { from: m.from, round: m.round }),
+    (|m| m.body[0] ^= 1, |m| ThresholdError::OtherCeremony { from: m.from, round: m.round }),
+    (|m| m.body[BINDING - 1] ^= 1, |m| ThresholdError::OtherCeremony { from: m.from, round: m.round }),
     (
         |m| _ = m.body.pop(),
         |m| ThresholdError::WrongLength { from: m.from, round: m.round, bytes: m.body.len() - 1 },
@@ -159,8 +159,8 @@ fn bindings_of_different_protocols_differ() {
     }
 }
 
-/// Runs each protocol once for each of its echoes, with `tap` applied to that echo; `check` gets its sender, its
-/// recipient and the network afterwards.
+/// Runs each protocol once for each of its echoes, with `tap` applied to that echo. Passes its sender, its recipient and the
+/// network to `check` afterwards.
 fn for_each_echo(
     profile: SignatureProfile,
     tap: impl Fn(&mut Message) -> bool,
@@ -207,7 +207,7 @@ fn differing_echo_names_its_sender() {
                 |from, to, mut network| {
                     assert!(!network.outputs.contains_key(&to));
                     let error = network.failures.remove(&to).unwrap();
-                    assert_eq!(error, ThresholdError::TranscriptDiffers { participants: vec![from] });
+                    assert_eq!(error, ThresholdError::TranscriptMismatch { participants: vec![from] });
                     assert!(error.culprits().is_empty());
                 },
             );

@@ -1,4 +1,4 @@
-//! A network of sessions in one process, and verifiers that share no code with FROST.
+//! Runs the sessions of a ceremony in one process, and verifies signatures with libraries that share no code with FROST.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ pub(crate) fn set(participants: &[u16]) -> BTreeSet<u16> {
     participants.iter().copied().collect()
 }
 
-/// One ceremony of each protocol, with a participant in each role: in the reshare, 0 deals and leaves, 3 joins.
+/// One ceremony of each protocol, with a participant in each role: in the reshare, 0 deals and leaves, and 3 joins.
 pub(crate) fn every_protocol(profile: SignatureProfile) -> [Network; 3] {
     let key = Key::generate(profile, &[0, 1, 2], 2, 1);
     let reshare = redistribute_params(&key, 0, &[0, 1], &[1, 2, 3], 3);
@@ -67,7 +67,7 @@ pub(crate) fn flip(profile: SignatureProfile, message: &mut Message) {
     message.body[if profile == ED { BINDING } else { BINDING + 31 }] ^= 1;
 }
 
-/// Messages of one ceremony with the binding of another, as a dishonest participant would send them.
+/// Replaces the messages' binding by that of another ceremony, as a dishonest participant could.
 pub(crate) fn rebind(mut messages: Vec<Message>, binding: &[u8]) -> Vec<Message> {
     messages.iter_mut().for_each(|message| message.body[..BINDING].copy_from_slice(binding));
     messages
@@ -78,13 +78,13 @@ pub(crate) fn secret(share: &KeyShare) -> Vec<u8> {
     share.to_secret_bytes()[6..38].to_vec()
 }
 
-/// One message on its way to one participant.
+/// A message that was sent to a participant and not delivered yet.
 pub(crate) struct InFlight {
     pub(crate) recipient: u16,
     pub(crate) message: Message,
 }
 
-/// All participants of one ceremony and the messages in flight between them.
+/// The participants of a ceremony, and the messages between them that were not delivered yet.
 pub(crate) struct Network {
     pub(crate) participants: BTreeSet<u16>,
     pub(crate) sessions: BTreeMap<u16, Session>,
@@ -107,7 +107,7 @@ impl Network {
         })
     }
 
-    /// Repairs the target's share, without giving the target its share.
+    /// Repairs the target's share. The target starts without it.
     pub(crate) fn repair(key: &Key, target: u16, helpers: &[u16], seed: u64) -> Self {
         let participants = helpers.iter().copied().chain([target]).collect();
         Self::open(participants, seed, |me, rng| {
@@ -137,6 +137,7 @@ impl Network {
         network
     }
 
+    /// Queues messages for their recipients.
     pub(crate) fn post(&mut self, messages: Vec<Message>) {
         for message in messages {
             for &recipient in self.participants.iter().filter(|peer| **peer != message.from) {
@@ -171,7 +172,24 @@ impl Network {
         }
     }
 
-    /// Delivers the echoes after all of them were sent: a participant that finds a difference sends nothing more.
+    /// Runs with `tamper` applied to the messages from `liar` to `victim`. Returns the victim's error.
+    pub(crate) fn failure_of(
+        mut self,
+        victim: u16,
+        liar: u16,
+        tamper: impl Fn(&mut Message),
+    ) -> ThresholdError {
+        self.run(|InFlight { recipient, message }| {
+            if (*recipient, message.from) == (victim, liar) {
+                tamper(message);
+            }
+            true
+        });
+        assert!(!self.outputs.contains_key(&victim), "participant {victim} has a result");
+        self.failures.remove(&victim).expect("the victim has an error")
+    }
+
+    /// Delivers the echoes after all were sent, since a participant whose session failed sends no echo.
     pub(crate) fn run_echoes_last(&mut self) {
         let mut echoes = Vec::new();
         self.run(|InFlight { recipient, message }| {
@@ -184,7 +202,7 @@ impl Network {
         echoes.into_iter().for_each(|echo| self.deliver(echo));
     }
 
-    /// The key and its shares; panics unless all participants finished and agree.
+    /// The key and its shares. Panics unless all participants finished with the same public keys and transcript.
     pub(crate) fn key(self) -> Key {
         assert_eq!(self.failures, BTreeMap::new());
         assert_eq!(self.outputs.keys().copied().collect::<BTreeSet<_>>(), self.participants);
@@ -200,22 +218,22 @@ impl Network {
     }
 }
 
-/// A finished key with all of its shares.
+/// A key with its shares, in one place.
 pub(crate) struct Key {
     pub(crate) keys: PublicKeys,
     pub(crate) shares: BTreeMap<u16, KeyShare>,
     pub(crate) transcript: [u8; 32],
 }
 
-/// A signature between its rounds.
+/// A signature between round one and round two.
 pub(crate) struct Signing {
     pub(crate) nonces: BTreeMap<u16, Nonces>,
     pub(crate) package: SigningPackage,
 }
 
 impl Key {
-    /// The key after a redistribution by these dealers.
-    pub(crate) fn redistributed(&self, dealers: &[u16], roster: &[u16], threshold: u16, seed: u64) -> Self {
+    /// Redistributes the key. The result has the shares of the new roster.
+    pub(crate) fn redistribute(&self, dealers: &[u16], roster: &[u16], threshold: u16, seed: u64) -> Self {
         let params = redistribute_params(self, 0, dealers, roster, threshold);
         let mut network = Network::redistribute(self, &params, seed);
         network.run(|_| true);
@@ -256,7 +274,7 @@ impl Key {
     }
 }
 
-/// Whether a verifier unrelated to FROST accepts; panics if ours disagrees.
+/// Whether an independent library accepts the signature. Panics if `sign::verify` disagrees.
 pub(crate) fn verifies(
     profile: SignatureProfile,
     public_key: &[u8],
@@ -288,7 +306,7 @@ pub(crate) fn subsets(roster: &[u16], size: usize) -> Vec<Vec<u16>> {
         .collect()
 }
 
-/// `size` distinct participants, indexes up to 65534.
+/// `size` different participants, with indexes up to 65534.
 pub(crate) fn random_roster(size: usize, seed: u64) -> Vec<u16> {
     let mut rng = rng(seed);
     let mut roster = BTreeSet::new();

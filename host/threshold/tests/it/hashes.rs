@@ -1,4 +1,4 @@
-//! Every hash, recomputed independently as `protocols.md` defines it.
+//! Recomputes hashes independently, as `protocols.md` defines them.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn number(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn key_generation() {
+fn key_generation_hashes_are_as_specified() {
     for profile in SignatureProfile::ALL {
         let mut network = Network::start(profile, &[0, 5, 300], 2, 1);
         let mut round_1: Vec<_> = network.in_flight.iter().map(|flight| &flight.message).collect();
@@ -53,7 +53,7 @@ fn broadcasts(network: &Network) -> (Vec<u8>, Vec<Vec<u8>>) {
     (round_1.values().next().unwrap()[..BINDING].to_vec(), fields.collect())
 }
 
-/// Runs a ceremony to its end; returns its transcript, and the one that step 0.6 gives.
+/// Runs a ceremony to its end. Returns its transcript, and the one computed by step 0.6.
 fn transcript(tag: &str, mut network: Network) -> ([u8; 32], [u8; 32]) {
     let (binding, broadcasts) = broadcasts(&network);
     network.run(|_| true);
@@ -64,7 +64,7 @@ fn transcript(tag: &str, mut network: Network) -> ([u8; 32], [u8; 32]) {
 }
 
 #[test]
-fn redistribution() {
+fn redistribution_hashes_are_as_specified() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 5, 300], 2, 1);
         let params = redistribute_params(&key, 0, &[0, 300], &[5, 6, 7], 3);
@@ -80,7 +80,7 @@ fn redistribution() {
 }
 
 #[test]
-fn repair() {
+fn repair_hashes_are_as_specified() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 5, 300], 2, 1);
         let network = Network::repair(&key, 5, &[0, 300], 1);
@@ -92,7 +92,7 @@ fn repair() {
 }
 
 #[test]
-fn signing_package() {
+fn signing_package_hash_is_as_specified() {
     let key = Key::generate(TR, &[0, 5, 300], 2, 1);
     let mut package = key.commit(&[5, 300], b"message", None, 2).package;
     let commitments = |signer| package.commitments[&signer].clone();

@@ -5,17 +5,9 @@ use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 
 use crate::harness::{BINDING, ED, InFlight, Network, TR, copy, flip, params, rng};
 
-/// Runs 2 of 3 with `tamper` applied to participant 1's messages to participant 0; returns how participant 0 fails.
+/// The error of participant 0 when `tamper` changes the messages that participant 1 sends to it.
 fn failure(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> ThresholdError {
-    let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
-    network.run(|InFlight { recipient, message }| {
-        if *recipient == 0 && message.from == 1 {
-            tamper(message);
-        }
-        true
-    });
-    assert!(!network.outputs.contains_key(&0), "participant 0 has a key nevertheless");
-    network.failures.remove(&0).expect("participant 0 noticed")
+    Network::start(profile, &[0, 1, 2], 2, 1).failure_of(0, 1, tamper)
 }
 
 #[test]
@@ -26,7 +18,7 @@ fn wrong_round_2_point_names_its_sender() {
                 flip(profile, message);
             }
         });
-        assert_eq!(error, ThresholdError::SecretShare { from: 1 });
+        assert_eq!(error, ThresholdError::InvalidSecretShare { from: 1 });
         assert_eq!(error.culprits(), [1]);
     }
 }
@@ -40,7 +32,7 @@ fn wrong_proof_of_knowledge_names_its_sender() {
                 message.body[low] ^= 1;
             }
         });
-        assert_eq!(error, ThresholdError::ProofOfKnowledge { from: 1 });
+        assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
         assert_eq!(error.culprits(), [1]);
     }
 }
@@ -57,7 +49,7 @@ fn copied_commitment_is_rejected() {
                 message.body = stolen.clone();
             }
         });
-        assert_eq!(error, ThresholdError::ProofOfKnowledge { from: 1 });
+        assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
     }
 }
 
@@ -87,58 +79,56 @@ fn noncanonical_encoding_of_a_commitment_is_rejected() {
     assert_eq!(error, ThresholdError::MalformedMessage { from: 1, round: 1 });
 }
 
-/// Participant 0 sends participant 1 one polynomial and participant 2 another, consistently to the end. Without the
-/// echo round both would finish, with different keys.
+/// Participant 0 runs two sessions, and sends the messages of one to participant 1 and those of the other to participant 2.
+/// Without the echo round both would finish, with different keys.
 #[test]
 fn equivocation_is_detected() {
     for profile in SignatureProfile::ALL {
         let roster = [0, 1, 2];
         let mut network = Network::start(profile, &roster, 2, 1);
-        let (mut other_face, other_round_1) =
+        let (mut second_session, mut second_messages) =
             keygen::start(params(profile, 0, &roster, 2), &mut rng(99)).unwrap();
-        let mut from_other_face: Vec<Message> = other_round_1;
-        while !network.in_flight.is_empty() || !from_other_face.is_empty() {
-            for message in from_other_face.drain(..).filter(|message| message.to != Some(1)) {
+        while !network.in_flight.is_empty() || !second_messages.is_empty() {
+            for message in second_messages.drain(..).filter(|message| message.to != Some(1)) {
                 network.deliver(InFlight { recipient: 2, message });
             }
             if network.in_flight.is_empty() {
                 continue;
             }
-            // In the order sent, so that all echoes are sent before the first is compared.
+            // Delivered in the order sent, so that all echoes are sent before the first one is compared.
             let flight = network.in_flight.remove(0);
             if flight.recipient == 2 && flight.message.from == 0 {
                 continue;
             }
             if flight.recipient == 0
-                && let Ok(Progress::Send(messages)) = other_face.handle(copy(&flight.message))
+                && let Ok(Progress::Send(messages)) = second_session.handle(copy(&flight.message))
             {
-                from_other_face.extend(messages);
+                second_messages.extend(messages);
             }
             network.deliver(flight);
         }
         assert!(!network.outputs.contains_key(&1) && !network.outputs.contains_key(&2));
         let seen_by_1 = &network.failures[&1];
-        assert_eq!(*seen_by_1, ThresholdError::TranscriptDiffers { participants: vec![2] });
-        assert_eq!(network.failures[&2], ThresholdError::TranscriptDiffers { participants: vec![1] });
-        // The other victim is named as differing, not as a culprit.
+        assert_eq!(*seen_by_1, ThresholdError::TranscriptMismatch { participants: vec![2] });
+        assert_eq!(network.failures[&2], ThresholdError::TranscriptMismatch { participants: vec![1] });
+        // The other participant's transcript differs, which does not make it a culprit.
         assert_eq!(seen_by_1.culprits(), Vec::<u16>::new());
     }
 }
 
-/// Including ceremonies with other parameters whose messages have the same length.
+/// Also if only a parameter differs and the messages have the same length.
 #[test]
 fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
     for profile in SignatureProfile::ALL {
         let ours = params(profile, 0, &[0, 1, 2], 2);
-        let foreign_id =
-            gateway_threshold::keygen::Params { ceremony_id: [8; 32], ..params(profile, 1, &[0, 1, 2], 2) };
-        let foreign_roster = params(profile, 1, &[0, 1, 3], 2);
+        let other_id = keygen::Params { ceremony_id: [8; 32], ..params(profile, 1, &[0, 1, 2], 2) };
+        let other_roster = params(profile, 1, &[0, 1, 3], 2);
         let larger_roster = params(profile, 1, &[0, 1, 2, 3], 2);
-        for foreign in [foreign_id, foreign_roster, larger_roster] {
+        for other in [other_id, other_roster, larger_roster] {
             let (mut session, _) = keygen::start(ours.clone(), &mut rng(1)).unwrap();
-            let (_, mut messages) = keygen::start(foreign, &mut rng(2)).unwrap();
+            let (_, mut messages) = keygen::start(other, &mut rng(2)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
-            assert_eq!(error, ThresholdError::ForeignCeremony { from: 1, round: 1 });
+            assert_eq!(error, ThresholdError::OtherCeremony { from: 1, round: 1 });
             assert_eq!(error.culprits(), [1]);
         }
         let (mut session, _) = keygen::start(ours.clone(), &mut rng(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the public API, which check results with code that shares nothing with this crate.
+//! Tests of the public API. Signatures, child keys and hashes are checked with code that this crate does not use.
 
 #[cfg(test)]
 mod ceremonies;

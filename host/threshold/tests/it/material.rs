@@ -1,4 +1,4 @@
-//! Encodings of keys and shares.
+//! Encodings of keys and shares, and the secrecy of types with secrets.
 
 use gateway_threshold::keygen;
 use gateway_threshold::sign::{self, Nonces};
@@ -137,7 +137,7 @@ fn only_the_canonical_encoding_of_a_key_share_is_accepted() {
     }
 }
 
-/// A share with a changed secret or owner has the same group key, like one of another epoch, and is rejected.
+/// A share with a changed secret, participant or threshold has the same group key, like a share of another epoch.
 #[test]
 fn share_of_another_epoch_does_not_belong_to_the_public_keys() {
     for profile in SignatureProfile::ALL {
@@ -148,7 +148,7 @@ fn share_of_another_epoch_does_not_belong_to_the_public_keys() {
             bytes[at] ^= 1;
             let share = KeyShare::from_secret_bytes(profile, &bytes).unwrap();
             let error = share.check_belongs(&key.keys).unwrap_err();
-            assert_eq!(error, ThresholdError::ForeignShare { participant });
+            assert_eq!(error, ThresholdError::ShareMismatch { participant });
         }
         let mut bytes = key.shares[&0].to_secret_bytes();
         let other_key = Key::generate(profile, &[0, 1, 2], 2, 2).keys;
@@ -160,14 +160,17 @@ fn share_of_another_epoch_does_not_belong_to_the_public_keys() {
 
 #[test]
 fn debug_output_contains_no_secret() {
-    let hides = |shown: &str, secret: &[u8]| {
+    let assert_hidden = |shown: &str, secret: &[u8]| {
         assert!(!shown.contains(&hex::encode(secret)), "{shown}");
         assert!(!shown.contains(format!("{secret:?}").trim_matches(['[', ']'])), "{shown}");
     };
     for profile in SignatureProfile::ALL {
         for mut network in every_protocol(profile) {
             network.run(|flight| {
-                hides(&format!("{:?}", flight.message), &flight.message.body[crate::harness::BINDING..]);
+                assert_hidden(
+                    &format!("{:?}", flight.message),
+                    &flight.message.body[crate::harness::BINDING..],
+                );
                 true
             });
             let sessions = format!("{:?}", network.sessions);
@@ -175,7 +178,7 @@ fn debug_output_contains_no_secret() {
             assert!(output.contains("<redacted>") && sessions.contains("Session"));
             for share in network.key().shares.values() {
                 for shown in [&output, &sessions, &format!("{share:?}")] {
-                    hides(shown, &secret(share));
+                    assert_hidden(shown, &secret(share));
                 }
             }
         }
@@ -205,10 +208,10 @@ fn secrets_are_neither_clone_nor_serialize() {
 
 #[test]
 fn sessions_and_nonces_are_send_and_sync() {
-    fn crosses<T: Send + Sync>(_: &T) {}
+    fn assert_send_sync<T: Send + Sync>(_: &T) {}
     let (session, _) = keygen::start(params(ED, 0, &[0, 1], 2), &mut rng(1)).unwrap();
-    crosses(&session);
+    assert_send_sync(&session);
     let key = Key::generate(TR, &[0, 1], 2, 1);
-    crosses(&sign::commit(&key.shares[&0], &mut rng(1)).unwrap().0);
-    crosses(&key.shares[&0]);
+    assert_send_sync(&sign::commit(&key.shares[&0], &mut rng(1)).unwrap().0);
+    assert_send_sync(&key.shares[&0]);
 }

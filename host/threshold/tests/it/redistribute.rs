@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::harness::{ED, Key, Network, TR, random_roster, redistribute_params, rng, subsets, verifies};
 
-/// Group key, chain code and profile are unchanged, and every new quorum signs.
+/// Checks that group key, chain code and profile are unchanged, and that every new quorum signs.
 fn check_same_key(old: &Key, new: &Key) {
     let profile = old.keys.profile();
     assert_eq!(new.keys.public_key(), old.keys.public_key());
@@ -23,10 +23,10 @@ fn check_same_key(old: &Key, new: &Key) {
     }
 }
 
-/// Every old share is rejected in the new epoch.
+/// Checks that every old share is rejected in the new epoch.
 fn check_old_shares_are_rejected(old: &Key, new: &Key) {
     for (&participant, share) in &old.shares {
-        let refused = ThresholdError::ForeignShare { participant };
+        let refused = ThresholdError::ShareMismatch { participant };
         assert_eq!(share.check_belongs(&new.keys).unwrap_err(), refused);
         let (nonces, commitments) = sign::commit(share, &mut rng(1)).unwrap();
         let commitments = BTreeMap::from([(participant, commitments)]);
@@ -41,7 +41,7 @@ fn refresh_changes_every_share_and_keeps_the_key() {
         for (roster, threshold) in [(&[0, 1, 2][..], 2), (&[0, 3, 4, 9, 65534][..], 3)] {
             let old = Key::generate(profile, roster, threshold, 1);
             for dealers in [roster, &roster[1..]] {
-                let new = old.redistributed(dealers, roster, threshold, 2);
+                let new = old.redistribute(dealers, roster, threshold, 2);
                 check_same_key(&old, &new);
                 check_old_shares_are_rejected(&old, &new);
                 for (i, share) in new.keys.verifying_shares() {
@@ -49,30 +49,30 @@ fn refresh_changes_every_share_and_keeps_the_key() {
                 }
                 assert_ne!(new.transcript, old.transcript);
                 // A second refresh, from there.
-                check_same_key(&old, &new.redistributed(roster, roster, threshold, 3));
+                check_same_key(&old, &new.redistribute(roster, roster, threshold, 3));
             }
         }
     }
 }
 
-/// BIP-340 keys drop the parity, but shares are of the point with its true parity.
+/// BIP-340 public keys have no parity, but shares are of the point with its parity.
 #[test]
 fn keys_of_either_parity_are_refreshed() {
     let mut parities = BTreeSet::new();
     for seed in 0..6 {
         let old = Key::generate(TR, &[0, 1, 2], 2, seed);
         parities.insert(old.keys.verifying_key()[0]);
-        check_same_key(&old, &old.redistributed(&[0, 2], &[0, 1, 2], 2, seed));
+        check_same_key(&old, &old.redistribute(&[0, 2], &[0, 1, 2], 2, seed));
     }
     assert_eq!(parities.len(), 2);
 }
 
-/// A signer with a share of the other epoch is named, whichever epoch the coordinator uses.
+/// The signer with a share of the other epoch is named, with the public keys of either epoch.
 #[test]
 fn old_and_new_shares_do_not_combine() {
     for profile in SignatureProfile::ALL {
         let old = Key::generate(profile, &[0, 1, 2], 2, 1);
-        let new = old.redistributed(&[0, 1, 2], &[0, 1, 2], 2, 2);
+        let new = old.redistribute(&[0, 1, 2], &[0, 1, 2], 2, 2);
         let mut signing = old.commit(&[0], b"m", None, 3);
         let with_new = new.commit(&[1], b"m", None, 4);
         signing.package.commitments.extend(with_new.package.commitments);
@@ -99,12 +99,12 @@ fn reshare_changes_roster_and_threshold() {
             (&[0, 1, 2][..], &[0, 1, 2, 3, 4][..]),
             (&[1, 2][..], &[10, 11, 12, 13, 65534][..]),
         ] {
-            let new = old.redistributed(dealers, roster, 3, 2);
+            let new = old.redistribute(dealers, roster, 3, 2);
             check_same_key(&old, &new);
             check_old_shares_are_rejected(&old, &new);
             // And down again: to all but two of them, and to two new participants.
-            check_same_key(&old, &new.redistributed(&roster[..3], &roster[2..], 2, 3));
-            check_same_key(&old, &new.redistributed(roster, &[20, 21], 2, 4));
+            check_same_key(&old, &new.redistribute(&roster[..3], &roster[2..], 2, 3));
+            check_same_key(&old, &new.redistribute(roster, &[20, 21], 2, 4));
         }
     }
 }
@@ -130,7 +130,7 @@ fn leaving_dealer_gets_the_new_public_keys_and_no_share() {
 #[test]
 fn reshare_keeps_child_keys() {
     let old = Key::generate(TR, &[0, 1, 2], 2, 1);
-    let new = old.redistributed(&[0, 1], &[1, 2, 3], 3, 2);
+    let new = old.redistribute(&[0, 1], &[1, 2, 3], 3, 2);
     for path in [&[0][..], &[7, 1 << 20]] {
         let child = derive::derive(&new.keys, path).unwrap();
         assert_eq!(child, derive::derive(&old.keys, path).unwrap());
@@ -159,7 +159,7 @@ proptest! {
         let (roster, next_roster) = (&pool[..sizes.0], &pool[pool.len() - sizes.1..]);
         let old = Key::generate(profile, roster, t, seed);
         let n_dealers = usize::from(t) + more_dealers % (sizes.0 - usize::from(t) + 1);
-        let new = old.redistributed(&roster[sizes.0 - n_dealers..], next_roster, next_t, seed);
+        let new = old.redistribute(&roster[sizes.0 - n_dealers..], next_roster, next_t, seed);
         prop_assert_eq!(new.keys.verifying_key(), old.keys.verifying_key());
         let signers = &next_roster[..next_t.into()];
         let signature = new.sign(signers, &seed.to_be_bytes(), None, seed);
@@ -179,9 +179,9 @@ fn invalid_parameters_are_rejected() {
         let refused = ThresholdError::Threshold { threshold, participants: 3 };
         assert_eq!(start(0, &[0, 1, 2], &[0, 1, 2], threshold), Err(refused));
     }
-    let crowd: Vec<u16> = (0..65).collect();
+    let sixty_five: Vec<u16> = (0..65).collect();
     let too_many = ThresholdError::TooManyParticipants { participants: 65 };
-    assert_eq!(start(0, &[0, 1, 2], &crowd, 2), Err(too_many));
+    assert_eq!(start(0, &[0, 1, 2], &sixty_five, 2), Err(too_many));
     let too_few = ThresholdError::Threshold { threshold: 3, participants: 2 };
     assert_eq!(start(0, &[0, 1], &[0, 1, 2], 2), Err(too_few));
     for (me, dealers, roster, participant) in [
@@ -200,8 +200,8 @@ fn invalid_parameters_are_rejected() {
 fn dealer_without_its_own_current_share_is_rejected() {
     for (profile, other) in [(ED, TR), (TR, ED)] {
         let old = Key::generate(profile, &[0, 1, 2], 2, 1);
-        let new = old.redistributed(&[0, 1], &[0, 1, 2], 2, 2);
-        let foreign = Key::generate(other, &[0, 1, 2], 2, 1);
+        let new = old.redistribute(&[0, 1], &[0, 1, 2], 2, 2);
+        let other_profile = Key::generate(other, &[0, 1, 2], 2, 1);
         let start = |key: &Key, share| {
             let params = redistribute_params(key, 0, &[0, 1], &[0, 1, 2], 2);
             redistribute::start(params, share, &mut rng(0)).map(drop)
@@ -209,10 +209,10 @@ fn dealer_without_its_own_current_share_is_rejected() {
         assert_eq!(start(&old, old.shares.get(&0)), Ok(()));
         assert_eq!(start(&old, None), Err(ThresholdError::ShareMissing { participant: 0 }));
         for (share, participant) in [(&new.shares[&0], 0), (&old.shares[&1], 1)] {
-            assert_eq!(start(&old, Some(share)), Err(ThresholdError::ForeignShare { participant }));
+            assert_eq!(start(&old, Some(share)), Err(ThresholdError::ShareMismatch { participant }));
         }
         let mismatch = ThresholdError::ProfileMismatch { expected: profile, actual: other };
-        assert_eq!(start(&old, foreign.shares.get(&0)), Err(mismatch));
+        assert_eq!(start(&old, other_profile.shares.get(&0)), Err(mismatch));
         // A participant that only receives needs no share.
         let params = redistribute_params(&old, 2, &[0, 1], &[0, 1, 2], 2);
         assert!(redistribute::start(params, None, &mut rng(0)).unwrap().1.is_empty());

@@ -17,22 +17,14 @@ fn network(profile: SignatureProfile) -> Network {
     Network::redistribute(&key, &params(&key, 0), 1)
 }
 
-/// How `victim` fails when `tamper` changes the messages that `liar` sends to it.
+/// The error of `victim` when `tamper` changes the messages that `liar` sends to it.
 fn failure(
     profile: SignatureProfile,
     liar: u16,
     victim: u16,
     tamper: impl Fn(&mut Message),
 ) -> ThresholdError {
-    let mut network = network(profile);
-    network.run(|InFlight { recipient, message }| {
-        if (*recipient, message.from) == (victim, liar) {
-            tamper(message);
-        }
-        true
-    });
-    assert!(!network.outputs.contains_key(&victim), "participant {victim} is done nevertheless");
-    network.failures.remove(&victim).expect("the victim noticed")
+    network(profile).failure_of(victim, liar, tamper)
 }
 
 #[test]
@@ -44,7 +36,7 @@ fn wrong_point_names_its_dealer() {
                     flip(profile, message);
                 }
             });
-            assert_eq!(error, ThresholdError::SecretShare { from: liar });
+            assert_eq!(error, ThresholdError::InvalidSecretShare { from: liar });
             assert_eq!(error.culprits(), [liar]);
         }
     }
@@ -90,7 +82,7 @@ fn noncanonical_encoding_of_a_commitment_is_rejected() {
     }
 }
 
-/// Replaces all messages of dealer 0 by those that deal its share of `dealt`.
+/// Runs the redistribution with a dealer 0 that deals its share of the key `dealt`.
 fn dealing_another_share(key: &Key, dealt: &Key) -> Network {
     let mut network = Network::redistribute(key, &params(key, 0), 1);
     let binding = network.in_flight[0].message.body[..BINDING].to_vec();
@@ -105,12 +97,12 @@ fn dealing_another_share(key: &Key, dealt: &Key) -> Network {
 fn dealer_of_another_secret_or_an_old_share_is_named_by_all() {
     for profile in SignatureProfile::ALL {
         let old = Key::generate(profile, &[0, 1, 2], 2, 1);
-        let current = old.redistributed(&[0, 1], &[0, 1, 2], 2, 2);
+        let current = old.redistribute(&[0, 1], &[0, 1, 2], 2, 2);
         for dealt in [old, Key::generate(profile, &[0, 1, 2], 2, 3)] {
             let network = dealing_another_share(&current, &dealt);
             for honest in 1..5 {
                 let error = &network.failures[&honest];
-                assert_eq!(*error, ThresholdError::ForeignSecret { from: 0 });
+                assert_eq!(*error, ThresholdError::CommitmentMismatch { from: 0 });
                 assert_eq!(error.culprits(), [0]);
             }
             assert!(network.outputs.is_empty());
@@ -118,7 +110,7 @@ fn dealer_of_another_secret_or_an_old_share_is_named_by_all() {
     }
 }
 
-/// Commitments to a polynomial of another degree have another length and are rejected unread.
+/// Commitments to a polynomial of another degree have another length and are not decoded.
 #[test]
 fn polynomial_of_another_degree_is_rejected_and_its_dealer_named() {
     for profile in SignatureProfile::ALL {
@@ -151,8 +143,9 @@ fn equivocation_is_detected() {
         let mut network = Network::redistribute(&key, &params(&key, 0), 1);
         let deceived = [3, 4];
         network.in_flight.retain(|flight| flight.message.from != 0 || !deceived.contains(&flight.recipient));
-        let (_, other_face) = redistribute::start(params(&key, 0), key.shares.get(&0), &mut rng(99)).unwrap();
-        for message in other_face {
+        let (_, other_dealing) =
+            redistribute::start(params(&key, 0), key.shares.get(&0), &mut rng(99)).unwrap();
+        for message in other_dealing {
             for recipient in deceived.into_iter().filter(|to| message.to.is_none_or(|named| named == *to)) {
                 network.in_flight.push(InFlight { recipient, message: copy(&message) });
             }
@@ -161,20 +154,20 @@ fn equivocation_is_detected() {
         assert!(network.outputs.is_empty(), "{:?}", network.outputs);
         for (victim, differing) in [(1, [3, 4].as_slice()), (2, &[3, 4]), (3, &[0, 1, 2]), (4, &[0, 1, 2])] {
             let participants = differing.to_vec();
-            assert_eq!(network.failures[&victim], ThresholdError::TranscriptDiffers { participants });
+            assert_eq!(network.failures[&victim], ThresholdError::TranscriptMismatch { participants });
         }
     }
 }
 
-/// Including replays, and ceremonies with other parameters whose messages have the same length.
+/// Also if only a parameter differs and the messages have the same length.
 #[test]
 fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
     for profile in SignatureProfile::ALL {
         let old = Key::generate(profile, &[0, 1, 2], 2, 1);
-        let key = old.redistributed(&[0, 1], &[0, 1, 2], 2, 2);
+        let key = old.redistribute(&[0, 1], &[0, 1, 2], 2, 2);
         let ours = params(&key, 3);
         let theirs = params(&key, 0);
-        for foreign in [
+        for other in [
             Params { ceremony_id: [8; 32], ..theirs.clone() },
             Params { keys: old.keys.clone(), ..theirs.clone() },
             Params { dealers: set(&[0, 1, 2]), ..theirs.clone() },
@@ -184,11 +177,11 @@ fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
             // The same sequence of numbers, split differently between the two sets.
             Params { dealers: set(&[0, 1, 2]), roster: set(&[2, 3, 4]), ..theirs.clone() },
         ] {
-            let share = if foreign.keys == key.keys { &key.shares[&0] } else { &old.shares[&0] };
-            let (_, mut messages) = redistribute::start(foreign, Some(share), &mut rng(2)).unwrap();
+            let share = if other.keys == key.keys { &key.shares[&0] } else { &old.shares[&0] };
+            let (_, mut messages) = redistribute::start(other, Some(share), &mut rng(2)).unwrap();
             let (mut session, _) = redistribute::start(ours.clone(), None, &mut rng(1)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
-            assert_eq!(error, ThresholdError::ForeignCeremony { from: 0, round: 1 });
+            assert_eq!(error, ThresholdError::OtherCeremony { from: 0, round: 1 });
             assert_eq!(error.culprits(), [0]);
         }
     }
@@ -212,7 +205,8 @@ fn message_from_a_participant_with_none_to_send_is_rejected() {
     }
 }
 
-/// Public keys whose verifying shares do not belong to the group key, so that no dealer's commitments can match.
+/// Public keys with the group key of another key: the dealers' commitments match their verifying shares, but do not sum to the
+/// group key.
 #[test]
 fn inconsistent_public_keys_are_detected() {
     for profile in SignatureProfile::ALL {

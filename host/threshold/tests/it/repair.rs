@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::harness::{ED, Key, Network, TR, random_roster, repair_params, rng, secret, subsets, verifies};
 
-/// Repairs and checks the share of `target`; returns its secret, and all messages with their recipients.
-fn repaired(key: &Key, target: u16, helpers: &[u16], seed: u64) -> (Vec<u8>, Vec<(u16, Vec<u8>)>) {
+/// Repairs and checks the share of `target`. Returns its secret, and all messages with their recipients.
+fn check_repair(key: &Key, target: u16, helpers: &[u16], seed: u64) -> (Vec<u8>, Vec<(u16, Vec<u8>)>) {
     let mut network = Network::repair(key, target, helpers, seed);
     let mut sent = Vec::new();
     network.run(|flight| {
@@ -31,7 +31,7 @@ fn repaired_share_equals_the_lost_one() {
                 let others: Vec<u16> = roster.iter().copied().filter(|other| *other != target).collect();
                 for size in usize::from(threshold)..=others.len() {
                     for helpers in subsets(&others, size) {
-                        repaired(&key, target, &helpers, 2);
+                        check_repair(&key, target, &helpers, 2);
                     }
                 }
             }
@@ -56,7 +56,7 @@ fn repaired_share_signs() {
 fn no_message_reveals_a_share() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2, 3, 4], 3, 1);
-        let (restored, sent) = repaired(&key, 2, &[0, 1, 4], 2);
+        let (restored, sent) = check_repair(&key, 2, &[0, 1, 4], 2);
         for (owner, share) in &key.shares {
             let held = secret(share);
             assert_eq!(held == restored, *owner == 2);
@@ -87,7 +87,7 @@ proptest! {
         let target = roster[target % size];
         let others: Vec<u16> = roster.into_iter().filter(|other| *other != target).collect();
         let n_helpers = threshold + more_helpers % (others.len() - threshold + 1);
-        repaired(&key, target, &others[others.len() - n_helpers..], seed);
+        check_repair(&key, target, &others[others.len() - n_helpers..], seed);
     }
 }
 
@@ -102,14 +102,14 @@ fn invalid_parameters_are_rejected() {
     assert_eq!(start(3, 3, &[0, 1], None), Ok(()));
     let too_few = ThresholdError::Threshold { threshold: 2, participants: 1 };
     assert_eq!(start(0, 3, &[0], own), Err(too_few));
-    assert_eq!(start(0, 1, &[0, 1], own), Err(ThresholdError::TargetHelps { participant: 1 }));
+    assert_eq!(start(0, 1, &[0, 1], own), Err(ThresholdError::TargetIsHelper { participant: 1 }));
     for (me, target, helpers, participant) in [(0, 9, &[0, 1], 9), (0, 3, &[0, 9], 9), (2, 3, &[0, 1], 2)] {
         assert_eq!(start(me, target, helpers, own), Err(ThresholdError::NotInRoster { participant }));
     }
     assert_eq!(start(0, 3, &[0, 1], None), Err(ThresholdError::ShareMissing { participant: 0 }));
-    let foreign = ThresholdError::ForeignShare { participant: 1 };
-    assert_eq!(start(0, 3, &[0, 1], key.shares.get(&1)), Err(foreign));
-    let next = key.redistributed(&[0, 1], &[0, 1, 2, 3], 2, 2);
-    let stale = ThresholdError::ForeignShare { participant: 0 };
+    let of_another = ThresholdError::ShareMismatch { participant: 1 };
+    assert_eq!(start(0, 3, &[0, 1], key.shares.get(&1)), Err(of_another));
+    let next = key.redistribute(&[0, 1], &[0, 1, 2, 3], 2, 2);
+    let stale = ThresholdError::ShareMismatch { participant: 0 };
     assert_eq!(start(0, 3, &[0, 1], next.shares.get(&0)), Err(stale));
 }

@@ -12,17 +12,9 @@ fn key(profile: SignatureProfile) -> Key {
     Key::generate(profile, &[0, 1, 2, 3], 2, 1)
 }
 
-/// How `victim` fails when `tamper` changes the messages that helper 0 sends to it.
+/// The error of `victim` when `tamper` changes the messages that helper 0 sends to it.
 fn failure(profile: SignatureProfile, victim: u16, tamper: impl Fn(&mut Message)) -> ThresholdError {
-    let mut network = Network::repair(&key(profile), TARGET, &HELPERS, 1);
-    network.run(|InFlight { recipient, message }| {
-        if (*recipient, message.from) == (victim, 0) {
-            tamper(message);
-        }
-        true
-    });
-    assert!(!network.outputs.contains_key(&victim), "participant {victim} is done nevertheless");
-    network.failures.remove(&victim).expect("the victim noticed")
+    Network::repair(&key(profile), TARGET, &HELPERS, 1).failure_of(victim, 0, tamper)
 }
 
 #[test]
@@ -34,7 +26,7 @@ fn wrong_piece_or_sum_names_its_sender() {
                     flip(profile, message);
                 }
             });
-            assert_eq!(error, ThresholdError::SecretShare { from: 0 });
+            assert_eq!(error, ThresholdError::InvalidSecretShare { from: 0 });
             assert_eq!(error.culprits(), [0]);
         }
     }
@@ -65,23 +57,23 @@ fn noncanonical_encoding_of_a_commitment_is_rejected() {
     assert_eq!(error, ThresholdError::MalformedMessage { from: 0, round: 1 });
 }
 
-/// Helper 0 consistently splits another secret than its share of the current epoch.
+/// Helper 0 splits another secret than its share of the current epoch, with matching commitments.
 #[test]
 fn helper_with_an_old_or_foreign_share_is_named_by_all() {
     for profile in SignatureProfile::ALL {
         let old = key(profile);
-        let current = old.redistributed(&[0, 1], &[0, 1, 2, 3], 2, 2);
-        for cut in [old, Key::generate(profile, &[0, 1, 2, 3], 2, 3)] {
+        let current = old.redistribute(&[0, 1], &[0, 1, 2, 3], 2, 2);
+        for split in [old, Key::generate(profile, &[0, 1, 2, 3], 2, 3)] {
             let mut network = Network::repair(&current, TARGET, &HELPERS, 1);
             let binding = network.in_flight[0].message.body[..BINDING].to_vec();
             network.in_flight.retain(|flight| flight.message.from != 0);
-            let params = repair_params(&cut, 0, TARGET, &HELPERS);
-            let (_, messages) = repair::start(params, cut.shares.get(&0), &mut rng(9)).unwrap();
+            let params = repair_params(&split, 0, TARGET, &HELPERS);
+            let (_, messages) = repair::start(params, split.shares.get(&0), &mut rng(9)).unwrap();
             network.post(rebind(messages, &binding));
             network.run(|_| true);
             for honest in 1..4 {
                 let error = &network.failures[&honest];
-                assert_eq!(*error, ThresholdError::ForeignSecret { from: 0 });
+                assert_eq!(*error, ThresholdError::CommitmentMismatch { from: 0 });
                 assert_eq!(error.culprits(), [0]);
             }
             assert!(network.outputs.is_empty());
@@ -89,8 +81,8 @@ fn helper_with_an_old_or_foreign_share_is_named_by_all() {
     }
 }
 
-/// Helper 0 sends the target other commitments than the helpers, both to its share. The differing transcripts are
-/// reported, and no honest helper is named for its sum.
+/// Helper 0 sends the target other commitments than the helpers, both to pieces of its share. The sessions report the differing
+/// transcripts, and do not name an honest helper for its sum.
 #[test]
 fn equivocation_is_detected_before_any_helper_is_named() {
     for profile in SignatureProfile::ALL {
@@ -98,13 +90,13 @@ fn equivocation_is_detected_before_any_helper_is_named() {
         let mut network = Network::repair(&key, TARGET, &HELPERS, 1);
         network.in_flight.retain(|flight| flight.message.from != 0 || flight.recipient != TARGET);
         let params = repair_params(&key, 0, TARGET, &HELPERS);
-        let (_, other_face) = repair::start(params, key.shares.get(&0), &mut rng(99)).unwrap();
-        let message = other_face.into_iter().find(|message| message.round == 1).unwrap();
+        let (_, other_dealing) = repair::start(params, key.shares.get(&0), &mut rng(99)).unwrap();
+        let message = other_dealing.into_iter().find(|message| message.round == 1).unwrap();
         network.in_flight.push(InFlight { recipient: TARGET, message });
         network.run_echoes_last();
         assert!(network.outputs.is_empty());
         let differs =
-            |participants: &[u16]| ThresholdError::TranscriptDiffers { participants: participants.into() };
+            |participants: &[u16]| ThresholdError::TranscriptMismatch { participants: participants.into() };
         assert_eq!(network.failures[&TARGET], differs(&HELPERS));
         for helper in HELPERS {
             assert_eq!(network.failures[&helper], differs(&[TARGET]));
@@ -116,19 +108,19 @@ fn equivocation_is_detected_before_any_helper_is_named() {
 fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
     for profile in SignatureProfile::ALL {
         let old = key(profile);
-        let current = old.redistributed(&[0, 1], &[0, 1, 2, 3], 2, 2);
+        let current = old.redistribute(&[0, 1], &[0, 1, 2, 3], 2, 2);
         let ours = repair_params(&current, 1, 3, &[0, 1, 2]);
         let theirs = Params { me: 0, ..ours.clone() };
-        for foreign in [
+        for other in [
             Params { ceremony_id: [8; 32], ..theirs.clone() },
             Params { keys: old.keys.clone(), ..theirs.clone() },
             Params { target: 2, helpers: set(&[0, 1, 3]), ..theirs.clone() },
         ] {
-            let share = if foreign.keys == current.keys { &current.shares[&0] } else { &old.shares[&0] };
-            let (_, mut messages) = repair::start(foreign, Some(share), &mut rng(2)).unwrap();
+            let share = if other.keys == current.keys { &current.shares[&0] } else { &old.shares[&0] };
+            let (_, mut messages) = repair::start(other, Some(share), &mut rng(2)).unwrap();
             let (mut session, _) = repair::start(ours.clone(), current.shares.get(&1), &mut rng(1)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
-            assert_eq!(error, ThresholdError::ForeignCeremony { from: 0, round: 1 });
+            assert_eq!(error, ThresholdError::OtherCeremony { from: 0, round: 1 });
             assert_eq!(error.culprits(), [0]);
         }
         let fewer = Params { helpers: set(&[0, 1]), ..theirs };
@@ -171,7 +163,7 @@ fn inconsistent_public_keys_are_detected() {
         let mut network = Network::repair(&key, TARGET, &HELPERS, 1);
         network.run(|_| true);
         assert!(!network.outputs.contains_key(&TARGET));
-        let error = ThresholdError::ForeignShare { participant: TARGET };
+        let error = ThresholdError::ShareMismatch { participant: TARGET };
         assert_eq!(network.failures[&TARGET], error);
     }
 }

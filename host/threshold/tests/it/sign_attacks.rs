@@ -1,4 +1,4 @@
-//! Signing with bad shares, bad packages and mismatched keys.
+//! Signing with invalid shares, invalid packages and mismatched keys.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use gateway_threshold::{SignatureProfile, ThresholdError, derive};
 
 use crate::harness::{ED, Key, TR, verifies};
 
-/// Changes a signature share, by a different amount for each signer, as errors that cancel out leave a valid signature.
-fn spoil_share(profile: SignatureProfile, signer: u16, scalar: &mut [u8]) {
+/// Changes a signature share, by a different amount for each signer: equal changes could cancel out in the sum.
+fn tamper_share(profile: SignatureProfile, signer: u16, scalar: &mut [u8]) {
     let low = if profile == ED { 0 } else { 31 };
     scalar[low] ^= 1 << signer;
 }
@@ -20,20 +20,20 @@ fn bad_signature_shares_name_all_their_signers() {
         let signing = key.commit(&[0, 1, 3, 4], b"m", None, 2);
         let package = signing.package.clone();
         let good = key.shares_for(signing);
-        let spoil = |signers: &[u16], how: &dyn Fn(u16, &mut Vec<u8>)| {
+        let check_named = |signers: &[u16], how: &dyn Fn(u16, &mut Vec<u8>)| {
             let mut shares = good.clone();
             signers.iter().for_each(|signer| how(*signer, shares.get_mut(signer).unwrap()));
             let error = sign::aggregate(&package, &shares, &key.keys).unwrap_err();
             assert_eq!(error, ThresholdError::InvalidSignatureShares { signers: signers.to_vec() });
             assert_eq!(error.culprits(), signers);
         };
-        spoil(&[1], &|signer, share| spoil_share(profile, signer, share));
-        spoil(&[0, 4], &|signer, share| spoil_share(profile, signer, share));
-        spoil(&[0, 1, 3, 4], &|signer, share| spoil_share(profile, signer, share));
-        spoil(&[3], &|_, share| share.truncate(31));
-        spoil(&[0, 3], &|_, share| share.fill(0xff));
+        check_named(&[1], &|signer, share| tamper_share(profile, signer, share));
+        check_named(&[0, 4], &|signer, share| tamper_share(profile, signer, share));
+        check_named(&[0, 1, 3, 4], &|signer, share| tamper_share(profile, signer, share));
+        check_named(&[3], &|_, share| share.truncate(31));
+        check_named(&[0, 3], &|_, share| share.fill(0xff));
         let mut mixed = good.clone();
-        spoil_share(profile, 0, mixed.get_mut(&0).unwrap());
+        tamper_share(profile, 0, mixed.get_mut(&0).unwrap());
         mixed.get_mut(&4).unwrap().clear();
         let error = sign::aggregate(&package, &mixed, &key.keys).unwrap_err();
         assert_eq!(error.culprits(), [0, 4]);
@@ -49,13 +49,14 @@ fn bad_shares_under_a_child_key_name_their_signers() {
         let signing = key.commit(&[0, 1], b"m", Some(child.tweak), seed);
         let package = signing.package.clone();
         let mut shares = key.shares_for(signing);
-        spoil_share(TR, 1, shares.get_mut(&1).unwrap());
+        tamper_share(TR, 1, shares.get_mut(&1).unwrap());
         let error = sign::aggregate(&package, &shares, &key.keys).unwrap_err();
         assert_eq!(error, ThresholdError::InvalidSignatureShares { signers: vec![1] });
     }
 }
 
-/// The share of a signer that received another message or tweak does not verify; its package hash shows why.
+/// A signer that received another package cannot know that its share will not verify. The hash of its package, which it signs,
+/// differs.
 #[test]
 fn signer_of_another_package_is_named_alone() {
     let key = Key::generate(TR, &[0, 1, 2], 2, 1);
@@ -69,9 +70,9 @@ fn signer_of_another_package_is_named_alone() {
         change(&mut other);
         assert_ne!(other.hash(), package.hash());
         let nonces = signing.nonces.remove(&1).unwrap();
-        let deceived = nonces.sign(&other, &key.shares[&1], &key.keys).unwrap();
+        let share = nonces.sign(&other, &key.shares[&1], &key.keys).unwrap();
         let mut shares = key.shares_for(signing);
-        shares.insert(1, deceived);
+        shares.insert(1, share);
         let error = sign::aggregate(&package, &shares, &key.keys).unwrap_err();
         assert_eq!(error.culprits(), [1]);
     }
@@ -97,12 +98,12 @@ fn signers_reject_bad_packages() {
             let ours = p.commitments.remove(&0).unwrap();
             p.commitments.insert(3, ours);
         });
-        assert_eq!(without_us, ThresholdError::OwnCommitments);
+        assert_eq!(without_us, ThresholdError::OwnCommitmentsMissing);
         let swapped = refused(&key, |p| {
             let other = p.commitments[&1].clone();
             p.commitments.insert(0, other);
         });
-        assert_eq!(swapped, ThresholdError::OwnCommitments);
+        assert_eq!(swapped, ThresholdError::OwnCommitmentsMissing);
         let malformed = |p: &mut SigningPackage| {
             p.commitments.get_mut(&1).unwrap().fill(0xff);
             p.commitments.get_mut(&2).unwrap().push(0);
@@ -117,7 +118,7 @@ fn signers_reject_bad_packages() {
     }
 }
 
-/// With the identity as a commitment, other signers could choose what the signer reveals.
+/// The identity would be the commitment to a nonce of 0.
 #[test]
 fn identity_commitment_is_rejected() {
     let key = Key::generate(ED, &[0, 1, 2], 2, 1);
@@ -141,10 +142,10 @@ fn nonces_shares_and_keys_of_different_keys_do_not_mix() {
         let mut signing = one.commit(&[0, 1], b"m", None, 3);
         signing.nonces.remove(&0).unwrap().sign(&signing.package, share, keys).unwrap_err()
     };
-    assert_eq!(attempt(&two.shares[&0], &one.keys), ThresholdError::ForeignShare { participant: 0 });
-    assert_eq!(attempt(&one.shares[&0], &two.keys), ThresholdError::ForeignShare { participant: 0 });
+    assert_eq!(attempt(&two.shares[&0], &one.keys), ThresholdError::ShareMismatch { participant: 0 });
+    assert_eq!(attempt(&one.shares[&0], &two.keys), ThresholdError::ShareMismatch { participant: 0 });
     // Another participant's share of the right key, with our nonces.
-    assert_eq!(attempt(&one.shares[&1], &one.keys), ThresholdError::OwnCommitments);
+    assert_eq!(attempt(&one.shares[&1], &one.keys), ThresholdError::OwnCommitmentsMissing);
     let mismatch = ThresholdError::ProfileMismatch { expected: ED, actual: TR };
     assert_eq!(attempt(&tr.shares[&0], &one.keys), mismatch);
     assert_eq!(attempt(&tr.shares[&0], &tr.keys), mismatch);
@@ -160,7 +161,7 @@ fn aggregation_needs_shares_of_exactly_the_signers() {
     let good = key.shares_for(signing);
     let moved: BTreeMap<_, _> = good.iter().map(|(i, share)| (i + 2, share.clone())).collect();
     let error = sign::aggregate(&package, &moved, &key.keys).unwrap_err();
-    assert_eq!(error, ThresholdError::SignerSetDiffers { missing: vec![0, 1], unexpected: vec![2, 3] });
+    assert_eq!(error, ThresholdError::SignerSetMismatch { missing: vec![0, 1], unexpected: vec![2, 3] });
     assert_eq!(error.culprits(), Vec::<u16>::new());
     let signature = sign::aggregate(&package, &good, &key.keys).unwrap();
     assert!(verifies(TR, &key.keys.public_key(), b"m", &signature));

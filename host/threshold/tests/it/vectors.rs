@@ -1,4 +1,4 @@
-//! Test vectors of RFC 9591, and pinned values of our own formats.
+//! Test vectors of RFC 9591, and pinned values of this crate's formats.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ struct Signer {
     signature_share: String,
 }
 
-/// A generator that returns published randomness.
+/// A random generator that returns the bytes of the test vector.
 struct Replay(Vec<u8>);
 
 impl CryptoRng for Replay {}
@@ -82,9 +82,9 @@ fn key(profile: SignatureProfile, rfc: &Rfc) -> (PublicKeys, BTreeMap<u16, KeySh
     (serde_json::from_value(keys).unwrap(), rfc.shares.iter().map(share).collect())
 }
 
-/// Appendix E.1: nonces, commitments, signature shares and signature, through the public API.
+/// Appendix E.1: commitments, signature shares and signature.
 #[test]
-fn rfc_9591_ed25519() {
+fn rfc_9591_ed25519_vector_is_reproduced() {
     let rfc: Rfc = serde_json::from_str(include_str!("../../vectors/rfc9591-e1-ed25519.json")).unwrap();
     let profile = SignatureProfile::FrostEd25519Sha512;
     let (keys, shares) = key(profile, &rfc);
@@ -112,7 +112,7 @@ fn rfc_9591_ed25519() {
     assert!(verifies(profile, &keys.public_key(), &package.message, &signature));
 }
 
-/// All stored or hashed values, from fixed randomness. A change here changes the format and breaks keys in use.
+/// Stored and hashed values, from fixed randomness. A change here makes stored keys unreadable.
 #[test]
 fn formats_are_pinned() {
     let pinned: Value = serde_json::from_str(include_str!("../../vectors/formats.json")).unwrap();

@@ -1,4 +1,4 @@
-//! A deployment to try the lifecycle on: a folder, a store, and a clock that is set by hand.
+//! A deployment for the tests of the lifecycle: a folder, a store, and a clock that the tests set.
 
 use crate::bundle::{ActivationRecord, Pins};
 use crate::lifecycle::{Cause, Lifecycle, Sources, StartError};
@@ -43,7 +43,7 @@ pub(in crate::tests) struct Deployment {
 }
 
 impl Deployment {
-    /// Its author is trusted.
+    /// A deployment that trusts the key of `author`.
     pub(in crate::tests) fn new() -> Self {
         let deployment = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -120,47 +120,51 @@ impl Deployment {
         }
     }
 
-    /// As a start without the folder, on a store that gives these files for whichever bundle it is asked.
-    pub(in crate::tests) async fn open_on_a_lying_store(&self, files: &BundleFiles) -> Arc<Lifecycle> {
+    /// Starts without the folder, on a store that returns these files for any bundle.
+    pub(in crate::tests) async fn open_with_stored_files(&self, files: &BundleFiles) -> Arc<Lifecycle> {
         let files = files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
-        self.open_on(Arc::new(self.lying(Some(files)))).await
+        self.open_on(Arc::new(self.tampered(Some(files)))).await
     }
 
     /// As [`Self::open`], on a store whose newest activations can be hidden.
-    pub(in crate::tests) async fn open_on_a_store_that_forgets(&self) -> (Arc<Lifecycle>, Arc<Lying>) {
-        let store = Arc::new(self.lying(None));
+    pub(in crate::tests) async fn open_on_tampered_store(&self) -> (Arc<Lifecycle>, Arc<TamperedStore>) {
+        let store = Arc::new(self.tampered(None));
         (self.open_on(Arc::clone(&store)).await, store)
     }
 
-    fn lying(&self, files: Option<Files>) -> Lying {
-        Lying { store: Arc::clone(self.store.get().unwrap()), files, newest: AtomicU64::new(u64::MAX) }
+    fn tampered(&self, files: Option<Files>) -> TamperedStore {
+        TamperedStore {
+            store: Arc::clone(self.store.get().unwrap()),
+            files,
+            newest: AtomicU64::new(u64::MAX),
+        }
     }
 
-    async fn open_on(&self, store: Arc<Lying>) -> Arc<Lifecycle> {
+    async fn open_on(&self, store: Arc<TamperedStore>) -> Arc<Lifecycle> {
         let prepared = self.sources().prepare(self.clock.now()).unwrap();
         prepared.open(store, Arc::clone(&self.clock) as Arc<dyn ReadClock>).await.unwrap()
     }
 }
 
-/// Alters the database behind the gateway.
-pub(in crate::tests) struct Lying {
+/// A store that someone tampered with.
+pub(in crate::tests) struct TamperedStore {
     store: Arc<Store>,
-    /// Given for whichever bundle is asked for.
+    /// Returned for any bundle, if set.
     files: Option<Files>,
-    /// The highest sequence of an activation that is still told.
+    /// The highest sequence of an activation that is returned.
     newest: AtomicU64,
 }
 
 type Files = Vec<(String, Vec<u8>)>;
 
-impl Lying {
-    pub(in crate::tests) fn forget_above(&self, sequence: u64) {
+impl TamperedStore {
+    pub(in crate::tests) fn hide_above(&self, sequence: u64) {
         self.newest.store(sequence, Ordering::SeqCst);
     }
 }
 
 #[async_trait]
-impl StorePolicies for Lying {
+impl StorePolicies for TamperedStore {
     async fn activation_append(
         &self,
         one: Activation,
@@ -177,7 +181,7 @@ impl StorePolicies for Lying {
 
     async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
         match self.files.clone() {
-            Some(files) => Ok(Some(StoredBundle { bundle_hash, bundle_id: "lie".into(), files })),
+            Some(files) => Ok(Some(StoredBundle { bundle_hash, bundle_id: "tampered".into(), files })),
             None => self.store.bundle_load(bundle_hash).await,
         }
     }
@@ -198,31 +202,32 @@ fn write(folder: &Path, files: &BundleFiles) {
     }
 }
 
-/// A bundle that allows everything, with this sequence, signed by `key(1)`.
+/// A bundle that allows every request, with this sequence, signed by `key(1)`.
 pub(in crate::tests) fn bundle(sequence: u64) -> BundleFiles {
-    static ALLOWS: LazyLock<BundleFiles> = LazyLock::new(|| built("i32.const 0"));
+    static ALLOWS: LazyLock<BundleFiles> = LazyLock::new(|| build("i32.const 0"));
     signed(&ALLOWS, &[&key(1)], |manifest| manifest.sequence = sequence)
 }
 
-/// As [`bundle`], that denies everything.
+/// As [`bundle`], but denies every request.
 pub(in crate::tests) fn denying(sequence: u64) -> BundleFiles {
     static DENIES: LazyLock<BundleFiles> =
-        LazyLock::new(|| built("(i32.store8 (i32.const 0) (i32.const 1)) i32.const 0"));
+        LazyLock::new(|| build("(i32.store8 (i32.const 0) (i32.const 1)) i32.const 0"));
     signed(&DENIES, &[&key(1)], |manifest| manifest.sequence = sequence)
 }
 
-/// As [`bundle`], that promises what payment-guard does.
+/// As [`bundle`], with the test vectors of payment-guard, which it fails.
 pub(in crate::tests) fn failing_its_vectors(sequence: u64) -> BundleFiles {
     let name = "tests/payments.json";
-    let promises = committed();
-    let promises = promises.get(name).unwrap();
-    let files = with(&bundle(sequence), &[(name, promises)]).unwrap();
+    let vectors = committed();
+    let vectors = vectors.get(name).unwrap();
+    let files = with(&bundle(sequence), &[(name, vectors)]).unwrap();
     signed(&files, &[&key(1)], |manifest| {
-        manifest.files.insert(name.into(), gateway_domain::canonical::digest_bytes("", promises));
+        manifest.files.insert(name.into(), gateway_domain::canonical::digest_bytes("", vectors));
     })
 }
 
-pub(in crate::tests) fn built(body: &str) -> BundleFiles {
+/// A signed bundle of a guest whose `evaluate` has this body.
+pub(in crate::tests) fn build(body: &str) -> BundleFiles {
     bundle_of(&engine(), &guest(1, "", body), |_| ()).files().clone()
 }
 
@@ -239,9 +244,10 @@ pub(in crate::tests) async fn watch(lifecycle: &Lifecycle) {
     lifecycle.reload(Cause::Watch).await;
 }
 
-/// The kind of fault that an evaluation ends with, at the instant that policies of these tests are told.
+/// The kind of fault of an evaluation at the time [`NOW`], if any.
 pub(in crate::tests) async fn fault(lifecycle: &Lifecycle) -> Option<&'static str> {
-    let asked = payment("acct-2", &[]);
-    let evaluation = lifecycle.host().evaluate_with_active(&asked.request(Moment::Submit), &facts("2")).await;
+    let sample = payment("acct-2", &[]);
+    let evaluation =
+        lifecycle.host().evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await;
     evaluation.fault.map(crate::EvaluationFault::kind)
 }

@@ -1,4 +1,4 @@
-//! Deliberate rollbacks.
+//! Rollbacks by activation records.
 
 use super::super::support::{author, key, role, signed, trust};
 use super::deployment::{self, Deployment, bundle, hash_of};
@@ -19,13 +19,13 @@ async fn signed_record_rolls_back_once() {
     assert_eq!((rollback.reason.as_str(), rollback.signers.len()), ("a test", 1));
     assert_eq!(status.refused, []);
 
-    // The bundle that was left does not come back by itself, now or after a restart.
+    // The newer bundle in the folder is not activated again, even after a restart.
     drop(lifecycle);
     let lifecycle = deployment.open().await.unwrap();
     assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
     assert_eq!(lifecycle.health().refused[0].offer, "bundle");
 
-    // What comes next has to be above the record; then the record does nothing any more.
+    // A bundle with a higher sequence than the record is activated. Then the record has no effect.
     deployment.offer(&bundle(4));
     deployment::watch(&lifecycle).await;
     assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(4)));
@@ -55,7 +55,7 @@ async fn invalid_record_changes_nothing() {
     deployment.record(2, &bundle(1), &[&key(1)]);
     refused("sequence 2 is not above 2").await;
     deployment.record(u64::MAX, &bundle(1), &[&key(1)]);
-    refused("is above 9007199254740992").await;
+    refused("is above the limit of 9007199254740992").await;
     deployment.record(3, &bundle(7), &[&key(1)]);
     refused("is in the store or in the folder").await;
     std::fs::write(deployment.path("activation.json"), "{").unwrap();
@@ -104,7 +104,7 @@ async fn rollback_by_a_revoked_key_stops_until_a_trusted_key_names_the_bundle() 
     let deployment = Deployment::new();
     let both = vec![role("author", 1, &[&key(1), &key(2)])];
     deployment.trust(&trust(both.clone(), &[]));
-    // The old bundle's author is honest; the thief of key 2 tries to activate it again.
+    // The old bundle is signed by key 1. An attacker with key 2 signs a record that activates it again.
     let lifecycle = deployment.start(&bundle(1)).await;
     deployment.offer(&bundle(2));
     deployment::watch(&lifecycle).await;
@@ -116,13 +116,13 @@ async fn rollback_by_a_revoked_key_stops_until_a_trusted_key_names_the_bundle() 
     assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
     let refused = lifecycle.health().refused;
     assert!(refused[0].why.contains("the activation record 3 "), "{refused:?}");
-    // The bundle in the folder does not make the record hold.
+    // Offering the same bundle in the folder does not make the record trusted.
     deployment.offer(&bundle(1));
     deployment::watch(&lifecycle).await;
     assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
     let restarted = deployment.open().await.unwrap();
     assert_eq!(restarted.health().fault, Some("no_active_bundle"));
-    // A record by a key that counts does, for the same bundle or another.
+    // A record by a trusted key does.
     deployment.record(4, &bundle(1), &[&key(1)]);
     for lifecycle in [&lifecycle, &restarted] {
         deployment::watch(lifecycle).await;
@@ -136,8 +136,8 @@ async fn activation_deleted_from_the_store_does_not_restore_the_previous_bundle(
     let deployment = Deployment::new();
     deployment.start(&bundle(1)).await;
     deployment.offer(&bundle(2));
-    let (lifecycle, store) = deployment.open_on_a_store_that_forgets().await;
-    store.forget_above(1);
+    let (lifecycle, store) = deployment.open_on_tampered_store().await;
+    store.hide_above(1);
     deployment.remove_bundle();
     deployment::watch(&lifecycle).await;
     assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(2)));

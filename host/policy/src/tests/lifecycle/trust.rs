@@ -1,4 +1,4 @@
-//! What takes the active bundle out: revoked keys and its own end.
+//! Why an active bundle stops evaluating: revoked keys, unreadable trust roots, and expiry.
 
 use super::super::support::{NOW, author, facts, key, payment, role, signed, trust};
 use super::deployment::{self, Deployment, bundle, hash_of};
@@ -15,27 +15,27 @@ async fn revoking_its_signer_stops_the_active_bundle() {
     deployment.trust(&trust(vec![role("author", 1, &both)], &[&key(1)]));
     deployment::watch(&lifecycle).await;
     assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
-    let asked = payment("acct-2", &[]);
-    let outcome = lifecycle.host().evaluate(asked.request(Moment::Submit), &facts("2")).await;
+    let sample = payment("acct-2", &[]);
+    let outcome = lifecycle.host().evaluate(sample.request(Moment::Submit), &facts("2")).await;
     assert_eq!((outcome.decision, outcome.bundle_hash), (Decision::Deny, hash_of(&bundle(1))));
     assert_eq!(outcome.reasons[0].code, "policy_fault:untrusted_bundle");
     let health = lifecycle.health();
     assert_eq!(health.fault, Some("untrusted_bundle"));
     assert!(health.refused.iter().any(|refused| refused.offer == "active"), "{health:?}");
 
-    // A restart does not fall back to it either, and neither does one without the folder.
+    // After a restart without the folder, no bundle is active.
     deployment.remove_bundle();
     let restarted = deployment.open().await.unwrap();
     assert_eq!(deployment::fault(&restarted).await, Some("no_active_bundle"));
     assert_eq!(restarted.health().fault, Some("no_active_bundle"));
 
-    // The same bundle with a signature that counts judges again, wherever it runs.
+    // The same bundle with a trusted signature evaluates again, in both processes.
     deployment.offer(&signed(&bundle(1), &[&key(2)], |_| ()));
     for lifecycle in [&lifecycle, &restarted] {
         deployment::watch(lifecycle).await;
         assert_eq!((deployment::fault(lifecycle).await, lifecycle.health().refused), (None, vec![]));
     }
-    // And the store has that signature: it is enough without the folder.
+    // The store has the new signature, so a start without the folder succeeds.
     deployment.remove_bundle();
     assert_eq!(deployment::fault(&deployment.open().await.unwrap()).await, None);
 }
@@ -72,7 +72,7 @@ async fn revoking_the_only_key_of_a_role_stops_its_bundle_and_every_new_one() {
         assert_eq!(refused, ["active", "activation", "bundle", "candidate"]);
         assert!(status.refused[0].why.contains("0 of its keys are not revoked"), "{:?}", status.refused);
     }
-    // Nor does a start believe any of it; it waits for a bundle that holds, and takes it.
+    // A restarted gateway trusts none of them, and activates the next bundle with a trusted signature.
     let restarted = deployment.open().await.unwrap();
     assert_eq!(restarted.health().fault, Some("no_active_bundle"));
     deployment.trust(&trust(vec![role("author", 1, &[&key(1), &key(2)])], &[&key(1)]));
@@ -102,7 +102,7 @@ async fn every_role_has_to_confirm_the_active_bundle_by_its_threshold() {
     }
 }
 
-/// Whatever may stand in the place of trust roots: nothing, half a file, something else.
+/// Replaces the file of trust roots by this text, a folder or a pipe; `None` removes it.
 fn damage(deployment: &Deployment, damaged: Option<&str>) {
     let path = deployment.path("trust.json");
     match damaged {
@@ -143,21 +143,21 @@ async fn while_trust_roots_cannot_be_read_nothing_is_allowed_and_nothing_activat
         deployment.offer(&bundle(sequence));
         deployment::watch(&lifecycle).await;
         assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(sequence - 1)));
-        let asked = payment("acct-2", &[]);
-        let outcome = lifecycle.host().evaluate(asked.request(Moment::Submit), &facts("2")).await;
+        let sample = payment("acct-2", &[]);
+        let outcome = lifecycle.host().evaluate(sample.request(Moment::Submit), &facts("2")).await;
         assert_eq!((outcome.decision, outcome.fault.as_deref()), (Decision::Deny, Some("no_trust_roots")));
         assert_eq!(outcome.reasons[0].code, "policy_fault:no_trust_roots");
         let status = lifecycle.status(10).await.unwrap();
         assert_eq!((status.fault, status.candidate), (Some("no_trust_roots"), None), "{damaged:?}");
         assert_eq!(status.refused[0].offer, "trust_roots");
-        assert_eq!(status.history.len() as u64, sequence - 1, "what was active stays kept");
+        assert_eq!(status.history.len() as u64, sequence - 1, "past activations stay recorded");
 
-        // A start in this state gives no verdict either, and comes up to tell.
+        // A gateway that starts in this state has no active bundle, and reports why.
         let restarted = deployment.open().await.unwrap();
         assert_eq!(deployment::fault(&restarted).await, Some("no_active_bundle"), "{damaged:?}");
         assert_eq!(restarted.health().refused[0].offer, "trust_roots");
 
-        // The very bytes of before are right again, for both.
+        // When the file has its former content again, both evaluate.
         repair(&deployment);
         for lifecycle in [&restarted, &lifecycle] {
             deployment::watch(lifecycle).await;
@@ -225,10 +225,10 @@ async fn bundle_that_expires_while_active_gives_no_more_verdicts() {
     assert_eq!((deployment::fault(&lifecycle).await, lifecycle.health().fault), (None, None));
     deployment.clock.set(EpochMs(NOW.0 + 1));
     assert_eq!(lifecycle.health().fault, Some("expired_bundle"));
-    let asked = payment("acct-2", &[]);
+    let sample = payment("acct-2", &[]);
     let at = async |now: Option<u64>| {
         let facts = Facts::from_pairs(now.map(|now| ("time.now_ms", now.to_string())));
-        lifecycle.host().evaluate(asked.request(Moment::Admission), &facts).await
+        lifecycle.host().evaluate(sample.request(Moment::Admission), &facts).await
     };
     assert_eq!(at(Some(NOW.0)).await.fault, None);
     for late in [Some(NOW.0 + 1), None] {
@@ -236,7 +236,7 @@ async fn bundle_that_expires_while_active_gives_no_more_verdicts() {
         assert_eq!((outcome.decision, outcome.fault.as_deref()), (Decision::Deny, Some("expired_bundle")));
         assert_eq!(outcome.bundle_hash, hash_of(&until));
     }
-    // A restart has nothing better, and says so.
+    // After a restart no bundle is active, and the refusal says why.
     let restarted = deployment.open().await.unwrap();
     assert_eq!(restarted.health().fault, Some("no_active_bundle"));
     assert!(
@@ -257,12 +257,12 @@ async fn a_clock_that_goes_back_before_the_bundles_first_instant_gives_no_verdic
     assert_eq!(lifecycle.health().fault, None);
     deployment.clock.set(EpochMs(NOW.0 - 1));
     assert_eq!(lifecycle.health().fault, Some("expired_bundle"));
-    let asked = payment("acct-2", &[]);
+    let sample = payment("acct-2", &[]);
     for (now, fault) in
         [(Some(NOW.0 - 1), Some("expired_bundle")), (None, Some("expired_bundle")), (Some(NOW.0), None)]
     {
         let facts = Facts::from_pairs(now.map(|now| ("time.now_ms", now.to_string())));
-        let outcome = lifecycle.host().evaluate(asked.request(Moment::Admission), &facts).await;
+        let outcome = lifecycle.host().evaluate(sample.request(Moment::Admission), &facts).await;
         assert_eq!(outcome.fault.as_deref(), fault, "{now:?}");
     }
 }
@@ -272,9 +272,9 @@ async fn bundle_written_into_the_store_without_signatures_is_refused() {
     let deployment = Deployment::new();
     deployment.start(&bundle(2)).await;
     deployment.remove_bundle();
-    // Signed by a trusted key but not named by the high-water mark; named but not signed.
-    for lie in [bundle(1), signed(&bundle(2), &[], |_| ())] {
-        let lifecycle = deployment.open_on_a_lying_store(&lie).await;
+    // A signed bundle that the high-water mark does not name, and the bundle that it names without signatures.
+    for files in [bundle(1), signed(&bundle(2), &[], |_| ())] {
+        let lifecycle = deployment.open_with_stored_files(&files).await;
         assert_eq!(deployment::fault(&lifecycle).await, Some("no_active_bundle"));
         assert!(lifecycle.health().refused.iter().any(|it| it.offer == "active"), "{:?}", lifecycle.health());
     }
