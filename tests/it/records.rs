@@ -1,4 +1,4 @@
-//! Decision records of a real process: exported while it runs, replayed, and evaluated by a candidate.
+//! Decision records of a real process: `decisions export`, `policy replay` and `policy impact`.
 
 mod export;
 mod faults;

@@ -1,6 +1,6 @@
-//! What `ledger fsck` checks outside the database: the files of kept bundles.
+//! `ledger fsck` checks the files of stored bundles.
 
-use super::history::{History, execute};
+use super::history::{History, run_sql};
 use crate::harness::process::tool;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,7 +22,7 @@ async fn stored_bundle_with_altered_files_is_found() {
     ];
     for (damage, expected) in damages {
         std::fs::write(history.database(), &whole).unwrap();
-        execute(&history.database(), damage).await;
+        run_sql(&history.database(), damage).await;
         let (code, out, err) = tool(history.world.folder(), &[], &["ledger", "fsck"]);
         assert_eq!((code, err.as_str()), (1, ""), "{damage}");
         let says = |line: &str| line.starts_with("policy_bundle") && line.contains(expected);

@@ -1,25 +1,28 @@
 //! `decisions export`.
 
 use super::story::{CREDENTIALS, Story};
+use crate::canaries::contains;
+use crate::harness::process::{error_line, tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// The text at this pointer of each line; empty if it has none.
 fn texts<'a>(lines: &'a [Value], pointer: &str) -> Vec<&'a str> {
     lines.iter().map(|line| line.pointer(pointer).and_then(Value::as_str).unwrap_or_default()).collect()
 }
 
 #[test]
 fn every_decision_is_exported_once_beside_a_running_gateway() {
-    let story = Story::recorded();
+    let story = Story::record();
     let lines = story.export(&[]);
     let mut by_moment = BTreeMap::new();
     for line in &lines {
-        let outcome =
+        let moment =
             format!("{} {}", line["place"].as_str().unwrap(), line["input"]["moment"].as_str().unwrap());
         let decision = line["outcome"]["decision"].as_str().unwrap();
-        *by_moment.entry(format!("{outcome} {decision}")).or_insert(0) += 1;
+        *by_moment.entry(format!("{moment} {decision}")).or_insert(0) += 1;
     }
-    // Three keys, two payments, one custody signature: six submissions with two approvals each, one of them denied.
+    // Three key creations, two payments, one custody signature: six submissions with two approvals each; one admission is denied.
     let expected = BTreeMap::from([
         ("operation submit ALLOW".to_owned(), 6),
         ("operation approval ALLOW".to_owned(), 12),
@@ -52,7 +55,7 @@ fn every_decision_is_exported_once_beside_a_running_gateway() {
 
 #[test]
 fn decision_export_contains_no_credentials() {
-    let story = Story::recorded();
+    let story = Story::record();
     let lines = story.export(&[]);
     let text = json!(lines).to_string();
     for name in ["token_jti", "cert_sha256"] {
@@ -64,20 +67,16 @@ fn decision_export_contains_no_credentials() {
     for file in ["gateway.db", "gateway.db-wal"] {
         let stored = std::fs::read(story.folder.path().join(file)).unwrap();
         for canary in CREDENTIALS {
-            assert!(
-                !stored.windows(canary.len()).any(|window| window == canary.as_bytes()),
-                "{canary} in {file}"
-            );
+            assert!(!contains(&stored, canary), "{canary} in {file}");
         }
     }
 }
 
 #[test]
 fn unreadable_input_is_a_one_line_error() {
-    let story = Story::recorded();
+    let story = Story::record();
     let missing = tempfile::tempdir().unwrap();
-    let (code, out, err) = crate::harness::process::tool(missing.path(), &[], &["decisions", "export"]);
-    assert_eq!((code, out.as_str(), err.lines().count()), (1, "", 1), "{err}");
+    let err = error_line(tool(missing.path(), &[], &["decisions", "export"]), 1);
     assert!(err.contains("does not exist"), "{err}");
     let (code, _, err) = story.tool(&["decisions", "export", "--after", "x"]);
     assert_eq!(code, 2);

@@ -1,16 +1,17 @@
-//! A policy that fails in the middle of an operation: the operation does not move, and the fault is recorded.
+//! A policy that fails in the middle of an operation: the operation stays as it was, and the fault is recorded.
 
 use crate::harness::bundles::{Site, key, release, starved, until_active};
 use crate::harness::custody;
-use crate::harness::process::{Process, request};
+use crate::harness::process::{Process, stdout};
 use crate::harness::samples::{approval, path, payment};
 use gateway_policy::BundleFiles;
 use serde_json::{Value, json};
 
-/// Only this test creates the payment's key and drives the payment, so the moment of admission is known.
+/// Neither first use nor the reconciler creates the payment's key or admits the payment, so the test decides when that happens.
 const RULES: [(&str, &str); 3] =
     [("auto_provision_keys", "false"), ("policy_watch_ms", "10"), ("reconcile_every_ms", "3600000")];
 
+/// A running gateway and one payment.
 struct Story {
     site: Site,
     process: Process,
@@ -18,8 +19,9 @@ struct Story {
 }
 
 impl Story {
+    /// The answer of a POST that must have this status.
     fn post(&self, path: &str, body: &Value, expected: u16) -> Value {
-        let (status, answer) = request(&self.process.address, "POST", path, Some(body)).unwrap();
+        let (status, answer) = self.process.call("POST", path, Some(body));
         assert_eq!(status, expected, "{path}: {answer}");
         answer
     }
@@ -34,16 +36,13 @@ impl Story {
     }
 
     fn view(&self) -> Value {
-        let (status, view) = request(&self.process.address, "GET", &path(&self.payment, ""), None).unwrap();
-        assert_eq!(status, 200, "{view}");
-        view
+        self.process.get(&path(&self.payment, ""))
     }
 
-    /// The payment's decisions at this moment, as `decisions export` prints them: place, decision, fault and bundle hash; each
-    /// record must be intact.
+    /// Place, decision, fault and bundle hash of the payment's decisions at this moment, by `decisions export`. Each record must be
+    /// intact.
     fn exported(&self, moment: &str) -> Vec<[String; 4]> {
-        let (code, out, err) = self.site.tool(&["decisions", "export"]);
-        assert_eq!((code, err.as_str()), (0, ""));
+        let out = stdout(self.site.tool(&["decisions", "export"]));
         let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let ours = lines.filter(|line| {
             line["operation_id"] == self.payment["operation_id"] && line["input"]["moment"] == moment
@@ -60,6 +59,7 @@ impl Story {
     }
 }
 
+/// A record as [`Story::exported`] returns it.
 fn record(place: &str, decision: &str, fault: &str, bundle: &BundleFiles) -> [String; 4] {
     [place, decision, fault, &bundle.bundle_hash().unwrap().to_string()].map(str::to_owned)
 }
@@ -93,7 +93,7 @@ fn policy_fault_at_approval_or_admission_is_recorded_and_changes_nothing() {
     let at_approval = [record("refusal", "DENY", "out_of_fuel", &starved_at_approval)];
     assert_eq!(story.exported("approval"), at_approval);
 
-    // The approvals are kept until the key exists.
+    // The payment waits with its approvals until its key exists.
     story.activate(&good_again);
     for subject in ["alice", "bob"] {
         story.approve(subject, 200);

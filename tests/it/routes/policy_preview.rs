@@ -1,4 +1,5 @@
 use crate::harness::custody;
+use crate::harness::process::SIGN;
 use crate::harness::samples::{approval, payment, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ async fn preview_creates_nothing() {
     let facts: Vec<_> =
         preview["facts"].as_array().unwrap().iter().map(|fact| fact.as_str().unwrap()).collect();
     assert!(facts.contains(&"deployment.permitted_recipients=*"), "{facts:?}");
-    let created = world.post("/v1/operations/sign", &payment("preview")).await;
+    let created = world.post(SIGN, &payment("preview")).await;
     assert_eq!(created.header("idempotency-replayed"), "");
 }
 
@@ -69,7 +70,7 @@ async fn bad_body_is_refused_by_name() {
 #[tokio::test]
 async fn preview_refuses_what_a_submission_would() {
     let world = World::start().await;
-    custody::made(&world, "plain").await;
+    custody::create_key(&world, "plain").await;
     let plain = with(payment("p"), "/key_ref", json!("plain"));
     for (body, expected) in [
         (
@@ -85,7 +86,7 @@ async fn preview_refuses_what_a_submission_would() {
             "`/requested_participants` must be participants of the key: 0, 1, 2",
         ),
     ] {
-        let submitted = world.post("/v1/operations/sign", &body).await.fails(400, "invalid_json");
+        let submitted = world.post(SIGN, &body).await.fails(400, "invalid_json");
         assert!(submitted.starts_with(expected), "{submitted}");
         let previewed = world.post(PREVIEW, &json!({ "intent": body })).await.fails(400, "invalid_json");
         assert_eq!(previewed, submitted.replacen("`/", "`/intent/", 1));
