@@ -59,7 +59,7 @@ async fn answer(
 
 async fn assert_access_without_credentials(deployment: &Deployment) {
     for (method, route, access) in ROUTES.iter() {
-        for none in deployment.none() {
+        for none in deployment.no_credentials() {
             let (status, code, challenge) = answer(deployment, &none, method, route).await;
             match (access, deployment.mode) {
                 (Access::Open, _) | (_, Mode::Bypass) => {

@@ -1,7 +1,7 @@
 //! Secrets and credential identifiers appear in no answer, log, export or file, except a key in its own file.
 
 use crate::harness::certificates::Authority;
-use crate::harness::process::{Process, SIGN, request, tool};
+use crate::harness::process::{Process, SIGN, request, run};
 use crate::harness::samples::{approval, path, payment, publication, with};
 use crate::harness::tls::{Files, Trust, connect};
 use crate::harness::wire::get_on;
@@ -74,7 +74,7 @@ fn every_key_appears_only_in_its_own_file() {
     let files = Files::write(folder.path(), &authority.server(), &authority);
     let overrides = [files.settings("off"), vec![("log", "trace")]].concat();
     let own = ["authority.key", "log.key", "nodes/node.key", "tls.key"].map(|name| folder.path().join(name));
-    let mut printed = vec![tool(folder.path(), &overrides, &["keys", "generate"]).1];
+    let mut printed = vec![run(folder.path(), &overrides, &["keys", "generate"]).1];
     let secrets: Vec<_> = own.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let mut process = Process::start(folder.path(), None, &overrides);
     let mut stream = connect(&process.address, &Trust::new(&authority, None)).unwrap();
@@ -87,13 +87,13 @@ fn every_key_appears_only_in_its_own_file() {
     process.sighup();
     process.wait_for_line("certificates could not be read again");
     for arguments in [["keys", "show"].as_slice(), &["config"], &["evidence", "roots"]] {
-        let (code, out, err) = tool(folder.path(), &overrides, arguments);
+        let (code, out, err) = run(folder.path(), &overrides, arguments);
         assert_eq!(code, 0, "{err}");
         printed.extend([out, err]);
     }
     printed.extend(process.terminate().1);
-    printed.push(tool(folder.path(), &overrides, &["keys", "rotate", "authority"]).1);
-    printed.push(tool(folder.path(), &overrides, &["keys", "rotate", "node"]).1);
+    printed.push(run(folder.path(), &overrides, &["keys", "rotate", "authority"]).1);
+    printed.push(run(folder.path(), &overrides, &["keys", "rotate", "node"]).1);
 
     let mut stored_files = Vec::new();
     read_files(folder.path(), &mut stored_files);
@@ -152,7 +152,7 @@ fn request_secrets_reach_only_the_nodes() {
     for export in ["audit-replay", "evidence"] {
         assert_eq!(call("GET", &format!("{path}/{export}"), None).0, 200);
     }
-    let (code, decisions, _) = tool(folder.path(), &[], &["decisions", "export"]);
+    let (code, decisions, _) = run(folder.path(), &[], &["decisions", "export"]);
     assert!(code == 0 && decisions.lines().count() >= 4, "{decisions}");
     answers.push(decisions);
 

@@ -1,7 +1,7 @@
 //! `kill -9` of the real process around a payment's admission, under a policy with a daily limit: the amount is counted exactly
 //! once.
 
-use crate::harness::process::{Process, SIGN, drive, kill_at, post, stdout, tool};
+use crate::harness::process::{Process, SIGN, drive, kill_at, post, run, stdout};
 use crate::harness::samples::{approval, payment, with};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -45,7 +45,7 @@ fn would_admit(address: &str, amount_minor: i64) -> bool {
 
 /// Whether the store has a record of a payment's admission.
 fn committed_decision(folder: &Path) -> Committed {
-    let lines = stdout(tool(folder, &STRICT, &["decisions", "export"]));
+    let lines = stdout(run(folder, &STRICT, &["decisions", "export"]));
     let is_decided = lines.lines().any(|line| {
         let line: Value = serde_json::from_str(line).unwrap();
         (&line["input"]["moment"], &line["input"]["intent"]["kind"])

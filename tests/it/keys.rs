@@ -1,6 +1,6 @@
 //! `operation-gateway keys`: `generate`, `show` and `rotate`. After a rotation, earlier signatures and sealed data remain valid.
 
-use crate::harness::process::{Process, SIGN, command, drive, request, stdout, tool};
+use crate::harness::process::{Process, SIGN, command, drive, request, run, stdout};
 use crate::harness::samples::{self, approval, payment, publication};
 use crate::harness::wire::eventually;
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn key_files(folder: &Path) -> [PathBuf; 3] {
 /// The output of `operation-gateway keys`, which must succeed without an error message and print no secret.
 #[track_caller]
 fn run_keys(folder: &Path, overrides: &[(&str, &str)], arguments: &[&str]) -> String {
-    let out = stdout(tool(folder, overrides, &[&["keys"], arguments].concat()));
+    let out = stdout(run(folder, overrides, &[&["keys"], arguments].concat()));
     for file in key_files(folder).iter().filter(|file| file.exists()) {
         assert!(!out.contains(fs::read_to_string(file).unwrap().trim_end()), "{out}");
     }
@@ -53,7 +53,7 @@ fn stop(process: Process) {
 #[test]
 fn keys_generate_creates_private_files_once_and_show_prints_public_keys() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, _, error) = tool(folder.path(), &[], &["keys", "show"]);
+    let (code, _, error) = run(folder.path(), &[], &["keys", "show"]);
     assert!(code == 1 && error.contains("authority.key"), "{error}");
     let made = run_keys(folder.path(), &[], &["generate"]);
     assert_eq!(made.lines().filter(|line| line.starts_with("made: ")).count(), 3, "{made}");
@@ -71,7 +71,7 @@ fn keys_generate_creates_private_files_once_and_show_prints_public_keys() {
     let log_key = request(&process.address, "GET", "/v1/log/key", None).unwrap();
     assert_eq!(log_key.0, 200);
     stop(process);
-    let (code, roots, _) = tool(folder.path(), &[], &["evidence", "roots"]);
+    let (code, roots, _) = run(folder.path(), &[], &["evidence", "roots"]);
     let roots: Value = serde_json::from_str(&roots).unwrap();
     assert_eq!((code, roots["authorities"][0].as_str()), (0, Some(public_key(&listed, "authority_key"))));
     assert_eq!(roots["logs"][0].as_str(), Some(public_key(&listed, "log_key")));
@@ -84,14 +84,14 @@ fn keys_generate_creates_nothing_when_something_is_missing_or_wrong() {
     let [authority, _, node] = key_files(folder.path());
     fs::set_permissions(&authority, fs::Permissions::from_mode(0o644)).unwrap();
     for arguments in [["generate"].as_slice(), &["show"], &["rotate", "authority"], &["rotate", "node"]] {
-        let (code, out, error) = tool(folder.path(), &[], &[&["keys"], arguments].concat());
+        let (code, out, error) = run(folder.path(), &[], &[&["keys"], arguments].concat());
         assert!(code == 1 && error.contains("0644"), "{arguments:?}: {out} {error}");
     }
     fs::set_permissions(&authority, fs::Permissions::from_mode(0o600)).unwrap();
     // The nodes have a database, so a new key is not created in place of the missing one.
     fs::rename(&node, folder.path().join("away")).unwrap();
     fs::write(folder.path().join("nodes/node-0.db"), "").unwrap();
-    let (code, _, error) = tool(folder.path(), &[], &["keys", "generate"]);
+    let (code, _, error) = run(folder.path(), &[], &["keys", "generate"]);
     assert!(code == 1 && error.contains("what they are sealed under is missing"), "{error}");
     assert!(!node.exists());
 }
@@ -125,7 +125,7 @@ fn operation_admitted_under_the_old_authority_key_executes_after_rotation() {
 
     // Evidence verifies if the roots list the key that signed its decision. The exit code is 3, since its approvals are unsigned.
     let verify = |evidence: &Value, overrides: &[(&str, &str)]| {
-        let (code, roots, _) = tool(folder.path(), overrides, &["evidence", "roots"]);
+        let (code, roots, _) = run(folder.path(), overrides, &["evidence", "roots"]);
         assert_eq!(code, 0);
         let (file, trust) = (folder.path().join("evidence.json"), folder.path().join("roots.json"));
         fs::write(&file, evidence.to_string()).unwrap();
@@ -193,7 +193,7 @@ fn node_key_rotation_keeps_all_shares() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let waiting = admit(&process, "waiting");
-    let (code, _, error) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
+    let (code, _, error) = run(folder.path(), &[], &["keys", "rotate", "node"]);
     assert!(code == 1 && error.contains("already open in another process"), "{error}");
     stop(process);
     let old = fs::read(&key_files(folder.path())[2]).unwrap();
@@ -223,7 +223,7 @@ fn node_key_rotation_leaves_databases_under_an_unknown_key_unchanged() {
     let right = fs::read(&node).unwrap();
     let wrong = "01".repeat(32);
     fs::write(&node, &wrong).unwrap();
-    let (code, out, error) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
+    let (code, out, error) = run(folder.path(), &[], &["keys", "rotate", "node"]);
     assert!(code == 1 && out.is_empty(), "{out}");
     assert!(error.contains("participant 0: ") && error.contains("sealed under another key"), "{error}");
     assert_eq!(fs::read_to_string(&node).unwrap(), wrong);

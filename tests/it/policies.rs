@@ -3,7 +3,7 @@
 mod latency;
 mod load;
 
-use crate::harness::bundles::{Site, hash, key, release, replace, status, until, until_active};
+use crate::harness::bundles::{Site, hash, key, release, replace, status, wait_until, wait_until_active};
 use crate::harness::process::{Process, SIGN, text};
 use crate::harness::samples::payment;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn newer_bundle_is_activated_on_sighup_and_not_before() {
     assert_eq!(status(&process.address)["active"]["activation_sequence"], 1);
     process.sighup();
     process.wait_for_line("policy bundle active");
-    let shown = until_active(&process.address, &release(2, &key(1)));
+    let shown = wait_until_active(&process.address, &release(2, &key(1)));
     assert_eq!(preview(&process)["bundle_hash"], hash(&release(2, &key(1))));
     let active = &shown["active"];
     assert_eq!((&active["kind"], &active["bundle"]["version"]), (&json!("activate"), &json!("test-2")));
@@ -49,14 +49,14 @@ fn watched_bundle_is_activated_without_a_signal_and_refusals_are_reported() {
     site.offer(&release(5, &key(1)));
     let process = site.start(20, None);
     site.offer(&release(6, &key(2)));
-    until_active(&process.address, &release(6, &key(2)));
+    wait_until_active(&process.address, &release(6, &key(2)));
     let mut last_refused = release(6, &key(1));
     for (offered, why) in
         [(release(5, &key(1)), "is not above 6"), (release(7, &key(9)), "0 of 1 signatures")]
     {
         site.offer(&offered);
         let hash = hash(&offered);
-        let shown = until(&process.address, |it| {
+        let shown = wait_until(&process.address, |it| {
             it["refused"][0]["bundle_hash"] == hash.as_str()
                 && it["refused"][0]["why"].to_string().contains(why)
         });
@@ -97,7 +97,7 @@ fn crash_between_record_and_swap_restarts_with_the_recorded_bundle() {
             None => fs::remove_dir_all(site.path("bundle")).unwrap(),
         }
         let process = site.start(0, None);
-        let shown = until_active(&process.address, &release(2, &key(1)));
+        let shown = wait_until_active(&process.address, &release(2, &key(1)));
         assert_eq!(shown["history"].as_array().unwrap().len(), 2);
         assert_eq!(preview(&process)["bundle_hash"], hash(&release(2, &key(1))));
         assert!(process.terminate().0.success());
@@ -111,19 +111,19 @@ fn signed_record_rolls_back_and_its_replay_is_refused() {
     site.offer(&old);
     let process = site.start(20, None);
     site.offer(&new);
-    until_active(&process.address, &new);
+    wait_until_active(&process.address, &new);
     site.write_record(3, &old);
-    let shown = until_active(&process.address, &old);
+    let shown = wait_until_active(&process.address, &old);
     assert_eq!(
         (&shown["active"]["kind"], &shown["active"]["reason"]),
         (&json!("rollback"), &json!("a test"))
     );
     let mut used = fs::read(site.path("activation.json")).unwrap();
     site.offer(&release(4, &key(1)));
-    until_active(&process.address, &release(4, &key(1)));
+    wait_until_active(&process.address, &release(4, &key(1)));
     used.push(b'\n');
     replace(&site.path("activation.json"), &used);
-    let shown = until(&process.address, |it| it["refused"][0]["offer"] == "activation");
+    let shown = wait_until(&process.address, |it| it["refused"][0]["offer"] == "activation");
     assert!(shown["refused"][0]["why"].to_string().contains("sequence 3 is not above 4"), "{shown}");
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(4, &key(1))));
 }
@@ -137,7 +137,7 @@ fn revoked_signer_disables_its_bundle_until_an_acceptable_one_is_offered() {
     site.trust(&[&key(1)]);
     process.sighup();
     process.wait_for_line("policy offer refused");
-    until(&process.address, |it| it["fault"] == "untrusted_bundle");
+    wait_until(&process.address, |it| it["fault"] == "untrusted_bundle");
     let (code, body) = process.readiness();
     assert_eq!((code, &body["checks"]["policy"]["status"]), (503, &json!("failed")), "{body}");
     assert_eq!((&body["status"], &body["checks"]["store"]["status"]), (&json!("not_ready"), &json!("ok")));
@@ -152,14 +152,14 @@ fn revoked_signer_disables_its_bundle_until_an_acceptable_one_is_offered() {
         (503, &json!("no_active_bundle"))
     );
     site.offer(&release(2, &key(2)));
-    until_active(&process.address, &release(2, &key(2)));
+    wait_until_active(&process.address, &release(2, &key(2)));
     assert_eq!(process.readiness().0, 200);
     process.post(SIGN, Some(&payment("revoked")));
 }
 
 /// The gateway must answer and record with this policy fault, while the first release stays active.
 fn assert_no_decisions(site: &Site, process: &Process, fault: &str) {
-    let shown = until(&process.address, |it| it["fault"] == fault);
+    let shown = wait_until(&process.address, |it| it["fault"] == fault);
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(1, &key(1))), "{shown}");
     let (code, body) = process.readiness();
     let policy = &body["checks"]["policy"];
@@ -173,7 +173,7 @@ fn assert_no_decisions(site: &Site, process: &Process, fault: &str) {
     // No event is stored: the log has one entry, the activation of the first release.
     let checkpoint = text(&process.address, "/v1/log/checkpoint");
     assert!(checkpoint.contains("\n1\n"), "{checkpoint}");
-    let (code, exported, _) = site.tool(&["decisions", "export"]);
+    let (code, exported, _) = site.run(&["decisions", "export"]);
     let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let last = records.rev().find(|record| record["input"]["moment"] == "submit").unwrap();
     let reported = [&last["place"], &last["outcome"]["decision"], &last["outcome"]["fault"]];
@@ -191,7 +191,7 @@ fn missing_or_unsatisfiable_trust_roots_stop_decisions_and_activations() {
     assert_no_decisions(&site, &process, "untrusted_bundle");
     // A thief of the revoked key signs a release.
     site.offer(&release(2, &key(1)));
-    until(&process.address, |it| it["refused"].to_string().contains(&hash(&release(2, &key(1)))));
+    wait_until(&process.address, |it| it["refused"].to_string().contains(&hash(&release(2, &key(1)))));
     assert_no_decisions(&site, &process, "untrusted_bundle");
     for damaged in [Some(""), Some("{"), None] {
         match damaged {
@@ -203,7 +203,7 @@ fn missing_or_unsatisfiable_trust_roots_stop_decisions_and_activations() {
         assert_no_decisions(&site, &process, "untrusted_bundle");
     }
     site.trust(&[]);
-    until_active(&process.address, &release(2, &key(1)));
+    wait_until_active(&process.address, &release(2, &key(1)));
     assert_eq!(process.readiness().0, 200);
     process.post(SIGN, Some(&payment("again")));
 }
@@ -221,7 +221,7 @@ fn start_without_trust_roots_comes_up_unready_and_recovers() {
     );
     assert_eq!(process.readiness().1["checks"]["policy"]["refused"][0]["offer"], "trust_roots");
     site.trust(&[]);
-    until_active(&process.address, &release(1, &key(1)));
+    wait_until_active(&process.address, &release(1, &key(1)));
     assert_eq!(process.readiness().0, 200);
 }
 
@@ -233,11 +233,11 @@ fn candidate_is_evaluated_in_shadow_without_effect() {
     let process = site.start(0, None);
     process.post(SIGN, Some(&payment("shadow")));
     // Three evaluations: of the development key's creation, its admission, and the payment.
-    let shown = until(&process.address, |it| it["candidate"]["shadow"]["evaluated"] == 3);
+    let shown = wait_until(&process.address, |it| it["candidate"]["shadow"]["evaluated"] == 3);
     let shadow = &shown["candidate"]["shadow"];
     assert_eq!((&shadow["same"], &shadow["dropped"]), (&json!(3), &json!(0)), "{shadow}");
     assert_eq!(shown["candidate"]["bundle"]["bundle_hash"], hash(&release(2, &key(2))));
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(1, &key(1))));
     assert!(text(&process.address, "/metrics").contains("policy_shadow_total{result=\"same\"} 3"));
-    until_active(&process.address, &release(1, &key(1)));
+    wait_until_active(&process.address, &release(1, &key(1)));
 }

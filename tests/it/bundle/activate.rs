@@ -1,7 +1,7 @@
 //! `bundle activate` and `bundle rollback`.
 
 use super::{alter_manifest, bundle, committed, copy, copy_unsigned, payment_guard, replace_in, sign, value};
-use crate::harness::bundles::until;
+use crate::harness::bundles::wait_until;
 use crate::harness::port::Port;
 use crate::harness::process::Process;
 use serde_json::json;
@@ -92,7 +92,7 @@ fn running_gateway_activates_and_rolls_back() {
     let arguments = ["rollback", "--to", &first, "--sequence", "103", "--reason", "second denies too much"];
     let output = bundle(here, &[&arguments[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
     assert_eq!(value(&output, "back to"), first);
-    let shown = until(&gateway.address, |it| it["active"]["bundle_hash"] != second.as_str());
+    let shown = wait_until(&gateway.address, |it| it["active"]["bundle_hash"] != second.as_str());
     assert_eq!(
         (&shown["active"]["bundle_hash"], &shown["active"]["reason"]),
         (&json!(first), &json!("second denies too much"))

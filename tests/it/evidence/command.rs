@@ -1,6 +1,6 @@
 //! `operation-gateway evidence roots` and `evidence verify`, run as the real binary.
 
-use crate::harness::process::{EXECUTE, Process, SIGN, drive, error_line, publish_step, tool};
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, error_line, publish_step, run};
 use crate::harness::samples::{path, payment};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -15,7 +15,7 @@ fn verify(reader: &Path, arguments: &[&str]) -> (i32, String, String) {
     let path = |name: &str| reader.join(name).display().to_string();
     let (file, roots) = (path("evidence.json"), path("roots.json"));
     let all = [&["evidence", "verify", &file, "--trust", &roots], arguments].concat();
-    tool(&reader.join("no-gateway"), &[], &all)
+    run(&reader.join("no-gateway"), &[], &all)
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn evidence_verifies_offline_after_the_gateway_stopped() {
     let process = Process::start(folder.path(), None, &[]);
     let path = publish_payment(&process.address);
     let evidence = process.get(&format!("{path}/evidence"));
-    let (code, roots, err) = tool(folder.path(), &[], &["evidence", "roots"]);
+    let (code, roots, err) = run(folder.path(), &[], &["evidence", "roots"]);
     assert_eq!(code, 0, "{err}");
     drop(process);
     std::fs::write(reader.path().join("evidence.json"), evidence.to_string()).unwrap();
@@ -111,7 +111,7 @@ fn unreadable_input_is_a_one_line_error() {
         assert!(err.contains(part), "{part}: {err}");
     }
     // A gateway that was never started has no roots, and asking for them creates none.
-    let (code, _, err) = tool(reader.path(), &[], &["evidence", "roots"]);
+    let (code, _, err) = run(reader.path(), &[], &["evidence", "roots"]);
     assert!(code == 2 && err.lines().count() == 1, "{err}");
     assert!(!reader.path().join("authority.key").exists());
 }

@@ -1,6 +1,6 @@
 //! Releases of the default policy that are signed by test keys, and gateways that load them from files.
 
-use super::process::{Process, request, tool};
+use super::process::{Process, request, run};
 use super::wire::poll;
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
@@ -26,7 +26,7 @@ pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
 }
 
 /// As [`release`], with too little fuel for any evaluation, and without vectors, since it would fail them.
-pub(crate) fn starved(sequence: u64, signer: &SigningKey) -> BundleFiles {
+pub(crate) fn starved_release(sequence: u64, signer: &SigningKey) -> BundleFiles {
     let is_vector = |name: &str| name.starts_with("tests/");
     alter_and_sign(release(sequence, signer).only(|name| !is_vector(name)), sequence, signer, |manifest| {
         manifest.files.retain(|name, _| !is_vector(name));
@@ -117,8 +117,8 @@ impl Site {
     }
 
     /// Runs a subcommand on the same data; returns exit code, standard output and standard error.
-    pub(crate) fn tool(&self, arguments: &[&str]) -> (i32, String, String) {
-        self.with_settings(&[], |folder, overrides| tool(folder, overrides, arguments))
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        self.with_settings(&[], |folder, overrides| run(folder, overrides, arguments))
     }
 
     fn with_settings<T>(
@@ -166,13 +166,15 @@ pub(crate) fn status(address: &str) -> Value {
 
 /// Polls `GET /v1/policy/bundles` until `holds` accepts the answer, and returns it.
 #[track_caller]
-pub(crate) fn until(address: &str, holds: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait_until(address: &str, holds: impl Fn(&Value) -> bool) -> Value {
     poll(|| status(address), holds)
 }
 
 /// Waits until this bundle is active and the policy has no fault; returns the answer of `GET /v1/policy/bundles`.
 #[track_caller]
-pub(crate) fn until_active(address: &str, bundle: &BundleFiles) -> Value {
+pub(crate) fn wait_until_active(address: &str, bundle: &BundleFiles) -> Value {
     let hash = hash(bundle);
-    until(address, |status| status["active"]["bundle_hash"] == hash.as_str() && status["fault"].is_null())
+    wait_until(address, |status| {
+        status["active"]["bundle_hash"] == hash.as_str() && status["fault"].is_null()
+    })
 }

@@ -8,7 +8,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
 
 /// Asserts that the document lists this status for the route, and this error code if it lists codes. Ignores unknown routes.
 #[track_caller]
-pub(crate) fn check(method: &str, path: &str, status: u16, body: &Value) {
+pub(crate) fn assert_documented(method: &str, path: &str, status: u16, body: &Value) {
     let methods = route(path).map(|route| &DOCUMENT["paths"][route]);
     let Some(operation) = methods.and_then(|methods| methods.get(method.to_lowercase())) else { return };
     let answers = &operation["responses"];

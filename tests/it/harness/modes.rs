@@ -149,7 +149,7 @@ impl Deployment {
     }
 
     /// Requests without credentials, from the proxy and from another address.
-    pub(crate) fn none(&self) -> Vec<Credentials> {
+    pub(crate) fn no_credentials(&self) -> Vec<Credentials> {
         [PROXY, UNTRUSTED_ADDRESS].map(|from| Credentials { headers: Vec::new(), from }).into()
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn command(folder: &Path, overrides: &[(&str, &str)]) -> Command {
 }
 
 /// Runs a subcommand on the data in `folder`; returns exit code, standard output and standard error.
-pub(crate) fn tool(folder: &Path, overrides: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
+pub(crate) fn run(folder: &Path, overrides: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command(folder, overrides).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code().unwrap(), text(stdout), text(stderr))

@@ -35,7 +35,7 @@ pub(crate) fn receive(stream: &mut TcpStream, within: Duration) -> Received {
 }
 
 /// Writes `text` again and again, one byte every `every`, until the peer closes the connection; returns what it sent.
-pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> Vec<u8> {
+pub(crate) fn write_slowly(stream: &mut TcpStream, text: &[u8], every: Duration) -> Vec<u8> {
     let began = Instant::now();
     let mut received = Vec::new();
     for byte in text.iter().cycle() {
@@ -51,7 +51,7 @@ pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> V
 }
 
 /// Reads until the peer closes the connection.
-pub(crate) fn rest(stream: &mut TcpStream) -> String {
+pub(crate) fn read_to_end(stream: &mut TcpStream) -> String {
     let began = Instant::now();
     let mut received = Vec::new();
     loop {
@@ -65,7 +65,7 @@ pub(crate) fn rest(stream: &mut TcpStream) -> String {
 }
 
 /// Reads one HTTP answer from a connection that stays open; returns status and JSON body.
-pub(crate) fn answer(stream: &mut (impl Read + ?Sized)) -> std::io::Result<(u16, Value)> {
+pub(crate) fn read_answer(stream: &mut (impl Read + ?Sized)) -> std::io::Result<(u16, Value)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -81,14 +81,14 @@ pub(crate) fn answer(stream: &mut (impl Read + ?Sized)) -> std::io::Result<(u16,
 }
 
 /// A `GET` request as text.
-pub(crate) fn get(path: &str) -> String {
+pub(crate) fn get_request(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: gateway\r\n\r\n")
 }
 
 /// Sends a `GET` request on a connection that stays open; returns status and JSON body.
 pub(crate) fn get_on(stream: &mut (impl Read + Write), path: &str) -> std::io::Result<(u16, Value)> {
-    stream.write_all(get(path).as_bytes())?;
-    answer(stream)
+    stream.write_all(get_request(path).as_bytes())?;
+    read_answer(stream)
 }
 
 /// Connects from the loopback address 127.0.0.`last`.

@@ -1,7 +1,7 @@
 //! `ledger fsck` checks the files of stored bundles.
 
 use super::history::{History, run_sql};
-use crate::harness::process::tool;
+use crate::harness::process::run;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_bundle_with_altered_files_is_found() {
@@ -23,11 +23,11 @@ async fn stored_bundle_with_altered_files_is_found() {
     for (damage, expected) in damages {
         std::fs::write(history.database(), &whole).unwrap();
         run_sql(&history.database(), damage).await;
-        let (code, out, err) = tool(history.world.folder(), &[], &["ledger", "fsck"]);
+        let (code, out, err) = run(history.world.folder(), &[], &["ledger", "fsck"]);
         assert_eq!((code, err.as_str()), (1, ""), "{damage}");
         let says = |line: &str| line.starts_with("policy_bundle") && line.contains(expected);
         assert!(out.lines().any(says), "{damage}: {out}");
-        let (json_code, json, _) = tool(history.world.folder(), &[], &["ledger", "fsck", "--json"]);
+        let (json_code, json, _) = run(history.world.folder(), &[], &["ledger", "fsck", "--json"]);
         assert_eq!((json_code, json.lines().count()), (1, out.lines().count() - 2), "{json}");
     }
 }

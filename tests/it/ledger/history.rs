@@ -29,9 +29,9 @@ impl History {
     /// probe, and closes the store.
     pub(crate) async fn written() -> Self {
         let world = World::ticking_with(&RULES).await;
-        payments(&world).await;
-        keys(&world).await;
-        policies(&world).await;
+        write_payments(&world).await;
+        write_keys(&world).await;
+        write_policy_records(&world).await;
         world.store.close().await;
         let history = Self { world };
         // Every page is in use and the write-ahead log is empty, so a copy of the file is the whole database.
@@ -62,7 +62,7 @@ pub(crate) async fn run_sql(path: &Path, sql: impl Into<String>) {
     conn.close().await.unwrap();
 }
 
-async fn payments(world: &World) {
+async fn write_payments(world: &World) {
     let paid = publish(world, &payment("paid")).await;
     world.post(&path(&paid, "/approve"), &approval("late")).await.ok();
     let other_body = with(payment("paid"), "/payment/amount_minor", json!(1));
@@ -76,7 +76,7 @@ async fn payments(world: &World) {
     submit(world, &payment("waiting")).await;
 }
 
-async fn keys(world: &World) {
+async fn write_keys(world: &World) {
     create_key(world, "vault").await;
     custody::execute(world, &key_path("vault", "/refresh"), &refresh("2")).await;
     let failing = custody::admit(world, &key_path("vault", "/rotate"), &rotate("vault-2")).await;
@@ -93,7 +93,7 @@ async fn keys(world: &World) {
     world.post("/v1/custody/keys", &key("pending")).await.ok();
 }
 
-async fn policies(world: &World) {
+async fn write_policy_records(world: &World) {
     for idempotency_key in ["refused-1", "refused-2"] {
         let refused = with(payment(idempotency_key), "/payment/to_account", json!("acct-else"));
         world.post(SIGN, &refused).await.fails(403, "policy_rejected");

@@ -3,7 +3,7 @@
 use super::checked;
 use super::history::History;
 use crate::harness::alarm::Alarm;
-use crate::harness::process::{EXECUTE, Process, SIGN, drive, post, tool};
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, post, run};
 use crate::harness::samples::payment;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +19,12 @@ async fn store_with_rows_in_every_table_is_sound() {
     assert_eq!((checked.n_operations, checked.n_keys), (10, 4));
     assert_eq!((checked.n_decisions, checked.n_previews, checked.n_activations), (2, 2, 3));
 
-    let (code, out, err) = tool(history.world.folder(), &[], &["ledger", "fsck", "--json"]);
+    let (code, out, err) = run(history.world.folder(), &[], &["ledger", "fsck", "--json"]);
     assert_eq!((code, err.as_str(), out.lines().count()), (0, "", 1));
     let summary: Value = serde_json::from_str(&out).unwrap();
     let expected = json!({ "n_leaves": head.n_leaves, "root": head.root });
     assert_eq!((&summary["n_findings"], &summary["head"]), (&json!(0), &expected));
-    let (code, out, _) = tool(history.world.folder(), &[], &["ledger", "fsck"]);
+    let (code, out, _) = run(history.world.folder(), &[], &["ledger", "fsck"]);
     assert_eq!((code, out.lines().last()), (0, Some("nothing is wrong")));
     assert!(out.contains(&format!("root {}", head.root)), "{out}");
 }
@@ -76,7 +76,7 @@ fn store_of_a_gateway_under_load_is_always_sound() {
             .collect();
         let mut answers = Vec::new();
         while !is_enough(&answers) && !stop.load(Ordering::SeqCst) {
-            answers.push(tool(folder.path(), &[], &["ledger", "fsck", "--json"]));
+            answers.push(run(folder.path(), &[], &["ledger", "fsck", "--json"]));
         }
         stop.store(true, Ordering::SeqCst);
         let n_paid: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();

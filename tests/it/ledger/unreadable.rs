@@ -2,7 +2,7 @@
 
 use super::checked;
 use super::history::History;
-use crate::harness::process::{error_line, tool};
+use crate::harness::process::{error_line, run};
 use sqlx::{Connection, SqliteConnection};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The error line of `ledger fsck`, which must exit with 2 and print nothing else.
 fn fsck_error(folder: &Path) -> String {
-    let err = error_line(tool(folder, &[], &["ledger", "fsck"]), 2);
+    let err = error_line(run(folder, &[], &["ledger", "fsck"]), 2);
     err
 }
 

@@ -2,7 +2,7 @@
 
 use super::execute;
 use crate::harness::custody::{key, key_path, refresh};
-use crate::harness::process::{Process, SIGN, text, tool};
+use crate::harness::process::{Process, SIGN, run, text};
 use crate::harness::samples::{self, payment};
 use crate::ledger::history::run_sql;
 use serde_json::json;
@@ -48,7 +48,7 @@ async fn damaged_share_is_reported_and_the_other_nodes_sign() {
     process.terminate();
     let undamaged = fs::read(node(1)).unwrap();
     run_sql(&node(1), DAMAGE).await;
-    let (code, out, _) = tool(folder.path(), &[], &["nodes", "check"]);
+    let (code, out, _) = run(folder.path(), &[], &["nodes", "check"]);
     let lines: Vec<_> = out.lines().collect();
     assert_eq!((code, lines[0], lines[2], lines.len()), (1, "node 0: ok", "node 2: ok", 3), "{out}");
     assert!(lines[1].starts_with("node 1: share, key_id ") && lines[1].contains(", epoch 1: "), "{out}");
@@ -80,7 +80,7 @@ async fn damaged_share_is_reported_and_the_other_nodes_sign() {
     fs::write(node(1), undamaged).unwrap();
     let process = Process::start(folder.path(), None, &[]);
     assert_eq!(process.readiness().1["checks"]["nodes"]["detail"], json!(null));
-    let (code, out, _) = tool(folder.path(), &[], &["nodes", "check"]);
+    let (code, out, _) = run(folder.path(), &[], &["nodes", "check"]);
     assert_eq!((code, out.as_str()), (0, "node 0: ok\nnode 1: ok\nnode 2: ok\n"), "while the gateway runs");
 }
 
@@ -103,7 +103,7 @@ async fn outdated_or_missing_node_database_is_reported() {
         let (status, view) = process.readiness();
         let detail = view["checks"]["nodes"]["detail"].as_str().unwrap_or_default();
         assert!(status == 200 && detail.starts_with("node 1: key_id ") && detail.ends_with(what), "{view}");
-        let (code, out, _) = tool(folder.path(), &[], &["nodes", "check"]);
+        let (code, out, _) = run(folder.path(), &[], &["nodes", "check"]);
         let line = out.lines().find(|line| line.starts_with("node 1: share, key_id ")).unwrap();
         assert!(code == 1 && line.ends_with(what), "{out}");
         process.terminate();
@@ -113,5 +113,5 @@ async fn outdated_or_missing_node_database_is_reported() {
     assert_reported("it has no database");
     fs::write(&path, newer).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(tool(folder.path(), &[], &["nodes", "check"]).0, 0);
+    assert_eq!(run(folder.path(), &[], &["nodes", "check"]).0, 0);
 }

@@ -1,7 +1,7 @@
 //! Full disks. The tests need the right to mount a small file system; without it they do nothing.
 
 use super::execute;
-use crate::harness::process::{Process, SIGN, tool};
+use crate::harness::process::{Process, SIGN, run};
 use crate::harness::samples::{approval, path, payment};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -88,7 +88,7 @@ fn full_disk_is_reported_and_the_gateway_resumes_when_there_is_room() {
     execute(&process, SIGN, &payment("full"));
     let view = process.get(&path(&before, ""));
     assert_eq!(view["state"], "published", "an answered operation was lost: {view}");
-    assert_eq!(tool(folder.path(), &overrides, &["ledger", "fsck"]).0, 0);
+    assert_eq!(run(folder.path(), &overrides, &["ledger", "fsck"]).0, 0);
 }
 
 #[test]
@@ -117,5 +117,5 @@ fn full_disk_of_nodes_is_reported_and_they_resume_when_there_is_room() {
     process.post(&approve, Some(&approval("bob")));
     let paid = process.post(&path(&waiting["operation"], "/execute"), None);
     assert_eq!(paid["state"], "executed", "{paid}");
-    assert_eq!(tool(folder.path(), &overrides, &["nodes", "check"]).0, 0);
+    assert_eq!(run(folder.path(), &overrides, &["nodes", "check"]).0, 0);
 }

@@ -1,7 +1,7 @@
 //! File modes of databases: the gateway refuses files that other users may read or write, and creates private ones.
 
 use super::execute;
-use crate::harness::process::{Process, SIGN, command, tool};
+use crate::harness::process::{Process, SIGN, command, run};
 use crate::harness::samples::payment;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +29,7 @@ fn databases_that_other_users_can_read_or_write_are_refused() {
             let refused = Process::start_error(folder.path(), &[]);
             assert!(refused.ends_with(&line), "{refused}");
             let arguments = if name == "gateway.db" { ["ledger", "fsck"] } else { ["nodes", "check"] };
-            let (code, out, err) = tool(folder.path(), &[], &arguments);
+            let (code, out, err) = run(folder.path(), &[], &arguments);
             assert!(code > 0 && format!("{out}{err}").contains(&line), "{out}{err}");
         }
         chmod(&path, 0o600);

@@ -1,7 +1,7 @@
 //! Bundles swapped back and forth under load: no request fails, and each decision is made under one bundle.
 
 use crate::harness::alarm::Alarm;
-use crate::harness::bundles::{Site, hash, key, release, until_active};
+use crate::harness::bundles::{Site, hash, key, release, wait_until_active};
 use crate::harness::process::{SIGN, drive, post, request};
 use crate::harness::samples::{path, payment};
 use gateway_policy::BundleFiles;
@@ -83,7 +83,7 @@ impl Run {
             }
             let next = if sequence % 2 == 1 { one } else { two };
             site.write_record(sequence, next);
-            until_active(address, next);
+            wait_until_active(address, next);
             self.n_swaps.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -96,7 +96,7 @@ fn swapping_bundles_under_load_fails_no_request() {
     site.offer(&one);
     let process = site.start(10, None);
     site.offer(&two);
-    until_active(&process.address, &two);
+    wait_until_active(&process.address, &two);
     // Creates the key now, so that the clients do not race for it.
     preview_and_admit(&process.address, "load-first");
     let (run, address) = (Run::default(), process.address.as_str());

@@ -1,6 +1,6 @@
 //! `policy impact`: the recorded decisions, evaluated by another bundle.
 
-use super::story::Story;
+use super::decisions::RecordedDecisions;
 use crate::harness::bundles::write_folder;
 use crate::harness::process::{error_line, stdout};
 use gateway_policy::bundle::pack;
@@ -38,9 +38,9 @@ fn altered_policy(from: &str, to: &str) -> TempDir {
 }
 
 /// The report of `policy impact --json`.
-fn impact(story: &Story, candidate: &Path, more: &[&str]) -> Value {
+fn impact(recorded: &RecordedDecisions, candidate: &Path, more: &[&str]) -> Value {
     let arguments = [&["policy", "impact", candidate.to_str().unwrap(), "--json"], more].concat();
-    let out = stdout(story.tool(&arguments));
+    let out = stdout(recorded.run(&arguments));
     serde_json::from_str(&out).unwrap()
 }
 
@@ -55,22 +55,22 @@ fn counts(report: &Value) -> Value {
 
 #[test]
 fn impact_evaluates_every_decision_with_the_candidate() {
-    let story = Story::record();
-    let lines = story.export(&[]);
+    let recorded = RecordedDecisions::record();
+    let lines = recorded.export(&[]);
     let n_lines = lines.len();
     let n_with = |word: &str| lines.iter().filter(|line| line["outcome"].to_string().contains(word)).count();
 
-    let same = impact(&story, &committed(), &[]);
+    let same = impact(&recorded, &committed(), &[]);
     assert_eq!(counts(&same), json!({ "n_decisions": n_lines, "n_same": n_lines }));
     assert_eq!((&same["unsigned"], &same["differences"]), (&json!(false), &json!([])));
     assert!(same["fuel_max"].as_u64().unwrap() >= same["fuel_median"].as_u64().unwrap());
-    assert_eq!(counts(&impact(&story, &committed(), &["--last", "5"]))["n_decisions"], 5);
+    assert_eq!(counts(&impact(&recorded, &committed(), &["--last", "5"]))["n_decisions"], 5);
 
     // A renamed reason of payments.
     let n_payments = n_with("amount_positive");
     assert!(n_payments > 0 && n_payments < n_lines);
     let renamed = altered_policy("amount_positive", "amount_negative");
-    let renamed = impact(&story, renamed.path(), &["--unsigned"]);
+    let renamed = impact(&recorded, renamed.path(), &["--unsigned"]);
     let expected = json!({ "n_decisions": n_lines, "n_reasons": n_payments, "n_same": n_lines - n_payments });
     assert_eq!((counts(&renamed), &renamed["unsigned"]), (expected, &json!(true)));
     assert_eq!(renamed["differences"].as_array().unwrap().len(), n_payments.min(20));
@@ -78,13 +78,13 @@ fn impact_evaluates_every_decision_with_the_candidate() {
     // The candidate reads a fact that was not recorded: its decision is unknown.
     let n_asked = n_with("deployment.permitted_recipients");
     let other_fact = altered_policy("deployment.permitted_recipients", "deployment.permitted_recipientz");
-    let other_fact = impact(&story, other_fact.path(), &["--unsigned"]);
+    let other_fact = impact(&recorded, other_fact.path(), &["--unsigned"]);
     let expected = json!({ "n_decisions": n_lines, "n_same": n_lines - n_asked, "n_unknown": n_asked });
     assert_eq!(counts(&other_fact), expected);
 
     // The text output.
     let path = committed();
-    let (code, out, _) = story.tool(&["policy", "impact", path.to_str().unwrap(), "--unsigned"]);
+    let (code, out, _) = recorded.run(&["policy", "impact", path.to_str().unwrap(), "--unsigned"]);
     assert_eq!(code, 0);
     assert!(out.contains("UNSIGNED") && out.contains(&format!("decisions   {n_lines}\n")), "{out}");
 }
@@ -92,10 +92,10 @@ fn impact_evaluates_every_decision_with_the_candidate() {
 /// The strict bundle does not permit the asset `btc`. For payments it reads past spending, which was not recorded.
 #[test]
 fn impact_counts_and_lists_decisions_that_a_stricter_policy_denies() {
-    let story = Story::record();
-    let lines = story.export(&[]);
+    let recorded = RecordedDecisions::record();
+    let lines = recorded.export(&[]);
     let n_of = |kind: &str| lines.iter().filter(|line| line["input"]["intent"]["kind"] == kind).count();
-    let strict = impact(&story, &committed().with_file_name("payment-guard-strict"), &[]);
+    let strict = impact(&recorded, &committed().with_file_name("payment-guard-strict"), &[]);
     assert_eq!((n_of("asset_action"), n_of("key_create")), (4, 12), "{lines:#?}");
     assert_eq!(
         (&strict["n_allow_to_deny"], &strict["n_deny_to_allow"]),
@@ -114,8 +114,8 @@ fn impact_counts_and_lists_decisions_that_a_stricter_policy_denies() {
 
 #[test]
 fn impact_refuses_an_untrusted_candidate() {
-    let story = Story::record();
+    let recorded = RecordedDecisions::record();
     let untrusted = altered_policy("amount_positive", "amount_negative");
-    let err = error_line(story.tool(&["policy", "impact", untrusted.path().to_str().unwrap()]), 2);
+    let err = error_line(recorded.run(&["policy", "impact", untrusted.path().to_str().unwrap()]), 2);
     assert!(err.contains("has 0 of 1 signatures"), "{err}");
 }

@@ -1,18 +1,18 @@
 //! `policy replay`: recorded decisions are reproduced, and altered records are reported with the altered field.
 
-use super::story::Story;
-use crate::harness::process::{error_line, stdout, tool};
+use super::decisions::RecordedDecisions;
+use crate::harness::process::{error_line, run, stdout};
 use crate::ledger::history::run_sql;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn replay_reproduces_every_decision_of_real_flows() {
-    let story = Story::record();
-    let lines = story.export(&[]);
+    let recorded = RecordedDecisions::record();
+    let lines = recorded.export(&[]);
     let mut n_same = 0;
     let mut replay = |arguments: &[&str]| {
-        let out = stdout(story.tool(&[&["policy", "replay"], arguments].concat()));
+        let out = stdout(recorded.run(&[&["policy", "replay"], arguments].concat()));
         assert!(out.lines().all(|line| line.contains(": same ")), "{out}");
         n_same += out.lines().count();
     };
@@ -25,25 +25,25 @@ fn replay_reproduces_every_decision_of_real_flows() {
     at("preview").for_each(|line| replay(&["--preview", &line["index"].to_string()]));
     assert_eq!(n_same, lines.len(), "some exported decisions were not replayed");
 
-    let (code, out, _) = story.tool(&["policy", "replay", &story.paid, "--seq", "1"]);
+    let (code, out, _) = recorded.run(&["policy", "replay", &recorded.paid, "--seq", "1"]);
     assert_eq!((code, out.lines().count()), (0, 1));
     // Replays read the bundle from the store, which keeps every activated bundle, and not from the folder.
     let elsewhere = [("policy_bundle", "no/such/folder")];
-    let (code, out, err) = tool(story.folder.path(), &elsewhere, &["policy", "replay", &story.paid]);
+    let (code, out, err) = run(recorded.folder.path(), &elsewhere, &["policy", "replay", &recorded.paid]);
     assert_eq!(code, 0, "{out}{err}");
 }
 
 #[test]
 fn replay_without_the_decision_or_its_bundle_exits_with_2() {
-    let story = Story::record();
+    let recorded = RecordedDecisions::record();
     for arguments in
-        [&["--decision", "99"][..], &["--preview", "99"], &[&"0".repeat(64)], &[&story.paid, "--seq", "2"]]
+        [&["--decision", "99"][..], &["--preview", "99"], &[&"0".repeat(64)], &[&recorded.paid, "--seq", "2"]]
     {
-        let (code, out, err) = story.tool(&[&["policy", "replay"], arguments].concat());
+        let (code, out, err) = recorded.run(&[&["policy", "replay"], arguments].concat());
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
         assert!(err.contains("no such decision"), "{err}");
     }
-    error_line(story.tool(&["policy", "replay", &story.paid, "--bundle", "no/such/folder"]), 2);
+    error_line(recorded.run(&["policy", "replay", &recorded.paid, "--bundle", "no/such/folder"]), 2);
 }
 
 /// Table, replaced text, new text, arguments of `policy replay` (none: the payment's submission), and the fields that it must name.
@@ -86,7 +86,8 @@ const DAMAGES: [Damage; 7] = [
 
 #[tokio::test]
 async fn replay_names_every_altered_field() {
-    let Story { folder, process, paid, .. } = tokio::task::spawn_blocking(Story::record).await.unwrap();
+    let RecordedDecisions { folder, process, paid, .. } =
+        tokio::task::spawn_blocking(RecordedDecisions::record).await.unwrap();
     process.terminate();
     let undamaged = std::fs::read(folder.path().join("gateway.db")).unwrap();
     for (table, from, to, record, fields) in DAMAGES {
@@ -100,7 +101,7 @@ async fn replay_names_every_altered_field() {
                 .await;
         }
         let record: Vec<&str> = if record.is_empty() { vec![&paid, "--seq", "1"] } else { record.to_vec() };
-        let (code, out, err) = tool(damaged.path(), &[], &[&["policy", "replay"], &record[..]].concat());
+        let (code, out, err) = run(damaged.path(), &[], &[&["policy", "replay"], &record[..]].concat());
         assert_eq!(code, 1, "{from}: {out}{err}");
         for field in fields {
             assert!(out.contains(&format!("\n  {field}: recorded ")), "{from}: {field}: {out}");

@@ -2,7 +2,7 @@
 
 use crate::harness::approvers::Signers;
 use crate::harness::custody;
-use crate::harness::process::{Process, SIGN, command, error_line, tool};
+use crate::harness::process::{Process, SIGN, command, error_line, run};
 use crate::harness::samples::{approval, path, payment, with};
 use gateway_domain::testing::approvers::registry;
 use rustix::fs::{Mode, OFlags, open};
@@ -24,7 +24,7 @@ impl Approver {
     /// Creates a key file; returns the approver and its entry for the registry.
     fn new(folder: &Path, name: &'static str) -> (Self, Value) {
         let key = folder.join(format!("{name}.key")).display().to_string();
-        let (code, line, err) = tool(folder, &[], &["approvers", "key", &key]);
+        let (code, line, err) = run(folder, &[], &["approvers", "key", &key]);
         assert_eq!(code, 0, "{err}");
         assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
         let entry: Value = serde_json::from_str(&line).unwrap();
@@ -49,7 +49,7 @@ impl Approver {
     fn sign(&self, folder: &Path, view: &Value) -> (i32, String, String) {
         let arguments = self.sign_arguments(folder, view);
         let arguments: Vec<_> = arguments.iter().map(String::as_str).chain(["--yes"]).collect();
-        tool(folder, &[], &arguments)
+        run(folder, &[], &arguments)
     }
 
     /// As [`Self::sign`], without `--yes`, at a terminal on which `typed` is entered.
@@ -93,7 +93,7 @@ fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
         (Approver::new(people.path(), "alice"), Approver::new(people.path(), "bob"));
     let file = people.path().join("approvers.json").display().to_string();
     fs::write(&file, registry(&[first, second])).unwrap();
-    let (code, out, err) = tool(people.path(), &[], &["approvers", "check", &file]);
+    let (code, out, err) = run(people.path(), &[], &["approvers", "check", &file]);
     assert!(code == 0 && out.ends_with("2 approvers\n") && out.matches("  valid").count() == 2, "{out}{err}");
 
     let overrides = [("signed_approvals", "required"), ("approvers_file", file.as_str())];
@@ -117,7 +117,7 @@ fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
     let executed = process.post(&format!("{operation}/execute"), None);
     assert_eq!(executed["state"], "executed");
 
-    let (code, roots, err) = tool(folder.path(), &overrides, &["evidence", "roots"]);
+    let (code, roots, err) = run(folder.path(), &overrides, &["evidence", "roots"]);
     assert_eq!(code, 0, "{err}");
     let roots: Value = serde_json::from_str(&roots).unwrap();
     assert_eq!(
@@ -129,7 +129,7 @@ fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
     fs::write(&trust, roots.to_string()).unwrap();
     fs::write(&document, evidence.to_string()).unwrap();
     let (trust, document) = (trust.display().to_string(), document.display().to_string());
-    let (code, out, err) = tool(people.path(), &[], &["evidence", "verify", &document, "--trust", &trust]);
+    let (code, out, err) = run(people.path(), &[], &["evidence", "verify", &document, "--trust", &trust]);
     assert!(code == 3 && out.contains("ok    approvals signed: 2 of 2 by their approvers"), "{out}{err}");
     assert!(
         out.contains(
@@ -187,7 +187,7 @@ fn approvers_sign_requires_a_yes_at_the_terminal_or_a_flag() {
     // Without a terminal there is no prompt.
     let arguments = alice.sign_arguments(people.path(), &view);
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let (code, out, err) = tool(people.path(), &[], &arguments);
+    let (code, out, err) = run(people.path(), &[], &arguments);
     assert!(code == 1 && out.is_empty() && is_shown(&err), "{err}");
     assert!(err.ends_with("nothing was signed; `--yes` signs without asking\n"), "{err}");
     for typed in ["no\n", "\n", "y\n", "YES\n", "yes please\n", "\u{4}"] {
@@ -204,7 +204,7 @@ fn approvers_sign_requires_a_yes_at_the_terminal_or_a_flag() {
 #[test]
 fn invalid_registry_is_a_one_line_error() {
     let (folder, signers) = (tempfile::tempdir().unwrap(), Signers::new());
-    let check = || tool(folder.path(), &[], &["approvers", "check", signers.path()]);
+    let check = || run(folder.path(), &[], &["approvers", "check", signers.path()]);
     let (code, out, _) = check();
     assert!(code == 0 && out.contains("webauthn FBQUFBQUFBQUFBQUFBQUFA of approve.example"), "{out}");
     let twice = [signers.entries(), signers.entries()].concat();

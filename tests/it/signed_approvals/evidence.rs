@@ -4,7 +4,7 @@ mod times;
 
 use super::published;
 use crate::harness::approvers::Signers;
-use crate::harness::process::tool;
+use crate::harness::process::run;
 use crate::harness::samples::{approval, path, payment, submit};
 use crate::harness::world::World;
 use gateway_domain::testing::approvers::{key, key_entry};
@@ -168,7 +168,7 @@ async fn signed_approvals_known_facts_and_bundle_verify_with_exit_code_0() {
     let (file, roots) = (write("evidence.json", &evidence), write("roots.json", &json!(roots)));
     let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard");
     let arguments = ["evidence", "verify", &file, "--trust", &roots, "--bundle", bundle, "--operation", id];
-    let (code, out, _) = tool(&reader.path().join("no-gateway"), &[], &arguments);
+    let (code, out, _) = run(&reader.path().join("no-gateway"), &[], &arguments);
     assert_eq!(code, 0, "{out}");
     assert!(out.lines().rev().skip(1).all(|line| line.starts_with("ok  ")), "{out}");
     assert!(out.ends_with("every check that applies was made and holds\n"), "{out}");

@@ -3,7 +3,7 @@
 use crate::harness::certificates::Authority;
 use crate::harness::process::{Process, command, request, text};
 use crate::harness::tls::{Files, Trust, connect};
-use crate::harness::wire::{Received, TIMEOUT, connect_from, eventually, get, get_on, receive};
+use crate::harness::wire::{Received, TIMEOUT, connect_from, eventually, get_on, get_request, receive};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
@@ -67,7 +67,7 @@ fn connect_and_send(last: u8, address: &str, sent: &str) -> TcpStream {
 
 /// A connection on which requests are sent, and none of their answers read, until the buffers of both ends are full.
 fn connect_and_read_nothing(last: u8, address: &str) -> TcpStream {
-    connect_and_send(last, address, &get("/v1/openapi.json").repeat(64))
+    connect_and_send(last, address, &get_request("/v1/openapi.json").repeat(64))
 }
 
 const HALF_A_HEADER: &str = "GET /healthz HTTP/1.1\r\nx-slow: ";

@@ -1,7 +1,9 @@
 //! Slow clients are cut off at the deadline of their current step, and not before it.
 
 use crate::harness::process::{Process, request, text};
-use crate::harness::wire::{Received, answer, connect_from, eventually, get, get_on, receive, rest, trickle};
+use crate::harness::wire::{
+    Received, connect_from, eventually, get_on, get_request, read_answer, read_to_end, receive, write_slowly,
+};
 use gateway_api::ROUTES;
 use std::io::Write;
 use std::net::TcpStream;
@@ -27,7 +29,7 @@ fn slow_headers_are_cut_off_while_others_are_served() {
     for sent in ["", "GET /healthz HTTP/1.1\r\nx-slow: ", "POST /v1/operations/sign HTTP/1.1\r\n"] {
         let (began, mut slow) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
         slow.write_all(sent.as_bytes()).unwrap();
-        let received = trickle(&mut slow, b"a", Duration::from_millis(100));
+        let received = write_slowly(&mut slow, b"a", Duration::from_millis(100));
         assert!(began.elapsed() >= DEADLINE, "{sent:?} was cut off after {:?}", began.elapsed());
         assert!(!received.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&received));
         assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200);
@@ -40,7 +42,7 @@ fn client_that_sends_nothing_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &with_short_deadline("header_within_ms"));
     let (began, mut stream) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
-    assert_eq!(rest(&mut stream), "");
+    assert_eq!(read_to_end(&mut stream), "");
     assert!(began.elapsed() >= DEADLINE);
 }
 
@@ -55,8 +57,8 @@ fn slow_body_is_cut_off_with_an_error() {
         slow.write_all(head(path, framing).as_bytes()).unwrap();
         // White space, as the body itself or in chunks of one byte.
         let received = match framing {
-            "content-length: 4096" => trickle(&mut slow, b" ", Duration::from_millis(100)),
-            _ => trickle(&mut slow, b"1\r\n \r\n", Duration::from_millis(40)),
+            "content-length: 4096" => write_slowly(&mut slow, b" ", Duration::from_millis(100)),
+            _ => write_slowly(&mut slow, b"1\r\n \r\n", Duration::from_millis(40)),
         };
         assert_request_timeout(path, &String::from_utf8(received).unwrap());
         assert!(began.elapsed() >= DEADLINE, "{path} was cut off after {:?}", began.elapsed());
@@ -90,7 +92,7 @@ fn missing_body_is_cut_off_on_every_route() {
         (path, stream)
     });
     for (path, mut stream) in waiting.collect::<Vec<_>>() {
-        assert_request_timeout(&path, &rest(&mut stream));
+        assert_request_timeout(&path, &read_to_end(&mut stream));
     }
 }
 
@@ -106,7 +108,7 @@ fn idle_connection_is_closed_at_its_own_deadline() {
         assert_eq!(receive(&mut stream, Duration::from_millis(2500)), Received::Nothing);
     }
     // Once the next request has begun, it has the header deadline.
-    trickle(&mut stream, b"G", Duration::from_millis(50));
+    write_slowly(&mut stream, b"G", Duration::from_millis(50));
     assert!(has_cut(&process, "header") && !has_cut(&process, "idle"));
     drop(process);
 
@@ -116,7 +118,7 @@ fn idle_connection_is_closed_at_its_own_deadline() {
     let mut stream = TcpStream::connect(&process.address).unwrap();
     let idle = Instant::now();
     assert_eq!(get_on(&mut stream, "/healthz").unwrap().0, 200);
-    assert_eq!(rest(&mut stream), "");
+    assert_eq!(read_to_end(&mut stream), "");
     assert!(idle.elapsed() >= DEADLINE, "{:?}", idle.elapsed());
     assert!(has_cut(&process, "idle") && !has_cut(&process, "header"));
 }
@@ -128,7 +130,7 @@ fn unread_answer_is_cut_off() {
     // Pipelines requests until the buffers of both ends are full.
     let mut unread = TcpStream::connect(&process.address).unwrap();
     unread.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
-    let requests = get("/v1/openapi.json").repeat(64);
+    let requests = get_request("/v1/openapi.json").repeat(64);
     let mut is_full = false;
     eventually("buffers must fill", || {
         is_full = is_full || unread.write_all(requests.as_bytes()).is_err();
@@ -137,9 +139,9 @@ fn unread_answer_is_cut_off() {
     eventually("a client that does not read must be cut off", || has_cut(&process, "write"));
     // A client that reads its answers gets all of them.
     let mut reading = TcpStream::connect(&process.address).unwrap();
-    reading.write_all(get("/v1/openapi.json").repeat(3).as_bytes()).unwrap();
+    reading.write_all(get_request("/v1/openapi.json").repeat(3).as_bytes()).unwrap();
     for _ in 0..3 {
-        assert_eq!(answer(&mut reading).unwrap().0, 200);
+        assert_eq!(read_answer(&mut reading).unwrap().0, 200);
     }
 }
 
@@ -152,7 +154,7 @@ fn oversized_headers_and_targets_are_refused() {
         let mut stream = TcpStream::connect(&process.address).unwrap();
         // The gateway may refuse it before all of it is sent.
         let _refused = stream.write_all(head.as_bytes());
-        rest(&mut stream)
+        read_to_end(&mut stream)
     };
     let with = |headers: &str| format!("GET /healthz HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");
     let long = |n_bytes| with(&format!("x: {}\r\n", "y".repeat(n_bytes)));
@@ -187,7 +189,7 @@ fn malformed_http_is_refused_while_others_are_served() {
     for bytes in hostile {
         let mut stream = connect_from(1, &process.address).unwrap();
         stream.write_all(bytes).unwrap();
-        let received = rest(&mut stream);
+        let received = read_to_end(&mut stream);
         assert!(!received.contains(" 200 ") && !received.contains(" 500 "), "{received}");
         assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200);
     }

@@ -2,7 +2,7 @@
 
 use crate::harness::process::Process;
 use crate::harness::samples::payment;
-use crate::harness::wire::{Received, answer, eventually, get_on, receive, rest};
+use crate::harness::wire::{Received, eventually, get_on, read_answer, read_to_end, receive};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -26,11 +26,11 @@ fn stop_answers_requests_in_flight_and_closes_idle_connections() {
     };
     assert!(interim.starts_with(b"HTTP/1.1 100 "));
     process.sigterm();
-    assert_eq!(rest(&mut idle), "", "the idle connection must be closed");
+    assert_eq!(read_to_end(&mut idle), "", "the idle connection must be closed");
     eventually("new connections are refused", || TcpStream::connect(&process.address).is_err());
     sending.write_all(body.as_bytes()).unwrap();
-    assert_eq!(answer(&mut sending).unwrap().0, 200);
-    assert_eq!(rest(&mut sending), "");
+    assert_eq!(read_answer(&mut sending).unwrap().0, 200);
+    assert_eq!(read_to_end(&mut sending), "");
     process.wait_for_line("operation-gateway stopped");
 }
 

@@ -4,7 +4,7 @@ use crate::harness::certificates::{Authority, Certified};
 use crate::harness::process::{Process, request};
 use crate::harness::samples::payment;
 use crate::harness::tls::{Files, Trust, connect};
-use crate::harness::wire::{answer, eventually, get_on, rest};
+use crate::harness::wire::{eventually, get_on, read_answer, read_to_end};
 use rustls::HandshakeKind;
 use std::fs;
 use std::io::Write;
@@ -83,7 +83,7 @@ fn payment_is_submitted_over_tls() {
     let body = payment("encrypted").to_string();
     let head = "POST /v1/operations/sign HTTP/1.1\r\nhost: gateway\r\ncontent-length:";
     write!(stream, "{head} {}\r\n\r\n{body}", body.len()).unwrap();
-    let (status, submitted) = answer(&mut stream).unwrap();
+    let (status, submitted) = read_answer(&mut stream).unwrap();
     assert_eq!((status, submitted["operation"]["state"].as_str()), (200, Some("pending_approval")));
     // The connection stays open for a second request.
     assert_eq!(get_on(&mut stream, "/healthz").unwrap().0, 200);
@@ -102,7 +102,7 @@ fn clients_without_tls_get_nothing_from_a_tls_port() {
     for sent in [&b""[..], b"\x16\x03\x01\x02\x00"] {
         let mut stream = TcpStream::connect(&process.address).unwrap();
         stream.write_all(sent).unwrap();
-        assert_eq!(rest(&mut stream), "");
+        assert_eq!(read_to_end(&mut stream), "");
     }
     // On a busy machine a handshake may take longer than the deadline, so the client tries again.
     eventually("a TLS client is served", || is_served(&process, &ours, None));

@@ -1,7 +1,7 @@
 //! A gateway's folder with policy decisions of every moment and outcome.
 
 use crate::harness::custody::{self, key, key_path};
-use crate::harness::process::{Process, SIGN, stdout, tool};
+use crate::harness::process::{Process, SIGN, run, stdout};
 use crate::harness::samples::{approval, path, payment, publication, with};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const RULES: [(&str, &str); 3] = [
 const STRICTER: [(&str, &str); 4] =
     [RULES[0], RULES[1], ("permitted_recipients", "acct-payroll"), ("reconcile_every_ms", "50")];
 
-pub(crate) struct Story {
+pub(crate) struct RecordedDecisions {
     pub(crate) folder: TempDir,
     /// The running gateway.
     pub(crate) process: Process,
@@ -65,7 +65,7 @@ fn make_key(process: &Process, creation: &Value) {
     post(process, &custody::path(creation, "/execute"), &json!({}), 200);
 }
 
-impl Story {
+impl RecordedDecisions {
     /// Records decisions on key creations, payments, a custody signature, a refused submission, a rejected approval and previews.
     pub(crate) fn record() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -97,9 +97,10 @@ impl Story {
         process.terminate();
         let process = Process::start(folder.path(), None, &STRICTER);
         make_key(&process, &late);
-        let story = Self { folder, process, paid: id(&paid["operation"]), denied: id(&denied["operation"]) };
-        story.wait_for_failure(&path(&denied["operation"], ""));
-        story
+        let recorded =
+            Self { folder, process, paid: id(&paid["operation"]), denied: id(&denied["operation"]) };
+        recorded.wait_for_failure(&path(&denied["operation"], ""));
+        recorded
     }
 
     /// Waits until the operation failed. Once its key exists, the reconciler finds it within a minute.
@@ -112,13 +113,13 @@ impl Story {
     }
 
     /// Runs a subcommand on the same data while the gateway runs.
-    pub(crate) fn tool(&self, arguments: &[&str]) -> (i32, String, String) {
-        tool(self.folder.path(), &STRICTER, arguments)
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        run(self.folder.path(), &STRICTER, arguments)
     }
 
     /// The lines of `decisions export`.
     pub(crate) fn export(&self, arguments: &[&str]) -> Vec<Value> {
-        let out = stdout(self.tool(&[&["decisions", "export"], arguments].concat()));
+        let out = stdout(self.run(&[&["decisions", "export"], arguments].concat()));
         out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
