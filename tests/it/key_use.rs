@@ -107,7 +107,7 @@ async fn key_created_for_a_payment_serves_payments() {
 }
 
 #[tokio::test]
-async fn two_equal_payments_are_sign_statement_different_digests() {
+async fn two_equal_payments_are_signed_over_different_digests() {
     let world = World::start().await;
     let (one, two) =
         (samples::publish(&world, &payment("one")).await, samples::publish(&world, &payment("two")).await);

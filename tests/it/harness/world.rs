@@ -28,15 +28,16 @@ use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
+/// A gateway in this process. A *ticking* world can also pause reads, record evaluations and make nodes fail.
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
     pub(crate) store: Arc<Store>,
-    /// Pauses the next read of a key; has no effect outside [`World::ticking`].
+    /// Pauses the next read of a key; has no effect in a world that is not ticking.
     pub(crate) pause: Arc<Mutex<Option<Pause>>>,
-    /// The policy evaluations so far; stays empty outside [`World::ticking`].
+    /// The policy evaluations so far; stays empty in a world that is not ticking.
     pub(crate) evaluations: Arc<Mutex<Vec<Evaluation>>>,
-    /// The faults of the nodes; have no effect outside [`World::ticking`].
+    /// The faults of the nodes; have no effect in a world that is not ticking.
     pub(crate) faults: Arc<Faults>,
     pub(crate) settings: Settings,
     folder: TempDir,
