@@ -1,4 +1,4 @@
-//! Callers approve only as themselves, only in roles that they have, and never their own submission; in every mode and both families.
+//! Callers approve only as themselves, only in roles that they have, and never their own submission.
 
 use crate::harness::custody;
 use crate::harness::modes::{Deployment, MODES, Mode, TestCaller, test_caller};

@@ -54,8 +54,8 @@ fn committed_decision(folder: &Path) -> Committed {
     if is_decided { Committed::Decided } else { Committed::Undecided }
 }
 
-/// Kills the process at the failpoint and checks what it had committed. After a restart, the payment is admitted and counted once,
-/// also if its requests are repeated.
+/// Kills the process at the failpoint and checks what it had committed. After a restart, the payment is admitted, and counted
+/// once even if its requests are repeated.
 fn assert_counted_once(point: &str, expected: Committed) {
     let folder = tempfile::tempdir().unwrap();
     kill_at(folder.path(), point, &STRICT, admit);

@@ -1,4 +1,4 @@
-//! Ten thousand altered credentials in each mode: no answer is a 5xx, and only those that still authorise the caller are accepted.
+//! Ten thousand altered credentials in each mode: none gets a 5xx, and only those that still authorise the caller are accepted.
 
 use crate::harness::modes::{Credentials, Deployment, Mode, PROXY, UNTRUSTED_ADDRESS, request, test_caller};
 use axum::http::HeaderValue;

@@ -25,7 +25,7 @@ const UNKNOWN: &str = "000000000000000000000000000000000000000000000000000000000
 /// Texts that are not operation ids.
 const NOT_HEX32: [&str; 5] = ["1", "zz", "%00", "%ff", "ABCDEF"];
 
-/// Replaces one member of a valid body at a time. Each such body must be refused with a message that begins with the expected text.
+/// Replaces one member of a valid body at a time; each body must be refused with a message that begins with the expected text.
 async fn assert_refused_by_name(world: &World, path: &str, valid: &Value, cases: &[(&str, Value, &str)]) {
     for (pointer, value, expected) in cases {
         let answer = world.post(path, &with(valid.clone(), pointer, value.clone())).await;

@@ -35,7 +35,8 @@ pub(crate) fn clippy() -> Result<Vec<Finding>, Error> {
     in_both(&["clippy", "--workspace", "--all-targets", "--quiet"], &["--", "-D", "warnings"])
 }
 
-/// Documents libraries, examples and the binary xtask. With examples, cargo uses dev-dependencies and so reuses clippy's artefacts.
+/// Documents libraries, examples and the binary xtask. With examples, cargo uses dev-dependencies, and so reuses the artefacts
+/// of clippy.
 pub(crate) fn doc() -> Result<Vec<Finding>, Error> {
     let arguments = ["doc", "--workspace", "--no-deps", "--quiet", "--lib", "--examples", "--bin", "xtask"];
     cargo::run(&arguments, &[("RUSTDOCFLAGS", "-D warnings")])

@@ -21,7 +21,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy in front of the address `gateway`. It accepts client certificates of `clients`, and its own is of `servers`.
+    /// Starts a proxy in front of the address `gateway`. It accepts client certificates of `clients` and has one of `servers`.
     pub(crate) fn start(gateway: &str, clients: &Authority, servers: &Authority) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();

@@ -10,8 +10,7 @@ use std::path::Path;
 
 /// The error line of `ledger fsck`, which must exit with 2 and print nothing else.
 fn fsck_error(folder: &Path) -> String {
-    let err = error_line(run(folder, &[], &["ledger", "fsck"]), 2);
-    err
+    error_line(run(folder, &[], &["ledger", "fsck"]), 2)
 }
 
 #[tokio::test(flavor = "multi_thread")]

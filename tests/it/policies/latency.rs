@@ -1,8 +1,8 @@
 //! A hostile bundle, evaluated without a pause, at most doubles the p99 of other requests, and the queue of evaluations is
 //! bounded.
 //!
-//! The p99 is compared with that under the same load with the default bundle. The two are measured in turns, since the machine may
-//! become slower meanwhile, and the median of the ratios counts.
+//! The p99 is compared with that under the same load with the default bundle. The two are measured in turns, since the machine
+//! may become slower meanwhile, and the median of the ratios counts.
 
 use crate::harness::alarm::Alarm;
 use crate::harness::guests::load_guest;

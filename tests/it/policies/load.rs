@@ -57,8 +57,8 @@ impl Run {
         self.n_swaps.load(Ordering::SeqCst) >= N_SWAPS_MIN && self.bundles.lock().unwrap().len() == 2
     }
 
-    /// Runs every `N_CLIENTS`th operation until there are enough operations and swaps; returns the bundle hash of each preview, and
-    /// the operation's path.
+    /// Runs every `N_CLIENTS`th operation until there are enough operations and swaps. Returns the bundle hash of each preview,
+    /// and the operation's path.
     fn run_operations(&self, address: &str, client: usize) -> Vec<(String, String)> {
         let _alarm = Alarm(&self.is_over);
         let mut operations = Vec::new();

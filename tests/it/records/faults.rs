@@ -39,8 +39,8 @@ impl Gateway {
         self.process.get(&path(&self.payment, ""))
     }
 
-    /// Place, decision, fault and bundle hash of the payment's decisions at this moment, by `decisions export`. Each record must be
-    /// intact.
+    /// Place, decision, fault and bundle hash of the payment's decisions at this moment, by `decisions export`. Each record must
+    /// be intact.
     fn exported(&self, moment: &str) -> Vec<[String; 4]> {
         let out = stdout(self.site.run(&["decisions", "export"]));
         let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

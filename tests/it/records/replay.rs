@@ -46,7 +46,8 @@ fn replay_without_the_decision_or_its_bundle_exits_with_2() {
     error_line(recorded.run(&["policy", "replay", &recorded.paid, "--bundle", "no/such/folder"]), 2);
 }
 
-/// Table, replaced text, new text, arguments of `policy replay` (none: the payment's submission), and the fields that it must name.
+/// Table, replaced text, new text, arguments of `policy replay` (none: the payment's submission), and the fields that it must
+/// name.
 type Damage = (&'static str, &'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 const DAMAGES: [Damage; 7] = [

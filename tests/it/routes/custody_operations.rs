@@ -74,7 +74,7 @@ async fn each_route_requires_its_scope() {
 }
 
 #[tokio::test]
-async fn bad_bodies_get_the_error_code_of_the_endpoint() {
+async fn invalid_bodies_get_the_error_code_of_the_endpoint() {
     let world = World::ticking().await;
     create_key(&world, "cold").await;
     let operation = admit(&world, &key_path("cold", "/sign"), &sign("bodies")).await;

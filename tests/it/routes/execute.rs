@@ -12,7 +12,7 @@ async fn execution_before_admission_reports_the_missing_approvals() {
 }
 
 #[tokio::test]
-async fn bad_bodies_get_the_error_code_of_the_endpoint() {
+async fn invalid_bodies_get_the_error_code_of_the_endpoint() {
     let world = World::start().await;
     let operation = admit(&world, &payment("bodies")).await;
     let execute = path(&operation, "/execute");

@@ -29,8 +29,8 @@ async fn missing_store_fails_both_readiness_checks() {
     assert_eq!((answer.status.as_u16(), &answer.json["status"]), (503, &json!("not_ready")));
     let status = |name: &str| answer.json["checks"][name]["status"].clone();
     assert_eq!(["store", "audit_append"].map(status), ["failed", "failed"], "{}", answer.json);
-    let others = ["policy", "authority", "nodes", "authentication"];
-    assert_eq!(others.map(status), ["ok"; 4], "{}", answer.json);
+    let other_checks = ["policy", "authority", "nodes", "authentication"];
+    assert_eq!(other_checks.map(status), ["ok"; 4], "{}", answer.json);
     assert_eq!(answer.json["checks"]["audit_append"]["detail"], "the database cannot be written");
 }
 

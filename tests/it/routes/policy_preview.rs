@@ -41,14 +41,14 @@ async fn preview_refusal_names_its_reason() {
 }
 
 #[tokio::test]
-async fn bad_body_is_refused_by_name() {
+async fn invalid_preview_is_refused_by_member() {
     let world = World::start().await;
     let missing = world.post(PREVIEW, &json!({})).await.fails(400, "invalid_json");
     assert_eq!(missing, "`/intent` is required");
-    let deep = with(payment("p"), "/payment/amount_minor", json!("1"));
-    let deep = world.post(PREVIEW, &json!({ "intent": deep })).await.fails(400, "invalid_json");
-    assert!(deep.starts_with("`/intent/payment/amount_minor` must be an integer"), "{deep}");
-    let empty = |pointer: &str| {
+    let intent = with(payment("p"), "/payment/amount_minor", json!("1"));
+    let message = world.post(PREVIEW, &json!({ "intent": intent })).await.fails(400, "invalid_json");
+    assert!(message.starts_with("`/intent/payment/amount_minor` must be an integer"), "{message}");
+    let with_empty = |pointer: &str| {
         let mut body = json!({ "intent": payment("p"), "approvals": [approval("alice"), approval("bob")] });
         *body.pointer_mut(pointer).unwrap() = json!("");
         body
@@ -59,7 +59,7 @@ async fn bad_body_is_refused_by_name() {
         "/intent/client/subject_id",
         "/approvals/1/subject_id",
     ] {
-        let message = world.post(PREVIEW, &empty(pointer)).await.fails(400, "invalid_json");
+        let message = world.post(PREVIEW, &with_empty(pointer)).await.fails(400, "invalid_json");
         assert_eq!(message, format!("`{pointer}` must not be empty"));
     }
     let approvals = json!({ "intent": payment("p"), "approvals": [{}] });
