@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
 
-/// Asserts that the document lists this status for the route, and this error code if it lists codes. Ignores unknown routes.
+/// Asserts that the document lists this status for the route, and this error code if it lists codes. Ignores other routes and
+/// methods.
 #[track_caller]
 pub(crate) fn assert_documented(method: &str, path: &str, status: u16, body: &Value) {
     let methods = route(path).map(|route| &DOCUMENT["paths"][route]);

@@ -349,7 +349,7 @@ async fn key_of_another_tenant_gets_exactly_the_answer_of_an_unknown_key() {
     world.post(KEYS, &claimed).await.fails(403, "client_binding_mismatch");
 }
 
-/// Without an identity, the tenant is that of the only key with the name; `client.tenant` decides between several.
+/// Without an identity, the tenant is `client.tenant`, or `default` if it has such a key, or that of the only key with the name.
 #[tokio::test]
 async fn caller_without_identity_finds_keys_by_name() {
     let world = World::ticking().await;
