@@ -38,7 +38,7 @@ fn assert_survives_kill_at(point: &str) {
         assert_eq!(n_events, 1, "{point}: `{once}` {audit}");
     }
     let again = process.post(&path(&view, "/execute"), None);
-    assert_eq!(again["result"], view["result"], "{point}: executing again signs nothing");
+    assert_eq!(again["result"], view["result"], "{point}: a second execution changed the result");
 }
 
 fn assert_survives_kills_around(commits: impl Iterator<Item = u32>) {

@@ -202,6 +202,6 @@ async fn invalid_page_query_is_refused() {
         let answer = world.get(&path(&operation, &format!("/evidence?{query}"))).await;
         answer.fails(400, "invalid_request");
     }
-    let beyond = world.get(&path(&operation, "/evidence?after_seq=9223372036854775807")).await.ok();
-    assert_eq!((&beyond["events"], &beyond["next_after_seq"]), (&json!([]), &Value::Null));
+    let after_last = world.get(&path(&operation, "/evidence?after_seq=9223372036854775807")).await.ok();
+    assert_eq!((&after_last["events"], &after_last["next_after_seq"]), (&json!([]), &Value::Null));
 }

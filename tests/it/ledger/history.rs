@@ -22,6 +22,8 @@ const RULES: [(&str, &str); 4] = [
 
 pub(crate) struct History {
     pub(crate) world: World,
+    /// The bytes of the database.
+    undamaged: Vec<u8>,
 }
 
 impl History {
@@ -33,12 +35,19 @@ impl History {
         write_keys(&world).await;
         write_policy_records(&world).await;
         world.store.close().await;
-        let history = Self { world };
+        let mut history = Self { world, undamaged: Vec::new() };
         // Every page is in use and the write-ahead log is empty, so a copy of the file is the whole database.
         let mut conn = open(&history.database()).await;
         sqlx::raw_sql("PRAGMA journal_mode = DELETE; VACUUM").execute(&mut conn).await.unwrap();
         conn.close().await.unwrap();
+        history.undamaged = std::fs::read(history.database()).unwrap();
         history
+    }
+
+    /// Restores the database, and then damages it with these statements.
+    pub(super) async fn damage(&self, sql: &str) {
+        std::fs::write(self.database(), &self.undamaged).unwrap();
+        run_sql(&self.database(), sql).await;
     }
 
     pub(super) fn database(&self) -> PathBuf {

@@ -1,7 +1,7 @@
 //! Damage that `tampered` does not make: rows that belong to nothing, values out of range, dropped triggers, whole operations.
 
 use super::checked;
-use super::history::{History, run_sql};
+use super::history::History;
 
 /// The SQL statements, and the table and text of a finding that they must cause.
 const DAMAGES: [(&str, &str, &str); 13] = [
@@ -55,13 +55,12 @@ const DAMAGES: [(&str, &str, &str); 13] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_belong_to_nothing_are_found() {
     let history = History::written().await;
-    let whole = std::fs::read(history.database()).unwrap();
     for (damage, table, what) in DAMAGES {
-        std::fs::write(history.database(), &whole).unwrap();
-        run_sql(&history.database(), damage).await;
+        history.damage(damage).await;
         let (findings, _) = checked(&history.database()).await.unwrap();
-        let says = findings.iter().any(|finding| finding.table == table && finding.what.starts_with(what));
-        assert!(says, "{damage}: {findings:#?}");
+        let is_found =
+            findings.iter().any(|finding| finding.table == table && finding.what.starts_with(what));
+        assert!(is_found, "{damage}: {findings:#?}");
     }
 }
 
@@ -70,7 +69,7 @@ async fn rows_that_belong_to_nothing_are_found() {
 async fn missing_event_is_not_reported_for_the_whole_log() {
     let history = History::written().await;
     let damage = "DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5";
-    run_sql(&history.database(), damage).await;
+    history.damage(damage).await;
     let (findings, checked) = checked(&history.database()).await.unwrap();
     let rows: Vec<_> =
         findings.iter().map(|finding| (finding.table.as_str(), finding.what.as_str())).collect();

@@ -17,9 +17,9 @@ fn fsck_error(folder: &Path) -> String {
 async fn file_that_is_no_store_is_a_one_line_error() {
     let history = History::written().await;
     let (folder, database) = (history.world.folder(), history.database());
-    let whole = fs::read(&database).unwrap();
-    for kept in [whole.len() / 2, 4096, 100] {
-        fs::write(&database, &whole[..kept]).unwrap();
+    let undamaged = fs::read(&database).unwrap();
+    for kept in [undamaged.len() / 2, 4096, 100] {
+        fs::write(&database, &undamaged[..kept]).unwrap();
         fsck_error(folder);
     }
     fs::write(&database, vec![7; 8192]).unwrap();
@@ -41,11 +41,11 @@ async fn file_that_is_no_store_is_a_one_line_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_pages_are_findings() {
     let history = History::written().await;
-    let whole = fs::read(history.database()).unwrap();
-    let n_pages = whole.len() / 4096;
+    let undamaged = fs::read(history.database()).unwrap();
+    let n_pages = undamaged.len() / 4096;
     let mut n_found = 0;
     for page in (1..n_pages).step_by(3) {
-        let mut damaged = whole.clone();
+        let mut damaged = undamaged.clone();
         damaged[page * 4096..page * 4096 + 512].fill(0xa5);
         fs::write(history.database(), damaged).unwrap();
         match checked(&history.database()).await {

@@ -160,7 +160,7 @@ async fn copy_database(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) 
     sqlx::raw_sql(AssertSqlSafe(copy)).execute(&mut conn).await.unwrap();
     conn.close().await.unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(findings(folder, &kek).await, [], "nothing is wrong yet");
+    assert_eq!(findings(folder, &kek).await, [], "the copy must be undamaged");
     (path, kek)
 }
 
@@ -169,11 +169,11 @@ async fn damaged_pages_of_a_node_database_are_findings() {
     let history = History::written().await;
     let folder = tempfile::tempdir().unwrap();
     let (path, kek) = copy_database(&history, folder.path()).await;
-    let whole = fs::read(&path).unwrap();
-    let n_pages = whole.len() / 4096;
+    let undamaged = fs::read(&path).unwrap();
+    let n_pages = undamaged.len() / 4096;
     let mut n_read = 0;
     for page in 0..n_pages {
-        let mut damaged = whole.clone();
+        let mut damaged = undamaged.clone();
         damaged[page * 4096..page * 4096 + 512].fill(0xa5);
         fs::write(&path, damaged).unwrap();
         let found = findings(folder.path(), &kek).await;

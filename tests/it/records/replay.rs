@@ -28,8 +28,8 @@ fn replay_reproduces_every_decision_of_real_flows() {
     let (code, out, _) = recorded.run(&["policy", "replay", &recorded.paid, "--seq", "1"]);
     assert_eq!((code, out.lines().count()), (0, 1));
     // Replays read the bundle from the store, which keeps every activated bundle, and not from the folder.
-    let elsewhere = [("policy_bundle", "no/such/folder")];
-    let (code, out, err) = run(recorded.folder.path(), &elsewhere, &["policy", "replay", &recorded.paid]);
+    let other_bundle = [("policy_bundle", "no/such/folder")];
+    let (code, out, err) = run(recorded.folder.path(), &other_bundle, &["policy", "replay", &recorded.paid]);
     assert_eq!(code, 0, "{out}{err}");
 }
 

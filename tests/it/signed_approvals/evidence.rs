@@ -57,7 +57,7 @@ async fn evidence_reader_verifies_approvers_signatures() {
     let report = verify(&evidence, roots.clone());
     assert_eq!(report.findings().collect::<Vec<_>>(), Vec::<&Finding>::new());
     assert_eq!(statuses(&report), [&Status::Holds("2 of 2 by their approvers".into())]);
-    // Without a registry, the report says so.
+    // Without a registry, the signatures cannot be checked.
     let without = RootsFile { approvers: None, signed_approvals: None, ..roots };
     let report = verify(&evidence, without);
     assert_eq!(report.verdict(), Verdict::NotChecked);
