@@ -1,11 +1,11 @@
-//! Every route in every mode: with no credentials, with bad ones, with the wrong scope and with the right one.
+//! Every route in every mode: without credentials, with invalid ones, and with each scope.
 
 use crate::harness::modes::{Credentials, Deployment, MODES, Mode, TestCaller, test_caller};
 use gateway_api::{Access, ROUTES, openapi};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// All scopes, and some names that almost match a scope.
+/// All scopes, and names that resemble a scope.
 const SCOPES: [&str; 26] = [
     "operations.sign",
     "operations.read",
@@ -36,28 +36,30 @@ const SCOPES: [&str; 26] = [
 ];
 
 /// A path of this route with ids and names that do not exist.
-fn path(route: &str) -> String {
+fn example_path(route: &str) -> String {
     route.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k")
 }
 
+/// Whether the answer says that the credentials or their scopes are insufficient.
 fn is_refused(status: u16, code: &str) -> bool {
     status == 401 || ["insufficient_scope", "audit_replay_forbidden"].contains(&code)
 }
 
+/// Status, error code and `WWW-Authenticate` of the answer to a request without a body.
 async fn answer(
     deployment: &Deployment,
     with: &Credentials,
     method: &str,
     route: &str,
 ) -> (u16, String, String) {
-    let answer = deployment.call(with, method, &path(route), &Value::Null).await;
+    let answer = deployment.call(with, method, &example_path(route), &Value::Null).await;
     let code = answer.json["error"].as_str().unwrap_or_default().to_owned();
     (answer.status.as_u16(), code, answer.header("www-authenticate").to_owned())
 }
 
-async fn without_credentials(deployment: &Deployment) {
+async fn assert_access_without_credentials(deployment: &Deployment) {
     for (method, route, access) in ROUTES.iter() {
-        for none in deployment.none() {
+        for none in deployment.no_credentials() {
             let (status, code, challenge) = answer(deployment, &none, method, route).await;
             match (access, deployment.mode) {
                 (Access::Open, _) | (_, Mode::Bypass) => {
@@ -72,19 +74,19 @@ async fn without_credentials(deployment: &Deployment) {
     }
 }
 
-async fn with_bad_credentials(deployment: &Deployment) {
-    for bad in deployment.bad() {
+async fn assert_access_with_invalid_credentials(deployment: &Deployment) {
+    for invalid in deployment.invalid() {
         for (method, route, access) in ROUTES.iter() {
-            let (status, code, challenge) = answer(deployment, &bad, method, route).await;
+            let (status, code, challenge) = answer(deployment, &invalid, method, route).await;
             if *access == Access::Open {
                 assert!(!is_refused(status, &code), "{method} {route}");
                 continue;
             }
-            assert_eq!(status, 401, "{:?} {method} {route} {bad:?}", deployment.mode);
-            let is_token = bad.headers.iter().any(|(_, value)| value.starts_with(b"Bearer"));
+            assert_eq!(status, 401, "{:?} {method} {route} {invalid:?}", deployment.mode);
+            let is_token = invalid.headers.iter().any(|(_, value)| value.starts_with(b"Bearer"));
             let takes_tokens = [Mode::Jwks, Mode::Introspection].contains(&deployment.mode);
             let expected = if is_token && takes_tokens { "invalid_token" } else { "authentication_required" };
-            assert_eq!(code, expected, "{method} {route} {bad:?}");
+            assert_eq!(code, expected, "{method} {route} {invalid:?}");
             assert_eq!(
                 challenge.contains("error=\"invalid_token\""),
                 expected == "invalid_token",
@@ -94,7 +96,7 @@ async fn with_bad_credentials(deployment: &Deployment) {
     }
 }
 
-async fn with_every_scope(deployment: &Deployment) {
+async fn assert_access_with_each_scope(deployment: &Deployment) {
     for scope in SCOPES {
         let with = deployment.credentials(test_caller("alice", scope));
         for (method, route, access) in ROUTES.iter() {
@@ -127,13 +129,13 @@ async fn with_every_scope(deployment: &Deployment) {
 async fn every_route_requires_its_scope_in_every_mode() {
     for mode in MODES {
         let deployment = Deployment::start(mode).await;
-        without_credentials(&deployment).await;
-        with_bad_credentials(&deployment).await;
-        with_every_scope(&deployment).await;
+        assert_access_without_credentials(&deployment).await;
+        assert_access_with_invalid_credentials(&deployment).await;
+        assert_access_with_each_scope(&deployment).await;
     }
 }
 
-/// Reads the router's source: `routes!` alone registers handlers, and documents them.
+/// Reads the router's source: only `routes!` may register handlers, since it also documents them.
 #[test]
 fn router_registers_documented_routes_only() {
     let source =
@@ -168,10 +170,10 @@ fn openapi_document_lists_the_scopes_of_the_table() {
     }
 }
 
-/// A payment from submission to publication in every mode, by two people who have only the quickstart's scopes.
+/// A payment from submission to publication in every mode; each caller has the scope `operations.sign` alone.
 #[tokio::test]
 async fn payment_is_published_in_every_mode() {
-    use crate::harness::samples::{approval, path as of, payment, publication};
+    use crate::harness::samples::{approval, path, payment, publication};
     for mode in MODES {
         let deployment = Deployment::start(mode).await;
         let carol = TestCaller { client: "treasury-desk", ..test_caller("carol", "operations.sign") };
@@ -179,11 +181,11 @@ async fn payment_is_published_in_every_mode() {
         let operation = &submitted["operation"];
         for subject in ["alice", "bob"] {
             let approver = test_caller(subject, "operations.sign");
-            deployment.call_as(approver, "POST", &of(operation, "/approve"), &approval(subject)).await.ok();
+            deployment.call_as(approver, "POST", &path(operation, "/approve"), &approval(subject)).await.ok();
         }
-        deployment.call_as(carol, "POST", &of(operation, "/execute"), &Value::Null).await.ok();
+        deployment.call_as(carol, "POST", &path(operation, "/execute"), &Value::Null).await.ok();
         let publish =
-            deployment.call_as(carol, "POST", &of(operation, "/publish"), &publication()).await.ok();
+            deployment.call_as(carol, "POST", &path(operation, "/publish"), &publication()).await.ok();
         assert_eq!(publish["state"], "published", "{mode:?}");
     }
 }

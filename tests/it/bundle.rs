@@ -7,6 +7,7 @@ mod other_toolchains;
 mod reports;
 mod reproduced;
 
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -14,20 +15,53 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
+/// The folder of the default policy.
 fn payment_guard() -> PathBuf {
     repository().join("bundles/payment-guard")
 }
 
+/// The path of a file in `bundles/`.
 fn committed(name: &str) -> String {
     repository().join("bundles").join(name).to_str().unwrap().to_owned()
 }
 
 /// Runs `operation-gateway bundle` with these arguments in `folder`.
-fn bundle(folder: &Path, words: &[&str]) -> CommandOutput {
-    let mut command = command(folder);
-    command.args(words).output().unwrap().into()
+fn bundle(folder: &Path, arguments: &[&str]) -> CommandOutput {
+    command(folder).args(arguments).output().unwrap().into()
 }
 
+/// Signs the bundle `name` in `folder` with the key that signs the committed bundles.
+fn sign(folder: &Path, name: &str) -> CommandOutput {
+    bundle(folder, &["sign", name, "--key", &committed("development-signing-key.json")])
+}
+
+/// Copies the default policy to `folder`, without its signatures.
+fn copy_unsigned(folder: &Path) {
+    copy(&payment_guard(), folder);
+    std::fs::remove_dir_all(folder.join("signatures")).unwrap();
+}
+
+/// Replaces the first `from` in a file, which must contain it.
+#[track_caller]
+fn replace_in(file: &Path, from: &str, to: &str) {
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.contains(from), "no `{from}` in {}", file.display());
+    std::fs::write(file, text.replacen(from, to, 1)).unwrap();
+}
+
+/// The manifest of the bundle in `folder`.
+fn manifest(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap()
+}
+
+/// Alters the manifest of the bundle in `folder`.
+fn alter_manifest(folder: &Path, alter: impl FnOnce(&mut Value)) {
+    let mut manifest = manifest(folder);
+    alter(&mut manifest);
+    std::fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
+}
+
+/// The command `operation-gateway bundle`, run in `folder`.
 fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gateway-under-test"));
     command.arg("bundle").current_dir(folder).stdin(Stdio::null());
@@ -50,37 +84,38 @@ impl From<Output> for CommandOutput {
 }
 
 impl CommandOutput {
+    /// The standard output of a command that exited with 0.
     #[track_caller]
     fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// The one-line error message of a command that failed.
+    /// The error line of a command that exited with 1 and printed nothing else.
     #[track_caller]
-    fn refused(self) -> String {
+    fn error_line(self) -> String {
         assert_eq!((self.code, self.stdout.as_str()), (Some(1), ""), "{}", self.stderr);
         let line = self.stderr.strip_suffix('\n').unwrap().strip_prefix("operation-gateway: ").unwrap();
         assert!(!line.contains('\n') && !line.is_empty(), "{line}");
         line.to_owned()
     }
 
-    /// The findings printed by a command that exited with 1.
+    /// The report of a command that exited with 1, since it found something.
     #[track_caller]
-    fn found(self) -> String {
+    fn findings(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (Some(1), ""), "{}", self.stdout);
         self.stdout
     }
 }
 
-/// The value on the report line that begins with `name`.
+/// The first word after `name` on the line of a report that begins with `name`.
 #[track_caller]
 fn value<'a>(report: &'a str, name: &str) -> &'a str {
     let line = report.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_else(|| panic!("no `{name}` in {report}")).split_whitespace().next().unwrap()
 }
 
-/// Copies a bundle, so that a test may change it.
+/// Copies a folder with all that is in it.
 pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

@@ -1,5 +1,7 @@
-//! Tests that fail when a table lacks an entry.
+//! The OpenAPI document, the router's table and the interface page agree with each other.
 
+use crate::harness::custody;
+use crate::harness::process::SIGN;
 use crate::harness::samples::with;
 use crate::harness::world::World;
 use gateway_api::error::Code;
@@ -43,9 +45,9 @@ fn every_error_code_is_in_the_openapi_document_with_its_status() {
     let codes: Vec<_> = Code::ALL.iter().map(|code| json!(code.as_str())).collect();
     assert_eq!(*listed, json!(codes));
     for code in Code::ALL {
-        assert_eq!(json!(code), json!(code.as_str()), "the wire word of {code:?}");
+        assert_eq!(json!(code), json!(code.as_str()), "the JSON of {code:?}");
     }
-    // Every error code that a handler lists has the documented status.
+    // Error codes in the description of a response have its status.
     for (_, methods) in document["paths"].as_object().unwrap() {
         for (_, operation) in methods.as_object().unwrap() {
             for (status, response) in operation["responses"].as_object().unwrap() {
@@ -76,8 +78,8 @@ fn operation_ids_are_unique_and_every_link_names_one() {
         parameters.iter().map(|it| it["name"].as_str().unwrap()).collect()
     };
     let mut n_links = 0;
-    for link in operations.iter().filter_map(|it| it["responses"]["200"]["links"].as_object()).flatten() {
-        let (_, link) = link;
+    let links = operations.iter().filter_map(|it| it["responses"]["200"]["links"].as_object());
+    for (_, link) in links.flatten() {
         let known = parameters(link["operationId"].as_str().unwrap());
         for (name, _) in link["parameters"].as_object().unwrap() {
             assert!(known.contains(name.as_str()), "{link}");
@@ -87,7 +89,7 @@ fn operation_ids_are_unique_and_every_link_names_one() {
     assert!(n_links > 100, "{n_links}");
 }
 
-/// Sends the document's examples unchanged, in this order.
+/// Sends the document's example requests in an order in which each succeeds; only ids and one receipt are filled in.
 #[tokio::test]
 async fn openapi_examples_run_in_order() {
     let world = World::start().await;
@@ -98,7 +100,8 @@ async fn openapi_examples_run_in_order() {
         assert!(value.is_object(), "{path} has no example `{name}`");
         value
     };
-    let live = async |family: &'static str, submitted: Value| {
+    // Takes an operation from its submission to publication.
+    let publish = async |family: &'static str, submitted: Value| {
         let mut view = submitted["operation"].clone();
         for (act, name) in
             [("approve", "first"), ("approve", "second"), ("execute", "plain"), ("publish", "signature")]
@@ -114,8 +117,8 @@ async fn openapi_examples_run_in_order() {
         let preview = world.post("/v1/policy/preview", &example("/v1/policy/preview", name)).await.ok();
         assert_eq!(preview["decision"], "ALLOW", "{name}");
     }
-    let payment = example("/v1/operations/sign", "payment");
-    live("/v1/operations", world.post("/v1/operations/sign", &payment).await.ok()).await;
+    let payment = example(SIGN, "payment");
+    publish("/v1/operations", world.post(SIGN, &payment).await.ok()).await;
     let of_key = |act: &str| format!("/v1/custody/keys/{{keyRef}}/{act}");
     let mut view = Value::Null;
     for (path, name) in [
@@ -127,15 +130,14 @@ async fn openapi_examples_run_in_order() {
         (of_key("rotate"), "new_key"),
     ] {
         let submitted = world.post(&path.replace("{keyRef}", "vault-1"), &example(&path, name)).await.ok();
-        view = live("/v1/custody/operations", submitted).await;
+        view = publish("/v1/custody/operations", submitted).await;
     }
     let exported = example("/v1/custody/operations/{operationId}/external-export", "settled");
     let exported = with(exported, "/publication_receipt", view["runtime"]["publication_receipt"].clone());
-    let path = format!("/v1/custody/operations/{}/external-export", view["operation_id"].as_str().unwrap());
+    let path = custody::path(&view, "/external-export");
     assert_eq!(world.post(&path, &exported).await.ok()["external_export"]["state"], "Settled");
 }
 
-/// The interface page lists every error code.
 #[test]
 fn interface_page_lists_every_error_code() {
     let page = include_str!("../../host/docs/interface.md");

@@ -1,4 +1,4 @@
-//! Evidence that anyone can verify offline: documents of a real gateway, read with only its roots.
+//! Evidence documents of a real gateway, verified with only its trust roots.
 
 mod command;
 mod forged;
@@ -7,12 +7,13 @@ mod tampered;
 mod total;
 mod verified;
 
+use crate::harness::samples::{path, publish};
 use crate::harness::world::World;
 use gateway_evidence::verify::Status;
 use gateway_evidence::{Reader, Report, Roots, Verdict};
 use serde_json::Value;
 
-/// Every named check holds, and no check fails.
+/// Each named check was made and holds, and no check fails.
 #[track_caller]
 fn assert_holds(report: &Report, names: &[&str]) {
     assert_ne!(report.verdict(), Verdict::Fails, "{:#?}", report.findings().collect::<Vec<_>>());
@@ -22,24 +23,42 @@ fn assert_holds(report: &Report, names: &[&str]) {
     }
 }
 
-/// The checks that were not made, each with the reason.
+/// The names of the checks that were not made, each with the reason.
 #[track_caller]
 fn not_checked(report: &Report) -> Vec<(&'static str, &str)> {
-    let mut named = Vec::new();
+    let mut not_checked = Vec::new();
     for check in &report.checks {
         if let Status::NotChecked(why) = &check.status {
-            named.push((check.name, why.as_str()));
+            not_checked.push((check.name, why.as_str()));
         }
     }
-    named
+    not_checked
 }
 
+/// The trust roots of this gateway.
 async fn roots(world: &World) -> Roots {
     Roots::new(world.roots().await).unwrap()
 }
 
+/// Verifies a document as a reader who gets it as bytes.
 fn verify(document: &Value, roots: &Roots) -> Report {
-    // Readers have the document as bytes.
     let document = gateway_evidence::parse(document.to_string().as_bytes()).unwrap();
-    gateway_evidence::verify(vec![document], &Reader::new(roots))
+    verify_pages(vec![document], roots)
+}
+
+fn verify_pages(pages: Vec<Value>, roots: &Roots) -> Report {
+    gateway_evidence::verify(pages, &Reader::new(roots))
+}
+
+/// A gateway that published this payment, and the payment's evidence.
+pub(crate) async fn published_evidence(payment: &Value) -> (World, Value) {
+    let world = World::start().await;
+    let operation = publish(&world, payment).await;
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    (world, evidence)
+}
+
+#[track_caller]
+fn assert_finding_at(report: &Report, at: &str) {
+    assert!(report.findings().any(|finding| finding.at == at), "{at}: {report:#?}");
 }

@@ -1,32 +1,31 @@
-//! In development, an approved operation makes the key that it names (`host/docs/interface.md`, section *Keys*).
+//! In development, an approved signing operation creates the key that it names (`host/docs/interface.md`, section *Keys*).
 
-use crate::harness::custody::{self, key, on_key, refresh, sign};
+use crate::harness::custody::{self, KEYS, key, key_path, refresh, sign};
 use crate::harness::samples::{self, payment, publication, with};
 use crate::harness::timed::TimedWorld;
 use crate::harness::verify;
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
-const KEYS: &str = "/v1/custody/keys";
-
-/// The creation that awaits approvals.
-async fn pending(world: &World) -> Value {
-    let creation = custody::submitted(world, KEYS, &key("cold")).await;
+/// Submits the creation of the key `cold`, which then awaits two approvals; returns its view.
+async fn submit_creation(world: &World) -> Value {
+    let creation = custody::submit(world, KEYS, &key("cold")).await;
     assert_eq!(creation["approvals"]["required"], 2);
     creation
 }
 
-async fn changes(world: &World, operation: &Value) -> Vec<String> {
+/// The types of an operation's events.
+async fn event_types(world: &World, operation: &Value) -> Vec<String> {
     let audit = world.get(&custody::path(operation, "/audit-replay")).await.ok();
     let events = audit["events"].as_array().unwrap();
     events.iter().map(|entry| entry["event"]["change"]["type"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
-async fn custody_signature_makes_a_key_that_awaits_approvals() {
+async fn custody_signature_creates_a_key_whose_creation_awaits_approvals() {
     let world = World::ticking().await;
-    let creation = pending(&world).await;
-    let early = custody::admitted(&world, &on_key("cold", "/sign"), &sign("early")).await;
+    let creation = submit_creation(&world).await;
+    let early = custody::admit(&world, &key_path("cold", "/sign"), &sign("early")).await;
     assert_eq!(
         (&early["state"], &early["next_actions"]),
         (&json!("pending_approval"), &json!(["approve", "execute"]))
@@ -34,52 +33,52 @@ async fn custody_signature_makes_a_key_that_awaits_approvals() {
     let executed = world.post_nothing(&custody::path(&early, "/execute")).await.ok();
     assert_eq!(executed["state"], "executed");
     verify::signature(&world.post(&custody::path(&early, "/publish"), &publication()).await.ok());
-    assert_eq!(world.get(&on_key("cold", "")).await.ok()["state"], "active");
+    assert_eq!(world.get(&key_path("cold", "")).await.ok()["state"], "active");
     let made = world.get(&custody::path(&creation, "")).await.ok();
     assert_eq!((&made["approvals"]["required"], &made["approvals"]["approved"]), (&json!(0), &json!(0)));
-    let kinds = changes(&world, &creation).await;
+    let kinds = event_types(&world, &creation).await;
     assert_eq!(kinds[1..5], ["approval_requested", "approvals_waived", "quorum_reached", "decision_signed"]);
-    // A later approval of it is too late, and nothing is made twice.
+    // A later approval of the creation changes nothing, and executing it again returns the same key.
     world.post(&custody::path(&creation, "/approve"), &samples::approval("alice")).await.ok();
     let again = world.post_nothing(&custody::path(&creation, "/execute")).await.ok();
     assert_eq!(again["result"], made["result"]);
 }
 
 #[tokio::test]
-async fn payment_waits_for_its_key_and_then_makes_it() {
+async fn payment_creates_its_key_when_it_is_executed() {
     let world = World::ticking().await;
-    let creation = pending(&world).await;
+    let creation = submit_creation(&world).await;
     let payment = with(payment("early"), "/key_ref", json!("cold"));
-    let early = samples::admitted(&world, &payment).await;
+    let early = samples::admit(&world, &payment).await;
     assert_eq!(early["state"], "pending_approval");
     assert_eq!(
-        changes(&world, &creation).await,
+        event_types(&world, &creation).await,
         ["submitted", "approval_requested"],
-        "nothing is made before"
+        "the key was created before the execution"
     );
     assert_eq!(world.post_nothing(&samples::path(&early, "/execute")).await.ok()["state"], "executed");
     verify::signature(&world.post(&samples::path(&early, "/publish"), &publication()).await.ok());
 }
 
 #[tokio::test]
-async fn unapproved_or_non_signing_operation_makes_no_key() {
+async fn unapproved_or_non_signing_operation_creates_no_key() {
     let world = World::ticking().await;
-    let creation = pending(&world).await;
-    let few = custody::submitted(&world, &on_key("cold", "/sign"), &sign("few")).await;
+    let creation = submit_creation(&world).await;
+    let few = custody::submit(&world, &key_path("cold", "/sign"), &sign("few")).await;
     world.post(&custody::path(&few, "/approve"), &samples::approval("alice")).await.ok();
     world.post_nothing(&custody::path(&few, "/execute")).await.fails(409, "operation_not_executed");
-    let change = custody::admitted(&world, &on_key("cold", "/refresh"), &refresh("2")).await;
+    let change = custody::admit(&world, &key_path("cold", "/refresh"), &refresh("2")).await;
     world.post_nothing(&custody::path(&change, "/execute")).await.fails(409, "custody_key_not_active");
-    assert_eq!(changes(&world, &creation).await, ["submitted", "approval_requested"]);
+    assert_eq!(event_types(&world, &creation).await, ["submitted", "approval_requested"]);
 }
 
 #[tokio::test]
-async fn expired_creation_makes_no_key() {
+async fn expired_creation_creates_no_key() {
     let world = TimedWorld::start(&[("approval_ttl_ms", "10000")]).await;
-    let creation = pending(&world).await;
+    let creation = submit_creation(&world).await;
     world.advance_ms(6_000);
-    let early = custody::admitted(&world, &on_key("cold", "/sign"), &sign("early")).await;
+    let early = custody::admit(&world, &key_path("cold", "/sign"), &sign("early")).await;
     world.advance_ms(6_000);
     world.post_nothing(&custody::path(&early, "/execute")).await.fails(409, "operation_failed");
-    assert_eq!(changes(&world, &creation).await, ["submitted", "approval_requested", "failed"]);
+    assert_eq!(event_types(&world, &creation).await, ["submitted", "approval_requested", "failed"]);
 }

@@ -1,16 +1,15 @@
-//! Complete flows from submission to publication.
+//! Payments from submission to publication.
 
-use crate::harness::process::{Process, request};
-use crate::harness::samples::{admitted, approval, path, payment, publication, published, submitted, with};
+use crate::harness::process::{Process, SIGN};
+use crate::harness::samples::{admit, approval, path, payment, publication, publish, submit, with};
 use crate::harness::verify;
 use crate::harness::world::World;
-use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn quickstart_publishes_a_signature_that_other_libraries_verify() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("quickstart")).await;
+    let operation = submit(&world, &payment("quickstart")).await;
     assert_eq!(operation["state"], "pending_approval");
     assert_eq!(operation["next_actions"], json!(["approve"]));
     let zero = "0".repeat(64);
@@ -39,7 +38,7 @@ async fn quickstart_publishes_a_signature_that_other_libraries_verify() {
 #[tokio::test]
 async fn following_the_links_reaches_publication() {
     let world = World::start().await;
-    let mut view = submitted(&world, &payment("links")).await;
+    let mut view = submit(&world, &payment("links")).await;
     let bodies = [
         ("approve", approval("alice")),
         ("approve", approval("bob")),
@@ -58,7 +57,7 @@ async fn following_the_links_reaches_publication() {
 #[tokio::test]
 async fn automatic_mode_publishes_without_a_publish_request() {
     let world = World::start().await;
-    let operation = admitted(&world, &with(payment("auto"), "/publication_mode", json!("automatic"))).await;
+    let operation = admit(&world, &with(payment("auto"), "/publication_mode", json!("automatic"))).await;
     let executed = world.post_nothing(&path(&operation, "/execute")).await.ok();
     assert_eq!((&executed["state"], &executed["next_actions"]), (&json!("executed"), &json!([])));
     let now = world.get(&path(&operation, "")).await.ok();
@@ -70,8 +69,8 @@ async fn automatic_mode_publishes_without_a_publish_request() {
 async fn child_key_signs_under_its_own_public_key() {
     let world = World::start().await;
     let child = with(payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));
-    let child = published(&world, &child).await;
-    let parent = published(&world, &payment("parent")).await;
+    let child = publish(&world, &child).await;
+    let parent = publish(&world, &payment("parent")).await;
     verify::bip340(&child);
     verify::bip340(&parent);
     assert_ne!(child["result"]["public_key_hex"], parent["result"]["public_key_hex"]);
@@ -80,8 +79,8 @@ async fn child_key_signs_under_its_own_public_key() {
 #[tokio::test]
 async fn operation_without_a_key_uses_the_development_key_of_its_participants() {
     let world = World::start().await;
-    let one = published(&world, &with(payment("no-key-1"), "/key_ref", Value::Null)).await;
-    let two = published(&world, &with(payment("no-key-2"), "/key_ref", Value::Null)).await;
+    let one = publish(&world, &with(payment("no-key-1"), "/key_ref", Value::Null)).await;
+    let two = publish(&world, &with(payment("no-key-2"), "/key_ref", Value::Null)).await;
     verify::bip340(&one);
     assert_eq!(one["intent"]["key_ref"], "development/2-of-0-1-2");
     assert_eq!(one["result"]["public_key_hex"], two["result"]["public_key_hex"]);
@@ -90,14 +89,14 @@ async fn operation_without_a_key_uses_the_development_key_of_its_participants() 
 #[tokio::test]
 async fn operation_that_requires_no_approvals_is_admitted_on_submission() {
     let world = World::with(&[("required_approvals", "0")]).await;
-    assert_eq!(submitted(&world, &payment("none")).await["state"], "admitted");
+    assert_eq!(submit(&world, &payment("none")).await["state"], "admitted");
 }
 
 #[tokio::test]
 async fn repeating_any_step_gives_the_same_answer() {
     let world = World::start().await;
-    let view = published(&world, &payment("repeat")).await;
-    let again = world.post("/v1/operations/sign", &payment("repeat")).await;
+    let view = publish(&world, &payment("repeat")).await;
+    let again = world.post(SIGN, &payment("repeat")).await;
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_eq!(again.ok()["operation"], view);
     assert_eq!(world.post_nothing(&path(&view, "/execute")).await.ok(), view);
@@ -108,9 +107,9 @@ async fn repeating_any_step_gives_the_same_answer() {
 #[tokio::test]
 async fn different_body_under_the_same_idempotency_key_is_warned_about_and_recorded() {
     let world = World::start().await;
-    let first = submitted(&world, &payment("same")).await;
+    let first = submit(&world, &payment("same")).await;
     let other = with(payment("same"), "/payment/amount_minor", json!(1));
-    let again = world.post("/v1/operations/sign", &other).await;
+    let again = world.post(SIGN, &other).await;
     assert!(again.header("warning").contains("another body"), "{:?}", again.headers);
     let again = again.ok()["operation"].clone();
     assert_eq!(again["intent"]["amount_minor"], first["intent"]["amount_minor"]);
@@ -119,17 +118,13 @@ async fn different_body_under_the_same_idempotency_key_is_warned_about_and_recor
 }
 
 #[test]
-fn stopping_gateway_finishes_operations_in_flight_and_starts_again() {
+fn submitted_operation_survives_a_stop_and_a_start() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
-    let (status, submitted) =
-        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("stop"))).unwrap();
-    assert_eq!(status, StatusCode::OK.as_u16());
+    let submitted = process.post(SIGN, Some(&payment("stop")));
     let (ended, log) = process.terminate();
     assert!(ended.success(), "{log:#?}");
     assert!(log.iter().any(|line| line.contains("operation-gateway stopped")), "{log:#?}");
     let process = Process::start(folder.path(), None, &[]);
-    let path = path(&submitted["operation"], "");
-    let (status, view) = request(&process.address, "GET", &path, None).unwrap();
-    assert_eq!((status, &view), (200, &submitted["operation"]));
+    assert_eq!(process.get(&path(&submitted["operation"], "")), submitted["operation"]);
 }

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of several test modules.
 
 pub(crate) mod alarm;
 pub(crate) mod approvers;

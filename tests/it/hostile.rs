@@ -1,12 +1,14 @@
-//! No hostile body gets a 5xx, and none changes anything.
+//! Hostile bodies get no 5xx and change no operation or key.
 
-use crate::harness::custody;
-use crate::harness::samples::{admitted, path, payment, submitted, with};
+use crate::harness::custody::{self, KEYS};
+use crate::harness::process::SIGN;
+use crate::harness::samples::{admit, path, payment, submit, with};
 use crate::harness::world::World;
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
 
+/// Hostile bodies: not JSON, too deep, too long, wrong types and values, and beginnings of a valid body.
 fn hostile_texts() -> Vec<String> {
     let good = payment("hostile").to_string();
     let mut texts = vec![
@@ -34,12 +36,13 @@ fn hostile_texts() -> Vec<String> {
         good.replace("\"manual\"", "{\"manual\":{}}"),
         good.replace("hostile", &"k".repeat(70_000)),
     ];
-    // Every prefix of a good body, and the body with one bit of each byte flipped.
+    // A valid body, cut off at every seventh byte.
     texts.extend((0..good.len()).step_by(7).map(|end| good[..end].to_owned()));
     texts
 }
 
-async fn send(world: &World, path: &str, body: Vec<u8>) {
+/// The answer must not be a 5xx, and an error must have a code and a message.
+async fn assert_no_5xx(world: &World, path: &str, body: Vec<u8>) {
     let shown = String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned();
     let answer = world.send(Request::post(path).body(Body::from(body)).unwrap()).await;
     assert!(answer.status.as_u16() < 500, "{path} {shown}: {} {}", answer.status, answer.json);
@@ -49,13 +52,13 @@ async fn send(world: &World, path: &str, body: Vec<u8>) {
 }
 
 #[tokio::test]
-async fn hostile_bodies_get_a_4xx_on_every_route() {
+async fn hostile_bodies_get_no_5xx() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("victim")).await;
+    let operation = submit(&world, &payment("victim")).await;
     let paths = ["/approve", "/execute", "/publish", "/node-recovery"].map(|action| path(&operation, action));
     for text in hostile_texts() {
-        for path in paths.iter().map(String::as_str).chain(["/v1/operations/sign", "/v1/policy/preview"]) {
-            send(&world, path, text.clone().into_bytes()).await;
+        for path in paths.iter().map(String::as_str).chain([SIGN, "/v1/policy/preview"]) {
+            assert_no_5xx(&world, path, text.clone().into_bytes()).await;
         }
     }
     let now = world.get(&path(&operation, "")).await.ok();
@@ -63,10 +66,11 @@ async fn hostile_bodies_get_a_4xx_on_every_route() {
     assert_eq!(now["approvals"], operation["approvals"]);
 }
 
-/// Hostile variants of a good custody body.
-fn hostile_to(good: &Value) -> Vec<String> {
+/// Hostile variants of a valid custody body: cut off, or with a member of a wrong type or value.
+fn hostile_variants(good: &Value) -> Vec<String> {
     let text = good.to_string();
     let mut texts = hostile_texts();
+    // Without those that vary a payment's values.
     texts.truncate(22);
     texts.extend((0..text.len()).step_by(5).map(|end| text[..end].to_owned()));
     let pointers: Vec<String> = good.as_object().unwrap().keys().map(|name| format!("/{name}")).collect();
@@ -89,20 +93,20 @@ fn hostile_to(good: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn hostile_custody_bodies_get_a_4xx_on_every_route() {
+async fn hostile_custody_bodies_get_no_5xx() {
     let world = World::start().await;
-    let victim = custody::submitted(&world, "/v1/custody/keys", &custody::key("victim")).await;
+    let victim = custody::submit(&world, KEYS, &custody::key("victim")).await;
     let key_view = world.get("/v1/custody/keys/victim").await.ok();
-    let on_key = |action: &str| custody::on_key("victim", action);
+    let key_path = |action: &str| custody::key_path("victim", action);
     let of = |action: &str| custody::path(&victim, action);
     let recovery = json!({ "effect_id": "e", "result_root": "0".repeat(64) });
     let targets = [
-        ("/v1/custody/keys".to_owned(), custody::key("victim")),
-        (on_key("/sign"), custody::sign("h")),
-        (on_key("/refresh"), custody::refresh("h")),
-        (on_key("/reshare"), custody::reshare("h")),
-        (on_key("/rotate"), custody::rotate("victim")),
-        (on_key("/recover"), custody::recover("h")),
+        (KEYS.to_owned(), custody::key("victim")),
+        (key_path("/sign"), custody::sign("h")),
+        (key_path("/refresh"), custody::refresh("h")),
+        (key_path("/reshare"), custody::reshare("h")),
+        (key_path("/rotate"), custody::rotate("victim")),
+        (key_path("/recover"), custody::recover("h")),
         (of("/approve"), json!({ "subject_id": "", "roles": [], "approved_at_ms": 0 })),
         (of("/execute"), json!({ "requested_at_ms": 0 })),
         (of("/publish"), json!({ "scope": "", "requested_at_ms": 0 })),
@@ -110,8 +114,8 @@ async fn hostile_custody_bodies_get_a_4xx_on_every_route() {
         (of("/external-export"), custody::export(&json!("r"), "Submitted")),
     ];
     for (path, good) in targets {
-        for text in hostile_to(&good) {
-            send(&world, &path, text.into_bytes()).await;
+        for text in hostile_variants(&good) {
+            assert_no_5xx(&world, &path, text.into_bytes()).await;
         }
     }
     let now = world.get(&custody::path(&victim, "")).await.ok();
@@ -121,13 +125,13 @@ async fn hostile_custody_bodies_get_a_4xx_on_every_route() {
 }
 
 #[tokio::test]
-async fn every_single_flipped_bit_gets_an_answer() {
+async fn body_with_a_flipped_bit_gets_no_5xx() {
     let world = World::start().await;
     let good = json!({ "intent": payment("bits") }).to_string().into_bytes();
     for index in 0..good.len() {
         let mut body = good.clone();
         body[index] ^= 1 << (index % 8);
-        send(&world, "/v1/policy/preview", body).await;
+        assert_no_5xx(&world, "/v1/policy/preview", body).await;
     }
 }
 
@@ -135,26 +139,25 @@ async fn every_single_flipped_bit_gets_an_answer() {
 async fn oversized_deep_or_ambiguous_body_is_refused() {
     let world = World::start().await;
     let large = format!("{{\"x\":\"{}\"}}", "y".repeat(5 * 1024 * 1024));
-    world.post_text("/v1/operations/sign", &large).await.fails(413, "payload_too_large");
+    world.post_text(SIGN, &large).await.fails(413, "payload_too_large");
     let deep = "[".repeat(10_000);
-    let message = world.post_text("/v1/operations/sign", &deep).await.fails(400, "invalid_json");
+    let message = world.post_text(SIGN, &deep).await.fails(400, "invalid_json");
     assert!(message.contains("nested deeper than 64"), "{message}");
     let twice = "{\"a\":1,\"a\":2}";
-    let message = world.post_text("/v1/operations/sign", twice).await.fails(400, "invalid_json");
+    let message = world.post_text(SIGN, twice).await.fails(400, "invalid_json");
     assert!(message.contains("member `a` appears twice"), "{message}");
 }
 
-/// Unusual texts are plain data through a whole operation; only a key's name may not contain them.
+/// Only a key's name may not contain such characters.
 #[tokio::test]
-async fn unusual_texts_survive_a_whole_operation() {
+async fn unusual_texts_are_kept_through_a_whole_operation() {
     let world = World::start().await;
-    let odd = "\u{0}\u{7f}'\"; DROP TABLE operations; --\u{202e}\u{1F980}";
-    let body: Value = serde_json::from_str(&payment("odd").to_string().replace("treasury-1", "KEY")).unwrap();
-    let mut body = body;
+    let unusual = "\u{0}\u{7f}'\"; DROP TABLE operations; --\u{202e}\u{1F980}";
+    let mut body = payment("unusual");
     for pointer in ["/payment/to_account", "/payment/reference", "/client/subject_id", "/idempotency_key"] {
-        *body.pointer_mut(pointer).unwrap() = json!(odd);
+        *body.pointer_mut(pointer).unwrap() = json!(unusual);
     }
-    let operation = admitted(&world, &body).await;
+    let operation = admit(&world, &body).await;
     let executed = world.post_nothing(&path(&operation, "/execute")).await.ok();
-    assert_eq!(executed["intent"]["to_account"], odd);
+    assert_eq!(executed["intent"]["to_account"], unusual);
 }

@@ -1,8 +1,9 @@
-//! Another tenant's operations and keys are invisible: every answer is, byte for byte, the answer of a gateway without that
-//! tenant's data.
+//! Other tenants' operations and keys are invisible: a request that names one gets the answer of a gateway without that tenant's
+//! data, byte for byte except the request id and the date.
 
-use crate::harness::custody;
+use crate::harness::custody::{self, KEYS};
 use crate::harness::modes::{Deployment, Mode, TestCaller};
+use crate::harness::process::SIGN;
 use crate::harness::samples::{approval, payment, publication, with};
 use crate::harness::world::Answer;
 use axum::http::HeaderMap;
@@ -12,23 +13,24 @@ use std::collections::BTreeSet;
 
 /// Routes that name no operation or key: they describe the deployment or create something.
 const NAMELESS: [(&str, &str); 9] = [
-    ("POST", "/v1/operations/sign"),
-    ("POST", "/v1/custody/keys"),
+    ("POST", SIGN),
+    ("POST", KEYS),
     ("GET", "/v1/log/checkpoint"),
     ("GET", "/v1/log/key"),
     ("GET", "/v1/log/consistency"),
     ("GET", "/v1/log/inclusion"),
     ("POST", "/v1/policy/preview"),
     ("GET", "/v1/policy/bundles"),
-    // The name is in the query; see `proofs`.
+    // Its query names an operation; see `proof_requests`.
     ("GET", "/v1/log/tlog-proof"),
 ];
 
-fn of(tenant: &'static str, subject: &'static str) -> TestCaller<'static> {
+fn caller_of(tenant: &'static str, subject: &'static str) -> TestCaller<'static> {
     let scopes = "operations.* custody.* audit.read";
     TestCaller { client: "desk", subject, roles: "approver operator", scopes, tenant: Some(tenant) }
 }
 
+/// The `client` member of a body.
 fn client(tenant: &str, subject: &str) -> Value {
     json!({ "client_id": "desk", "subject_id": subject, "roles": [], "scopes": [], "tenant": tenant })
 }
@@ -37,14 +39,15 @@ fn with_tenant(body: Value, tenant: &str) -> Value {
     with(body, "/client", client(tenant, "carol"))
 }
 
-/// The other tenant's data: operations of both families in every state, and keys.
+/// The data of tenant `acme`: ids of operations in several states, and names of keys.
 struct TenantData {
-    products: Vec<String>,
-    custodies: Vec<String>,
+    payments: Vec<String>,
+    custody_operations: Vec<String>,
     keys: Vec<&'static str>,
 }
 
-async fn drive(deployment: &Deployment, family: &str, submission: Answer, until: usize) -> String {
+/// Takes the first `n_steps` steps with the submitted operation; returns its id.
+async fn drive(deployment: &Deployment, family: &str, submission: Answer, n_steps: usize) -> String {
     let operation = submission.ok()["operation"].clone();
     let id = operation["operation_id"].as_str().unwrap().to_owned();
     let path = |action: &str| format!("/v1/{family}/{id}{action}");
@@ -54,38 +57,38 @@ async fn drive(deployment: &Deployment, family: &str, submission: Answer, until:
         ("carol", "/execute", Value::Null),
         ("carol", "/publish", publication()),
     ];
-    for (subject, action, body) in steps.iter().take(until) {
-        deployment.call_as(of("acme", subject), "POST", &path(action), body).await.ok();
+    for (subject, action, body) in steps.iter().take(n_steps) {
+        deployment.call_as(caller_of("acme", subject), "POST", &path(action), body).await.ok();
     }
     id
 }
 
 async fn create_acme_data(deployment: &Deployment) -> TenantData {
-    let carol = of("acme", "carol");
-    let mut belongings =
-        TenantData { products: Vec::new(), custodies: Vec::new(), keys: vec!["vault", "vault-2"] };
-    for until in 0..=4 {
-        let body = with_tenant(payment(&format!("acme-{until}")), "acme");
-        let submitted = deployment.call_as(carol, "POST", "/v1/operations/sign", &body).await;
-        belongings.products.push(drive(deployment, "operations", submitted, until).await);
+    let carol = caller_of("acme", "carol");
+    let mut data =
+        TenantData { payments: Vec::new(), custody_operations: Vec::new(), keys: vec!["vault", "vault-2"] };
+    for n_steps in 0..=4 {
+        let body = with_tenant(payment(&format!("acme-{n_steps}")), "acme");
+        let submitted = deployment.call_as(carol, "POST", SIGN, &body).await;
+        data.payments.push(drive(deployment, "operations", submitted, n_steps).await);
     }
-    for (key, until) in [("vault", 3), ("vault-2", 0)] {
+    for (key, n_steps) in [("vault", 3), ("vault-2", 0)] {
         let body = with(with_tenant(custody::key(key), "acme"), "/tenant_id", json!("acme"));
-        let submitted = deployment.call_as(carol, "POST", "/v1/custody/keys", &body).await;
-        belongings.custodies.push(drive(deployment, "custody/operations", submitted, until).await);
+        let submitted = deployment.call_as(carol, "POST", KEYS, &body).await;
+        data.custody_operations.push(drive(deployment, "custody/operations", submitted, n_steps).await);
     }
-    for until in [0, 3] {
-        let body = with_tenant(custody::sign(&format!("acme-{until}")), "acme");
-        let submitted = deployment.call_as(carol, "POST", &custody::on_key("vault", "/sign"), &body).await;
-        belongings.custodies.push(drive(deployment, "custody/operations", submitted, until).await);
+    for n_steps in [0, 3] {
+        let body = with_tenant(custody::sign(&format!("acme-{n_steps}")), "acme");
+        let submitted = deployment.call_as(carol, "POST", &custody::key_path("vault", "/sign"), &body).await;
+        data.custody_operations.push(drive(deployment, "custody/operations", submitted, n_steps).await);
     }
-    belongings
+    data
 }
 
-/// A body that would succeed if the resource existed.
-fn body(method: &str, route: &str) -> Value {
+/// A body that is valid for the route.
+fn valid_body(method: &str, route: &str) -> Value {
     let action = route.rsplit('/').next().unwrap();
-    let sound = match (method, action) {
+    let body = match (method, action) {
         ("GET", _) | (_, "execute") => return Value::Null,
         (_, "approve") => return approval("eve"),
         (_, "publish") => return publication(),
@@ -98,10 +101,10 @@ fn body(method: &str, route: &str) -> Value {
         (_, "recover") => custody::recover("2"),
         _ => panic!("{method} {route} needs a body here"),
     };
-    with(sound, "/client", client("evil", "eve"))
+    with(body, "/client", client("evil", "eve"))
 }
 
-/// The answer without the request's own name and time.
+/// Status, headers and body of the answer, without the request id and the date.
 fn comparable(answer: Answer) -> (u16, HeaderMap, String) {
     let mut headers = answer.headers;
     assert!(headers.remove("x-request-id").is_some());
@@ -109,24 +112,27 @@ fn comparable(answer: Answer) -> (u16, HeaderMap, String) {
     (answer.status.as_u16(), headers, String::from_utf8(answer.bytes).unwrap())
 }
 
-/// Every request of tenant globex that names something of tenant acme.
+/// Requests to all routes that name an operation or a key in their path, for each of acme's that fits.
 fn requests(acme: &TenantData) -> Vec<(&'static str, String, Value)> {
     let mut requests = Vec::new();
     for (method, route, access) in ROUTES.iter() {
         if *access == Access::Open || NAMELESS.contains(&(*method, *route)) {
             continue;
         }
-        let body = body(method, route);
+        let body = valid_body(method, route);
         let names: Vec<(&str, &str)> = match (route.contains("{operationId}"), route.contains("{keyRef}")) {
-            // Each under the paths of both families.
-            (true, false) => {
-                acme.products.iter().chain(&acme.custodies).map(|id| ("{operationId}", id.as_str())).collect()
-            }
+            // Every operation under the paths of both families.
+            (true, false) => acme
+                .payments
+                .iter()
+                .chain(&acme.custody_operations)
+                .map(|id| ("{operationId}", id.as_str()))
+                .collect(),
             (false, true) => acme.keys.iter().map(|key| ("{keyRef}", *key)).collect(),
             _ => panic!("{method} {route} has no name and is not in NAMELESS"),
         };
-        for (place, name) in names {
-            let path = route.replace(place, name);
+        for (parameter, name) in names {
+            let path = route.replace(parameter, name);
             let queries: &[&str] = match path.rsplit('/').next().unwrap() {
                 "operations" => &["", "?limit=1", "?cursor=1", "?cursor=1000000&limit=200"],
                 "evidence" | "audit-replay" => &["", "?after_seq=0", "?after_seq=1"],
@@ -138,8 +144,9 @@ fn requests(acme: &TenantData) -> Vec<(&'static str, String, Value)> {
     requests
 }
 
-fn proofs(acme: &TenantData) -> Vec<(&'static str, String, Value)> {
-    let ids = acme.products.iter().chain(&acme.custodies);
+/// Requests for log proofs of acme's operations.
+fn proof_requests(acme: &TenantData) -> Vec<(&'static str, String, Value)> {
+    let ids = acme.payments.iter().chain(&acme.custody_operations);
     ids.flat_map(|id| [1, 2, 99].map(|seq| format!("/v1/log/tlog-proof?operation_id={id}&seq={seq}")))
         .map(|path| ("GET", path, Value::Null))
         .collect()
@@ -148,84 +155,84 @@ fn proofs(acme: &TenantData) -> Vec<(&'static str, String, Value)> {
 #[tokio::test]
 async fn every_route_with_a_name_hides_other_tenants() {
     for mode in [Mode::TrustedHeaders, Mode::Jwks] {
-        let (theirs, empty) = (Deployment::start(mode).await, Deployment::start(mode).await);
-        let acme = create_acme_data(&theirs).await;
-        let requests = [requests(&acme), proofs(&acme)].concat();
+        let (with_acme, empty) = (Deployment::start(mode).await, Deployment::start(mode).await);
+        let acme = create_acme_data(&with_acme).await;
+        let requests = [requests(&acme), proof_requests(&acme)].concat();
         assert!(requests.len() > 150);
-        let mut refusals = BTreeSet::new();
+        let mut codes = BTreeSet::new();
         for (method, path, body) in requests {
-            let eve = of("evil", "eve");
-            let there = comparable(theirs.call_as(eve, method, &path, &body).await);
-            let never = comparable(empty.call_as(eve, method, &path, &body).await);
-            assert_eq!(there, never, "{method} {path}");
-            assert_eq!(there.0, 404, "{method} {path}: {}", there.2);
-            refusals.insert(serde_json::from_str::<Value>(&there.2).unwrap()["error"].to_string());
+            let eve = caller_of("evil", "eve");
+            let answer = comparable(with_acme.call_as(eve, method, &path, &body).await);
+            let expected = comparable(empty.call_as(eve, method, &path, &body).await);
+            assert_eq!(answer, expected, "{method} {path}");
+            assert_eq!(answer.0, 404, "{method} {path}: {}", answer.2);
+            codes.insert(serde_json::from_str::<Value>(&answer.2).unwrap()["error"].to_string());
         }
-        assert_eq!(refusals.len(), 2, "{refusals:?}");
+        assert_eq!(codes.len(), 2, "{codes:?}");
         // None of the requests changed anything.
-        for id in &acme.products {
-            let now = theirs
-                .call_as(of("acme", "carol"), "GET", &format!("/v1/operations/{id}"), &Value::Null)
+        for id in &acme.payments {
+            let now = with_acme
+                .call_as(caller_of("acme", "carol"), "GET", &format!("/v1/operations/{id}"), &Value::Null)
                 .await;
             assert!(!now.ok()["approvals"]["subjects"].to_string().contains("eve"));
         }
     }
 }
 
-/// A name that another tenant uses is free: it creates the caller's own resource, and is no replay.
+/// A tenant can use a name that another tenant uses: it creates the caller's own resource, and is not taken as a replay.
 #[tokio::test]
-async fn names_used_by_another_tenant_are_free() {
-    let (theirs, empty) = (Deployment::start(Mode::Jwks).await, Deployment::start(Mode::Jwks).await);
-    create_acme_data(&theirs).await;
-    let eve = of("evil", "eve");
+async fn names_that_another_tenant_uses_are_available() {
+    let (with_acme, empty) = (Deployment::start(Mode::Jwks).await, Deployment::start(Mode::Jwks).await);
+    create_acme_data(&with_acme).await;
+    let eve = caller_of("evil", "eve");
     let own = |body: Value| with(body, "/client", client("evil", "eve"));
     let key = with(own(custody::key("vault")), "/tenant_id", json!("evil"));
     let creations = [
-        ("/v1/operations/sign", own(payment("acme-0"))),
-        ("/v1/operations/sign", own(payment("acme-4"))),
-        ("/v1/operations/sign", own(with(payment("eves"), "/key_ref", json!("vault-2")))),
-        ("/v1/custody/keys", key),
+        (SIGN, own(payment("acme-0"))),
+        (SIGN, own(payment("acme-4"))),
+        (SIGN, own(with(payment("eves"), "/key_ref", json!("vault-2")))),
+        (KEYS, key),
         ("/v1/custody/keys/vault/sign", own(custody::sign("acme-3"))),
     ];
     for (path, body) in creations {
-        // Random and time-dependent values may differ; nothing else may.
-        let made = |answer: Answer| {
+        // The new operation, without values that are random or depend on the time.
+        let created = |answer: Answer| {
             assert_eq!(answer.header("idempotency-replayed"), "", "{path}");
             assert_eq!(answer.header("warning"), "", "{path}");
             let mut operation = answer.ok()["operation"].clone();
-            for chance in ["runtime", "result", "links"] {
-                operation.as_object_mut().unwrap().remove(chance);
+            for random in ["runtime", "result", "links"] {
+                operation.as_object_mut().unwrap().remove(random);
             }
-            // One family has it inside its intent, the other beside it.
-            for clock in ["created_at_ms", "updated_at_ms"] {
-                operation["intent"].as_object_mut().unwrap().remove(clock);
-                operation.as_object_mut().unwrap().remove(clock);
+            // Payments have these in the intent, custody operations beside it.
+            for time in ["created_at_ms", "updated_at_ms"] {
+                operation["intent"].as_object_mut().unwrap().remove(time);
+                operation.as_object_mut().unwrap().remove(time);
             }
             operation
         };
-        let there = made(theirs.call_as(eve, "POST", path, &body).await);
-        let never = made(empty.call_as(eve, "POST", path, &body).await);
-        assert_eq!(there, never, "{path}");
+        let answer = created(with_acme.call_as(eve, "POST", path, &body).await);
+        let expected = created(empty.call_as(eve, "POST", path, &body).await);
+        assert_eq!(answer, expected, "{path}");
     }
-    // A tenant's list has its own operations, whatever the cursor.
+    // A key's list has only the operations of the caller's tenant, also for a cursor of the other tenant.
     for query in ["", "?cursor=1000000"] {
         let path = format!("/v1/custody/keys/vault/operations{query}");
         let listed = |answer: Answer| {
             let operations = answer.ok()["operations"].as_array().unwrap().clone();
             operations.iter().map(|operation| operation["operation_id"].clone()).collect::<Vec<_>>()
         };
-        let there = listed(theirs.call_as(eve, "GET", &path, &Value::Null).await);
-        assert_eq!(there, listed(empty.call_as(eve, "GET", &path, &Value::Null).await));
-        assert_eq!(there.len(), 2);
+        let answer = listed(with_acme.call_as(eve, "GET", &path, &Value::Null).await);
+        assert_eq!(answer, listed(empty.call_as(eve, "GET", &path, &Value::Null).await));
+        assert_eq!(answer.len(), 2);
     }
     // A preview that names another tenant's key gets the answer of a key that does not exist.
     let preview = json!({ "intent": own(with(payment("p"), "/key_ref", json!("vault"))) });
-    let there = theirs.call_as(eve, "POST", "/v1/policy/preview", &preview).await.ok();
-    let never = empty.call_as(eve, "POST", "/v1/policy/preview", &preview).await.ok();
-    assert_eq!(there["decision"], never["decision"]);
-    // Another tenant's key is not created, whichever caller asks for it.
+    let answer = with_acme.call_as(eve, "POST", "/v1/policy/preview", &preview).await.ok();
+    let expected = empty.call_as(eve, "POST", "/v1/policy/preview", &preview).await.ok();
+    assert_eq!(answer["decision"], expected["decision"]);
+    // A caller can neither create a key for another tenant nor submit a payment in its name.
     let foreign = with(own(custody::key("new")), "/tenant_id", json!("acme"));
-    theirs.call_as(eve, "POST", "/v1/custody/keys", &foreign).await.fails(403, "client_binding_mismatch");
-    let posing = with(payment("posing"), "/client", client("acme", "eve"));
-    theirs.call_as(eve, "POST", "/v1/operations/sign", &posing).await.fails(403, "client_binding_mismatch");
+    with_acme.call_as(eve, "POST", KEYS, &foreign).await.fails(403, "client_binding_mismatch");
+    let impersonated = with(payment("impersonated"), "/client", client("acme", "eve"));
+    with_acme.call_as(eve, "POST", SIGN, &impersonated).await.fails(403, "client_binding_mismatch");
 }

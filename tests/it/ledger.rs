@@ -1,4 +1,4 @@
-//! `ledger fsck`: a sound store has no findings, and every alteration is found and named.
+//! `ledger fsck`: an undamaged store has no findings, and damage is found and named.
 
 mod bundles;
 pub(crate) mod history;

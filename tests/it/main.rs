@@ -1,4 +1,4 @@
-//! Tests at two borders: the router in process, and the real process. (The third, the pure core, tests itself.)
+//! Integration tests: of the router in this process (`harness::world`), and of the real process (`harness::process`).
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 

@@ -1,14 +1,14 @@
-//! Every kind of operation is evaluated by the policy at submission, approval and admission.
+//! The policy evaluates every kind of operation at submission, approval and admission.
 
 use crate::harness::custody;
 use crate::harness::recording::Evaluation;
-use crate::harness::samples::{admitted, approval, payment};
+use crate::harness::samples::{admit, approval, payment};
 use crate::harness::world::World;
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::Moment;
 use serde_json::json;
 
-const fn kind(intent: &Intent) -> &'static str {
+const fn kind_name(intent: &Intent) -> &'static str {
     match intent {
         Intent::Payment(_) => "payment",
         Intent::AssetAction(_) => "asset_action",
@@ -20,13 +20,13 @@ const fn kind(intent: &Intent) -> &'static str {
     }
 }
 
-/// The evaluations for one kind and one client since the last call.
-fn evaluations(world: &World, of_kind: &str, client_id: &str) -> Vec<Evaluation> {
+/// Takes all recorded evaluations; returns those of this kind of intent and this client.
+fn take_evaluations(world: &World, of_kind: &str, client_id: &str) -> Vec<Evaluation> {
     let all = std::mem::take(&mut *world.evaluations.lock().unwrap());
-    all.into_iter().filter(|one| kind(&one.intent) == of_kind && one.client_id == client_id).collect()
+    all.into_iter().filter(|one| kind_name(&one.intent) == of_kind && one.client_id == client_id).collect()
 }
 
-/// A submission, two approvals, and the admission with both.
+/// Exactly these evaluations: a submission, two approvals, and the admission with both.
 #[track_caller]
 fn assert_every_moment(evaluations: &[Evaluation], key_ref: &str) {
     let moments: Vec<_> = evaluations.iter().map(|one| (one.moment, one.approvers.join(" "))).collect();
@@ -43,7 +43,7 @@ fn assert_every_moment(evaluations: &[Evaluation], key_ref: &str) {
     );
     for one in evaluations {
         assert_eq!((one.tenant.as_str(), one.key_ref.as_str()), ("default", key_ref));
-        assert!(one.intent_hash_holds && !one.has_velocity, "{one:?}");
+        assert!(one.is_intent_hash_right && !one.has_velocity, "{one:?}");
     }
 }
 
@@ -51,11 +51,11 @@ fn assert_every_moment(evaluations: &[Evaluation], key_ref: &str) {
 async fn every_kind_is_evaluated_at_submission_approval_and_admission() {
     let world = World::ticking().await;
     for name in ["signs", "refreshes", "reshares", "rotates", "recovers"] {
-        custody::executed(&world, "/v1/custody/keys", &custody::key(name)).await;
-        assert_every_moment(&evaluations(&world, "key_create", "custody"), name);
+        custody::execute(&world, "/v1/custody/keys", &custody::key(name)).await;
+        assert_every_moment(&take_evaluations(&world, "key_create", "custody"), name);
     }
-    admitted(&world, &payment("one")).await;
-    assert_every_moment(&evaluations(&world, "payment", "treasury-desk"), "treasury-1");
+    admit(&world, &payment("one")).await;
+    assert_every_moment(&take_evaluations(&world, "payment", "treasury-desk"), "treasury-1");
     for (of_kind, name, action, body) in [
         ("asset_action", "signs", "/sign", custody::sign("one")),
         ("refresh", "refreshes", "/refresh", custody::refresh("2")),
@@ -63,8 +63,8 @@ async fn every_kind_is_evaluated_at_submission_approval_and_admission() {
         ("rotate", "rotates", "/rotate", custody::rotate("rotated")),
         ("recover", "recovers", "/recover", custody::recover("2")),
     ] {
-        custody::admitted(&world, &custody::on_key(name, action), &body).await;
-        assert_every_moment(&evaluations(&world, of_kind, "custody"), name);
+        custody::admit(&world, &custody::key_path(name, action), &body).await;
+        assert_every_moment(&take_evaluations(&world, of_kind, "custody"), name);
     }
 }
 
@@ -73,11 +73,11 @@ async fn preview_is_evaluated_with_the_approvals_in_its_body() {
     let world = World::ticking().await;
     let body = json!({ "intent": payment("p"), "approvals": [approval("alice"), approval("bob")] });
     world.post("/v1/policy/preview", &body).await.ok();
-    let evaluations = evaluations(&world, "payment", "treasury-desk");
+    let evaluations = take_evaluations(&world, "payment", "treasury-desk");
     assert_eq!(evaluations.len(), 1);
     assert_eq!(
         (evaluations[0].moment, evaluations[0].approvers.join(" ")),
         (Moment::Preview, "alice bob".to_owned())
     );
-    assert!(evaluations[0].intent_hash_holds && evaluations[0].key_ref == "treasury-1");
+    assert!(evaluations[0].is_intent_hash_right && evaluations[0].key_ref == "treasury-1");
 }

@@ -1,4 +1,4 @@
-//! Damaged, missing or outdated data of nodes is found and named; full disks and file modes of nodes.
+//! Nodes with damaged, missing or outdated data, full disks and wrong file modes.
 
 mod damaged;
 mod disk;
@@ -9,13 +9,9 @@ use crate::harness::process::{EXECUTE, Process, drive};
 use crate::harness::samples::with;
 use serde_json::{Value, json};
 
-/// Drives an operation to its execution, with automatic publication.
+/// Executes an operation with automatic publication; returns its view after the execution.
 #[track_caller]
-fn executed(process: &Process, path: &str, body: &Value) -> Value {
+fn execute(process: &Process, path: &str, body: &Value) -> Value {
     let body = with(body.clone(), "/publication_mode", json!("automatic"));
     drive(&process.address, path, &body, &[EXECUTE]).unwrap()
-}
-
-fn ready(process: &Process) -> (u16, Value) {
-    process.call("GET", "/readyz", None)
 }

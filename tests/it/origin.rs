@@ -1,8 +1,8 @@
-//! Requests that a browser sends on behalf of a page of another site.
+//! Requests that a browser may have sent for a page of another site are refused.
 
 use crate::harness::http::Call;
 use crate::harness::modes::PROXY;
-use crate::harness::process::Process;
+use crate::harness::process::{Process, SIGN, text};
 use crate::harness::samples::payment;
 use crate::harness::world::{Answer, World};
 use axum::body::Body;
@@ -13,23 +13,22 @@ use serde_json::Value;
 
 const ALLOWED: (&str, &str) = ("allowed_origins", "https://console.example, http://ui.example:3000");
 
-/// The callers that may send a request with such headers.
+/// In which modes a request with such headers is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum May {
-    /// All callers.
+enum Accepted {
     Always,
-    /// All callers in authenticated modes, and no caller in the bypass.
+    /// In all modes except the bypass.
     Authenticated,
-    /// No caller.
     Never,
 }
 
-use May::{Always, Authenticated, Never};
+use Accepted::{Always, Authenticated, Never};
 
 type Headers = &'static [(&'static str, &'static str)];
 
 #[rustfmt::skip]
-const CASES: &[(&str, May, Headers)] = &[
+/// What sends the request, whether it is accepted, and its headers.
+const CASES: &[(&str, Accepted, Headers)] = &[
     ("no browser", Always, &[("host", "gateway.example")]),
     ("no browser, and HTTP/1.0", Always, &[]),
     ("no browser, with two hosts", Always, &[("host", "a"), ("host", "b")]),
@@ -41,7 +40,7 @@ const CASES: &[(&str, May, Headers)] = &[
     ("own page, the host in capitals", Always, &[("host", "LOCALHOST:9200"), ("origin", "http://localhost:9200")]),
     ("own page, GET", Always, &[("host", "localhost"), ("sec-fetch-site", "same-origin")]),
     ("own page behind a proxy with TLS", Authenticated, &[("host", "gateway.example"), ("sec-fetch-site", "same-origin"), ("origin", "https://gateway.example")]),
-    ("own page behind a proxy with TLS, the port said", Authenticated, &[("host", "gateway.example:443"), ("origin", "https://gateway.example")]),
+    ("own page behind a proxy with TLS, with the port stated", Authenticated, &[("host", "gateway.example:443"), ("origin", "https://gateway.example")]),
     ("own page, GET, of a name that is not loopback", Authenticated, &[("host", "gateway.example"), ("sec-fetch-site", "same-origin")]),
     ("own page, old browser, GET over HTTP (DNS rebinding)", Authenticated, &[("host", "rebound.example:9200"), ("accept-language", "de")]),
     ("own page, GET over HTTP, the language emptied", Authenticated, &[("host", "rebound.example:9200"), ("accept-language", "")]),
@@ -50,7 +49,7 @@ const CASES: &[(&str, May, Headers)] = &[
     ("a name that begins like localhost", Authenticated, &[("host", "localhost.rebound.example"), ("sec-fetch-site", "same-origin")]),
     ("the address of every interface", Authenticated, &[("host", "0.0.0.0:9200"), ("sec-fetch-site", "same-origin")]),
     ("an allowed page", Always, &[("host", "localhost:9200"), ("sec-fetch-site", "cross-site"), ("origin", "https://console.example")]),
-    ("an allowed page, the port said", Always, &[("host", "localhost:9200"), ("sec-fetch-site", "same-site"), ("origin", "https://console.example:443")]),
+    ("an allowed page, with the port stated", Always, &[("host", "localhost:9200"), ("sec-fetch-site", "same-site"), ("origin", "https://console.example:443")]),
     ("an allowed page with a port", Always, &[("host", "localhost:9200"), ("origin", "http://ui.example:3000")]),
     ("an allowed origin's host is configured", Always, &[("host", "console.example"), ("sec-fetch-site", "same-origin"), ("origin", "https://console.example")]),
     ("an allowed origin's host is configured, GET", Always, &[("host", "ui.example:3000"), ("accept-language", "de")]),
@@ -81,23 +80,26 @@ const CASES: &[(&str, May, Headers)] = &[
     ("an origin with a path", Never, &[("host", "localhost:9200"), ("origin", "http://localhost:9200/")]),
     ("an origin with a user", Never, &[("host", "localhost:9200"), ("origin", "http://evil@localhost:9200")]),
     ("an origin with no port behind its colon", Never, &[("host", "localhost:80"), ("origin", "http://localhost:")]),
-    ("an origin with a port that is none", Never, &[("host", "localhost:80"), ("origin", "http://localhost:65616")]),
+    ("an origin with an invalid port", Never, &[("host", "localhost:80"), ("origin", "http://localhost:65616")]),
     ("an origin without a scheme", Never, &[("host", "localhost:9200"), ("origin", "localhost:9200")]),
     ("no host", Never, &[("origin", "http://localhost:9200")]),
     ("no host, and an allowed page", Never, &[("origin", "https://console.example")]),
-    ("no host, typed", Never, &[("sec-fetch-site", "none")]),
+    ("no host, typed into the address bar", Never, &[("sec-fetch-site", "none")]),
     ("two hosts", Never, &[("host", "localhost:9200"), ("host", "localhost:9200"), ("sec-fetch-site", "same-origin")]),
     ("a host with a user", Never, &[("host", "evil@localhost:9200"), ("sec-fetch-site", "same-origin")]),
     ("a host with no port behind its colon", Never, &[("host", "localhost:"), ("origin", "http://localhost")]),
     ("an empty host", Never, &[("host", ""), ("sec-fetch-site", "same-origin")]),
 ];
 
-const CROSS: Headers =
+/// The headers of a page of another site.
+const CROSS_SITE: Headers =
     &[("host", "localhost:9200"), ("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")];
-const OWN: Headers =
+/// The headers of the gateway's own page.
+const SAME_ORIGIN: Headers =
     &[("host", "localhost:9200"), ("origin", "http://localhost:9200"), ("sec-fetch-site", "same-origin")];
 
-async fn sent(world: &World, method: &str, path: &str, headers: Headers, body: String) -> Answer {
+/// Sends a request with these headers from the trusted proxy's address.
+async fn send(world: &World, method: &str, path: &str, headers: Headers, body: String) -> Answer {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -110,9 +112,9 @@ async fn sent(world: &World, method: &str, path: &str, headers: Headers, body: S
 async fn origin_sec_fetch_site_and_host_decide_which_requests_pass() {
     let bypass = World::with(&[ALLOWED]).await;
     let trusted = World::with(&[ALLOWED, ("auth_mode", "trusted_headers"), ("trusted_proxies", PROXY)]).await;
-    for (what, may, headers) in CASES {
-        for (world, permitted) in [(&bypass, *may == Always), (&trusted, *may != Never)] {
-            let answer = sent(world, "GET", "/healthz", headers, String::new()).await;
+    for (what, accepted, headers) in CASES {
+        for (world, permitted) in [(&bypass, *accepted == Always), (&trusted, *accepted != Never)] {
+            let answer = send(world, "GET", "/healthz", headers, String::new()).await;
             if permitted {
                 assert_eq!(answer.ok()["status"], "ok", "{what}");
             } else {
@@ -126,13 +128,13 @@ async fn origin_sec_fetch_site_and_host_decide_which_requests_pass() {
 
 #[tokio::test]
 async fn cross_site_requests_are_refused_on_every_route_before_authentication() {
-    let given = [("auth_mode", "trusted_headers"), ("trusted_proxies", "192.0.2.1")];
-    let world = World::with(&given).await;
-    let unknown = [("GET", "/v1/none"), ("DELETE", "/healthz"), ("OPTIONS", "/v1/operations/sign")];
+    let overrides = [("auth_mode", "trusted_headers"), ("trusted_proxies", "192.0.2.1")];
+    let world = World::with(&overrides).await;
+    let unknown = [("GET", "/v1/none"), ("DELETE", "/healthz"), ("OPTIONS", SIGN)];
     let known = ROUTES.iter().map(|(method, path, _)| (*method, *path));
     for (method, path) in known.chain(unknown) {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
-        let answer = sent(&world, method, &path, CROSS, String::new()).await;
+        let answer = send(&world, method, &path, CROSS_SITE, String::new()).await;
         assert!(!answer.header("x-request-id").is_empty() && answer.header("cache-control") == "no-store");
         answer.fails(403, "origin_not_permitted");
     }
@@ -142,10 +144,10 @@ async fn cross_site_requests_are_refused_on_every_route_before_authentication() 
 async fn cross_site_submission_creates_nothing() {
     let world = World::start().await;
     let body = payment("cross-site").to_string();
-    let answer = sent(&world, "POST", "/v1/operations/sign", CROSS, body.clone()).await;
+    let answer = send(&world, "POST", SIGN, CROSS_SITE, body.clone()).await;
     answer.fails(403, "origin_not_permitted");
-    let answer = sent(&world, "POST", "/v1/operations/sign", OWN, body).await;
-    assert_eq!(answer.header("idempotency-replayed"), "", "it was there before");
+    let answer = send(&world, "POST", SIGN, SAME_ORIGIN, body).await;
+    assert_eq!(answer.header("idempotency-replayed"), "", "the refused request created it");
     answer.ok();
 }
 
@@ -154,22 +156,20 @@ fn cross_site_requests_are_refused_and_counted_on_both_addresses() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[("admin_bind", "127.0.0.1:0")]);
     let admin = process.admin_address.clone().unwrap();
-    let evil =
+    let cross_site =
         |call: Call| call.header("origin", "https://evil.example").header("sec-fetch-site", "cross-site");
     let body = payment("cross-site");
-    evil(Call::post("/v1/operations/sign", &body))
-        .send(&process.address)
-        .unwrap()
-        .fails(403, "origin_not_permitted");
+    let submission = cross_site(Call::post(SIGN, &body));
+    submission.send(&process.address).unwrap().fails(403, "origin_not_permitted");
     for path in ["/healthz", "/readyz", "/metrics"] {
-        evil(Call::get(path)).send(&admin).unwrap().fails(403, "origin_not_permitted");
+        cross_site(Call::get(path)).send(&admin).unwrap().fails(403, "origin_not_permitted");
     }
-    // `gateway` is the host of these requests.
+    // The host of these requests is `gateway`, which is not loopback: a DNS rebinding.
     let rebound = Call::get("/v1/log/key").header("sec-fetch-site", "same-origin");
     rebound.send(&process.address).unwrap().fails(403, "origin_not_permitted");
-    let submitted: Value = Call::post("/v1/operations/sign", &body).send(&process.address).unwrap().ok();
+    let submitted: Value = Call::post(SIGN, &body).send(&process.address).unwrap().ok();
     assert_eq!(submitted["operation"]["state"], "pending_approval");
-    let metrics = Call::get("/metrics").send(&admin).unwrap().text;
+    let metrics = text(&admin, "/metrics");
     let counted = "operation_gateway_callers_refused_total{reason=\"origin_not_permitted\"} 5";
     assert!(metrics.contains(counted), "{metrics}");
 }

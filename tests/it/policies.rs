@@ -1,22 +1,24 @@
-//! The life of bundles in the running gateway: the real process, its files, signals and crashes.
+//! Activation and refusal of bundles in the real process: through files, signals, signed records and crashes.
 
 mod latency;
 mod load;
 
-use crate::harness::bundles::{self, Site, hash, key, release, replace, status, until, until_active};
-use crate::harness::process::{Process, request, text};
+use crate::harness::bundles::{Site, hash, key, release, replace, status, wait_until, wait_until_active};
+use crate::harness::process::{Process, SIGN, text};
 use crate::harness::samples::payment;
 use serde_json::{Value, json};
 use std::fs;
 
-fn ready(process: &Process) -> (u16, Value) {
-    request(&process.address, "GET", "/readyz", None).unwrap()
+/// The answer to a preview, which must be 200.
+fn preview(process: &Process) -> Value {
+    process.post("/v1/policy/preview", Some(&json!({ "intent": payment("preview") })))
 }
 
-/// The bundle hash in the answer to a preview.
-fn previewed(process: &Process) -> (u16, Value) {
-    let body = json!({ "intent": payment("preview") });
-    request(&process.address, "POST", "/v1/policy/preview", Some(&body)).unwrap()
+/// A submission must be refused, since the policy cannot decide.
+#[track_caller]
+fn assert_submission_unavailable(process: &Process, idempotency_key: &str) {
+    let (status, answer) = process.call("POST", SIGN, Some(&payment(idempotency_key)));
+    assert_eq!((status, &answer["error"]), (503, &json!("policy_unavailable")), "{answer}");
 }
 
 #[test]
@@ -29,8 +31,8 @@ fn newer_bundle_is_activated_on_sighup_and_not_before() {
     assert_eq!(status(&process.address)["active"]["activation_sequence"], 1);
     process.sighup();
     process.wait_for_line("policy bundle active");
-    let shown = until_active(&process.address, &release(2, &key(1)));
-    assert_eq!(previewed(&process).1["bundle_hash"], hash(&release(2, &key(1))));
+    let shown = wait_until_active(&process.address, &release(2, &key(1)));
+    assert_eq!(preview(&process)["bundle_hash"], hash(&release(2, &key(1))));
     let active = &shown["active"];
     assert_eq!((&active["kind"], &active["bundle"]["version"]), (&json!("activate"), &json!("test-2")));
     assert_eq!(active["bundle"]["validity"], json!({ "not_before_ms": null, "not_after_ms": null }));
@@ -47,23 +49,23 @@ fn watched_bundle_is_activated_without_a_signal_and_refusals_are_reported() {
     site.offer(&release(5, &key(1)));
     let process = site.start(20, None);
     site.offer(&release(6, &key(2)));
-    until_active(&process.address, &release(6, &key(2)));
-    let mut other = release(6, &key(1));
+    wait_until_active(&process.address, &release(6, &key(2)));
+    let mut last_refused = release(6, &key(1));
     for (offered, why) in
         [(release(5, &key(1)), "is not above 6"), (release(7, &key(9)), "0 of 1 signatures")]
     {
         site.offer(&offered);
         let hash = hash(&offered);
-        let shown = until(&process.address, |it| {
+        let shown = wait_until(&process.address, |it| {
             it["refused"][0]["bundle_hash"] == hash.as_str()
                 && it["refused"][0]["why"].to_string().contains(why)
         });
         assert_eq!(shown["active"]["activation_sequence"], 6);
         assert_eq!(shown["last_refusal"]["offer"], "bundle");
-        let (code, ready) = ready(&process);
+        let (code, ready) = process.readiness();
         assert_eq!((code, &ready["status"]), (200, &json!("ready")), "{ready}");
         assert_eq!(ready["checks"]["policy"]["refused"][0]["bundle_hash"], hash);
-        other = offered;
+        last_refused = offered;
     }
     let metrics = text(&process.address, "/metrics");
     for line in [
@@ -75,29 +77,29 @@ fn watched_bundle_is_activated_without_a_signal_and_refusals_are_reported() {
     }
     let active = hash(&release(6, &key(1)));
     assert!(metrics.contains(&format!("active_bundle_info{{bundle_hash=\"{active}\"}} 1")), "{metrics}");
-    assert!(!metrics.contains(&hash(&other)), "only the active bundle is ever a label");
+    assert!(!metrics.contains(&hash(&last_refused)), "a refused bundle is a label");
 }
 
 #[test]
 fn crash_between_record_and_swap_restarts_with_the_recorded_bundle() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
-    // The first activation is the one at the start.
+    // The failpoint is passed first by the activation at the start.
     let mut process = site.start(0, Some("policy-activation-recorded:2"));
     site.offer(&release(2, &key(1)));
     process.sighup();
     process.wait_for_line("failpoint policy-activation-recorded");
     process.kill();
-    // Whatever is in the folder by then.
+    // It does not matter which bundle is in the folder at the restart.
     for offered in [None, Some(release(1, &key(1))), Some(release(2, &key(1)))] {
         match &offered {
             Some(files) => site.offer(files),
             None => fs::remove_dir_all(site.path("bundle")).unwrap(),
         }
         let process = site.start(0, None);
-        let shown = until_active(&process.address, &release(2, &key(1)));
+        let shown = wait_until_active(&process.address, &release(2, &key(1)));
         assert_eq!(shown["history"].as_array().unwrap().len(), 2);
-        assert_eq!(previewed(&process).1["bundle_hash"], hash(&release(2, &key(1))));
+        assert_eq!(preview(&process)["bundle_hash"], hash(&release(2, &key(1))));
         assert!(process.terminate().0.success());
     }
 }
@@ -109,19 +111,19 @@ fn signed_record_rolls_back_and_its_replay_is_refused() {
     site.offer(&old);
     let process = site.start(20, None);
     site.offer(&new);
-    until_active(&process.address, &new);
-    site.record(3, &old);
-    let shown = until_active(&process.address, &old);
+    wait_until_active(&process.address, &new);
+    site.write_record(3, &old);
+    let shown = wait_until_active(&process.address, &old);
     assert_eq!(
         (&shown["active"]["kind"], &shown["active"]["reason"]),
         (&json!("rollback"), &json!("a test"))
     );
     let mut used = fs::read(site.path("activation.json")).unwrap();
     site.offer(&release(4, &key(1)));
-    until_active(&process.address, &release(4, &key(1)));
+    wait_until_active(&process.address, &release(4, &key(1)));
     used.push(b'\n');
     replace(&site.path("activation.json"), &used);
-    let shown = until(&process.address, |it| it["refused"][0]["offer"] == "activation");
+    let shown = wait_until(&process.address, |it| it["refused"][0]["offer"] == "activation");
     assert!(shown["refused"][0]["why"].to_string().contains("sequence 3 is not above 4"), "{shown}");
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(4, &key(1))));
 }
@@ -131,36 +133,35 @@ fn revoked_signer_disables_its_bundle_until_an_acceptable_one_is_offered() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     let mut process = site.start(0, None);
-    assert_eq!(ready(&process).0, 200);
+    assert_eq!(process.readiness().0, 200);
     site.trust(&[&key(1)]);
     process.sighup();
     process.wait_for_line("policy offer refused");
-    until(&process.address, |it| it["fault"] == "untrusted_bundle");
-    let (code, body) = ready(&process);
+    wait_until(&process.address, |it| it["fault"] == "untrusted_bundle");
+    let (code, body) = process.readiness();
     assert_eq!((code, &body["checks"]["policy"]["status"]), (503, &json!("failed")), "{body}");
     assert_eq!((&body["status"], &body["checks"]["store"]["status"]), (&json!("not_ready"), &json!("ok")));
-    let submitted =
-        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("revoked"))).unwrap();
-    assert_eq!((submitted.0, &submitted.1["error"]), (503, &json!("policy_unavailable")), "{}", submitted.1);
-    assert_eq!(previewed(&process).1["reasons"], json!(["policy_fault:untrusted_bundle"]));
+    assert_submission_unavailable(&process, "revoked");
+    assert_eq!(preview(&process)["reasons"], json!(["policy_fault:untrusted_bundle"]));
     drop(process);
 
-    // A restart also rejects it, and reports it.
+    // A restarted gateway rejects the bundle too, and reports it.
     let process = site.start(20, None);
-    assert_eq!((ready(&process).0, &status(&process.address)["fault"]), (503, &json!("no_active_bundle")));
+    assert_eq!(
+        (process.readiness().0, &status(&process.address)["fault"]),
+        (503, &json!("no_active_bundle"))
+    );
     site.offer(&release(2, &key(2)));
-    until_active(&process.address, &release(2, &key(2)));
-    assert_eq!(ready(&process).0, 200);
-    let submitted =
-        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("revoked"))).unwrap();
-    assert_eq!(submitted.0, 200, "{}", submitted.1);
+    wait_until_active(&process.address, &release(2, &key(2)));
+    assert_eq!(process.readiness().0, 200);
+    process.post(SIGN, Some(&payment("revoked")));
 }
 
-/// Checks the answers of a gateway whose policy fails for this reason, with the first release active.
+/// The gateway must answer and record with this policy fault, while the first release stays active.
 fn assert_no_decisions(site: &Site, process: &Process, fault: &str) {
-    let shown = until(&process.address, |it| it["fault"] == fault);
+    let shown = wait_until(&process.address, |it| it["fault"] == fault);
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(1, &key(1))), "{shown}");
-    let (code, body) = ready(process);
+    let (code, body) = process.readiness();
     let policy = &body["checks"]["policy"];
     assert_eq!(
         (code, &policy["status"], &policy["detail"]),
@@ -168,17 +169,16 @@ fn assert_no_decisions(site: &Site, process: &Process, fault: &str) {
         "{body}"
     );
     assert!(text(&process.address, "/metrics").contains("operation_gateway_policy_judges 0"));
-    let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment(fault))).unwrap();
-    assert_eq!((submitted.0, &submitted.1["error"]), (503, &json!("policy_unavailable")), "{}", submitted.1);
-    // Only the decision record is stored: the log has the activation of the first release alone.
+    assert_submission_unavailable(process, fault);
+    // No event is stored: the log has one entry, the activation of the first release.
     let checkpoint = text(&process.address, "/v1/log/checkpoint");
     assert!(checkpoint.contains("\n1\n"), "{checkpoint}");
-    let (code, exported, _) = site.tool(&["decisions", "export"]);
+    let (code, exported, _) = site.run(&["decisions", "export"]);
     let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let last = records.rev().find(|record| record["input"]["moment"] == "submit").unwrap();
     let reported = [&last["place"], &last["outcome"]["decision"], &last["outcome"]["fault"]];
     assert_eq!((code, reported), (0, [&json!("refusal"), &json!("DENY"), &json!(fault)]), "{last}");
-    assert_eq!(previewed(process).1["reasons"], json!([format!("policy_fault:{fault}")]));
+    assert_eq!(preview(process)["reasons"], json!([format!("policy_fault:{fault}")]));
 }
 
 #[test]
@@ -186,12 +186,12 @@ fn missing_or_unsatisfiable_trust_roots_stop_decisions_and_activations() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     let process = site.start(20, None);
-    assert_eq!(ready(&process).0, 200);
+    assert_eq!(process.readiness().0, 200);
     site.trust(&[&key(1), &key(2)]);
     assert_no_decisions(&site, &process, "untrusted_bundle");
-    // The revoked key still signs releases, since it was stolen.
+    // A thief of the revoked key signs a release.
     site.offer(&release(2, &key(1)));
-    until(&process.address, |it| it["refused"].to_string().contains(&hash(&release(2, &key(1)))));
+    wait_until(&process.address, |it| it["refused"].to_string().contains(&hash(&release(2, &key(1)))));
     assert_no_decisions(&site, &process, "untrusted_bundle");
     for damaged in [Some(""), Some("{"), None] {
         match damaged {
@@ -203,11 +203,9 @@ fn missing_or_unsatisfiable_trust_roots_stop_decisions_and_activations() {
         assert_no_decisions(&site, &process, "untrusted_bundle");
     }
     site.trust(&[]);
-    until_active(&process.address, &release(2, &key(1)));
-    assert_eq!(ready(&process).0, 200);
-    let submitted =
-        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("again"))).unwrap();
-    assert_eq!(submitted.0, 200, "{}", submitted.1);
+    wait_until_active(&process.address, &release(2, &key(1)));
+    assert_eq!(process.readiness().0, 200);
+    process.post(SIGN, Some(&payment("again")));
 }
 
 #[test]
@@ -217,11 +215,14 @@ fn start_without_trust_roots_comes_up_unready_and_recovers() {
     assert!(site.start(0, None).terminate().0.success());
     fs::remove_file(site.path("trust.json")).unwrap();
     let process = site.start(20, None);
-    assert_eq!((ready(&process).0, &status(&process.address)["fault"]), (503, &json!("no_active_bundle")));
-    assert_eq!(ready(&process).1["checks"]["policy"]["refused"][0]["offer"], "trust_roots");
+    assert_eq!(
+        (process.readiness().0, &status(&process.address)["fault"]),
+        (503, &json!("no_active_bundle"))
+    );
+    assert_eq!(process.readiness().1["checks"]["policy"]["refused"][0]["offer"], "trust_roots");
     site.trust(&[]);
-    until_active(&process.address, &release(1, &key(1)));
-    assert_eq!(ready(&process).0, 200);
+    wait_until_active(&process.address, &release(1, &key(1)));
+    assert_eq!(process.readiness().0, 200);
 }
 
 #[test]
@@ -230,15 +231,13 @@ fn candidate_is_evaluated_in_shadow_without_effect() {
     site.offer(&release(1, &key(1)));
     site.offer_candidate(&release(2, &key(2)));
     let process = site.start(0, None);
-    let submitted =
-        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("shadow"))).unwrap();
-    assert_eq!(submitted.0, 200, "{}", submitted.1);
-    // The development key's creation and admission, and the payment.
-    let shown = until(&process.address, |it| it["candidate"]["shadow"]["evaluated"] == 3);
+    process.post(SIGN, Some(&payment("shadow")));
+    // Three evaluations: of the development key's creation, its admission, and the payment.
+    let shown = wait_until(&process.address, |it| it["candidate"]["shadow"]["evaluated"] == 3);
     let shadow = &shown["candidate"]["shadow"];
     assert_eq!((&shadow["same"], &shadow["dropped"]), (&json!(3), &json!(0)), "{shadow}");
     assert_eq!(shown["candidate"]["bundle"]["bundle_hash"], hash(&release(2, &key(2))));
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(1, &key(1))));
     assert!(text(&process.address, "/metrics").contains("policy_shadow_total{result=\"same\"} 3"));
-    bundles::until_active(&process.address, &release(1, &key(1)));
+    wait_until_active(&process.address, &release(1, &key(1)));
 }

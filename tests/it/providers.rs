@@ -7,7 +7,7 @@ mod proxy;
 
 use crate::harness::http::{Answer, Call};
 use crate::harness::process::Process;
-use crate::harness::provider::{GATEWAY_SECRET, Provider};
+use crate::harness::provider::Provider;
 use crate::harness::samples::{approval, path, payment, publication, with};
 use serde_json::{Value, json};
 use std::fs;
@@ -15,22 +15,22 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A gateway that accepts tokens of this issuer.
+/// A gateway that accepts tokens of this issuer, signed with the keys at its `/jwks`.
 fn gateway(folder: &Path, issuer: &str) -> Process {
     gateway_with(folder, issuer, &[("jwks_url", &format!("{issuer}/jwks"))])
 }
 
-/// The same with further settings.
-fn gateway_with(folder: &Path, issuer: &str, given: &[(&str, &str)]) -> Process {
+/// A gateway in the mode `jwks` with further settings.
+fn gateway_with(folder: &Path, issuer: &str, overrides: &[(&str, &str)]) -> Process {
     let all = [("auth_mode", "jwks"), ("token_issuer", issuer), ("token_audience", "operation-gateway")];
-    Process::start(folder, None, &[&all, given].concat())
+    Process::start(folder, None, &[&all, overrides].concat())
 }
 
-/// A gateway that introspects each token at the provider.
-fn introspecting_gateway(folder: &Path, provider: &Provider) -> Process {
+/// A gateway that introspects tokens at the provider, with this client secret.
+fn introspecting_gateway(folder: &Path, provider: &Provider, client_secret: &str) -> Process {
     let url = format!("{}/token/introspection", provider.issuer);
     let secret = folder.join("introspection.secret");
-    fs::write(&secret, GATEWAY_SECRET).unwrap();
+    fs::write(&secret, client_secret).unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     let settings = [
         ("auth_mode", "introspection"),
@@ -43,7 +43,7 @@ fn introspecting_gateway(folder: &Path, provider: &Provider) -> Process {
     Process::start(folder, None, &settings)
 }
 
-/// A payment as submitted by one of the provider's or the proxy's callers.
+/// A payment whose `client` is this one, with the subject, roles and scopes of an operator of tenant `acme`.
 fn payment_of(client: &str, subject: &str, idempotency_key: &str) -> Value {
     let caller = json!({
         "client_id": client, "subject_id": subject, "roles": ["operator"], "scopes": ["operations.sign"], "tenant": "acme",
@@ -51,9 +51,10 @@ fn payment_of(client: &str, subject: &str, idempotency_key: &str) -> Value {
     with(payment(idempotency_key), "/client", caller)
 }
 
-/// A payment from submission to publication, each step by the person in charge. `send`: a request as that person.
-fn whole_life(client: &str, send: &dyn Fn(&str, Call) -> Answer) -> Value {
-    let body = payment_of(client, "carol", "whole-life");
+/// Publishes a payment: Carol submits, executes and publishes, Alice and Bob approve. `send` sends a request as a person.
+/// Returns the last view.
+fn publish_payment(client: &str, send: &dyn Fn(&str, Call) -> Answer) -> Value {
+    let body = payment_of(client, "carol", "provider");
     let operation = send("carol", Call::post("/v1/operations/sign", &body)).ok()["operation"].clone();
     let approve = |subject: &str| Call::post(&path(&operation, "/approve"), &approval(subject));
     // Approving as another person is refused.
@@ -71,7 +72,7 @@ fn whole_life(client: &str, send: &dyn Fn(&str, Call) -> Answer) -> Value {
     view
 }
 
-/// The scopes of each person in [`whole_life`].
+/// The scopes of a person in [`publish_payment`].
 fn scope_of(person: &str) -> &'static str {
     match person {
         "carol" => "operations.sign",
@@ -80,15 +81,20 @@ fn scope_of(person: &str) -> &'static str {
     }
 }
 
-/// An operation that does not exist: an authenticated caller gets 404.
+/// A request for an operation that does not exist: a caller with the scope `operations.read` gets 404.
 fn unknown_operation() -> Call {
     Call::get(&format!("/v1/operations/{}", "0".repeat(64)))
 }
 
-/// Calls until the answer's status is `status`. Every earlier answer has one of the statuses `meanwhile`, and its call was made
-/// within the given seconds; how long an answer takes depends on the machine.
+/// The answer to [`unknown_operation`] with this token.
+fn ask_with_token(gateway: &Process, token: &str) -> Answer {
+    unknown_operation().bearer(token).send(&gateway.address).unwrap()
+}
+
+/// Repeats the call until the answer has the status `status`, and returns it. Earlier answers must have one of the statuses
+/// `meanwhile`, and their calls must begin within `seconds`.
 #[track_caller]
-fn until(status: u16, meanwhile: &[u16], seconds: u64, call: &dyn Fn() -> Answer) -> Answer {
+fn repeat_until(status: u16, meanwhile: &[u16], seconds: u64, call: &dyn Fn() -> Answer) -> Answer {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     loop {
         let called = Instant::now();

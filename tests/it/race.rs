@@ -1,23 +1,22 @@
 //! Concurrent callers: one operation, one admission, one signature.
 
-use crate::harness::custody;
-use crate::harness::faulty::Faults;
+use crate::harness::custody::{self, KEYS};
 use crate::harness::pausing::Pause;
-use crate::harness::samples::{admitted, approval, path, payment, publication, submitted, with};
+use crate::harness::samples::{admit, approval, path, payment, publication, submit, with};
 use crate::harness::world::{Answer, World};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Sends the same request from many tasks concurrently.
-async fn concurrently(
+/// Posts to one path concurrently, with the body that `body` makes for each caller; all must succeed.
+async fn post_concurrently(
     world: &Arc<World>,
     n_callers: usize,
     path: &str,
     body: impl Fn(usize) -> Value,
 ) -> Vec<Value> {
     let calls = (0..n_callers).map(|caller| (path.to_owned(), body(caller))).collect();
-    answers_concurrently(world, calls).await.into_iter().map(Answer::ok).collect()
+    world.post_concurrently(calls).await.into_iter().map(Answer::ok).collect()
 }
 
 /// The number of events of a type in the operation's log.
@@ -34,7 +33,7 @@ async fn n_events(world: &World, operation: &Value, kind: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_concurrent_submissions_with_one_idempotency_key_make_one_operation() {
     let world = Arc::new(World::start().await);
-    let views = concurrently(&world, 50, "/v1/operations/sign", |_| payment("one")).await;
+    let views = post_concurrently(&world, 50, "/v1/operations/sign", |_| payment("one")).await;
     let first = &views[0]["operation"];
     assert!(views.iter().all(|view| view["operation"] == *first), "all answers show one operation");
     assert_eq!(n_events(&world, first, "submitted").await, 1);
@@ -43,11 +42,12 @@ async fn fifty_concurrent_submissions_with_one_idempotency_key_make_one_operatio
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_concurrent_last_approvals_admit_once() {
     let world = Arc::new(World::ticking().await);
-    let operation = submitted(&world, &payment("approvals")).await;
+    let operation = submit(&world, &payment("approvals")).await;
     world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
-    let views =
-        concurrently(&world, 20, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}")))
-            .await;
+    let views = post_concurrently(&world, 20, &path(&operation, "/approve"), |caller| {
+        approval(&format!("bob-{caller}"))
+    })
+    .await;
     for view in &views {
         assert_eq!(view["state"], "admitted", "{view}");
         assert_eq!(view["runtime"]["admission_hash"], views[0]["runtime"]["admission_hash"]);
@@ -61,19 +61,19 @@ async fn twenty_concurrent_last_approvals_admit_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_concurrent_executions_sign_once() {
     let world = Arc::new(World::ticking().await);
-    let operation = admitted(&world, &payment("executes")).await;
-    let views = concurrently(&world, 20, &path(&operation, "/execute"), |_| json!({})).await;
+    let operation = admit(&world, &payment("executes")).await;
+    let views = post_concurrently(&world, 20, &path(&operation, "/execute"), |_| json!({})).await;
     assert!(views.iter().all(|view| view["state"] == "executed"));
     assert!(views.iter().all(|view| view["runtime"]["result_ref"] == views[0]["runtime"]["result_ref"]));
     assert_eq!(n_events(&world, &operation, "executed").await, 1);
     assert_eq!(n_events(&world, &operation, "ceremony_started").await, 1);
 }
 
-/// The harness's nodes fail when two effects of one operation are performed at the same time.
+/// `FaultyNodes` panics when two effects of one operation are performed at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_of_one_operation_are_performed_one_at_a_time() {
     let world = Arc::new(World::ticking().await);
-    let operation = submitted(&world, &payment("turns")).await;
+    let operation = submit(&world, &payment("turns")).await;
     world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     let reconciling = tokio::spawn({
         let world = Arc::clone(&world);
@@ -83,30 +83,15 @@ async fn effects_of_one_operation_are_performed_one_at_a_time() {
             }
         }
     });
-    concurrently(&world, 10, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}")))
+    post_concurrently(&world, 10, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}")))
         .await;
-    concurrently(&world, 10, &path(&operation, "/execute"), |_| json!({})).await;
-    concurrently(&world, 10, &path(&operation, "/publish"), |_| publication()).await;
+    post_concurrently(&world, 10, &path(&operation, "/execute"), |_| json!({})).await;
+    post_concurrently(&world, 10, &path(&operation, "/publish"), |_| publication()).await;
     assert!(!reconciling.is_finished(), "the reconciler overlapped with a request");
     reconciling.abort();
 }
 
-/// As [`concurrently`], where some requests are refused.
-async fn answers_concurrently(world: &Arc<World>, calls: Vec<(String, Value)>) -> Vec<Answer> {
-    let calls: Vec<_> = calls
-        .into_iter()
-        .map(|(path, body)| {
-            let world = Arc::clone(world);
-            tokio::spawn(async move { world.post(&path, &body).await })
-        })
-        .collect();
-    let mut answers = Vec::new();
-    for call in calls {
-        answers.push(call.await.unwrap());
-    }
-    answers
-}
-
+/// The sorted error codes; `ok` for a successful answer.
 fn codes(answers: &[Answer]) -> Vec<String> {
     let code = |answer: &Answer| answer.json["error"].as_str().unwrap_or("ok").to_owned();
     let mut codes: Vec<_> = answers.iter().map(code).collect();
@@ -117,16 +102,16 @@ fn codes(answers: &[Answer]) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_concurrent_creations_of_one_key_make_one() {
     let world = Arc::new(World::start().await);
-    let views = concurrently(&world, 50, "/v1/custody/keys", |_| custody::key("one")).await;
+    let views = post_concurrently(&world, 50, KEYS, |_| custody::key("one")).await;
     assert!(
         views.iter().all(|view| view["operation"] == views[0]["operation"]),
         "all answers show one operation"
     );
     let calls = |number: usize| {
         let body = with(custody::key("two"), "/purpose", json!(format!("purpose-{number}")));
-        ("/v1/custody/keys".to_owned(), body)
+        (KEYS.to_owned(), body)
     };
-    let answers = answers_concurrently(&world, (0..50).map(calls).collect()).await;
+    let answers = world.post_concurrently((0..50).map(calls).collect()).await;
     let mut expected = vec!["custody_key_exists".to_owned(); 49];
     expected.push("ok".to_owned());
     assert_eq!(codes(&answers), expected);
@@ -136,59 +121,56 @@ async fn fifty_concurrent_creations_of_one_key_make_one() {
 async fn only_one_of_two_concurrent_rotations_to_one_name_succeeds() {
     let world = Arc::new(World::ticking().await);
     for key_ref in ["a", "b"] {
-        custody::made(&world, key_ref).await;
+        custody::create_key(&world, key_ref).await;
     }
     for round in 0..8 {
         let new = format!("new-{round}");
         let body = with(custody::rotate(&new), "/idempotency_key", json!(new));
-        let calls = ["a", "b"].map(|key_ref| (custody::on_key(key_ref, "/rotate"), body.clone()));
-        let answers = answers_concurrently(&world, calls.to_vec()).await;
+        let calls = ["a", "b"].map(|key_ref| (custody::key_path(key_ref, "/rotate"), body.clone()));
+        let answers = world.post_concurrently(calls.to_vec()).await;
         assert_eq!(codes(&answers), ["custody_key_exists", "ok"]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_changes_of_one_key_execute_one_at_a_time() {
-    let nodes = Arc::new(Faults::default());
-    let world = Arc::new(World::with_faults(nodes.clone(), &[]).await);
+    let world = Arc::new(World::ticking().await);
     for round in 0..4 {
         let key_ref = format!("key-{round}");
-        nodes.stalled.store(false, std::sync::atomic::Ordering::SeqCst);
-        custody::made(&world, &key_ref).await;
+        world.faults.set_unavailable(false);
+        custody::create_key(&world, &key_ref).await;
         let mut calls = Vec::new();
         for epoch in 2..10 {
             let refresh = custody::refresh(&epoch.to_string());
-            let operation = custody::admitted(&world, &custody::on_key(&key_ref, "/refresh"), &refresh).await;
+            let operation = custody::admit(&world, &custody::key_path(&key_ref, "/refresh"), &refresh).await;
             calls.push((custody::path(&operation, "/execute"), json!({})));
         }
-        nodes.stalled.store(true, std::sync::atomic::Ordering::SeqCst);
-        let answers = answers_concurrently(&world, calls).await;
+        world.faults.set_unavailable(true);
+        let answers = world.post_concurrently(calls).await;
         let mut expected = vec!["custody_key_busy".to_owned(); 7];
         expected.push("runtime_unavailable".to_owned());
         assert_eq!(codes(&answers), expected, "only one may hold the key");
     }
 }
 
-/// Both find the key free; the second completes before the first commits its decision.
+/// The first reads the key as free; the second takes the key before the first commits its decision.
 #[tokio::test(flavor = "multi_thread")]
 async fn key_change_with_a_version_conflict_is_decided_again() {
-    let nodes = Arc::new(Faults::default());
-    let world = Arc::new(World::with_faults(nodes.clone(), &[]).await);
-    custody::made(&world, "vault").await;
-    let refresh = custody::on_key("vault", "/refresh");
-    let first = custody::admitted(&world, &refresh, &custody::refresh("2")).await;
-    let second = custody::admitted(&world, &refresh, &custody::refresh("3")).await;
-    nodes.stalled.store(true, std::sync::atomic::Ordering::SeqCst);
+    let world = Arc::new(World::ticking().await);
+    custody::create_key(&world, "vault").await;
+    let refresh = custody::key_path("vault", "/refresh");
+    let first = custody::admit(&world, &refresh, &custody::refresh("2")).await;
+    let second = custody::admit(&world, &refresh, &custody::refresh("3")).await;
+    world.faults.set_unavailable(true);
     let ((has_read, reads), (go_on, goes_on)) = (oneshot::channel(), oneshot::channel());
     *world.pause.lock().unwrap() = Some(Pause { has_read, goes_on });
-    let overtaken = tokio::spawn({
+    let first_execution = tokio::spawn({
         let (world, path) = (Arc::clone(&world), custody::path(&first, "/execute"));
         async move { world.post_nothing(&path).await }
     });
     reads.await.unwrap();
-    let holder = world.post_nothing(&custody::path(&second, "/execute")).await;
-    holder.fails(503, "runtime_unavailable");
+    world.post_nothing(&custody::path(&second, "/execute")).await.fails(503, "runtime_unavailable");
     go_on.send(()).unwrap();
-    overtaken.await.unwrap().fails(409, "custody_key_busy");
+    first_execution.await.unwrap().fails(409, "custody_key_busy");
     assert_eq!(world.get(&custody::path(&first, "")).await.ok()["state"], "admitted");
 }

@@ -1,17 +1,19 @@
 //! The submission quota: per tenant and client, shared by engines on one store, kept over a restart, one token per submission.
 
-use crate::harness::custody::{key, made, on_key, sign};
-use crate::harness::samples::{approval, path, payment, submitted, with};
-use crate::harness::timed::{TimedWorld, post_to};
-use crate::harness::world::Answer;
-use axum::http::StatusCode;
+use crate::harness::custody::{KEYS, create_key, key, key_path, sign};
+use crate::harness::modes::{TestCaller, test_caller};
+use crate::harness::process::SIGN;
+use crate::harness::samples::{approval, path, payment, submit, with};
+use crate::harness::timed::TimedWorld;
+use crate::harness::world::{Answer, World};
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-const SIGN: &str = "/v1/operations/sign";
 const PREVIEW: &str = "/v1/policy/preview";
 
-/// One token refills in seventeen minutes, so no quota refills during a test.
+/// One token refills in a second, and the clock stands still unless a test moves it.
 const SLOW: [(&str, &str); 2] = [("admission_rate", "1"), ("admission_burst", "20")];
 
 fn quota(answer: &Answer) -> (u64, u64, u64) {
@@ -28,20 +30,20 @@ fn has_no_quota_headers(answer: &Answer) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_engines_on_one_store_share_the_submission_quota() {
     let world = TimedWorld::start(&SLOW).await;
-    // Both know the development key by then, and the one payment that made it.
-    submitted(&world, &with(payment("first"), "/client/client_id", json!("another"))).await;
+    // Another client's payment makes the development key, so that no submission below has to.
+    submit(&world, &with(payment("first"), "/client/client_id", json!("another"))).await;
     let replica = world.replica();
     let mut submissions = JoinSet::new();
     for n in 0..200 {
         let router = if n % 2 == 0 { world.router.clone() } else { replica.clone() };
-        let body = payment(&format!("parallel-{n}"));
-        submissions.spawn(async move { post_to(router, SIGN, &body).await });
+        let body = payment(&format!("parallel-{n}")).to_string();
+        submissions.spawn(World::send_to(router, Request::post(SIGN).body(Body::from(body)).unwrap()));
     }
     let answers = submissions.join_all().await;
     let accepted: Vec<_> = answers.iter().filter(|answer| answer.status == StatusCode::OK).collect();
     let n_limited = answers.iter().filter(|answer| answer.status == StatusCode::TOO_MANY_REQUESTS).count();
     assert_eq!((accepted.len(), n_limited), (20, 180));
-    // Each answer stated its own remainder: every number from 19 down to 0, once.
+    // Each accepted submission reports another remainder: every number from 19 down to 0.
     let mut left: Vec<_> = accepted.iter().map(|answer| quota(answer).1).collect();
     left.sort_unstable();
     assert_eq!(left, (0..20).collect::<Vec<_>>());
@@ -80,36 +82,28 @@ async fn accepted_submissions_report_the_remaining_quota_and_replays_take_no_tok
 #[tokio::test]
 async fn quota_is_shared_by_both_families_and_separate_per_tenant() {
     let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
-    let client = |tenant: &str, scopes: &str| {
-        [("x-client-id", "desk"), ("x-subject-id", "carol"), ("x-tenant", tenant), ("x-scopes", scopes)]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    };
-    let body = |name: &str, tenant: &str| {
-        let client = json!({ "client_id": "desk", "subject_id": "carol", "roles": [], "scopes": [], "tenant": tenant });
-        with(payment(name), "/client", client)
-    };
+    let client = |tenant: &str| json!({ "client_id": "desk", "subject_id": "carol", "roles": [], "scopes": [], "tenant": tenant });
+    let body = |name: &str, tenant: &str| with(payment(name), "/client", client(tenant));
     let key = |name: &str, tenant: &str| {
-        let client = json!({ "client_id": "desk", "subject_id": "carol", "roles": [], "scopes": [], "tenant": tenant });
-        with(with(key(name), "/client", client), "/tenant_id", json!(tenant))
+        with(with(key(name), "/client", client(tenant)), "/tenant_id", json!(tenant))
     };
     let post = async |tenant: &str, path: &str, body: &Value| {
-        let identity = client(tenant, "operations.* custody.*");
-        let identity: Vec<_> = identity.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        world.call_as(&identity, "POST", path, body).await
+        let caller = test_caller("carol", "operations.* custody.*");
+        world.call_as(&TestCaller { tenant: Some(tenant), ..caller }.headers(), "POST", path, body).await
     };
     assert_eq!(quota(&post("a", SIGN, &body("1", "a")).await).1, 2);
-    assert_eq!(quota(&post("a", "/v1/custody/keys", &key("k", "a")).await).1, 1);
+    assert_eq!(quota(&post("a", KEYS, &key("k", "a")).await).1, 1);
     assert_eq!(quota(&post("a", SIGN, &body("2", "a")).await).1, 0);
     post("a", SIGN, &body("3", "a")).await.fails(429, "policy_admission_rate_limited");
-    post("a", "/v1/custody/keys", &key("l", "a")).await.fails(429, "policy_admission_rate_limited");
+    post("a", KEYS, &key("l", "a")).await.fails(429, "policy_admission_rate_limited");
     assert_eq!(quota(&post("b", SIGN, &body("1", "b")).await).1, 2);
 }
 
 #[tokio::test]
 async fn custody_signatures_take_a_token_and_their_replays_do_not() {
     let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
-    made(&world, "vault").await;
-    let path = on_key("vault", "/sign");
+    create_key(&world, "vault").await;
+    let path = key_path("vault", "/sign");
     assert_eq!(quota(&world.post(&path, &sign("one")).await).1, 1);
     assert!(has_no_quota_headers(&world.post(&path, &sign("one")).await));
     assert_eq!(quota(&world.post(&path, &sign("two")).await).1, 0);
@@ -128,8 +122,8 @@ async fn policy_refusal_takes_one_token_and_impossible_request_takes_none() {
         assert_eq!(quota(&answer).1, left);
         answer.fails(403, "policy_rejected");
     }
-    // Requests without a record take no token: wrong bodies, missing nodes.
-    let outsider = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
+    // Requests that leave no record take no token: invalid bodies, unknown nodes, previews.
+    let outsider = with(payment("outsider"), "/requested_participants", json!([0, 1, 16]));
     for _ in 0..5 {
         world.post(SIGN, &outsider).await.fails(400, "invalid_json");
         world.post_text(SIGN, "{").await.fails(400, "invalid_json");
@@ -142,16 +136,12 @@ async fn policy_refusal_takes_one_token_and_impossible_request_takes_none() {
     assert_eq!(world.store.counters().jobs, n_before);
 }
 
-/// A vote that does not count leaves a permanent record, like a refused submission.
+/// A rejected approval leaves a permanent record, like a refused submission.
 #[tokio::test]
 async fn approvals_that_do_not_count_take_a_token_and_those_that_count_do_not() {
-    let world = TimedWorld::start(&[
-        ("admission_rate", "1"),
-        ("admission_burst", "4"),
-        ("separation_of_duties", "true"),
-    ])
-    .await;
-    let operation = submitted(&world, &payment("1")).await;
+    let duties = ("separation_of_duties", "true");
+    let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "4"), duties]).await;
+    let operation = submit(&world, &payment("1")).await;
     let approve = path(&operation, "/approve");
     for _ in 0..3 {
         world.post(&approve, &approval("carol")).await.fails(403, "approver_not_permitted");
@@ -161,7 +151,7 @@ async fn approvals_that_do_not_count_take_a_token_and_those_that_count_do_not() 
         world.post(&approve, &approval("carol")).await.fails(429, "policy_admission_rate_limited");
     }
     assert_eq!(world.store.counters().jobs, n_before, "a request above the limit left a record");
-    // The quota is used up, and votes that count need no token.
+    // The quota is used up, and approvals that count need no token.
     world.post(&approve, &approval("alice")).await.ok();
     assert_eq!(world.post(&approve, &approval("bob")).await.ok()["state"], "admitted");
 }
@@ -169,17 +159,15 @@ async fn approvals_that_do_not_count_take_a_token_and_those_that_count_do_not() 
 #[tokio::test]
 async fn restart_keeps_the_quota() {
     let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
-    submitted(&world, &payment("1")).await;
-    submitted(&world, &payment("2")).await;
-    let world = world.restarted().await;
+    submit(&world, &payment("1")).await;
+    submit(&world, &payment("2")).await;
+    let world = world.restart().await;
     world.post(SIGN, &payment("3")).await.fails(429, "policy_admission_rate_limited");
-    world
-        .post(SIGN, &with(payment("4"), "/payment/amount_minor", json!(-1)))
-        .await
-        .fails(429, "policy_admission_rate_limited");
-    submitted(&world, &payment("1")).await;
+    let denied = with(payment("4"), "/payment/amount_minor", json!(-1));
+    world.post(SIGN, &denied).await.fails(429, "policy_admission_rate_limited");
+    submit(&world, &payment("1")).await;
     world.advance_ms(1000);
-    submitted(&world, &payment("3")).await;
+    submit(&world, &payment("3")).await;
     world.post(SIGN, &payment("4")).await.fails(429, "policy_admission_rate_limited");
 }
 
@@ -187,24 +175,24 @@ async fn restart_keeps_the_quota() {
 async fn clock_set_back_neither_locks_out_nor_grants_a_burst() {
     let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
     for name in ["1", "2", "3"] {
-        submitted(&world, &payment(name)).await;
+        submit(&world, &payment(name)).await;
     }
     world.advance_ms(-30_000);
     world.post(SIGN, &payment("4")).await.fails(429, "policy_admission_rate_limited");
     world.advance_ms(-3_600_000);
-    submitted(&world, &payment("4")).await;
+    submit(&world, &payment("4")).await;
     world.post(SIGN, &payment("5")).await.fails(429, "policy_admission_rate_limited");
     world.advance_ms(1000);
-    submitted(&world, &payment("5")).await;
+    submit(&world, &payment("5")).await;
 }
 
 #[tokio::test]
 async fn token_is_taken_in_the_commit_of_the_submission() {
-    let commits = async |given: &[(&str, &str)]| {
-        let world = TimedWorld::start(given).await;
-        submitted(&world, &payment("key")).await;
+    let commits = async |overrides: &[(&str, &str)]| {
+        let world = TimedWorld::start(overrides).await;
+        submit(&world, &payment("key")).await;
         let before = world.store.counters();
-        submitted(&world, &payment("counted")).await;
+        submit(&world, &payment("counted")).await;
         let after = world.store.counters();
         (after.jobs - before.jobs, after.transactions - before.transactions)
     };

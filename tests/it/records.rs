@@ -1,7 +1,7 @@
-//! Decision records of a real process: exported while it runs, replayed, and evaluated by a candidate.
+//! Decision records of a real process: `decisions export`, `policy replay` and `policy impact`.
 
+mod decisions;
 mod export;
 mod faults;
 mod impact;
 mod replay;
-mod story;

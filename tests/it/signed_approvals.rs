@@ -10,16 +10,16 @@ mod start;
 
 use crate::harness::approvers::Signers;
 use crate::harness::custody;
-use crate::harness::samples::{path, payment, submitted};
+use crate::harness::samples::{path, payment, submit};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
 /// Creates a key, approved by Alice and Bob.
 async fn key(world: &World, signers: &Signers, key_ref: &str) -> Value {
-    let create = custody::submitted(world, "/v1/custody/keys", &custody::key(key_ref)).await;
+    let create = custody::submit(world, "/v1/custody/keys", &custody::key(key_ref)).await;
     approved(world, signers, &create, &custody::path(&create, "/approve")).await;
     world.post_nothing(&custody::path(&create, "/execute")).await.ok();
-    world.get(&custody::on_key(key_ref, "")).await.ok()
+    world.get(&custody::key_path(key_ref, "")).await.ok()
 }
 
 /// Alice approves with her key, Bob with his authenticator. The answer to Bob.
@@ -31,7 +31,7 @@ async fn approved(world: &World, signers: &Signers, view: &Value, approve: &str)
 /// Creates the key `treasury-1`, and publishes a payment signed with it.
 async fn published(world: &World, signers: &Signers) -> Value {
     key(world, signers, "treasury-1").await;
-    let operation = submitted(world, &payment("signed")).await;
+    let operation = submit(world, &payment("signed")).await;
     let admitted = approved(world, signers, &operation, &path(&operation, "/approve")).await;
     assert_eq!(admitted["state"], "admitted", "{admitted}");
     world.post_nothing(&path(&operation, "/execute")).await.ok();

@@ -1,7 +1,7 @@
-//! What keeps the gateway from starting: one clear line, a non-zero exit, nothing half-started.
+//! Starts that must fail: with one error line, a non-zero exit code, and without leaving files behind.
 
 use crate::bundle::copy;
-use crate::harness::process::{Process, command, request};
+use crate::harness::process::{Process, SIGN, command};
 use crate::harness::samples::payment;
 use std::fs;
 use std::net::TcpListener;
@@ -14,8 +14,8 @@ pub(crate) fn assert_nothing_was_created(folder: &Path) {
     }
 }
 
-/// A copy of the committed bundle.
-fn bundle(folder: &Path) -> PathBuf {
+/// Copies the default policy into `folder`; returns the copy's path.
+fn copy_bundle(folder: &Path) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("bundles/payment-guard");
     let target = folder.join("bundle");
     copy(&root, &target);
@@ -25,32 +25,32 @@ fn bundle(folder: &Path) -> PathBuf {
 #[test]
 fn altered_bundle_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    let start = |bundle: &Path| {
-        let line = Process::refused(folder.path(), &[("policy_bundle", bundle.to_str().unwrap())]);
+    let start_error = |bundle: &Path| {
+        let line = Process::start_error(folder.path(), &[("policy_bundle", bundle.to_str().unwrap())]);
         assert_nothing_was_created(folder.path());
         line
     };
-    assert!(start(&folder.path().join("nowhere")).contains("policy bundle"));
+    assert!(start_error(&folder.path().join("nowhere")).contains("policy bundle"));
 
-    let unsigned = bundle(folder.path());
+    let unsigned = copy_bundle(folder.path());
     fs::remove_dir_all(unsigned.join("signatures")).unwrap();
-    assert!(start(&unsigned).contains("signatures by trusted keys"));
+    assert!(start_error(&unsigned).contains("signatures by trusted keys"));
 
-    let altered = bundle(folder.path());
+    let altered = copy_bundle(folder.path());
     let mut bytes = fs::read(altered.join("policy.wasm")).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(altered.join("policy.wasm"), bytes).unwrap();
-    assert!(start(&altered).contains("bundle file `policy.wasm` was changed"));
+    assert!(start_error(&altered).contains("bundle file `policy.wasm` was changed"));
 
-    let undecodable = bundle(folder.path());
+    let undecodable = copy_bundle(folder.path());
     fs::write(undecodable.join("manifest.json"), "{").unwrap();
-    assert!(start(&undecodable).contains("`manifest.json` is not valid"));
+    assert!(start_error(&undecodable).contains("`manifest.json` is not valid"));
 
-    let extra = bundle(folder.path());
+    let extra = copy_bundle(folder.path());
     fs::write(extra.join("tests/more.json"), "[]").unwrap();
     fs::copy(altered.parent().unwrap().join("bundle/policy.wasm"), extra.join("policy.wasm")).unwrap();
-    assert!(start(&extra).contains("bundle"));
+    assert!(start_error(&extra).contains("bundle"));
 }
 
 #[test]
@@ -58,17 +58,19 @@ fn unsatisfied_trust_roots_or_pin_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let pin = "0".repeat(64);
     assert!(
-        Process::refused(folder.path(), &[("policy_pins", &pin)]).contains("is not among the pinned ones")
+        Process::start_error(folder.path(), &[("policy_pins", &pin)])
+            .contains("is not among the pinned ones")
     );
-    assert!(Process::refused(folder.path(), &[("policy_pins", "x")]).contains("pin `x`"));
+    assert!(Process::start_error(folder.path(), &[("policy_pins", "x")]).contains("pin `x`"));
     let roots = folder.path().join("roots.json");
     fs::write(&roots, r#"{"roots":[]}"#).unwrap();
     assert!(
-        Process::refused(folder.path(), &[("policy_trust_roots", roots.to_str().unwrap())])
+        Process::start_error(folder.path(), &[("policy_trust_roots", roots.to_str().unwrap())])
             .contains("trust roots")
     );
     assert!(
-        Process::refused(folder.path(), &[("policy_trust_roots", "/nowhere")]).contains("policy trust roots")
+        Process::start_error(folder.path(), &[("policy_trust_roots", "/nowhere")])
+            .contains("policy trust roots")
     );
     assert_nothing_was_created(folder.path());
 }
@@ -79,7 +81,7 @@ fn wrong_settings_stop_the_start() {
     for (name, value) in
         [("bind", "nowhere"), ("required_approvals", "-1"), ("log", "a=b=c"), ("auth_mode", "none")]
     {
-        assert!(Process::refused(folder.path(), &[(name, value)]).contains(&format!("setting `{name}`")));
+        assert!(Process::start_error(folder.path(), &[(name, value)]).contains(&format!("setting `{name}`")));
     }
     let output = command(folder.path(), &[]).env("SVC_OPERATION_GATEWAY_NO_SUCH", "1").output().unwrap();
     assert!(!output.status.success());
@@ -96,7 +98,7 @@ fn taken_port_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let line = Process::refused(folder.path(), &[("bind", &address)]);
+    let line = Process::start_error(folder.path(), &[("bind", &address)]);
     assert!(line.contains(&address) && line.contains("in use"), "{line}");
     assert_nothing_was_created(folder.path());
 }
@@ -108,20 +110,20 @@ fn foreign_databases_stop_the_start() {
     let url = format!("sqlite://{}", database.display());
     fs::write(&database, "this is a letter, not a database, and long enough to have a header of its own")
         .unwrap();
-    assert!(Process::refused(folder.path(), &[("database_url", &url)]).contains("database"));
+    assert!(Process::start_error(folder.path(), &[("database_url", &url)]).contains("database"));
     assert_eq!(&fs::read(&database).unwrap()[..16], b"this is a letter");
     assert!(
-        Process::refused(folder.path(), &[("database_url", "sqlite:///proc/none/gateway.db")])
+        Process::start_error(folder.path(), &[("database_url", "sqlite:///proc/none/gateway.db")])
             .contains("database")
     );
-    assert!(Process::refused(folder.path(), &[("database_url", "mysql://x")]).contains("database"));
+    assert!(Process::start_error(folder.path(), &[("database_url", "mysql://x")]).contains("database"));
 }
 
 #[test]
 fn second_gateway_on_the_same_store_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let _first = Process::start(folder.path(), None, &[]);
-    let line = Process::refused(folder.path(), &[]);
+    let line = Process::start_error(folder.path(), &[]);
     assert!(line.contains("is already open in another process"), "{line}");
 }
 
@@ -131,30 +133,30 @@ fn readable_authority_key_stops_the_start() {
     let key = folder.path().join("authority.key");
     fs::write(&key, "00".repeat(32)).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(Process::refused(folder.path(), &[]).contains("must be 0600"));
+    assert!(Process::start_error(folder.path(), &[]).contains("must be 0600"));
 }
 
 #[test]
 fn readable_log_key_or_reused_authority_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    private(&folder.path().join("authority.key"), &"00".repeat(32));
-    private(&folder.path().join("log.key"), &"00".repeat(32));
-    let line = Process::refused(folder.path(), &[]);
+    write_private(&folder.path().join("authority.key"), &"00".repeat(32));
+    write_private(&folder.path().join("log.key"), &"00".repeat(32));
+    let line = Process::start_error(folder.path(), &[]);
     assert!(line.contains("log key: must be another key than the authority's"), "{line}");
     fs::set_permissions(folder.path().join("log.key"), fs::Permissions::from_mode(0o640)).unwrap();
-    assert!(Process::refused(folder.path(), &[]).contains("must be 0600"));
+    assert!(Process::start_error(folder.path(), &[]).contains("must be 0600"));
 }
 
-fn private(path: &Path, content: &str) {
+/// Writes a file with mode 0600.
+fn write_private(path: &Path, content: &str) {
     fs::write(path, content).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// Runs a gateway once, so that its nodes have a key.
-fn start_once(folder: &Path, given: &[(&str, &str)]) {
-    let process = Process::start(folder, None, given);
-    let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment("lived")));
-    assert_eq!(submitted.unwrap().0, 200);
+/// Starts a gateway, submits a payment so that its nodes create a key, and stops it.
+fn run_once(folder: &Path, overrides: &[(&str, &str)]) {
+    let process = Process::start(folder, None, overrides);
+    process.post(SIGN, Some(&payment("run")));
     assert!(process.terminate().0.success());
     assert!(folder.join("nodes/node-0.db").exists());
 }
@@ -163,96 +165,101 @@ fn start_once(folder: &Path, given: &[(&str, &str)]) {
 fn invalid_node_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.key");
-    let start = || {
-        let line = Process::refused(folder.path(), &[("node_key", path.to_str().unwrap())]);
+    let start_error = || {
+        let line = Process::start_error(folder.path(), &[("node_key", path.to_str().unwrap())]);
         assert!(!folder.path().join("nodes").exists());
         line.replace(path.to_str().unwrap(), "KEY")
     };
     let prefix = "operation-gateway: node key: the";
-    private(&path, "00112233");
+    write_private(&path, "00112233");
     assert_eq!(
-        start(),
+        start_error(),
         format!("{prefix} key file `KEY` is not 32 bytes or 64 lowercase hexadecimal characters")
     );
-    private(&path, &"00".repeat(32));
+    write_private(&path, &"00".repeat(32));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    assert_eq!(start(), format!("{prefix} file `KEY` has mode 0644; it must be 0600 or 0400"));
+    assert_eq!(start_error(), format!("{prefix} file `KEY` has mode 0644; it must be 0600 or 0400"));
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(start(), format!("{prefix} file `KEY` is not a regular file"));
+    assert_eq!(start_error(), format!("{prefix} file `KEY` is not a regular file"));
 }
 
 #[test]
 fn invalid_node_passphrase_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("passphrase");
-    let given = [("node_passphrase_file", path.to_str().unwrap())];
-    let start = || {
-        let line = Process::refused(folder.path(), &given);
+    let overrides = [("node_passphrase_file", path.to_str().unwrap())];
+    let start_error = || {
+        let line = Process::start_error(folder.path(), &overrides);
         assert!(!folder.path().join("nodes").exists());
         line.replace(path.to_str().unwrap(), "FILE")
     };
     let prefix = "operation-gateway: node key: the";
     assert_eq!(
-        start(),
+        start_error(),
         format!("{prefix} file `FILE` cannot be opened: No such file or directory (os error 2)")
     );
-    private(&path, "too short\n");
-    assert_eq!(start(), format!("{prefix} passphrase has 9 bytes; it must have 12 to 1024"));
-    private(&path, "correct horse\nbattery staple\n");
-    assert_eq!(start(), format!("{prefix} passphrase file `FILE` is not one line of text"));
+    write_private(&path, "too short\n");
+    assert_eq!(start_error(), format!("{prefix} passphrase has 9 bytes; it must have 12 to 1024"));
+    write_private(&path, "correct horse\nbattery staple\n");
+    assert_eq!(start_error(), format!("{prefix} passphrase file `FILE` is not one line of text"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    assert_eq!(start(), format!("{prefix} file `FILE` has mode 0640; it must be 0600 or 0400"));
-    let both = Process::refused(folder.path(), &[given[0], ("node_key", "k")]);
+    assert_eq!(start_error(), format!("{prefix} file `FILE` has mode 0640; it must be 0600 or 0400"));
+    let both = Process::start_error(folder.path(), &[overrides[0], ("node_key", "k")]);
     assert!(both.contains("setting `node_passphrase_file` must not be given together with `node_key`"));
 }
 
 #[test]
 fn wrong_node_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    start_once(folder.path(), &[]);
+    run_once(folder.path(), &[]);
     let (key, other) = (folder.path().join("nodes/node.key"), folder.path().join("other.key"));
-    private(&other, &"01".repeat(32));
-    let line = Process::refused(folder.path(), &[("node_key", other.to_str().unwrap())]);
+    write_private(&other, &"01".repeat(32));
+    let line = Process::start_error(folder.path(), &[("node_key", other.to_str().unwrap())]);
     assert!(
         line.starts_with("operation-gateway: nodes: the node's store is sealed under another key: "),
         "{line}"
     );
-    // A lost key is not replaced.
+    // A missing key is not replaced by a new one.
     fs::rename(&key, folder.path().join("away")).unwrap();
-    let line = Process::refused(folder.path(), &[]);
+    let line = Process::start_error(folder.path(), &[]);
     assert!(
         line.ends_with("nodes/node.key` cannot be opened: No such file or directory (os error 2)"),
         "{line}"
     );
     assert!(!key.exists());
     fs::rename(folder.path().join("away"), &key).unwrap();
-    start_once(folder.path(), &[]);
+    run_once(folder.path(), &[]);
 }
 
 #[test]
 fn wrong_node_passphrase_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("passphrase");
-    let given = [("node_passphrase_file", path.to_str().unwrap())];
-    private(&path, "correct horse battery\n");
-    start_once(folder.path(), &given);
+    let overrides = [("node_passphrase_file", path.to_str().unwrap())];
+    write_private(&path, "correct horse battery\n");
+    run_once(folder.path(), &overrides);
     assert!(!folder.path().join("nodes/node.key").exists());
-    start_once(folder.path(), &given);
-    private(&path, "correct horse battery staple\n");
-    assert!(Process::refused(folder.path(), &given).contains("the node's store is sealed under another key"));
-    private(&path, "correct horse battery\n");
+    run_once(folder.path(), &overrides);
+    write_private(&path, "correct horse battery staple\n");
+    assert!(
+        Process::start_error(folder.path(), &overrides)
+            .contains("the node's store is sealed under another key")
+    );
+    write_private(&path, "correct horse battery\n");
     let stretching = folder.path().join("nodes/stretching.json");
     let written = fs::read_to_string(&stretching).unwrap();
     fs::write(&stretching, written.replace("65536", "1024")).unwrap();
-    assert!(Process::refused(folder.path(), &given).contains("65536 to 1048576 KiB of memory, not 1024"));
+    assert!(
+        Process::start_error(folder.path(), &overrides).contains("65536 to 1048576 KiB of memory, not 1024")
+    );
     fs::remove_file(&stretching).unwrap();
-    let line = Process::refused(folder.path(), &given);
+    let line = Process::start_error(folder.path(), &overrides);
     assert!(line.ends_with("stretching.json`: entity not found") && !stretching.exists(), "{line}");
 }
 
-/// Opening a pipe blocks until another process writes to it; a start must not block.
+/// Opening a pipe would block until another process writes to it.
 #[test]
 fn secret_that_is_a_pipe_or_links_to_a_readable_file_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -263,9 +270,9 @@ fn secret_that_is_a_pipe_or_links_to_a_readable_file_stops_the_start() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
     std::os::unix::fs::symlink(&open, &link).unwrap();
     for name in ["authority_key", "log_key", "node_key", "node_passphrase_file"] {
-        let line = Process::refused(folder.path(), &[(name, pipe.to_str().unwrap())]);
+        let line = Process::start_error(folder.path(), &[(name, pipe.to_str().unwrap())]);
         assert!(line.ends_with("is not a regular file"), "{name}: {line}");
-        let line = Process::refused(folder.path(), &[(name, link.to_str().unwrap())]);
+        let line = Process::start_error(folder.path(), &[(name, link.to_str().unwrap())]);
         assert!(line.contains("has mode 0644"), "{name}: {line}");
     }
     // A symbolic link to a private file is accepted.
@@ -278,8 +285,8 @@ fn invalid_authentication_settings_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     let path = file.to_str().unwrap();
-    let start = |given: &[(&str, &str)]| {
-        let line = Process::refused(folder.path(), given);
+    let start_error = |overrides: &[(&str, &str)]| {
+        let line = Process::start_error(folder.path(), overrides);
         assert_nothing_was_created(folder.path());
         line.replace(path, "FILE")
     };
@@ -289,24 +296,28 @@ fn invalid_authentication_settings_stop_the_start() {
         ("introspection_client_id", "gateway"),
         ("introspection_client_secret_file", path),
     ];
-    assert!(start(&introspection).contains("introspection client secret: the file `FILE` cannot be opened"));
-    private(&file, "canary-one\ncanary-two\n");
-    let line = start(&introspection);
+    assert!(
+        start_error(&introspection).contains("introspection client secret: the file `FILE` cannot be opened")
+    );
+    write_private(&file, "canary-one\ncanary-two\n");
+    let line = start_error(&introspection);
     assert!(line.contains("introspection client secret") && !line.contains("canary"), "{line}");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(start(&introspection).contains("has mode 0644; it must be 0600 or 0400"));
+    assert!(start_error(&introspection).contains("has mode 0644; it must be 0600 or 0400"));
     let jwks = [("auth_mode", "jwks"), ("token_issuer", "i"), ("token_audience", "a")];
     let from_file = [&jwks[..], &[("jwks_file", path)]].concat();
-    assert!(start(&from_file).contains("issuer's keys `FILE`: the document is not a JSON Web Key Set"));
+    assert!(start_error(&from_file).contains("issuer's keys `FILE`: the document is not a JSON Web Key Set"));
     fs::write(&file, r#"{"keys":[]}"#).unwrap();
-    assert!(start(&from_file).contains("issuer's keys `FILE`: no key in it can be used"));
+    assert!(start_error(&from_file).contains("issuer's keys `FILE`: no key in it can be used"));
     let with_ca =
         [&jwks[..], &[("jwks_url", "https://127.0.0.1:1/jwks"), ("identity_provider_ca", path)]].concat();
-    assert!(start(&with_ca).contains("identity provider's authorities `FILE`"));
+    assert!(start_error(&with_ca).contains("identity provider's authorities `FILE`"));
     let plain = [&jwks[..], &[("jwks_url", "http://issuer.example/jwks")]].concat();
-    assert!(start(&plain).contains("setting `jwks_url` must be an `https` URL"));
-    let everybody = [("auth_mode", "trusted_headers"), ("trusted_proxies", "::/0")];
-    assert!(start(&everybody).contains("setting `trusted_proxies` must be addresses and CIDR blocks"));
+    assert!(start_error(&plain).contains("setting `jwks_url` must be an `https` URL"));
+    let all_addresses = [("auth_mode", "trusted_headers"), ("trusted_proxies", "::/0")];
+    assert!(
+        start_error(&all_addresses).contains("setting `trusted_proxies` must be addresses and CIDR blocks")
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Connections to the real process: slow ones, many of them, TLS, and the separate admin address.
+//! Connections to the real process: deadlines, limits, TLS, stopping, and the separate admin address.
 
 mod admin;
 mod flood;

@@ -1,4 +1,4 @@
-//! The operation gateway as the tests start it: the product's own `main`.
+//! The gateway's own `main`, compiled with failpoints for the tests.
 
 use std::process::ExitCode;
 

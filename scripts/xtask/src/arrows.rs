@@ -1,10 +1,10 @@
-//! `arrows`: the permitted dependencies between our crates, as in the table in `host/docs/architecture.md`.
+//! `arrows`: our crates depend on each other only as the table in `host/docs/architecture.md` permits.
 
 use crate::cargo::{self, list, text};
 use crate::report::{Error, Finding};
 use serde_json::Value;
 
-/// Each package, and those of our packages that it may depend on. A new edge changes the architecture: it needs an ADR, a
+/// Each package with the packages of ours that it may depend on. A new dependency changes the architecture: it needs an ADR, a
 /// line in `host/docs/architecture.md`, and a line here.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-domain", &[]),
@@ -55,26 +55,26 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// The tests may depend on every crate.
+/// Packages that may depend on all of ours.
 const UNRESTRICTED: &[&str] = &["gateway-tests"];
 
-/// No direct or indirect dependency of these may be an async runtime: they need neither clock nor threads.
+/// Packages that must not have an async runtime among their direct and indirect dependencies.
 const WITHOUT_RUNTIME: &[&str] = &["gateway-domain", "gateway-evidence", "gateway-threshold", "gateway-seal"];
 
 const RUNTIMES: &[&str] = &["async-executor", "async-std", "futures-executor", "smol", "tokio"];
 
-/// Checks normal dependencies only: dev-dependencies are unrestricted.
+/// Checks normal dependencies; dev-dependencies are unrestricted.
 pub(crate) fn check() -> Result<Vec<Finding>, Error> {
-    let mut found = new_edges(&edges(&cargo::packages(&["--no-deps"])?));
+    let mut found = check_edges(&edges(&cargo::packages(&["--no-deps"])?));
     for package in WITHOUT_RUNTIME {
         let tree =
             cargo::output("cargo", &["tree", "--edges", "normal", "--package", package, "--prefix", "none"])?;
-        found.extend(runtimes(package, &tree));
+        found.extend(check_runtimes(package, &tree));
     }
     Ok(found)
 }
 
-/// Each package with those of our packages that it depends on, possibly none.
+/// Each package with the packages of ours that it depends on.
 fn edges(packages: &[Value]) -> Vec<(String, Vec<String>)> {
     let is_ours = |dependency: &&Value| {
         dependency.get("kind").is_some_and(Value::is_null) && dependency.get("path").is_some()
@@ -88,7 +88,7 @@ fn edges(packages: &[Value]) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-fn new_edges(edges: &[(String, Vec<String>)]) -> Vec<Finding> {
+fn check_edges(edges: &[(String, Vec<String>)]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (from, to) in edges.iter().filter(|(from, _)| !UNRESTRICTED.contains(&from.as_str())) {
         let Some((_, allowed)) = ALLOWED.iter().find(|(package, _)| package == from) else {
@@ -106,7 +106,7 @@ fn new_edges(edges: &[(String, Vec<String>)]) -> Vec<Finding> {
     found
 }
 
-fn runtimes(package: &str, tree: &str) -> Vec<Finding> {
+fn check_runtimes(package: &str, tree: &str) -> Vec<Finding> {
     let mut names: Vec<_> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
     names.sort_unstable();
     names.dedup();
@@ -129,21 +129,21 @@ mod tests {
             { "name": "gateway-policy", "kind": "dev", "path": "/x" },
             { "name": "axum", "kind": null },
         ]})];
-        let found = new_edges(&edges(&packages));
+        let found = check_edges(&edges(&packages));
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].to_string().contains("`gateway-api` -> `gateway-store`"));
     }
 
     #[test]
     fn crate_missing_from_the_table_is_reported() {
-        assert_eq!(new_edges(&[("gateway-new".to_owned(), Vec::new())]).len(), 1);
-        assert_eq!(new_edges(&[("gateway-tests".to_owned(), vec!["gateway-api".to_owned()])]), []);
+        assert_eq!(check_edges(&[("gateway-new".to_owned(), Vec::new())]).len(), 1);
+        assert_eq!(check_edges(&[("gateway-tests".to_owned(), vec!["gateway-api".to_owned()])]), []);
     }
 
     #[test]
     fn runtime_in_several_versions_is_reported_once() {
         let tree =
             "gateway-domain v0.1.0 (/x)\nserde v1.0.0\ntokio v1.0.0\ntokio v0.9.0 (*)\ntokio-util v0.7.0";
-        assert_eq!(runtimes("gateway-domain", tree).len(), 1);
+        assert_eq!(check_runtimes("gateway-domain", tree).len(), 1);
     }
 }

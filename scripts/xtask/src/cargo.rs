@@ -17,13 +17,14 @@ fn command(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-fn shown(program: &str, arguments: &[&str]) -> String {
+/// The command as text.
+fn command_line(program: &str, arguments: &[&str]) -> String {
     format!("{program} {}", arguments.join(" "))
 }
 
-/// Runs cargo with its output on ours; a finding if it fails.
+/// Runs cargo and passes its output on; returns a finding if it fails.
 pub(crate) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Vec<Finding>, Error> {
-    let shown = shown("cargo", arguments);
+    let shown = command_line("cargo", arguments);
     let status = command("cargo", arguments).envs(environment.iter().copied()).status();
     match status {
         Ok(status) if status.success() => Ok(Vec::new()),
@@ -32,9 +33,9 @@ pub(crate) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Ve
     }
 }
 
-/// The standard output of a program. If it fails: both streams, in [`Error::Failed`].
+/// The standard output of a program; if it fails, [`Error::Failed`] with its standard output and error.
 pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String, Error> {
-    let shown = shown(program, arguments);
+    let shown = command_line(program, arguments);
     let output = command(program, arguments)
         .output()
         .map_err(|source| Error::Run { command: shown.clone(), source })?;
@@ -50,7 +51,8 @@ pub(crate) fn packages(arguments: &[&str]) -> Result<Vec<Value>, Error> {
     let mut all = vec!["metadata", "--format-version=1"];
     all.extend(arguments);
     let parsed: Result<Value, _> = serde_json::from_str(&output("cargo", &all)?);
-    let mut metadata = parsed.map_err(|source| Error::Json { command: shown("cargo", &all), source })?;
+    let mut metadata =
+        parsed.map_err(|source| Error::Json { command: command_line("cargo", &all), source })?;
     match metadata.get_mut("packages").map(Value::take) {
         Some(Value::Array(packages)) => Ok(packages),
         _ => Ok(Vec::new()),

@@ -1,5 +1,4 @@
-//! `fmt`, `deny`, `clippy` and `doc`: checks that a cargo command makes, in both workspaces. The policy guest is a
-//! workspace of its own.
+//! `fmt`, `deny`, `clippy` and `doc`: checks by cargo commands. All but `doc` also check the workspace `policy-guest`.
 
 use crate::cargo;
 use crate::report::{Error, Finding};
@@ -11,10 +10,9 @@ pub(crate) fn fmt() -> Result<Vec<Finding>, Error> {
     in_both(&fmt, &[])
 }
 
-/// Licences, sources and versions of dependencies, by the rules in `deny.toml`.
+/// Checks licences, sources and versions of dependencies by the rules in `deny.toml`; skipped if cargo-deny is not installed.
 ///
-/// Offline, so without advisories. Duplicate versions are allowed: `cargo deny check bans` lists them. `scripts/test`
-/// installs cargo-deny; without it the check is skipped.
+/// It works offline, and so does not check advisories. Duplicate versions are allowed: `cargo deny check bans` lists them.
 pub(crate) fn deny() -> Result<Vec<Finding>, Error> {
     if cargo::output("cargo", &["deny", "--version"]).is_err() {
         return Ok(vec![Finding::warning(
@@ -27,7 +25,7 @@ pub(crate) fn deny() -> Result<Vec<Finding>, Error> {
         let checks = ["license-not-encountered", "bans", "licenses", "sources"];
         cargo::run(&[&deny, guest, &options, &checks].concat(), &[])
     };
-    // The main workspace needs every licence in the list; the policy guest only a few of them.
+    // A listed licence that the main workspace does not need is an error; the policy guest needs only some of them.
     let mut found = check("--deny", &[])?;
     found.extend(check("--allow", &GUEST)?);
     Ok(found)
@@ -37,13 +35,14 @@ pub(crate) fn clippy() -> Result<Vec<Finding>, Error> {
     in_both(&["clippy", "--workspace", "--all-targets", "--quiet"], &["--", "-D", "warnings"])
 }
 
-/// With examples, and so with dev-dependencies, to reuse the `check` artefacts of clippy. Of the binaries only xtask: the
-/// others are one line each.
+/// Documents libraries, examples and the binary xtask. With examples, cargo uses dev-dependencies, and so reuses the artefacts
+/// of clippy.
 pub(crate) fn doc() -> Result<Vec<Finding>, Error> {
     let arguments = ["doc", "--workspace", "--no-deps", "--quiet", "--lib", "--examples", "--bin", "xtask"];
     cargo::run(&arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
+/// Runs a cargo command in both workspaces.
 fn in_both(command: &[&str], rest: &[&str]) -> Result<Vec<Finding>, Error> {
     let mut found = cargo::run(&[command, rest].concat(), &[])?;
     found.extend(cargo::run(&[command, &GUEST, rest].concat(), &[])?);

@@ -1,6 +1,6 @@
 //! The project's own checks. `cargo xtask check` runs all of them; each is also a subcommand.
 //!
-//! A check reads and reports: it runs no tests (`scripts/test` does) and changes no files. Start at [`CHECKS`].
+//! Checks run no tests and change no files. Start at [`CHECKS`].
 
 #![expect(clippy::print_stdout, reason = "it is a command-line tool")]
 
@@ -37,7 +37,8 @@ fn main() -> ExitCode {
     if requested.is_empty() {
         return usage();
     }
-    let failed: Vec<&str> = requested.iter().filter(|check| !passes(check)).map(|(name, ..)| *name).collect();
+    let failed: Vec<&str> =
+        requested.iter().filter(|check| !run_check(check)).map(|(name, ..)| *name).collect();
     if failed.is_empty() {
         return ExitCode::SUCCESS;
     }
@@ -54,7 +55,8 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-fn passes((name, about, check): &(&str, &str, Check)) -> bool {
+/// Runs a check and prints its findings; returns whether none of them is an error.
+fn run_check((name, about, check): &(&str, &str, Check)) -> bool {
     println!("xtask: {name}: {about}");
     let started = Instant::now();
     let found = match check() {

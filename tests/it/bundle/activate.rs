@@ -1,7 +1,7 @@
-//! A bundle replaces another one in one step, or not at all.
+//! `bundle activate` and `bundle rollback`.
 
-use super::{bundle, committed, copy, payment_guard, value};
-use crate::harness::bundles::until;
+use super::{alter_manifest, bundle, committed, copy, copy_unsigned, payment_guard, replace_in, sign, value};
+use crate::harness::bundles::wait_until;
 use crate::harness::port::Port;
 use crate::harness::process::Process;
 use serde_json::json;
@@ -20,20 +20,17 @@ fn refused_activation_leaves_the_folder_unchanged() {
     let before = manifest();
 
     fs::remove_dir_all(here.join("guard/signatures")).unwrap();
-    assert!(activate("guard").refused().contains("signatures by trusted keys"));
+    assert!(activate("guard").error_line().contains("signatures by trusted keys"));
     assert_eq!(manifest(), before);
 
-    let key = committed("development-signing-key.json");
-    let text = String::from_utf8(before.clone()).unwrap();
-    let newer = text.replacen("\"version\": \"", "\"version\": \"9", 1);
-    fs::write(here.join("guard/manifest.json"), newer).unwrap();
-    bundle(here, &["sign", "guard", "--key", &key]).ok();
+    replace_in(&here.join("guard/manifest.json"), "\"version\": \"", "\"version\": \"9");
+    sign(here, "guard").ok();
     activate("guard").ok();
     assert_ne!(manifest(), before);
     let mut left: Vec<_> =
         fs::read_dir(here).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     left.sort();
-    assert_eq!(left, ["active", "guard"], "nothing is left beside it");
+    assert_eq!(left, ["active", "guard"], "a temporary folder is left behind");
 }
 
 #[test]
@@ -42,30 +39,26 @@ fn unreachable_gateway_is_reported_by_address() {
     let trust = committed("trust-development.json");
     let guard = payment_guard();
     let activate = |url: &str| {
-        let words =
-            ["activate", guard.to_str().unwrap(), "--into", "active", "--trust", &trust, "--gateway", url];
-        bundle(folder.path(), &words).refused()
+        let arguments = ["activate", guard.to_str().unwrap(), "--into", "active", "--trust", &trust];
+        bundle(folder.path(), &[&arguments[..], &["--gateway", url]].concat()).error_line()
     };
     assert_eq!(activate("https://gateway"), "`https://gateway` is not a URL of the form http://HOST:PORT");
-    assert!(!folder.path().join("active").exists(), "wrong arguments are found before anything is done");
-    // No server listens on port 1.
-    let port = Port::held();
+    assert!(!folder.path().join("active").exists(), "arguments must be checked before anything is written");
+    // No server listens on a reserved port.
+    let port = Port::reserve();
     let url = format!("http://{}", port.address);
     let output = activate(&url);
     assert!(output.starts_with(&format!("the gateway at `{url}` does not answer")), "{output}");
 }
 
-/// The bundle in `folder` as another signed release.
+/// Writes the default policy to `folder` as a signed release of this version and sequence; returns its hash.
 fn release(folder: &Path, version: &str, sequence: u64) -> String {
-    let path = folder.join("manifest.json");
-    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    manifest["version"] = version.into();
-    manifest["sequence"] = sequence.into();
-    fs::write(&path, manifest.to_string()).unwrap();
-    let _none_yet = fs::remove_dir_all(folder.join("signatures"));
-    let key = committed("development-signing-key.json");
-    let signed = bundle(folder, &["sign", ".", "--key", &key]).ok();
-    value(&signed, "bundle hash").to_owned()
+    copy_unsigned(folder);
+    alter_manifest(folder, |manifest| {
+        manifest["version"] = version.into();
+        manifest["sequence"] = sequence.into();
+    });
+    value(&sign(folder, ".").ok(), "bundle hash").to_owned()
 }
 
 #[test]
@@ -73,15 +66,12 @@ fn running_gateway_activates_and_rolls_back() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let (trust, key) = (committed("trust-development.json"), committed("development-signing-key.json"));
-    for name in ["first", "second"] {
-        copy(&payment_guard(), &here.join(name));
-    }
     let first = release(&here.join("first"), "1.0.1", 101);
     let second = release(&here.join("second"), "1.0.2", 102);
-    let put = |from: &str, more: &[&str]| {
-        bundle(here, &[&["activate", from, "--into", "active", "--trust", &trust], more].concat())
+    let activate = |from: &str, gateway: &[&str]| {
+        bundle(here, &[&["activate", from, "--into", "active", "--trust", &trust], gateway].concat())
     };
-    put("first", &[]).ok();
+    activate("first", &[]).ok();
     let at = |name: &str| here.join(name).to_str().unwrap().to_owned();
     let (active, record) = (at("active"), at("record.json"));
     let settings = [
@@ -92,17 +82,17 @@ fn running_gateway_activates_and_rolls_back() {
     ];
     let gateway = Process::start(here, None, &settings);
     let url = format!("http://{}", gateway.address);
-    let asked = ["--gateway", url.as_str(), "--wait", "100"];
-    let output = put("second", &asked).ok();
+    let gateway_arguments = ["--gateway", url.as_str(), "--wait", "100"];
+    let output = activate("second", &gateway_arguments).ok();
     assert!(output.contains("active      the gateway uses it"), "{output}");
 
-    let refused = put("first", &asked).refused();
+    let refused = activate("first", &gateway_arguments).error_line();
     assert!(refused.contains("refuses the bundle: bundle sequence 101 is not above 102"), "{refused}");
 
-    let words = ["rollback", "--to", &first, "--sequence", "103", "--reason", "second denies too much"];
-    let output = bundle(here, &[&words[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
+    let arguments = ["rollback", "--to", &first, "--sequence", "103", "--reason", "second denies too much"];
+    let output = bundle(here, &[&arguments[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
     assert_eq!(value(&output, "back to"), first);
-    let shown = until(&gateway.address, |it| it["active"]["bundle_hash"] != second.as_str());
+    let shown = wait_until(&gateway.address, |it| it["active"]["bundle_hash"] != second.as_str());
     assert_eq!(
         (&shown["active"]["bundle_hash"], &shown["active"]["reason"]),
         (&json!(first), &json!("second denies too much"))
@@ -110,29 +100,28 @@ fn running_gateway_activates_and_rolls_back() {
 }
 
 #[test]
-fn activation_record_requires_hash_and_reason_and_accepts_more_signatures() {
+fn activation_record_requires_hash_and_reason_and_can_be_countersigned() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for name in ["one", "two"] {
         bundle(here, &["key", "new", name]).ok();
     }
     let rollback = |to: &str, reason: &str| {
-        let words =
-            ["rollback", "--to", to, "--sequence", "7", "--reason", reason, "--key", "one", "--out", "r"];
-        bundle(here, &words)
+        let arguments = ["rollback", "--to", to, "--sequence", "7", "--reason", reason];
+        bundle(here, &[&arguments[..], &["--key", "one", "--out", "r"]].concat())
     };
     let hash = "ab".repeat(32);
-    assert!(rollback("ab", "why").refused().contains("`ab` is not a bundle hash"));
-    rollback(&hash, " ").refused();
+    assert!(rollback("ab", "why").error_line().contains("`ab` is not a bundle hash"));
+    rollback(&hash, " ").error_line();
     assert!(!here.join("r").exists());
     rollback(&hash, "why").ok();
-    assert_eq!(rollback(&hash, "why").refused(), "`r` exists already");
+    assert_eq!(rollback(&hash, "why").error_line(), "`r` exists already");
     let output = bundle(here, &["countersign", "r", "--key", "two", "--json"]).ok();
     let output: serde_json::Value = serde_json::from_str(&output).unwrap();
     assert_eq!(output["signers"].as_array().unwrap().len(), 2);
     assert_eq!(output["record"]["bundle_hash"], hash.as_str());
     fs::write(here.join("r"), "{}").unwrap();
     assert!(
-        bundle(here, &["countersign", "r", "--key", "two"]).refused().contains("not an activation record")
+        bundle(here, &["countersign", "r", "--key", "two"]).error_line().contains("not an activation record")
     );
 }

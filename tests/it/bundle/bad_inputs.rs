@@ -1,6 +1,9 @@
-//! Every bad input gives a one-line error and a non-zero exit code, and changes nothing.
+//! Invalid input is refused with a one-line error and exit code 1.
 
-use super::{bundle, command, committed, copy, payment_guard};
+use super::{
+    alter_manifest, bundle, command, committed, copy, copy_unsigned, payment_guard, replace_in, sign,
+};
+use crate::harness::bundles::{key, write_folder};
 use gateway_domain::ids::Hex32;
 use gateway_policy::bundle::pack;
 use gateway_policy::{BundleFiles, PolicyEngine, TrustPolicy};
@@ -16,30 +19,31 @@ fn folder_without_a_bundle_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for command in ["inspect", "test", "lint", "bench"] {
-        let output = bundle(here, &[command, "."]).refused();
+        let output = bundle(here, &[command, "."]).error_line();
         assert_eq!(output, "`.` is not a bundle: it has no `manifest.json`");
-        let output = bundle(here, &[command, "nowhere"]).refused();
+        let output = bundle(here, &[command, "nowhere"]).error_line();
         assert_eq!(output, "`nowhere` is not a bundle: it has no `manifest.json`");
     }
     fs::write(here.join("x.tar"), "not a tar, and shorter than a block").unwrap();
-    assert!(bundle(here, &["inspect", "x.tar"]).refused().starts_with("the archive `x.tar` cannot be read"));
     assert!(
-        bundle(here, &["sign", "x.tar", "--key", "k"]).refused().contains("the file `k` cannot be opened")
+        bundle(here, &["inspect", "x.tar"]).error_line().starts_with("the archive `x.tar` cannot be read")
     );
-    let key = committed("development-signing-key.json");
-    assert!(bundle(here, &["sign", "x.tar", "--key", &key]).refused().contains("unpack it first"));
+    assert!(
+        bundle(here, &["sign", "x.tar", "--key", "k"]).error_line().contains("the file `k` cannot be opened")
+    );
+    assert!(sign(here, "x.tar").error_line().contains("unpack it first"));
 }
 
 #[test]
 fn invalid_policy_name_creates_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a/b", "../a", "/tmp/a", "A", "a_b", "struct", ""] {
-        let output = bundle(folder.path(), &["new", name]).refused();
+        let output = bundle(folder.path(), &["new", name]).error_line();
         assert!(output.starts_with(&format!("`{name}` is not a policy name")), "{output}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     bundle(folder.path(), &["new", "a"]).ok();
-    assert_eq!(bundle(folder.path(), &["new", "a"]).refused(), "`a` exists already");
+    assert_eq!(bundle(folder.path(), &["new", "a"]).error_line(), "`a` exists already");
 }
 
 #[test]
@@ -48,29 +52,29 @@ fn invalid_or_readable_signing_key_is_refused() {
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
     bundle(here, &["key", "new", "author.key"]).ok();
-    assert_eq!(bundle(here, &["key", "new", "author.key"]).refused(), "`author.key` exists already");
-    fs::write(here.join("roots.json"), "somebody's").unwrap();
-    let output = bundle(here, &["key", "new", "other.key", "--roots", "roots.json"]).refused();
+    assert_eq!(bundle(here, &["key", "new", "author.key"]).error_line(), "`author.key` exists already");
+    fs::write(here.join("roots.json"), "other roots").unwrap();
+    let output = bundle(here, &["key", "new", "other.key", "--roots", "roots.json"]).error_line();
     assert_eq!(output, "`roots.json` exists already");
-    assert_eq!(fs::read(here.join("roots.json")).unwrap(), b"somebody's");
+    assert_eq!(fs::read(here.join("roots.json")).unwrap(), b"other roots");
     let path = here.join("author.key");
     let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let sign = || bundle(here, &["sign", "guard", "--key", "author.key"]);
+    let sign_guard = || bundle(here, &["sign", "guard", "--key", "author.key"]);
     mode(0o644);
-    assert_eq!(sign().refused(), "the file `author.key` has mode 0644; it must be 0600 or 0400");
+    assert_eq!(sign_guard().error_line(), "the file `author.key` has mode 0644; it must be 0600 or 0400");
     mode(0o600);
-    sign().ok();
+    sign_guard().ok();
 
     let text = fs::read_to_string(&path).unwrap();
     let seed = text.split('"').rev().nth(1).unwrap().to_owned();
     fs::write(&path, text.replace(&seed, &"ab".repeat(32))).unwrap();
-    assert!(sign().refused().contains("does not belong to its public key"));
+    assert!(sign_guard().error_line().contains("does not belong to its public key"));
     fs::write(&path, text.replace(&seed, "secret")).unwrap();
-    let output = sign().refused();
+    let output = sign_guard().error_line();
     assert!(output.contains("is not 64 hexadecimal characters") && !output.contains("secret"), "{output}");
     fs::write(&path, "hello").unwrap();
-    let output = sign().refused();
+    let output = sign_guard().error_line();
     assert!(output.contains("key file `author.key` is not valid") && !output.contains("hello"), "{output}");
 }
 
@@ -79,24 +83,21 @@ fn bundle_that_cannot_load_is_neither_signed_nor_verified() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
-    let key = committed("development-signing-key.json");
-    let verify = |more: &[&str]| bundle(here, &[&["verify", "guard", "--trust", &trust()], more].concat());
+    let verify = |pin: &[&str]| bundle(here, &[&["verify", "guard", "--trust", &trust()], pin].concat());
     verify(&[]).ok();
-    assert!(verify(&["--pin", &"0".repeat(64)]).refused().contains("is not among the pinned ones"));
-    assert!(verify(&["--pin", "x"]).refused().contains("pin `x`"));
+    assert!(verify(&["--pin", &"0".repeat(64)]).error_line().contains("is not among the pinned ones"));
+    assert!(verify(&["--pin", "x"]).error_line().contains("pin `x`"));
 
     bundle(here, &["key", "new", "author.key", "--roots", "roots.json"]).ok();
-    let other = bundle(here, &["verify", "guard", "--trust", "roots.json"]).refused();
+    let other = bundle(here, &["verify", "guard", "--trust", "roots.json"]).error_line();
     assert!(other.contains("role `author` has 0 of 1 signatures"), "{other}");
 
     let wasm = here.join("guard/policy.wasm");
     let mut bytes = fs::read(&wasm).unwrap();
     bytes[100] ^= 1;
     fs::write(&wasm, bytes).unwrap();
-    for output in
-        [verify(&[]), bundle(here, &["sign", "guard", "--key", &key]), bundle(here, &["test", "guard"])]
-    {
-        assert!(output.refused().contains("`policy.wasm` was changed"));
+    for output in [verify(&[]), sign(here, "guard"), bundle(here, &["test", "guard"])] {
+        assert!(output.error_line().contains("`policy.wasm` was changed"));
     }
 }
 
@@ -104,15 +105,10 @@ fn bundle_that_cannot_load_is_neither_signed_nor_verified() {
 fn expired_bundle_fails_verification() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    copy(&payment_guard(), &here.join("guard"));
-    fs::remove_dir_all(here.join("guard/signatures")).unwrap();
-    let path = here.join("guard/manifest.json");
-    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    manifest["not_after_ms"] = 1_000.into();
-    fs::write(&path, manifest.to_string()).unwrap();
-    let key = committed("development-signing-key.json");
-    bundle(here, &["sign", "guard", "--key", &key]).ok();
-    let output = bundle(here, &["verify", "guard", "--trust", &trust()]).refused();
+    copy_unsigned(&here.join("guard"));
+    alter_manifest(&here.join("guard"), |manifest| manifest["not_after_ms"] = 1_000.into());
+    sign(here, "guard").ok();
+    let output = bundle(here, &["verify", "guard", "--trust", &trust()]).error_line();
     assert!(output.contains("bundle expired at 1000 ms"), "{output}");
 }
 
@@ -120,26 +116,22 @@ fn expired_bundle_fails_verification() {
 fn bundle_that_fails_its_vectors_is_neither_signed_nor_verified() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    copy(&payment_guard(), &here.join("guard"));
-    fs::remove_dir_all(here.join("guard/signatures")).unwrap();
-    let vectors = here.join("guard/tests/custody.json");
-    let text = fs::read_to_string(&vectors).unwrap();
-    fs::write(&vectors, text.replacen("\"required\": 2", "\"required\": 3", 1)).unwrap();
+    copy_unsigned(&here.join("guard"));
+    replace_in(&here.join("guard/tests/custody.json"), "\"required\": 2", "\"required\": 3");
     let files = BundleFiles::read(&here.join("guard")).unwrap();
-    // Complete and signed, as another tool could have produced it.
+    // Completed and signed without the command line, which would refuse to.
     let files = pack::complete(&PolicyEngine::new().unwrap(), &files).unwrap();
-    let files = files.with([pack::sign(&files, &crate::harness::bundles::key(1)).unwrap()]).unwrap();
-    crate::harness::bundles::write_folder(&here.join("guard"), &files);
-    let public = Hex32::new(crate::harness::bundles::key(1).verifying_key().to_bytes());
+    let files = files.with([pack::sign(&files, &key(1)).unwrap()]).unwrap();
+    write_folder(&here.join("guard"), &files);
+    let public = Hex32::new(key(1).verifying_key().to_bytes());
     let roots = serde_json::to_vec(&TrustPolicy::of_one("author", public)).unwrap();
     fs::write(here.join("roots.json"), roots).unwrap();
-    let key = committed("development-signing-key.json");
-    for words in [&["sign", "guard", "--key", &key][..], &["verify", "guard", "--trust", "roots.json"]] {
-        let output = bundle(here, words).refused();
+    for output in [sign(here, "guard"), bundle(here, &["verify", "guard", "--trust", "roots.json"])] {
+        let output = output.error_line();
         assert!(output.contains("tests/custody.json"), "{output}");
     }
     let signatures = fs::read_dir(here.join("guard/signatures")).unwrap().count();
-    assert_eq!(signatures, 1, "nothing was signed");
+    assert_eq!(signatures, 1, "a signature was added");
 }
 
 #[test]
@@ -147,7 +139,7 @@ fn missing_compiler_error_says_how_to_install_it() {
     let folder = tempfile::tempdir().unwrap();
     bundle(folder.path(), &["new", "a"]).ok();
     let output = command(folder.path()).args(["build", "a"]).env("PATH", folder.path()).output().unwrap();
-    let line = super::CommandOutput::from(output).refused();
+    let line = super::CommandOutput::from(output).error_line();
     assert_eq!(line, "`cargo` is not installed, or not on PATH: see https://rustup.rs");
 }
 
@@ -155,6 +147,6 @@ fn missing_compiler_error_says_how_to_install_it() {
 fn sources_that_build_no_component_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     bundle(folder.path(), &["new", "a"]).ok();
-    let output = bundle(folder.path(), &["build", "a/policy", "--into", "a/bundle"]).refused();
+    let output = bundle(folder.path(), &["build", "a/policy", "--into", "a/bundle"]).error_line();
     assert_eq!(output, "`a/policy` has no package that is a `cdylib`");
 }

@@ -1,4 +1,4 @@
-//! From an empty folder to a policy decision with one binary, as `host/docs/policy-authors.md` shows.
+//! The steps of `host/docs/policy-authors.md`: from an empty folder to a policy decision.
 
 use super::{CommandOutput, bundle, command, value};
 use crate::harness::process::{Process, request};
@@ -64,16 +64,16 @@ fn build_gives_the_same_bytes_in_another_folder() {
         let read = |name: &str| fs::read(folder.join("acme/bundle").join(name)).unwrap();
         (read("policy.wasm"), read("manifest.json"))
     };
-    // The machine's own build settings change nothing.
-    let of_another_machine = [("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"), ("RUSTFLAGS", "-Copt-level=1")];
-    let (first, second) = (build(one.path(), &[]), build(&deep, &of_another_machine));
+    // Build settings of a machine must change nothing.
+    let other_settings = [("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"), ("RUSTFLAGS", "-Copt-level=1")];
+    let (first, second) = (build(one.path(), &[]), build(&deep, &other_settings));
     assert!(first == second, "{} and {} bytes", first.0.len(), second.0.len());
-    let place = one.path().to_str().unwrap().as_bytes();
-    assert!(!first.0.windows(place.len()).any(|window| window == place));
+    let path = one.path().to_str().unwrap().as_bytes();
+    assert!(!first.0.windows(path.len()).any(|window| window == path), "the component contains a path");
 
-    let changed = fs::read_to_string(one.path().join("acme/policy/src/lib.rs")).unwrap();
-    let changed = changed.replace("amount_permitted\"", "amount_tolerated\"");
-    fs::write(one.path().join("acme/policy/src/lib.rs"), changed).unwrap();
+    let source = one.path().join("acme/policy/src/lib.rs");
+    let changed = fs::read_to_string(&source).unwrap().replace("amount_permitted\"", "amount_tolerated\"");
+    fs::write(source, changed).unwrap();
     let check = bundle(one.path(), &["build", "acme", "--locked", "--check"]);
-    assert!(check.refused().contains("the bundle has"), "a component that its sources do not give");
+    assert!(check.error_line().contains("the bundle has"), "the sources no longer give the component");
 }

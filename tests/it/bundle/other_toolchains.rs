@@ -1,6 +1,6 @@
-//! A policy without our SDK, built with the component model's usual tools, becomes a bundle.
+//! Bundles of policies that are built without our SDK.
 //!
-//! `policy-guest/examples/cargo-component/test.sh` does the same for `cargo component build`.
+//! `policy-guest/examples/cargo-component/test.sh` tests the same for `cargo component build`.
 
 use super::{bundle, repository, value};
 use std::fs;
@@ -41,7 +41,7 @@ fn component_file_that_is_no_component_is_refused_and_nothing_is_written() {
     let before = fs::read(here.join("acme/bundle/manifest.json")).unwrap();
     fs::write(here.join("module.wasm"), b"\0asm\x01\0\0\0").unwrap();
     for file in ["module.wasm", "missing.wasm"] {
-        bundle(here, &["build", "acme", "--component", file]).refused();
+        bundle(here, &["build", "acme", "--component", file]).error_line();
         assert_eq!(fs::read(here.join("acme/bundle/manifest.json")).unwrap(), before);
         assert!(!here.join("acme/bundle/policy.wasm").exists());
     }

@@ -1,11 +1,14 @@
-//! The output of the commands, without the parts that change with every build of the default policy.
+//! Reports that the subcommands print. In snapshots, hashes and large numbers are replaced, since they change with the policy.
 
-use super::{bundle, committed, copy, payment_guard};
+use super::{
+    alter_manifest, bundle, committed, copy, copy_unsigned, manifest, payment_guard, replace_in, sign,
+};
 use insta::assert_snapshot;
+use serde_json::{Value, json};
 use std::fs;
 
-/// Replaces hashes by `[hash]`, and numbers of four digits or more by `[n]`.
-fn steady(text: &str) -> String {
+/// Replaces hexadecimal words of 32 or more digits by `[hash]`, and numbers of four or more digits by `[n]`.
+fn mask(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -33,7 +36,7 @@ fn help_lists_all_subcommands() {
 
 #[test]
 fn inspect_prints_manifest_and_signers() {
-    assert_snapshot!(steady(&bundle(&payment_guard(), &["inspect", "."]).ok()));
+    assert_snapshot!(mask(&bundle(&payment_guard(), &["inspect", "."]).ok()));
 }
 
 #[test]
@@ -53,46 +56,40 @@ fn inspect_reports_files_that_do_not_match() {
     ];
     assert_eq!(faults, expected);
     assert!(output.contains("over this manifest, not verified"), "{output}");
-    let manifest = fs::read_to_string(at("manifest.json")).unwrap();
-    fs::write(at("manifest.json"), manifest.replacen("\"version\": \"", "\"version\": \"9", 1)).unwrap();
+    replace_in(&at("manifest.json"), "\"version\": \"", "\"version\": \"9");
     let output = bundle(folder.path(), &["inspect", "."]).ok();
     assert!(output.contains("over ANOTHER MANIFEST, not verified"), "{output}");
 }
 
 #[test]
 fn lint_prints_findings() {
-    assert_snapshot!(steady(&bundle(&payment_guard(), &["lint", "."]).ok()));
+    assert_snapshot!(mask(&bundle(&payment_guard(), &["lint", "."]).ok()));
     let json = bundle(&payment_guard(), &["lint", ".", "--json"]).ok();
     assert_eq!(
         json,
         bundle(&payment_guard(), &["lint", &guard(), "--json"]).ok(),
-        "the report does not depend on the path"
+        "the report depends on the path"
     );
-    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let report: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(report["bundle_id"], "payment-guard");
 }
 
 #[test]
 fn verify_prints_signers_and_vectors() {
     let trust = committed("trust-development.json");
-    assert_snapshot!(steady(&bundle(&payment_guard(), &["verify", ".", "--trust", &trust]).ok()));
+    assert_snapshot!(mask(&bundle(&payment_guard(), &["verify", ".", "--trust", &trust]).ok()));
 }
 
 #[test]
 fn failing_vector_is_reported_by_test_and_lint() {
     let folder = tempfile::tempdir().unwrap();
-    copy(&payment_guard(), folder.path());
-    fs::remove_dir_all(folder.path().join("signatures")).unwrap();
-    let manifest = fs::read_to_string(folder.path().join("manifest.json")).unwrap();
-    let more = r#""obligations": [ { "code": "never_said", "text": "", "severity": "error", "remedy": "" },"#;
-    let manifest = manifest.replacen("\"obligations\": [", more, 1);
-    fs::write(folder.path().join("manifest.json"), manifest).unwrap();
-    let vectors = fs::read_to_string(folder.path().join("tests/custody.json")).unwrap();
-    let broken = vectors.replacen("\"required\": 2", "\"required\": 3", 1);
-    assert_ne!(vectors, broken);
-    fs::write(folder.path().join("tests/custody.json"), broken).unwrap();
-    assert_snapshot!("failing_vector_test", steady(&bundle(folder.path(), &["test", "."]).found()));
-    assert_snapshot!("failing_vector_lint", steady(&bundle(folder.path(), &["lint", "."]).found()));
+    copy_unsigned(folder.path());
+    let unused =
+        r#""obligations": [ { "code": "never_said", "text": "", "severity": "error", "remedy": "" },"#;
+    replace_in(&folder.path().join("manifest.json"), "\"obligations\": [", unused);
+    replace_in(&folder.path().join("tests/custody.json"), "\"required\": 2", "\"required\": 3");
+    assert_snapshot!("failing_vector_test", mask(&bundle(folder.path(), &["test", "."]).findings()));
+    assert_snapshot!("failing_vector_lint", mask(&bundle(folder.path(), &["lint", "."]).findings()));
 }
 
 #[test]
@@ -100,20 +97,18 @@ fn bundle_of_another_tool_is_completed_and_can_be_signed() {
     let folder = tempfile::tempdir().unwrap();
     copy(&payment_guard(), folder.path());
     let complete = || bundle(folder.path(), &["complete", "."]).ok();
-    assert!(complete().contains("(unchanged)"), "what is complete stays as it is, signatures and all");
-    let path = folder.path().join("manifest.json");
-    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    let committed_files = manifest["files"].take();
-    (manifest["files"], manifest["capabilities"]) = (serde_json::json!({}), serde_json::json!([]));
-    fs::write(&path, manifest.to_string()).unwrap();
+    assert!(complete().contains("(unchanged)"), "a complete bundle was changed");
+    let mut committed_files = Value::Null;
+    alter_manifest(folder.path(), |manifest| {
+        committed_files = manifest["files"].take();
+        (manifest["files"], manifest["capabilities"]) = (json!({}), json!([]));
+    });
     let output = complete();
     assert!(output.contains("signatures  1 of the previous bundle dropped"), "{output}");
-    let manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    assert_eq!(manifest["files"], committed_files);
-    let key = committed("development-signing-key.json");
-    let signed = bundle(folder.path(), &["sign", ".", "--key", &key]).ok();
-    let there = bundle(&payment_guard(), &["inspect", "."]).ok();
-    assert_eq!(super::value(&signed, "bundle hash"), super::value(&there, "bundle hash"));
+    assert_eq!(manifest(folder.path())["files"], committed_files);
+    let signed = sign(folder.path(), ".").ok();
+    let inspected = bundle(&payment_guard(), &["inspect", "."]).ok();
+    assert_eq!(super::value(&signed, "bundle hash"), super::value(&inspected, "bundle hash"));
 }
 
 #[test]
@@ -125,7 +120,7 @@ fn reason_codes_without_a_vector_fail_only_when_requested() {
     fs::remove_file(folder.path().join("tests/custody.json")).unwrap();
     let output = bundle(folder.path(), &["test", "."]).ok();
     assert!(output.contains("not covered: `custody_intent_permitted`"), "{output}");
-    bundle(folder.path(), &["test", ".", "--strict"]).found();
+    bundle(folder.path(), &["test", ".", "--strict"]).findings();
 }
 
 #[test]
@@ -156,11 +151,11 @@ fn diff_prints_changed_files_and_decisions() {
     ] {
         assert!(output.contains(part), "no `{part}` in {output}");
     }
-    let json: serde_json::Value =
+    let json: Value =
         serde_json::from_str(&bundle(folder.path(), &["diff", "old", "new", "--json"]).ok()).unwrap();
     assert!(!json["verdicts"]["differences"].as_array().unwrap().is_empty());
     // The vectors of both bundles are evaluated, whichever is the old one.
-    let back: serde_json::Value =
+    let back: Value =
         serde_json::from_str(&bundle(folder.path(), &["diff", "new", "old", "--json"]).ok()).unwrap();
     assert_eq!(back["verdicts"]["n_asked"], json["verdicts"]["n_asked"]);
 }
@@ -170,7 +165,7 @@ fn bench_prints_times_and_fuel() {
     let output = bundle(&payment_guard(), &["bench", ".", "--rounds", "3"]).ok();
     assert!(output.contains("p99 us") && output.contains("fuel        "), "{output}");
     let json = bundle(&payment_guard(), &["bench", ".", "--rounds", "3", "--json"]).ok();
-    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let report: Value = serde_json::from_str(&json).unwrap();
     for cost in report["vectors"].as_array().unwrap() {
         assert!(
             cost["fuel"].as_u64().unwrap() > 0 && cost["memory_bytes"].as_u64().unwrap() >= 65_536,
@@ -180,7 +175,7 @@ fn bench_prints_times_and_fuel() {
 }
 
 #[test]
-fn contract_is_printed_unchanged() {
-    let there = fs::read_to_string(super::repository().join("wit/policy.wit")).unwrap();
-    assert_eq!(bundle(&payment_guard(), &["wit"]).ok(), there);
+fn wit_prints_the_contract_unchanged() {
+    let contract = fs::read_to_string(super::repository().join("wit/policy.wit")).unwrap();
+    assert_eq!(bundle(&payment_guard(), &["wit"]).ok(), contract);
 }

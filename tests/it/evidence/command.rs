@@ -1,29 +1,30 @@
-//! `operation-gateway evidence`, run as the real binary while a gateway serves and after it has stopped.
+//! `operation-gateway evidence roots` and `evidence verify`, run as the real binary.
 
-use crate::harness::process::{EXECUTE, Process, SIGN, drive, publish, tool};
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, error_line, publish_step, run};
 use crate::harness::samples::{path, payment};
 use serde_json::{Value, json};
 use std::path::Path;
 
-fn published(address: &str) -> String {
-    path(&drive(address, SIGN, &payment("command"), &[EXECUTE, publish()]).unwrap(), "")
+/// Publishes a payment; returns the path of its view.
+fn publish_payment(address: &str) -> String {
+    path(&drive(address, SIGN, &payment("command"), &[EXECUTE, publish_step()]).unwrap(), "")
 }
 
-/// A reader's folder, which has no files of the gateway.
+/// Verifies `evidence.json` with `roots.json` in the folder `reader`, where the gateway has no files.
 fn verify(reader: &Path, arguments: &[&str]) -> (i32, String, String) {
     let path = |name: &str| reader.join(name).display().to_string();
     let (file, roots) = (path("evidence.json"), path("roots.json"));
     let all = [&["evidence", "verify", &file, "--trust", &roots], arguments].concat();
-    tool(&reader.join("nothing"), &[], &all)
+    run(&reader.join("no-gateway"), &[], &all)
 }
 
 #[test]
 fn evidence_verifies_offline_after_the_gateway_stopped() {
     let (folder, reader) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let process = Process::start(folder.path(), None, &[]);
-    let path = published(&process.address);
+    let path = publish_payment(&process.address);
     let evidence = process.get(&format!("{path}/evidence"));
-    let (code, roots, err) = tool(folder.path(), &[], &["evidence", "roots"]);
+    let (code, roots, err) = run(folder.path(), &[], &["evidence", "roots"]);
     assert_eq!(code, 0, "{err}");
     drop(process);
     std::fs::write(reader.path().join("evidence.json"), evidence.to_string()).unwrap();
@@ -106,12 +107,11 @@ fn unreadable_input_is_a_one_line_error() {
         }
         evidence.inspect(|text| write("evidence.json", text));
         roots.inspect(|text| write("roots.json", text));
-        let (code, out, err) = verify(reader.path(), &[]);
-        assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{part}: {err}");
+        let err = error_line(verify(reader.path(), &[]), 2);
         assert!(err.contains(part), "{part}: {err}");
     }
     // A gateway that was never started has no roots, and asking for them creates none.
-    let (code, _, err) = tool(reader.path(), &[], &["evidence", "roots"]);
+    let (code, _, err) = run(reader.path(), &[], &["evidence", "roots"]);
     assert!(code == 2 && err.lines().count() == 1, "{err}");
     assert!(!reader.path().join("authority.key").exists());
 }

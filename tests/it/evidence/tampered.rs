@@ -1,16 +1,17 @@
-//! Every altered value and every altered byte is found, and located where it has a place.
+//! Alterations of evidence are found: altered values with their place, missing and added members, flipped bits.
 
-use super::{roots, verify};
-use crate::harness::samples::{path, payment, published, with};
+use super::{assert_finding_at, roots, verify, verify_pages};
+use crate::harness::samples::{path, payment, publish, with};
 use crate::harness::world::World;
-use gateway_evidence::{Reader, Report, Roots, Verdict};
+use gateway_evidence::{Report, Roots, Verdict};
 use serde_json::{Value, json};
 
-async fn evidence() -> (Value, Roots) {
+/// The evidence of a published payment that is not the last in the log, and the roots that verify it.
+async fn evidence_and_roots() -> (Value, Roots) {
     let world = World::start().await;
     let body = with(payment("tampered"), "/client/token_jti", json!("jti-1"));
-    let operation = published(&world, &body).await;
-    published(&world, &payment("after")).await;
+    let operation = publish(&world, &body).await;
+    publish(&world, &payment("after")).await;
     (world.get(&path(&operation, "/evidence")).await.ok(), roots(&world).await)
 }
 
@@ -31,13 +32,14 @@ fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-fn altered(value: &Value) -> Value {
+/// Another value of the same type; an empty array or object gets a member, and null becomes a string.
+fn alter(value: &Value) -> Value {
     match value {
         Value::Null => json!("was null"),
         Value::Bool(is) => json!(!is),
         Value::Number(number) => json!(number.as_i64().unwrap() + 1),
         Value::String(text) => {
-            // Another character of the same kind, in the middle: a hash stays a hash.
+            // Replaces the middle character by `a` or `b`, so that a hash stays a hash.
             let mut characters: Vec<char> = text.chars().collect();
             let middle = characters.len() / 2;
             match characters.get_mut(middle) {
@@ -55,8 +57,8 @@ fn is_found(report: &Report) -> bool {
     report.verdict() == Verdict::Fails
 }
 
-/// The finding names the place, the event that contains it, or an enclosing member.
-fn names(report: &Report, pointer: &str) -> bool {
+/// Whether a finding names this place, a member in it or around it, or the event that contains it.
+fn is_located(report: &Report, pointer: &str) -> bool {
     let event = pointer
         .strip_prefix("/events/")
         .and_then(|rest| rest.split('/').next())
@@ -70,23 +72,23 @@ fn names(report: &Report, pointer: &str) -> bool {
 
 #[tokio::test]
 async fn every_altered_value_is_found_and_located() {
-    let (evidence, roots) = evidence().await;
+    let (evidence, roots) = evidence_and_roots().await;
     let mut pointers = Vec::new();
     leaves(&evidence, "", &mut pointers);
     assert!(pointers.len() > 400, "{}", pointers.len());
     for pointer in &pointers {
         let mut tampered = evidence.clone();
-        let place = tampered.pointer_mut(pointer).unwrap();
-        *place = altered(place);
+        let value = tampered.pointer_mut(pointer).unwrap();
+        *value = alter(value);
         let report = verify(&tampered, &roots);
         assert!(is_found(&report), "{pointer}: {} is not found", tampered.pointer(pointer).unwrap());
-        assert!(names(&report, pointer), "{pointer}: {:#?}", report.findings().collect::<Vec<_>>());
+        assert!(is_located(&report, pointer), "{pointer}: {:#?}", report.findings().collect::<Vec<_>>());
     }
 }
 
 #[tokio::test]
 async fn every_missing_or_additional_member_is_found() {
-    let (evidence, roots) = evidence().await;
+    let (evidence, roots) = evidence_and_roots().await;
     for name in evidence.as_object().unwrap().keys() {
         let mut tampered = evidence.clone();
         tampered.as_object_mut().unwrap().remove(name);
@@ -102,37 +104,37 @@ async fn every_missing_or_additional_member_is_found() {
         let mut tampered = evidence.clone();
         let disclosures = tampered["events"][index]["disclosures"].as_array_mut().unwrap();
         if disclosures.pop().is_some() {
-            assert!(is_found(&verify(&tampered, &roots)), "with a closed field in event {index}");
+            assert!(is_found(&verify(&tampered, &roots)), "without a disclosure of event {index}");
         }
     }
 }
 
-/// Flips one bit of bytes all over the file. A flip that does not change the parsed value is not an alteration.
+/// Flips one bit in each of 1,500 bytes spread over the file. A document that no longer parses counts as found.
 #[tokio::test]
 async fn flipped_bits_are_found() {
-    let (evidence, roots) = evidence().await;
+    let (evidence, roots) = evidence_and_roots().await;
     let text = evidence.to_string().into_bytes();
-    let (mut n_unread, mut n_found) = (0_u32, 0_u32);
+    let (mut n_unparsable, mut n_found) = (0_u32, 0_u32);
     for at in (0..text.len()).step_by(text.len() / 1500) {
         let mut flipped = text.clone();
         flipped[at] ^= 1 << (at % 7);
         let Ok(document) = gateway_evidence::parse(&flipped) else {
-            n_unread += 1;
+            n_unparsable += 1;
             continue;
         };
         assert_ne!(document, evidence, "byte {at}");
-        let report = gateway_evidence::verify(vec![document], &Reader::new(&roots));
+        let report = verify_pages(vec![document], &roots);
         assert!(is_found(&report), "byte {at}: {:?}", String::from_utf8_lossy(&flipped[at - 40..at + 40]));
         n_found += 1;
     }
-    assert!(n_found > 500 && n_unread > 10, "{n_found} found, {n_unread} no JSON");
+    assert!(n_found > 500 && n_unparsable > 10, "{n_found} found, {n_unparsable} not parsed");
 }
 
-/// An attacker with the log's key can write a valid chain. Its events must still be a possible history of an operation:
-/// otherwise a second decision could use the first one's approvals.
+/// An attacker with the log's key can append events to the chain. They must still be possible in the operation's state:
+/// otherwise a second decision could use the approvals of the first.
 #[tokio::test]
 async fn repeated_event_in_a_valid_chain_is_found() {
-    let (evidence, roots) = evidence().await;
+    let (evidence, roots) = evidence_and_roots().await;
     let events = evidence["events"].as_array().unwrap().clone();
     let mut n_found = 0;
     for (index, entry) in events.iter().enumerate() {
@@ -148,17 +150,17 @@ async fn repeated_event_in_a_valid_chain_is_found() {
         let at = format!("/events/{}/event/change/type", events.len());
         let kind = entry["event"]["change"]["type"].as_str().unwrap();
         let finding = report.findings().find(|finding| finding.at == at);
-        let finding = finding.unwrap_or_else(|| panic!("event {index}, `{kind}`, a repeat was accepted"));
+        let finding = finding.unwrap_or_else(|| panic!("event {index}, `{kind}`, repeated, was accepted"));
         assert!(finding.what.contains("cannot happen to an operation in state `published`"), "{finding}");
         n_found += 1;
     }
     assert!(n_found >= 12, "{n_found} events");
 }
 
-/// The member is hashed, but no version writes it: a reader of another version might interpret it.
+/// Such a member is hashed, but not written by any version; a reader of another version could give it a meaning.
 #[tokio::test]
 async fn event_with_an_unknown_member_is_found() {
-    let (evidence, roots) = evidence().await;
+    let (evidence, roots) = evidence_and_roots().await;
     let last = evidence["events"].as_array().unwrap().len() - 1;
     let mut written = evidence.clone();
     written["events"][last]["event"]["change"]["more"] = json!(1);
@@ -166,25 +168,24 @@ async fn event_with_an_unknown_member_is_found() {
     let hash = gateway_domain::evidence::event_hash(previous, &written["events"][last]["event"]).unwrap();
     (written["events"][last]["event_hash"], written["record_root"]) = (json!(hash), json!(hash));
     let at = format!("/events/{last}/event");
-    assert!(verify(&written, &roots).findings().any(|finding| finding.at == at));
+    assert_finding_at(&verify(&written, &roots), &at);
 }
 
-/// An audit log discloses too little to rebuild its operation.
+/// An audit log discloses too little to rebuild its operation, so only these members can be compared.
 #[tokio::test]
 async fn audit_log_header_must_match_its_events() {
     let world = World::start().await;
-    let operation = published(&world, &payment("audit")).await;
+    let operation = publish(&world, &payment("audit")).await;
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
     let roots = roots(&world).await;
-    let n_less = json!(audit["total_events"].as_u64().unwrap() - 1);
+    let one_less = json!(audit["total_events"].as_u64().unwrap() - 1);
     for (name, value) in [
         ("operation_id", json!("11".repeat(32))),
         ("family", json!("custody")),
         ("state", json!("failed")),
-        ("total_events", n_less),
+        ("total_events", one_less),
     ] {
         let altered = with(audit.clone(), &format!("/{name}"), value);
-        let report = verify(&altered, &roots);
-        assert!(report.findings().any(|finding| finding.at == format!("/{name}")), "{name}: {report:?}");
+        assert_finding_at(&verify(&altered, &roots), &format!("/{name}"));
     }
 }

@@ -1,13 +1,13 @@
-use super::{assert_holds, roots, verify};
+use super::{assert_holds, published_evidence, roots, verify};
 use crate::harness::custody;
-use crate::harness::samples::{path, payment, published, submitted, with};
+use crate::harness::samples::{approval, path, payment, publication, publish, submit, with};
 use crate::harness::world::World;
 use gateway_domain::operation::Evaluation;
 use gateway_evidence::verify::Status;
 use gateway_evidence::{Reader, RerunPolicy};
 use serde_json::json;
 
-/// Every check that a published signature passes.
+/// Checks that hold for a published payment. The first five hold before its admission, the first seven before its publication.
 const ALL: [&str; 10] = [
     "form",
     "chain",
@@ -24,9 +24,9 @@ const ALL: [&str; 10] = [
 #[tokio::test]
 async fn evidence_of_a_published_payment_holds() {
     let world = World::start().await;
-    let operation = published(&world, &payment("holds")).await;
-    // Other operations follow, so this operation's event is not the log's last.
-    published(&world, &payment("another")).await;
+    let operation = publish(&world, &payment("holds")).await;
+    // Another operation follows, so that this operation's last event is not the last one in the log.
+    publish(&world, &payment("another")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     assert_eq!(evidence["intent"]["to_account"], "acct-supplier-0042");
     assert_holds(&verify(&evidence, &roots(&world).await), &ALL);
@@ -34,24 +34,21 @@ async fn evidence_of_a_published_payment_holds() {
 
 #[tokio::test]
 async fn evidence_of_a_child_key_payment_holds() {
-    let world = World::start().await;
     let body = with(payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));
-    let operation = published(&world, &body).await;
-    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    let (world, evidence) = published_evidence(&body).await;
     assert_holds(&verify(&evidence, &roots(&world).await), &ALL);
 }
 
-/// At each state of an operation, with the checks that apply by then.
 #[tokio::test]
 async fn evidence_of_an_unfinished_payment_holds_at_every_state() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("way")).await;
+    let operation = submit(&world, &payment("way")).await;
     let roots = roots(&world).await;
     let steps = [
-        ("/approve", crate::harness::samples::approval("alice"), &ALL[..5]),
-        ("/approve", crate::harness::samples::approval("bob"), &ALL[..7]),
+        ("/approve", approval("alice"), &ALL[..5]),
+        ("/approve", approval("bob"), &ALL[..7]),
         ("/execute", json!({}), &ALL[..7]),
-        ("/publish", crate::harness::samples::publication(), &ALL[..]),
+        ("/publish", publication(), &ALL[..]),
     ];
     for (action, body, names) in steps {
         world.post(&path(&operation, action), &body).await.ok();
@@ -63,16 +60,16 @@ async fn evidence_of_an_unfinished_payment_holds_at_every_state() {
 #[tokio::test]
 async fn evidence_of_every_key_change_holds() {
     let world = World::ticking().await;
-    let on_key = |action| custody::on_key("cold", action);
-    let mut operations = vec![custody::made(&world, "cold").await];
+    let key_path = |action| custody::key_path("cold", action);
+    let mut operations = vec![custody::create_key(&world, "cold").await];
     for (path, body) in [
-        (on_key("/sign"), custody::sign("one")),
-        (on_key("/refresh"), custody::refresh("2")),
-        (on_key("/recover"), custody::recover("3")),
-        (on_key("/reshare"), custody::reshare("4")),
-        (on_key("/rotate"), custody::rotate("cold-2")),
+        (key_path("/sign"), custody::sign("one")),
+        (key_path("/refresh"), custody::refresh("2")),
+        (key_path("/recover"), custody::recover("3")),
+        (key_path("/reshare"), custody::reshare("4")),
+        (key_path("/rotate"), custody::rotate("cold-2")),
     ] {
-        operations.push(custody::published(&world, &path, &body).await);
+        operations.push(custody::publish(&world, &path, &body).await);
     }
     let roots = roots(&world).await;
     for operation in operations {
@@ -90,7 +87,7 @@ async fn evidence_of_every_key_change_holds() {
 #[tokio::test]
 async fn audit_log_holds_and_discloses_only_the_signature() {
     let world = World::start().await;
-    let operation = published(&world, &payment("audit")).await;
+    let operation = publish(&world, &payment("audit")).await;
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
     assert_holds(
         &verify(&audit, &roots(&world).await),
@@ -109,8 +106,8 @@ async fn audit_log_holds_and_discloses_only_the_signature() {
 #[tokio::test]
 async fn evidence_fails_under_the_roots_of_another_deployment() {
     let (world, other) = (World::start().await, World::start().await);
-    let operation = published(&world, &payment("roots")).await;
-    published(&other, &payment("roots")).await;
+    let operation = publish(&world, &payment("roots")).await;
+    publish(&other, &payment("roots")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     let report = verify(&evidence, &roots(&other).await);
     let failed: Vec<_> = report
@@ -122,7 +119,7 @@ async fn evidence_fails_under_the_roots_of_another_deployment() {
     assert_eq!(failed, ["admission", "receipts", "key", "log"]);
 }
 
-/// A bundle that answers the second evaluation otherwise, and cannot answer the third.
+/// Repeats the evaluation of event 1, gives another decision for event 3, and has no bundle for the others.
 struct DifferentPolicy;
 
 impl RerunPolicy for DifferentPolicy {
@@ -137,28 +134,26 @@ impl RerunPolicy for DifferentPolicy {
 
 #[tokio::test]
 async fn bundle_that_decides_otherwise_is_found_and_skipped_evaluations_are_reported() {
-    let world = World::start().await;
-    let operation = published(&world, &payment("otherwise")).await;
-    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    let (world, evidence) = published_evidence(&payment("otherwise")).await;
     let report = gateway_evidence::verify(
         vec![evidence],
         &Reader { rerun: Some(&DifferentPolicy), ..Reader::new(&roots(&world).await) },
     );
     let found: Vec<_> = report.findings().map(ToString::to_string).collect();
     assert_eq!(found, ["/events/2/event/change/policy: `DENY`"]);
-    let open = report.checks.iter().find(|check| check.name == "policy not run again").unwrap();
+    let not_run = report.checks.iter().find(|check| check.name == "policy not run again").unwrap();
     assert!(
-        matches!(&open.status, Status::NotChecked(why) if why.contains("event 4: no such bundle")),
-        "{open:?}"
+        matches!(&not_run.status, Status::NotChecked(why) if why.contains("event 4: no such bundle")),
+        "{not_run:?}"
     );
 }
 
-/// Two approvals that were waived are not two approvals that were given.
+/// The report must not count approvals that were waived as given.
 #[tokio::test]
-async fn key_made_with_waived_approvals_holds_and_is_reported() {
+async fn key_created_with_waived_approvals_holds_and_the_waiver_is_reported() {
     let world = World::ticking().await;
-    let creation = custody::submitted(&world, "/v1/custody/keys", &custody::key("cold")).await;
-    let early = custody::admitted(&world, &custody::on_key("cold", "/sign"), &custody::sign("early")).await;
+    let creation = custody::submit(&world, "/v1/custody/keys", &custody::key("cold")).await;
+    let early = custody::admit(&world, &custody::key_path("cold", "/sign"), &custody::sign("early")).await;
     world.post_nothing(&custody::path(&early, "/execute")).await.ok();
     let evidence = world.get(&custody::path(&creation, "/evidence")).await.ok();
     let report = verify(&evidence, &roots(&world).await);

@@ -1,12 +1,12 @@
-//! Stops the threads of one test together.
+//! Stops the threads of a test when one of them panics.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Raises its flag when the thread that holds it panics.
+/// Sets its flag when the thread that owns it panics.
 ///
-/// The other threads run until the flag is up, so the test ends with the message of the failed assertion; otherwise the scope
-/// would wait for them without end.
+/// The other threads of a scope run until the flag is set. Without it, the scope would wait for them without end, and the failed
+/// assertion would not be shown.
 pub(crate) struct Alarm<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Alarm<'_> {

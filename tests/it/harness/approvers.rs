@@ -1,4 +1,4 @@
-//! Approvers who sign: a registry on disk, and approval bodies made from views.
+//! Approvers with signing keys: their registry on disk, and the signed approvals that they send.
 
 use gateway_domain::approval::{Approval, ApprovalSubject};
 use gateway_domain::ids::Tenant;
@@ -8,7 +8,7 @@ use operation_gateway::SystemClock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Alice has a key; Bob a key and an authenticator; Tina is also a treasurer; Carol submits.
+/// A registry of four approvers with a key each. Bob also has an authenticator, with which he signs; Tina is also a treasurer.
 pub(crate) struct Signers {
     folder: TempDir,
     path: String,
@@ -24,6 +24,7 @@ impl Signers {
         signers
     }
 
+    /// The registry's entries.
     pub(crate) fn entries(&self) -> Vec<Value> {
         let entry = |subject: &str, roles: &[&str], keys: &[Value]| json!({ "subject_id": subject, "tenants": ["default"], "roles": roles, "keys": keys });
         vec![
@@ -43,22 +44,25 @@ impl Signers {
         &self.path
     }
 
-    /// Settings under which approvals are verified.
-    pub(crate) fn given<'a>(&'a self, rule: &'a str) -> [(&'a str, &'a str); 2] {
+    /// Settings with this registry; `rule` is the value of `signed_approvals`.
+    pub(crate) fn settings<'a>(&'a self, rule: &'a str) -> [(&'a str, &'a str); 2] {
         [("signed_approvals", rule), ("approvers_file", &self.path)]
     }
 
-    /// A signed approval: Bob signs with his authenticator, the others with their keys.
+    /// The body of an approval that `subject` signs in the role `approver`.
     pub(crate) fn body(&self, view: &Value, subject: &str) -> Value {
         self.body_as(view, subject, &["approver"])
     }
 
+    /// As [`Self::body`], in these roles.
     pub(crate) fn body_as(&self, view: &Value, subject: &str, roles: &[&str]) -> Value {
-        let approval =
-            Approval { roles: roles.iter().map(|role| (*role).to_owned()).collect(), ..fresh(subject) };
-        let signs = |seed: u8| signed_over(view, |subject| signed(approval.clone(), subject, &key(seed)));
+        let approval = Approval {
+            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            ..approval_now(subject)
+        };
+        let signs = |seed: u8| sign_statement(view, |subject| signed(approval.clone(), subject, &key(seed)));
         body(&match subject {
-            "bob" => signed_over(view, |subject| self.device.signed(approval.clone(), subject)),
+            "bob" => sign_statement(view, |subject| self.device.signed(approval.clone(), subject)),
             "alice" => signs(1),
             "tina" => signs(3),
             "carol" => signs(4),
@@ -67,13 +71,13 @@ impl Signers {
     }
 }
 
-/// An approval dated now.
-pub(crate) fn fresh(subject: &str) -> Approval {
+/// An unsigned approval with the current time.
+pub(crate) fn approval_now(subject: &str) -> Approval {
     approval(subject, i64::try_from(SystemClock.now().0).unwrap())
 }
 
-/// Signs the approval statement of a view.
-pub(crate) fn signed_over(view: &Value, sign: impl FnOnce(&ApprovalSubject<'_>) -> Approval) -> Approval {
+/// Calls `sign` on the approval statement in a view.
+pub(crate) fn sign_statement(view: &Value, sign: impl FnOnce(&ApprovalSubject<'_>) -> Approval) -> Approval {
     let stated = &view["approval_statement"];
     let text = |name: &str| stated[name].as_str().unwrap_or_else(|| panic!("no {name} in {view}")).to_owned();
     let tenant = Tenant(text("tenant"));

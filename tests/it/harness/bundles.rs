@@ -1,6 +1,7 @@
-//! Releases of the default policy, signed by test keys.
+//! Releases of the default policy that are signed by test keys, and gateways that load them from files.
 
-use super::process::{Process, request, tool};
+use super::process::{Process, request, run};
+use super::wire::poll;
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
 use gateway_policy::bundle::{ActivationRecord, MANIFEST_FILE, Manifest, Role, is_signature, pack};
@@ -8,32 +9,33 @@ use gateway_policy::{BundleFiles, TrustPolicy};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Enough fuel for the default policy to describe itself, and too little to evaluate.
 const FUEL_STARVED: u64 = 2_000;
 
+/// The test key of this seed.
 pub(crate) fn key(seed: u8) -> SigningKey {
     SigningKey::from_bytes(&[seed; 32])
 }
 
-/// The default policy with another sequence, and so another hash, signed by this key.
+/// The default policy with this sequence, and so another hash, signed by `signer`.
 pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("bundles/payment-guard");
-    released(BundleFiles::read(&root).unwrap(), sequence, signer, |_| ())
+    alter_and_sign(BundleFiles::read(&root).unwrap(), sequence, signer, |_| ())
 }
 
-/// As [`release`], with too little fuel for any evaluation. It has no vectors, since it would fail them.
-pub(crate) fn starved(sequence: u64, signer: &SigningKey) -> BundleFiles {
-    let is_promise = |name: &str| name.starts_with("tests/");
-    released(release(sequence, signer).only(|name| !is_promise(name)), sequence, signer, |manifest| {
-        manifest.files.retain(|name, _| !is_promise(name));
+/// As [`release`], with too little fuel for any evaluation, and without vectors, since it would fail them.
+pub(crate) fn starved_release(sequence: u64, signer: &SigningKey) -> BundleFiles {
+    let is_vector = |name: &str| name.starts_with("tests/");
+    alter_and_sign(release(sequence, signer).only(|name| !is_vector(name)), sequence, signer, |manifest| {
+        manifest.files.retain(|name, _| !is_vector(name));
         manifest.limits.fuel = FUEL_STARVED;
     })
 }
 
-fn released(
+/// These files with a changed manifest, signed by `signer` alone.
+fn alter_and_sign(
     files: BundleFiles,
     sequence: u64,
     signer: &SigningKey,
@@ -52,11 +54,11 @@ pub(crate) fn hash(files: &BundleFiles) -> String {
     files.bundle_hash().unwrap().to_string()
 }
 
-/// A gateway's folder with its own bundle folder, trust roots and activation record.
+/// A gateway's folder, with the files of policy settings in it: bundle, candidate, trust roots and activation record.
 pub(crate) struct Site(TempDir);
 
 impl Site {
-    /// Trusts `key(1)` and `key(2)`.
+    /// Writes trust roots with `key(1)` and `key(2)`, and no bundle.
     pub(crate) fn new() -> Self {
         let site = Self(tempfile::tempdir().unwrap());
         site.trust(&[]);
@@ -67,6 +69,7 @@ impl Site {
         self.0.path().join(name)
     }
 
+    /// Writes trust roots with `key(1)` and `key(2)`, and these keys revoked.
     pub(crate) fn trust(&self, revoked: &[&SigningKey]) {
         let public = |key: &SigningKey| Hex32::new(key.verifying_key().to_bytes());
         let role =
@@ -76,6 +79,7 @@ impl Site {
         replace(&self.path("trust.json"), &serde_json::to_vec(&trust).unwrap());
     }
 
+    /// Replaces the bundle folder; the gateway decides whether to activate it.
     pub(crate) fn offer(&self, files: &BundleFiles) {
         write_folder(&self.path("bundle"), files);
     }
@@ -84,8 +88,8 @@ impl Site {
         write_folder(&self.path("candidate"), files);
     }
 
-    /// Writes an activation record with this sequence for this bundle.
-    pub(crate) fn record(&self, sequence: u64, bundle: &BundleFiles) {
+    /// Writes a signed activation record with this sequence for this bundle.
+    pub(crate) fn write_record(&self, sequence: u64, bundle: &BundleFiles) {
         let record = ActivationRecord {
             sequence,
             bundle_hash: bundle.bundle_hash().unwrap(),
@@ -96,47 +100,52 @@ impl Site {
         replace(&self.path("activation.json"), &serde_json::to_vec(&envelope).unwrap());
     }
 
-    /// Starts the real process, which looks for bundles every `watch_ms` milliseconds; 0: only on SIGHUP.
+    /// Starts the real process. It reads the files again every `watch_ms` milliseconds, or only on SIGHUP if that is 0.
     pub(crate) fn start(&self, watch_ms: u32, failpoint: Option<&str>) -> Process {
         self.start_with(&[("policy_watch_ms", &watch_ms.to_string())], failpoint)
     }
 
-    /// Starts the real process with settings besides the site's own.
-    pub(crate) fn start_with(&self, given: &[(&str, &str)], failpoint: Option<&str>) -> Process {
-        self.with_settings(given, |folder, given| Process::start(folder, failpoint, given))
+    /// Starts the real process with further settings.
+    pub(crate) fn start_with(&self, overrides: &[(&str, &str)], failpoint: Option<&str>) -> Process {
+        self.with_settings(overrides, |folder, overrides| Process::start(folder, failpoint, overrides))
     }
 
     /// The one-line error of a start that must fail.
     #[track_caller]
-    pub(crate) fn refused(&self) -> String {
-        self.with_settings(&[], Process::refused)
+    pub(crate) fn start_error(&self) -> String {
+        self.with_settings(&[], Process::start_error)
     }
 
-    /// Runs another command of the same binary on the same data.
-    pub(crate) fn tool(&self, arguments: &[&str]) -> (i32, String, String) {
-        self.with_settings(&[], |folder, given| tool(folder, given, arguments))
+    /// Runs a subcommand on the same data; returns exit code, standard output and standard error.
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        self.with_settings(&[], |folder, overrides| run(folder, overrides, arguments))
     }
 
-    fn with_settings<T>(&self, given: &[(&str, &str)], run: impl FnOnce(&Path, &[(&str, &str)]) -> T) -> T {
+    fn with_settings<T>(
+        &self,
+        overrides: &[(&str, &str)],
+        run: impl FnOnce(&Path, &[(&str, &str)]) -> T,
+    ) -> T {
         let paths = [
             ("policy_bundle", self.path("bundle")),
             ("policy_trust_roots", self.path("trust.json")),
             ("policy_activation", self.path("activation.json")),
             ("policy_candidate", self.path("candidate")),
         ];
-        let own = paths.iter().map(|(name, path)| (*name, path.to_str().unwrap()));
-        let all: Vec<_> = own.chain(given.iter().copied()).collect();
+        let paths = paths.iter().map(|(name, path)| (*name, path.to_str().unwrap()));
+        let all: Vec<_> = paths.chain(overrides.iter().copied()).collect();
         run(self.0.path(), &all)
     }
 }
 
-/// Replaces the file atomically, as an operator should.
+/// Replaces the file atomically.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
     fs::write(&new, bytes).unwrap();
     fs::rename(new, path).unwrap();
 }
 
+/// Writes the files of a bundle into `folder`, whose earlier contents it removes.
 pub(crate) fn write_folder(folder: &Path, files: &BundleFiles) {
     if folder.exists() {
         fs::remove_dir_all(folder).unwrap();
@@ -155,23 +164,17 @@ pub(crate) fn status(address: &str) -> Value {
     status
 }
 
-/// Polls `GET /v1/policy/bundles` until `holds`.
+/// Polls `GET /v1/policy/bundles` until `holds` accepts the answer, and returns it.
 #[track_caller]
-pub(crate) fn until(address: &str, holds: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let status = status(address);
-        if holds(&status) {
-            return status;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{status:#}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+pub(crate) fn wait_until(address: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    poll(|| status(address), holds)
 }
 
-/// Waits until this bundle is active.
+/// Waits until this bundle is active and the policy has no fault; returns the answer of `GET /v1/policy/bundles`.
 #[track_caller]
-pub(crate) fn until_active(address: &str, bundle: &BundleFiles) -> Value {
+pub(crate) fn wait_until_active(address: &str, bundle: &BundleFiles) -> Value {
     let hash = hash(bundle);
-    until(address, |status| status["active"]["bundle_hash"] == hash.as_str() && status["fault"].is_null())
+    wait_until(address, |status| {
+        status["active"]["bundle_hash"] == hash.as_str() && status["fault"].is_null()
+    })
 }

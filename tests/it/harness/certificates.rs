@@ -1,4 +1,4 @@
-//! Certificate authorities that live as long as a test.
+//! Certificate authorities and certificates.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
@@ -13,7 +13,7 @@ use std::path::Path;
 /// A certificate authority.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-/// A certificate with its key.
+/// A certificate with its private key.
 pub(crate) struct Certified {
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) pem: String,
@@ -51,12 +51,12 @@ impl Authority {
         self.certify(params)
     }
 
-    /// A certificate for a client: `CN=common,O=organisation`.
+    /// A certificate for a client with the subject `CN=common,O=organisation`.
     pub(crate) fn client(&self, common: &str, organisation: &str) -> Certified {
         self.client_until(4096, common, organisation)
     }
 
-    /// Valid from 1975 to the beginning of `year`.
+    /// As [`Self::client`], valid from 1975 to the beginning of `year`.
     pub(crate) fn client_until(&self, year: i32, common: &str, organisation: &str) -> Certified {
         let mut params = CertificateParams::default();
         params.distinguished_name = name(common, organisation);
@@ -73,7 +73,7 @@ impl Authority {
 }
 
 impl Certified {
-    /// Writes `NAME.pem` and `NAME.key`.
+    /// Writes the certificate to `name.pem` and the private key to `name.key`, with mode 0600.
     pub(crate) fn write(&self, folder: &Path, name: &str) {
         fs::write(folder.join(format!("{name}.pem")), &self.pem).unwrap();
         let key = folder.join(format!("{name}.key"));
@@ -89,7 +89,7 @@ impl Certified {
         self.key.serialize_pem()
     }
 
-    /// SHA-256 of its DER, in hexadecimal.
+    /// SHA-256 of the certificate's DER, in hexadecimal.
     pub(crate) fn sha256(&self) -> String {
         hex::encode(Sha256::digest(&self.certificate))
     }

@@ -1,4 +1,4 @@
-//! Programs started for a test: killed at its end, their output shown when they fail.
+//! Programs that a test starts. They are killed at its end, and their output is shown if an expected line does not come.
 
 use super::wire::TIMEOUT;
 use std::io::{BufRead, BufReader, Read};
@@ -13,7 +13,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// `missing`: the hint to print when the program is not installed.
+    /// Starts the program. `missing`: the hint to print if it is not installed.
     pub(crate) fn start(command: &mut Command, missing: &str) -> Self {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}; {missing}"));
@@ -33,7 +33,7 @@ impl Program {
         Self { child, lines, log: Vec::new() }
     }
 
-    /// Waits for the first line that contains `part`.
+    /// Waits for the next line of output that contains `part`.
     pub(crate) fn wait_for_line(&mut self, part: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(TIMEOUT);
@@ -45,19 +45,19 @@ impl Program {
         }
     }
 
-    /// SIGKILL, by process id.
+    /// Sends SIGKILL, and waits.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Sends a signal, as `-HUP`.
+    /// Sends a signal, named as in `-HUP`.
     pub(crate) fn signal(&self, signal: &str) {
         let signalled = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(signalled.success());
     }
 
-    /// SIGTERM; returns the exit status and all output.
+    /// Sends SIGTERM, and waits; returns the exit status and all output.
     pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
         self.signal("-TERM");
         let status = self.child.wait().unwrap();

@@ -1,9 +1,15 @@
-//! Request bodies of custody operations, and the steps of their flow.
+//! Request bodies of custody operations, and functions that take an operation to a state.
+//!
+//! [`key`], [`sign`], [`refresh`], [`reshare`], [`rotate`], [`recover`] and [`export`] return bodies; they send nothing.
 
 use super::samples::approval;
 use super::world::World;
 use serde_json::{Value, json};
 
+/// The path of all keys; posting to it creates one.
+pub(crate) const KEYS: &str = "/v1/custody/keys";
+
+/// The client that the bodies below name.
 pub(crate) fn client() -> Value {
     json!({ "client_id": "custody", "subject_id": "dora", "roles": ["operator"], "scopes": ["custody.*"] })
 }
@@ -48,18 +54,18 @@ pub(crate) fn refresh(target_epoch: &str) -> Value {
     })
 }
 
-fn more(mut body: Value, members: Value) -> Value {
+fn with_members(mut body: Value, members: Value) -> Value {
     body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
     body
 }
 
 pub(crate) fn reshare(target_epoch: &str) -> Value {
-    more(refresh(target_epoch), json!({ "new_participants": [1, 2, 3, 4], "threshold": 3 }))
+    with_members(refresh(target_epoch), json!({ "new_participants": [1, 2, 3, 4], "threshold": 3 }))
 }
 
 pub(crate) fn rotate(new_key_ref: &str) -> Value {
     let new = json!({ "new_key_ref": new_key_ref, "participants": [2, 3, 4], "threshold": 2 });
-    more(refresh("r-1"), new)
+    with_members(refresh("r-1"), new)
 }
 
 pub(crate) fn recover(target_epoch: &str) -> Value {
@@ -70,7 +76,7 @@ pub(crate) fn recover(target_epoch: &str) -> Value {
         "helper_share_cids": ["cid-0", "cid-1"],
         "expected_helper_admission_root": null
     });
-    more(refresh(target_epoch), recovery)
+    with_members(refresh(target_epoch), recovery)
 }
 
 pub(crate) fn export(receipt: &Value, state: &str) -> Value {
@@ -84,40 +90,45 @@ pub(crate) fn export(receipt: &Value, state: &str) -> Value {
     })
 }
 
-pub(crate) fn on_key(key_ref: &str, action: &str) -> String {
+/// The path of a key's view, or of an action on it such as `/sign`.
+pub(crate) fn key_path(key_ref: &str, action: &str) -> String {
     format!("/v1/custody/keys/{key_ref}{action}")
 }
 
+/// The path of an operation's view, or of an action on it such as `/approve`.
 pub(crate) fn path(operation: &Value, action: &str) -> String {
     format!("/v1/custody/operations/{}{action}", operation["operation_id"].as_str().unwrap())
 }
 
-pub(crate) async fn submitted(world: &World, path: &str, body: &Value) -> Value {
+/// Posts a body to a path; returns the view of the new operation.
+pub(crate) async fn submit(world: &World, path: &str, body: &Value) -> Value {
     world.post(path, body).await.ok()["operation"].clone()
 }
 
-/// Submits and approves twice.
-pub(crate) async fn admitted(world: &World, path: &str, body: &Value) -> Value {
-    let operation = submitted(world, path, body).await;
+/// Submits an operation and approves it as Alice and as Bob; returns its view.
+pub(crate) async fn admit(world: &World, path: &str, body: &Value) -> Value {
+    let operation = submit(world, path, body).await;
     for subject in ["alice", "bob"] {
         world.post(&self::path(&operation, "/approve"), &approval(subject)).await.ok();
     }
     world.get(&self::path(&operation, "")).await.ok()
 }
 
-pub(crate) async fn executed(world: &World, path: &str, body: &Value) -> Value {
-    let operation = admitted(world, path, body).await;
+/// As [`admit`], and executes the operation.
+pub(crate) async fn execute(world: &World, path: &str, body: &Value) -> Value {
+    let operation = admit(world, path, body).await;
     world.post_nothing(&self::path(&operation, "/execute")).await.ok()
 }
 
-pub(crate) async fn published(world: &World, path: &str, body: &Value) -> Value {
-    let operation = executed(world, path, body).await;
+/// As [`execute`], and publishes the result.
+pub(crate) async fn publish(world: &World, path: &str, body: &Value) -> Value {
+    let operation = execute(world, path, body).await;
     let publication = json!({ "scope": "signature", "requested_at_ms": 1 });
     world.post(&self::path(&operation, "/publish"), &publication).await.ok()
 }
 
-/// Creates an active key.
-pub(crate) async fn made(world: &World, key_ref: &str) -> Value {
-    executed(world, "/v1/custody/keys", &key(key_ref)).await;
-    world.get(&on_key(key_ref, "")).await.ok()
+/// Creates an active key; returns its view.
+pub(crate) async fn create_key(world: &World, key_ref: &str) -> Value {
+    execute(world, KEYS, &key(key_ref)).await;
+    world.get(&key_path(key_ref, "")).await.ok()
 }

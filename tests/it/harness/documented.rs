@@ -1,4 +1,4 @@
-//! Checks every answer that a test gets against the OpenAPI document.
+//! Checks answers of a [`World`](super::world::World) against the OpenAPI document.
 
 use gateway_api::{ROUTES, openapi};
 use serde_json::{Value, json};
@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
 
-/// Checks an answer against the document; answers to unknown paths are checked elsewhere.
+/// Asserts that the document lists this status for the route, and this error code if it lists codes. Ignores other routes and
+/// methods.
 #[track_caller]
-pub(crate) fn check(method: &str, path: &str, status: u16, body: &Value) {
+pub(crate) fn assert_documented(method: &str, path: &str, status: u16, body: &Value) {
     let methods = route(path).map(|route| &DOCUMENT["paths"][route]);
     let Some(operation) = methods.and_then(|methods| methods.get(method.to_lowercase())) else { return };
     let answers = &operation["responses"];
@@ -24,18 +25,16 @@ pub(crate) fn check(method: &str, path: &str, status: u16, body: &Value) {
     }
 }
 
-/// The route of a path, as the router matches it: literal segments first.
+/// The route that matches a path; of several, the one with the fewest parameters, as the router chooses.
 fn route(path: &str) -> Option<&'static str> {
     let path = path.split('?').next().unwrap_or_default();
     let matches = |route: &str| {
-        let (mut asked, mut segments) = (path.split('/'), route.split('/'));
-        let alike = segments.by_ref().all(|segment| {
-            asked
-                .next()
-                .is_some_and(|given| given == segment || segment.starts_with('{') && !given.is_empty())
-        });
-        alike && asked.next().is_none()
+        let mut parts = path.split('/');
+        let fits =
+            |segment: &str, part: &str| part == segment || segment.starts_with('{') && !part.is_empty();
+        route.split('/').all(|segment| parts.next().is_some_and(|part| fits(segment, part)))
+            && parts.next().is_none()
     };
-    let found = ROUTES.iter().filter(|(_, route, _)| matches(route));
-    found.map(|(_, route, _)| *route).min_by_key(|route| route.matches('{').count())
+    let routes = ROUTES.iter().map(|(_, route, _)| *route);
+    routes.filter(|route| matches(route)).min_by_key(|route| route.matches('{').count())
 }

@@ -1,4 +1,4 @@
-//! The real nodes behind a switch: unreachable, or refusing.
+//! The real nodes, with faults that a test can switch on.
 
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
@@ -15,18 +15,32 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// No ceremony ends, as when nodes are unreachable: the operation stays in execution.
-    pub(crate) stalled: AtomicBool,
-    /// Every ceremony is refused permanently.
-    pub(crate) refusing: AtomicBool,
-    /// Nodes that do not report that they are reachable.
-    pub(crate) silent: Mutex<BTreeSet<ParticipantIndex>>,
+    unavailable: AtomicBool,
+    rejecting: AtomicBool,
+    unreachable: Mutex<BTreeSet<ParticipantIndex>>,
+}
+
+impl Faults {
+    /// Whether `execute` effects fail temporarily, so that the operation stays in execution.
+    pub(crate) fn set_unavailable(&self, unavailable: bool) {
+        self.unavailable.store(unavailable, Ordering::SeqCst);
+    }
+
+    /// Whether `execute` effects are rejected, so that the operation fails.
+    pub(crate) fn set_rejecting(&self, rejecting: bool) {
+        self.rejecting.store(rejecting, Ordering::SeqCst);
+    }
+
+    /// The nodes that the status of the nodes leaves out.
+    pub(crate) fn set_unreachable(&self, nodes: &[u16]) {
+        *self.unreachable.lock().unwrap() = nodes.iter().copied().map(ParticipantIndex).collect();
+    }
 }
 
 pub(crate) struct FaultyNodes {
     faults: Arc<Faults>,
     real: Arc<dyn DriveNodes>,
-    /// The operations with an effect in progress. Nodes rely on the engine to perform one at a time.
+    /// The operations with an effect in progress. The engine must perform one effect of an operation at a time.
     performing: Mutex<BTreeSet<OperationId>>,
 }
 
@@ -50,10 +64,10 @@ impl DriveNodes for FaultyNodes {
             operation.id
         );
         let outcome = match effect.id.step {
-            EffectStep::Execute if self.faults.stalled.load(Ordering::SeqCst) => {
-                Err(Unavailable::new(Dependency::Runtime, "nodes are away"))
+            EffectStep::Execute if self.faults.unavailable.load(Ordering::SeqCst) => {
+                Err(Unavailable::new(Dependency::Runtime, "a test made the nodes unavailable"))
             }
-            EffectStep::Execute if self.faults.refusing.load(Ordering::SeqCst) => {
+            EffectStep::Execute if self.faults.rejecting.load(Ordering::SeqCst) => {
                 let failure = Failure { code: "refused".into(), detail: "a test".into(), culprits: vec![] };
                 Ok(Outcome::Rejected { failure, policy: None })
             }
@@ -64,9 +78,9 @@ impl DriveNodes for FaultyNodes {
     }
 
     async fn nodes_status(&self) -> Result<NodesStatus, Unavailable> {
-        let mut answering = self.real.nodes_status().await?;
-        answering.open.retain(|node| !self.faults.silent.lock().unwrap().contains(node));
-        Ok(answering)
+        let mut status = self.real.nodes_status().await?;
+        status.open.retain(|node| !self.faults.unreachable.lock().unwrap().contains(node));
+        Ok(status)
     }
 
     async fn check(&self) {

@@ -1,5 +1,6 @@
-//! Evidence as an attacker with the keys of the gateway, the log and the authority would write it: hashes and proofs hold, and
-//! the decision is signed. The attacker lacks the keys of nodes and approvers.
+//! Evidence forged by an attacker who has the keys of the log and the authority, and none of the nodes' or approvers' keys.
+//!
+//! Its hashes, log proofs and signed decision verify.
 
 use super::world::World;
 use ed25519_dalek::{Signer, SigningKey};
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 const SALT: Salt = Salt::new([7; 32]);
 
 pub(crate) struct Forger {
+    /// The real events, which the attacker alters.
     events: Vec<Value>,
     key: Value,
     authority: SigningKey,
@@ -27,8 +29,8 @@ pub(crate) struct Forger {
 }
 
 impl Forger {
-    /// The operation of this evidence.
-    pub(crate) async fn of(world: &World, evidence: &Value) -> Self {
+    /// A forger of the evidence of the same operation.
+    pub(crate) async fn new(world: &World, evidence: &Value) -> Self {
         let seed = |path| key_file::load(path).unwrap();
         let read = |name: &str| evidence[name].clone();
         let target = Target {
@@ -45,31 +47,31 @@ impl Forger {
         }
     }
 
-    /// Alters the events.
-    pub(crate) async fn events(&self, alter: impl FnOnce(&mut Vec<Value>)) -> Value {
+    /// Evidence with altered events.
+    pub(crate) async fn with_events(&self, alter: impl FnOnce(&mut Vec<Value>)) -> Value {
         let mut events = self.events.clone();
         alter(&mut events);
         self.document(events, &self.key).await
     }
 
-    /// Alters the first event of this kind.
-    pub(crate) async fn event(&self, kind: &str, alter: impl FnOnce(&mut Value)) -> Value {
-        let place = self.place(kind);
-        self.events(|events| alter(&mut events[place])).await
+    /// Evidence in which the first event of this kind is altered.
+    pub(crate) async fn with_event(&self, kind: &str, alter: impl FnOnce(&mut Value)) -> Value {
+        let index = self.index_of(kind);
+        self.with_events(|events| alter(&mut events[index])).await
     }
 
-    /// Alters the decision and signs it.
-    pub(crate) async fn decision(&self, alter: impl FnOnce(&mut Value)) -> Value {
-        self.event("decision_signed", |event| {
+    /// Evidence with an altered decision, signed anew.
+    pub(crate) async fn with_decision(&self, alter: impl FnOnce(&mut Value)) -> Value {
+        self.with_event("decision_signed", |event| {
             let admission = &mut event["change"]["admission"];
             alter(&mut admission["decision"]);
-            *admission = json!(self.admitted(&admission["decision"]));
+            *admission = json!(self.sign_decision(&admission["decision"]));
         })
         .await
     }
 
-    /// Alters the key and its statement.
-    pub(crate) async fn key(&self, alter: impl FnOnce(&mut Value)) -> Value {
+    /// Evidence with an altered key, and a signed statement on it.
+    pub(crate) async fn with_key(&self, alter: impl FnOnce(&mut Value)) -> Value {
         let mut key = self.key.clone();
         alter(&mut key);
         self.document(self.events.clone(), &key).await
@@ -77,15 +79,16 @@ impl Forger {
 
     /// The first event of this kind.
     pub(crate) fn first(&self, kind: &str) -> Value {
-        self.events[self.place(kind)].clone()
+        self.events[self.index_of(kind)].clone()
     }
 
     /// The index of the first event of this kind.
-    pub(crate) fn place(&self, kind: &str) -> usize {
-        place(&self.events, kind)
+    pub(crate) fn index_of(&self, kind: &str) -> usize {
+        let found = self.events.iter().position(|event| event["change"]["type"] == kind);
+        found.unwrap_or_else(|| panic!("no event is `{kind}`"))
     }
 
-    fn admitted(&self, decision: &Value) -> Admission {
+    fn sign_decision(&self, decision: &Value) -> Admission {
         let decision: AdmissionDecision = serde_json::from_value(decision.clone()).unwrap();
         let payload = decision.payload().unwrap();
         let signed = dsse::pre_authentication_encoding(PAYLOAD_TYPE, &payload);
@@ -95,9 +98,10 @@ impl Forger {
         Admission { decision, envelope, admission_hash: admission_hash(&payload) }
     }
 
+    /// The evidence document of these events and this key, in a log that has only the last event.
     async fn document(&self, events: Vec<Value>, key: &Value) -> Value {
         let events: Vec<Event> = serde_json::from_value(json!(events)).unwrap();
-        let chained = chained(&events);
+        let chained = chain(&events);
         let root = leaf_hash(chained.last().unwrap().hash);
         let operation = replay(&events).unwrap();
         let statement = KeyStatement {
@@ -112,31 +116,27 @@ impl Forger {
             operation: &operation,
             events: &chained,
             ledger_root: root,
-            log: &self.log_of(root).await,
+            log: &self.log_proof(root).await,
             key: Some(StatedKey { key, note: &note, at_ms: operation.updated_at_ms }),
         };
         let page = Page { after_seq: None, bytes_max: usize::MAX };
         gateway_evidence::write(Kind::Evidence, &source, page).unwrap()
     }
 
-    /// A log of one event.
-    async fn log_of(&self, root: Hex32) -> Value {
+    /// The proof of a log whose only entry is `root`.
+    async fn log_proof(&self, root: Hex32) -> Value {
         let checkpoint = self.log.sign_checkpoint(LogHead { size: 1, root }).await.unwrap();
         let proof = TlogProof { extra: Vec::new(), index: 0, hashes: Vec::new(), checkpoint };
         json!({ "index": 0, "proof": proof.to_string(), "consistency": [] })
     }
 }
 
-fn chained(events: &[Event]) -> Vec<ChainedEvent> {
+/// The events with the hashes that chain them.
+fn chain(events: &[Event]) -> Vec<ChainedEvent> {
     let mut previous = Hex32::ZERO;
-    let chain = |event: &Event| {
+    let next = |event: &Event| {
         previous = event_hash(previous, &redact(event, &SALT).unwrap().event).unwrap();
         ChainedEvent { event: event.clone(), salt: SALT, hash: previous }
     };
-    events.iter().map(chain).collect()
-}
-
-fn place(events: &[Value], kind: &str) -> usize {
-    let found = events.iter().position(|event| event["change"]["type"] == kind);
-    found.unwrap_or_else(|| panic!("no event is `{kind}`"))
+    events.iter().map(next).collect()
 }

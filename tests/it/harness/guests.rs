@@ -1,4 +1,4 @@
-//! Bundles around guests written as WebAssembly text.
+//! Policy bundles whose component is written as WebAssembly text.
 
 use super::bundles::key;
 use gateway_domain::ids::Hex32;
@@ -7,9 +7,9 @@ use gateway_policy::bundle::pack;
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
-/// A loaded bundle, without data or vectors, around a guest with `pages` pages of memory whose `evaluate` has this body.
-/// Its fuel is the maximum.
-pub(crate) fn guest(pages: u32, evaluate: &str) -> Evaluator {
+/// A loaded bundle, without data or vectors, whose component has `pages` pages of memory and this body of `evaluate`. Its
+/// fuel limit is the maximum.
+pub(crate) fn load_guest(pages: u32, evaluate: &str) -> Evaluator {
     let engine = PolicyEngine::new().unwrap();
     let manifest = r#"{"bundle_id":"hostile","version":"1","sequence":1,"world":"svc:policy@1.x",
         "limits":{"fuel":50000000,"memory_bytes":16777216},"capabilities":[],"facts":[],"reasons":[],"obligations":[],"files":{}}"#;

@@ -1,11 +1,11 @@
-//! HTTP by hand: with any header, from any loopback address, over TLS with or without a certificate.
+//! HTTP requests with any headers, from any loopback address, over TCP or TLS.
 
 use super::tls::{Trust, connect};
-use super::wire::TIMEOUT;
+use super::wire::{TIMEOUT, connect_from};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Result, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
@@ -18,7 +18,7 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Names in lower case; of duplicates the last.
+    /// By name in lower case; of several with one name, the last.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) text: String,
 }
@@ -36,8 +36,9 @@ impl Call {
         Self::new("POST", path, body.to_string())
     }
 
+    /// A POST with the fields as `application/x-www-form-urlencoded`.
     pub(crate) fn form(path: &str, fields: &[(&str, &str)]) -> Self {
-        let fields = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
+        let fields = fields.iter().map(|(name, value)| format!("{name}={}", percent_encode(value)));
         let body = fields.collect::<Vec<_>>().join("&");
         Self::new("POST", path, body).header("content-type", "application/x-www-form-urlencoded")
     }
@@ -51,23 +52,16 @@ impl Call {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    /// Sends on a new connection.
+    /// Sends the request on a new connection.
     pub(crate) fn send(&self, address: &str) -> Result<Answer> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         self.exchange(stream)
     }
 
-    /// As [`Self::send`], from another loopback address.
-    pub(crate) fn send_from(&self, source: &str, address: &str) -> Result<Answer> {
-        let socket = tokio::net::TcpSocket::new_v4()?;
-        socket.bind(SocketAddr::new(source.parse().unwrap(), 0))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        let stream =
-            runtime.block_on(async { socket.connect(address.parse().unwrap()).await?.into_std() })?;
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        self.exchange(stream)
+    /// As [`Self::send`], from the loopback address 127.0.0.`last`.
+    pub(crate) fn send_from(&self, last: u8, address: &str) -> Result<Answer> {
+        self.exchange(connect_from(last, address)?)
     }
 
     /// As [`Self::send`], over TLS.
@@ -99,29 +93,32 @@ impl Call {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
         let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
-        Ok(Answer { status, headers, text: if chunked { unchunked(text) } else { text.to_owned() } })
+        Ok(Answer { status, headers, text: if chunked { decode_chunked(text) } else { text.to_owned() } })
     }
 }
 
 impl Answer {
+    /// The body as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or(Value::Null)
     }
 
+    /// The JSON body; the status must be 200.
     #[track_caller]
     pub(crate) fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{self:?}");
         self.json()
     }
 
+    /// Asserts the status and the error code.
     #[track_caller]
     pub(crate) fn fails(&self, status: u16, code: &str) {
         assert_eq!((self.status, self.json()["error"].as_str()), (status, Some(code)), "{self:?}");
     }
 }
 
-/// Decodes a chunked body.
-fn unchunked(mut text: &str) -> String {
+/// Decodes a body in chunked transfer encoding.
+fn decode_chunked(mut text: &str) -> String {
     let mut joined = String::new();
     while let Some((length, rest)) = text.split_once("\r\n") {
         let length = usize::from_str_radix(length, 16).unwrap();
@@ -131,7 +128,7 @@ fn unchunked(mut text: &str) -> String {
     joined
 }
 
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric();
     text.bytes()
         .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })

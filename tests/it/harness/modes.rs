@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Address of the trusted proxy.
+/// The address of the trusted proxy.
 pub(crate) const PROXY: &str = "10.0.0.1";
 
-/// Any other address.
+/// An address that is not a trusted proxy's.
 pub(crate) const UNTRUSTED_ADDRESS: &str = "192.0.2.66";
 
 pub(crate) const ISSUER: &str = "https://issuer.example";
@@ -29,7 +29,7 @@ pub(crate) enum Mode {
     Introspection,
 }
 
-/// A caller.
+/// The identity of a caller. `roles` and `scopes` are separated by spaces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TestCaller<'a> {
     pub(crate) client: &'a str,
@@ -46,19 +46,22 @@ pub(crate) struct Credentials {
     pub(crate) from: &'static str,
 }
 
+/// A gateway in one mode, with the identity provider of that mode.
 pub(crate) struct Deployment {
     pub(crate) world: World,
     pub(crate) mode: Mode,
     pub(crate) issuer: Issuer,
     pub(crate) provider: FakeProvider,
-    known: Mutex<BTreeMap<String, String>>,
+    /// Tokens that introspection knows, with its answers.
+    introspected: Mutex<BTreeMap<String, String>>,
 }
 
+/// A caller without a tenant, in the roles `approver` and `operator`.
 pub(crate) fn test_caller<'a>(subject: &'a str, scopes: &'a str) -> TestCaller<'a> {
     TestCaller { client: "desk", subject, roles: "approver operator", scopes, tenant: None }
 }
 
-/// The settings of a mode, with this identity provider.
+/// The settings of a mode. Writes the client secret for introspection into `folder`.
 pub(crate) fn settings(mode: Mode, provider: &FakeProvider, folder: &Path) -> Vec<(&'static str, String)> {
     let secret = folder.join("client-secret");
     match mode {
@@ -88,6 +91,7 @@ pub(crate) fn settings(mode: Mode, provider: &FakeProvider, folder: &Path) -> Ve
     }
 }
 
+/// The current Unix time in seconds.
 pub(crate) fn now_s() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "tokens are for the real gateway's clock")]
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
@@ -98,7 +102,7 @@ impl Deployment {
         Self::with(mode, &[]).await
     }
 
-    pub(crate) async fn with(mode: Mode, given: &[(&str, &str)]) -> Self {
+    pub(crate) async fn with(mode: Mode, overrides: &[(&str, &str)]) -> Self {
         let issuer = Issuer::with_one("k1");
         let provider = FakeProvider::start(match mode {
             Mode::Introspection => Behaviour::Introspects(BTreeMap::new()),
@@ -109,31 +113,31 @@ impl Deployment {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings(mode, &provider, folder.path());
         let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let world = World::with(&[&settings[..], given].concat()).await;
-        Self { world, mode, issuer, provider, known: Mutex::default() }
+        let world = World::with(&[&settings[..], overrides].concat()).await;
+        Self { world, mode, issuer, provider, introspected: Mutex::default() }
     }
 
-    /// The credentials of this caller.
+    /// The credentials with which this caller is authenticated.
     pub(crate) fn credentials(&self, caller: TestCaller<'_>) -> Credentials {
         match self.mode {
             Mode::Bypass | Mode::TrustedHeaders => {
-                Credentials { headers: identity_headers(caller), from: PROXY }
+                Credentials { headers: in_bytes(&caller.headers()), from: PROXY }
             }
             Mode::Jwks | Mode::Introspection => self.bearer(&self.token(&claims(caller))),
         }
     }
 
-    /// A valid token with these claims.
+    /// A valid token with these claims. Call it only in the modes that use tokens.
     pub(crate) fn token(&self, claims: &Value) -> String {
         if self.mode == Mode::Jwks {
             return self.issuer.token(claims);
         }
         let mut answer = claims.clone();
         answer["active"] = json!(true);
-        let mut known = self.known.lock().unwrap();
-        let token = format!("opaque-{}", known.len());
-        known.insert(token.clone(), answer.to_string());
-        self.provider.behave(Behaviour::Introspects(known.clone()));
+        let mut introspected = self.introspected.lock().unwrap();
+        let token = format!("opaque-{}", introspected.len());
+        introspected.insert(token.clone(), answer.to_string());
+        self.provider.behave(Behaviour::Introspects(introspected.clone()));
         token
     }
 
@@ -144,47 +148,48 @@ impl Deployment {
         }
     }
 
-    /// No credentials, from either address.
-    pub(crate) fn none(&self) -> Vec<Credentials> {
+    /// Requests without credentials, from the proxy and from another address.
+    pub(crate) fn no_credentials(&self) -> Vec<Credentials> {
         [PROXY, UNTRUSTED_ADDRESS].map(|from| Credentials { headers: Vec::new(), from }).into()
     }
 
     /// Credentials that are invalid in this mode, each for another reason.
-    pub(crate) fn bad(&self) -> Vec<Credentials> {
+    pub(crate) fn invalid(&self) -> Vec<Credentials> {
         let all = TestCaller {
             tenant: Some("acme"),
             ..test_caller("mallory", "operations.* custody.* audit.read")
         };
-        let mut bad = Vec::new();
-        let headers = identity_headers(all);
-        let nameless: Vec<_> = headers.iter().filter(|(name, _)| *name != "x-subject-id").cloned().collect();
+        let mut invalid = Vec::new();
+        let headers = in_bytes(&all.headers());
+        let without_subject: Vec<_> =
+            headers.iter().filter(|(name, _)| *name != "x-subject-id").cloned().collect();
         match self.mode {
-            Mode::Bypass => bad.push(Credentials { headers: nameless, from: UNTRUSTED_ADDRESS }),
+            Mode::Bypass => invalid.push(Credentials { headers: without_subject, from: UNTRUSTED_ADDRESS }),
             Mode::TrustedHeaders => {
-                bad.push(Credentials { headers: nameless, from: PROXY });
-                bad.push(Credentials { headers, from: UNTRUSTED_ADDRESS });
-                bad.push(Credentials { from: PROXY, ..self.bearer(&self.issuer.token(&claims(all))) });
+                invalid.push(Credentials { headers: without_subject, from: PROXY });
+                invalid.push(Credentials { headers, from: UNTRUSTED_ADDRESS });
+                invalid.push(Credentials { from: PROXY, ..self.bearer(&self.issuer.token(&claims(all))) });
             }
             Mode::Jwks | Mode::Introspection => {
-                bad.push(Credentials { headers, from: PROXY });
-                bad.push(self.bearer("nonsense"));
-                bad.push(self.bearer(&Signer::new("ES256", "k1").token(&claims(all))));
+                invalid.push(Credentials { headers, from: PROXY });
+                invalid.push(self.bearer("nonsense"));
+                invalid.push(self.bearer(&Signer::new("ES256", "k1").token(&claims(all))));
                 let mut expired = claims(all);
                 expired["exp"] = json!(now_s() - 120);
-                bad.push(self.bearer(&self.token(&expired)));
+                invalid.push(self.bearer(&self.token(&expired)));
                 let basic = ("authorization", b"Basic YTpi".to_vec());
-                bad.push(Credentials { headers: vec![basic], from: UNTRUSTED_ADDRESS });
+                invalid.push(Credentials { headers: vec![basic], from: UNTRUSTED_ADDRESS });
             }
         }
-        bad
+        invalid
     }
 
-    /// A request with these credentials.
+    /// Sends a request with these credentials; no body if it is null.
     pub(crate) async fn call(&self, with: &Credentials, method: &str, path: &str, body: &Value) -> Answer {
         self.world.send(request(with, method, path, body)).await
     }
 
-    /// A request of this caller.
+    /// Sends a request as this caller; no body if it is null.
     pub(crate) async fn call_as(
         &self,
         caller: TestCaller<'_>,
@@ -196,6 +201,7 @@ impl Deployment {
     }
 }
 
+/// A request with these credentials; without a body if it is null.
 pub(crate) fn request(with: &Credentials, method: &str, path: &str, body: &Value) -> Request<Body> {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in &with.headers {
@@ -208,18 +214,25 @@ pub(crate) fn request(with: &Credentials, method: &str, path: &str, body: &Value
     request
 }
 
-fn identity_headers(caller: TestCaller<'_>) -> Vec<(&'static str, Vec<u8>)> {
-    let mut headers = vec![
-        ("x-client-id", caller.client.into()),
-        ("x-subject-id", caller.subject.into()),
-        ("x-roles", caller.roles.into()),
-        ("x-scopes", caller.scopes.into()),
-    ];
-    headers.extend(caller.tenant.map(|tenant| ("x-tenant", tenant.into())));
-    headers
+impl<'a> TestCaller<'a> {
+    /// The identity headers that a trusted proxy would send for this caller.
+    pub(crate) fn headers(self) -> Vec<(&'static str, &'a str)> {
+        let mut headers = vec![
+            ("x-client-id", self.client),
+            ("x-subject-id", self.subject),
+            ("x-roles", self.roles),
+            ("x-scopes", self.scopes),
+        ];
+        headers.extend(self.tenant.map(|tenant| ("x-tenant", tenant)));
+        headers
+    }
 }
 
-/// The claims that the issuer puts into the token of a caller.
+fn in_bytes(headers: &[(&'static str, &str)]) -> Vec<(&'static str, Vec<u8>)> {
+    headers.iter().map(|(name, value)| (*name, value.as_bytes().to_vec())).collect()
+}
+
+/// The claims of a token for this caller, valid for an hour.
 pub(crate) fn claims(caller: TestCaller<'_>) -> Value {
     let mut claims = json!({
         "iss": ISSUER,

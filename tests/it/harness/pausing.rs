@@ -1,4 +1,4 @@
-//! A store whose next read of a key can be paused, so that the key changes before the reader acts.
+//! A store whose next read of a key can be paused, so that a test can change the key before the reader goes on.
 
 use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
@@ -13,7 +13,7 @@ use gateway_store::Store;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
-/// Pauses the next read of a key: it signals `has_read`, then waits for `goes_on`.
+/// A pause after the next read of a key: the reader signals `has_read`, then waits for `goes_on`.
 pub(crate) struct Pause {
     pub(crate) has_read: oneshot::Sender<()>,
     pub(crate) goes_on: oneshot::Receiver<()>,

@@ -1,20 +1,19 @@
-//! Reserved ports for servers that cannot choose a free one.
+//! Ports reserved for servers that cannot use port 0.
 
 use std::net::SocketAddr;
 use tokio::net::TcpSocket;
 
-/// A port of 127.0.0.1, reserved as long as this lives.
+/// A port of 127.0.0.1, reserved until this is dropped.
 ///
-/// It is bound and never listened on. Linux assigns it neither to a bind of port 0 nor to an outgoing connection. A server with
-/// this port in its configuration can bind it too if it sets `SO_REUSEADDR`, as nginx and Node.js do, and bind it again after a
-/// restart. Meanwhile connections are refused.
+/// The socket is bound and does not listen: connections are refused, and Linux gives the port neither to a bind of port 0 nor to
+/// an outgoing connection. A server that sets `SO_REUSEADDR`, as nginx and Node.js do, can still bind it and listen.
 pub(crate) struct Port {
     _bound: TcpSocket,
     pub(crate) address: SocketAddr,
 }
 
 impl Port {
-    pub(crate) fn held() -> Self {
+    pub(crate) fn reserve() -> Self {
         let bound = TcpSocket::new_v4().unwrap();
         bound.set_reuseaddr(true).unwrap();
         bound.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();

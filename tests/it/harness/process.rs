@@ -12,44 +12,59 @@ use std::thread;
 
 pub(crate) const SIGN: &str = "/v1/operations/sign";
 
-/// The step of [`drive`] that executes.
+/// A step of [`drive`]: executes the operation.
 pub(crate) const EXECUTE: (&str, Option<Value>) = ("/execute", None);
 
 pub(crate) struct Process {
     program: Program,
     pub(crate) address: String,
-    /// The address of probes, if it is a separate one.
+    /// The address of probes and metrics; `None` if they are on the main address.
     pub(crate) admin_address: Option<String>,
 }
 
-pub(crate) fn command(folder: &Path, given: &[(&str, &str)]) -> Command {
+/// The gateway's command, with all data in `folder` and JSON logs.
+pub(crate) fn command(folder: &Path, overrides: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gateway-under-test"));
-    for (name, value) in settings(folder, given) {
+    for (name, value) in settings(folder, overrides) {
         command.arg(format!("--{}={value}", name.replace('_', "-")));
     }
     command.arg("--log-format=json").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Runs another command of the same binary on the same data: exit code, standard output, standard error.
-pub(crate) fn tool(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = command(folder, given).args(arguments).output().unwrap();
+/// Runs a subcommand on the data in `folder`; returns exit code, standard output and standard error.
+pub(crate) fn run(folder: &Path, overrides: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command(folder, overrides).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code().unwrap(), text(stdout), text(stderr))
 }
 
+/// The standard output of a subcommand that must have exited with 0 and printed no error.
+#[track_caller]
+pub(crate) fn stdout((code, out, err): (i32, String, String)) -> String {
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    out
+}
+
+/// The error line of a subcommand that must have exited with `expected` and printed nothing else.
+#[track_caller]
+pub(crate) fn error_line((code, out, err): (i32, String, String), expected: i32) -> String {
+    assert_eq!((code, out.as_str(), err.lines().count()), (expected, "", 1), "{err}");
+    err
+}
+
 impl Process {
-    /// Starts, and waits until it listens. `failpoint`: where it stops, as `name:n`.
-    pub(crate) fn start(folder: &Path, failpoint: Option<&str>, given: &[(&str, &str)]) -> Self {
-        let mut command = command(folder, given);
+    /// Starts the gateway and waits until it listens. `failpoint`: where it stops, as `name:n` for the nth time it is passed.
+    pub(crate) fn start(folder: &Path, failpoint: Option<&str>, overrides: &[(&str, &str)]) -> Self {
+        let mut command = command(folder, overrides);
         if let Some(failpoint) = failpoint {
             command.env("SVC_FAILPOINT", failpoint);
         }
-        Self::listening(command)
+        Self::start_command(command)
     }
 
-    /// As [`Self::start`], with a command of the caller's.
-    pub(crate) fn listening(command: Command) -> Self {
+    /// As [`Self::start`], with another command.
+    pub(crate) fn start_command(command: Command) -> Self {
         let mut process = Self::spawn(command);
         let listens = process.wait_for_line("operation-gateway listens");
         let line: Value = serde_json::from_str(&listens).unwrap();
@@ -58,7 +73,7 @@ impl Process {
         process
     }
 
-    /// Starts without waiting.
+    /// Starts without waiting; the addresses stay empty.
     pub(crate) fn spawn(mut command: Command) -> Self {
         let program = Program::start(&mut command, "it is built with the tests");
         Self { program, address: String::new(), admin_address: None }
@@ -66,8 +81,8 @@ impl Process {
 
     /// The one-line error of a start that must fail.
     #[track_caller]
-    pub(crate) fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
-        let output = command(folder, given).output().unwrap();
+    pub(crate) fn start_error(folder: &Path, overrides: &[(&str, &str)]) -> String {
+        let output = command(folder, overrides).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{text}");
         let lines: Vec<_> = text.lines().filter(|line| line.starts_with("operation-gateway: ")).collect();
@@ -76,16 +91,17 @@ impl Process {
         lines[0].to_owned()
     }
 
+    /// Waits for the next line of output that contains `part`.
     pub(crate) fn wait_for_line(&mut self, part: &str) -> String {
         self.program.wait_for_line(part)
     }
 
-    /// SIGKILL, by process id.
+    /// Sends SIGKILL, and waits.
     pub(crate) fn kill(&mut self) {
         self.program.kill();
     }
 
-    /// SIGHUP: reloads files.
+    /// Sends SIGHUP, on which the gateway reloads files.
     pub(crate) fn sighup(&self) {
         self.program.signal("-HUP");
     }
@@ -94,11 +110,12 @@ impl Process {
         self.program.signal("-TERM");
     }
 
-    /// SIGTERM; returns the exit status and the log.
+    /// Sends SIGTERM, and waits; returns the exit status and all output.
     pub(crate) fn terminate(self) -> (ExitStatus, Vec<String>) {
         self.program.terminate()
     }
 
+    /// Status and body of the answer to any request.
     pub(crate) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         request(&self.address, method, path, body).unwrap()
     }
@@ -111,6 +128,11 @@ impl Process {
         answer
     }
 
+    /// Status and body of the answer to `GET /readyz`.
+    pub(crate) fn readiness(&self) -> (u16, Value) {
+        self.call("GET", "/readyz", None)
+    }
+
     /// The answer of a POST that must be 200.
     #[track_caller]
     pub(crate) fn post(&self, path: &str, body: Option<&Value>) -> Value {
@@ -118,18 +140,18 @@ impl Process {
     }
 }
 
-/// The body of `GET path`.
+/// The body of the answer to `GET path`.
 pub(crate) fn text(address: &str, path: &str) -> String {
     Call::get(path).send(address).unwrap().text
 }
 
-/// One HTTP request on a new connection; an error when the process dies meanwhile.
+/// Sends a request on a new connection; returns status and body, or an error if the process dies meanwhile.
 pub(crate) fn request(address: &str, method: &str, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
     let answer = Call::new(method, path, body.map(ToString::to_string).unwrap_or_default()).send(address)?;
     Ok((answer.status, answer.json()))
 }
 
-/// The answer of a POST that must be 200; an error when the process dies meanwhile.
+/// The answer of a POST that must be 200; an error if the process dies meanwhile.
 #[track_caller]
 pub(crate) fn post(address: &str, path: &str, body: Option<&Value>) -> Result<Value> {
     let (status, answer) = request(address, "POST", path, body)?;
@@ -137,13 +159,13 @@ pub(crate) fn post(address: &str, path: &str, body: Option<&Value>) -> Result<Va
     Ok(answer)
 }
 
-/// The step of [`drive`] that publishes.
-pub(crate) fn publish() -> (&'static str, Option<Value>) {
+/// A step of [`drive`]: publishes the result.
+pub(crate) fn publish_step() -> (&'static str, Option<Value>) {
     ("/publish", Some(publication()))
 }
 
-/// Submits to a path, approves as Alice and as Bob, and takes further steps; the last view. An error when the process dies
-/// meanwhile.
+/// Posts `body` to the path `submit`, approves the operation as Alice and as Bob, and takes the further steps. Returns the last
+/// view, or an error if the process dies meanwhile.
 #[track_caller]
 pub(crate) fn drive(
     address: &str,
@@ -164,14 +186,14 @@ pub(crate) fn drive(
     Ok(view)
 }
 
-/// Starts with a failpoint, runs `client`, and kills the process when it stops at the point.
+/// Starts the gateway with a failpoint, runs `client` on its address, and kills the process when it stops at the failpoint.
 pub(crate) fn kill_at<T: Send + 'static>(
     folder: &Path,
     point: &str,
-    given: &[(&str, &str)],
+    overrides: &[(&str, &str)],
     client: impl FnOnce(&str) -> Result<T> + Send + 'static,
 ) {
-    let mut process = Process::start(folder, Some(point), given);
+    let mut process = Process::start(folder, Some(point), overrides);
     let address = process.address.clone();
     let client = thread::spawn(move || client(&address));
     process.wait_for_line("failpoint ");

@@ -1,4 +1,4 @@
-//! A real identity provider: `oidc-provider` on Node.js, configured in `tests/providers/oidc`.
+//! A real identity provider: `oidc-provider` on Node.js, started by `tests/providers/oidc/server.mjs`.
 
 use super::certificates::{Authority, Certified};
 use super::child::Program;
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 /// The hint when Node.js or the package is missing.
 const MISSING: &str = "Node.js 20 and its packages are needed: run ./scripts/test";
 
-/// The client id that the gateway introspects with.
+/// The secret of the client `gateway`, as which the gateway introspects tokens.
 pub(crate) const GATEWAY_SECRET: &str = "gateway-secret";
 
-/// The resource that tokens are requested for; `server.mjs` lists the permitted suffixes.
+/// The beginning of the resource that a token is requested for. `server.mjs` lists the suffixes, which alter the token.
 const RESOURCE: &str = "https://gateway.test/?";
 
 pub(crate) struct Provider {
@@ -27,7 +27,7 @@ pub(crate) struct Provider {
     folder: TempDir,
 }
 
-/// A client registered at the provider.
+/// A client that gets tokens for itself.
 fn client(id: &str, tenant: &str, roles: &[&str]) -> Value {
     let secret = format!("{id}-secret");
     json!({
@@ -36,6 +36,7 @@ fn client(id: &str, tenant: &str, roles: &[&str]) -> Value {
     })
 }
 
+/// All clients registered at the provider.
 fn clients() -> Value {
     let portal = json!({
         "client_id": "portal", "client_secret": "portal-secret", "tenant": "acme",
@@ -57,7 +58,7 @@ fn clients() -> Value {
 
 impl Provider {
     pub(crate) fn start() -> Self {
-        Self::on(tempfile::tempdir().unwrap(), Port::held(), json!(null))
+        Self::start_on(tempfile::tempdir().unwrap(), Port::reserve(), json!(null))
     }
 
     /// Starts with a second listener, over TLS, that requires client certificates of `authority`.
@@ -68,16 +69,16 @@ impl Provider {
         let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         let tls =
             json!({ "certificate": file("server.pem"), "key": file("server.key"), "ca": file("ca.pem") });
-        Self::on(folder, Port::held(), tls)
+        Self::start_on(folder, Port::reserve(), tls)
     }
 
-    /// Kills it and starts it again at the same address, with new keys.
-    pub(crate) fn restarted(mut self) -> Self {
+    /// Kills the provider and starts it again at the same address, with new keys.
+    pub(crate) fn restart(mut self) -> Self {
         self.kill();
-        Self::on(self.folder, self.port, json!(null))
+        Self::start_on(self.folder, self.port, json!(null))
     }
 
-    fn on(folder: TempDir, port: Port, tls: Value) -> Self {
+    fn start_on(folder: TempDir, port: Port, tls: Value) -> Self {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("providers/oidc");
         assert!(sources.join("node_modules").exists(), "{MISSING}");
         let config = folder.path().join("provider.json");
@@ -103,39 +104,40 @@ impl Provider {
         format!("127.0.0.1:{}", self.tls_port.unwrap())
     }
 
-    /// A client's own token. `altered`: how `server.mjs` alters the token, as `alg=ES256&ttl=5`.
+    /// A token for a client itself. `altered`: how `server.mjs` alters it, as in `alg=ES256&ttl=5`.
     pub(crate) fn token(&self, client: &str, scope: &str, altered: &str) -> String {
         let fields = [("grant_type", "client_credentials"), ("scope", scope)];
-        self.ask(client, &fields, altered)
+        self.request_token(client, &fields, altered)
     }
 
-    /// A token for a person, issued through the portal.
-    pub(crate) fn person(&self, person: &str, scope: &str, altered: &str) -> String {
+    /// A token for a person, issued through the client `portal`.
+    pub(crate) fn person_token(&self, person: &str, scope: &str, altered: &str) -> String {
         let grant = "urn:operation-gateway:test:person";
-        self.ask("portal", &[("grant_type", grant), ("person", person), ("scope", scope)], altered)
+        self.request_token("portal", &[("grant_type", grant), ("person", person), ("scope", scope)], altered)
     }
 
-    fn ask(&self, client: &str, fields: &[(&str, &str)], altered: &str) -> String {
+    fn request_token(&self, client: &str, fields: &[(&str, &str)], altered: &str) -> String {
         let secret = format!("{client}-secret");
         let call = token_call(client, fields, altered, &[("client_secret", &secret)]);
         access_token(&call.send(&self.address()).unwrap())
     }
 }
 
+/// The request of a client for a token.
 pub(crate) fn token_call(
     client: &str,
     fields: &[(&str, &str)],
     altered: &str,
-    more: &[(&str, &str)],
+    client_credentials: &[(&str, &str)],
 ) -> Call {
     let resource = format!("{RESOURCE}{altered}");
     let mut all = vec![("client_id", client), ("resource", resource.as_str())];
     all.extend(fields);
-    all.extend(more);
+    all.extend(client_credentials);
     Call::form("/token", &all)
 }
 
-/// The access token of an answer.
+/// The access token in an answer, which must be 200.
 #[track_caller]
 pub(crate) fn access_token(answer: &Answer) -> String {
     answer.ok()["access_token"].as_str().unwrap().to_owned()

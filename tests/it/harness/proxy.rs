@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const MISSING: &str = "nginx with njs is needed (Debian: apt-get install nginx libnginx-mod-http-js)";
 
-/// Where distributions install nginx's modules.
+/// The folders in which distributions install nginx's modules.
 const MODULES: [&str; 3] = ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/usr/share/nginx/modules"];
 
 pub(crate) struct Proxy {
@@ -21,7 +21,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy in front of `gateway` that accepts client certificates of `clients`.
+    /// Starts a proxy in front of the address `gateway`. It accepts client certificates of `clients` and has one of `servers`.
     pub(crate) fn start(gateway: &str, clients: &Authority, servers: &Authority) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
@@ -30,14 +30,14 @@ impl Proxy {
         let documented = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/docs/proxies");
         fs::copy(documented.join("certificate.js"), at.join("certificate.js")).unwrap();
         // nginx does not support port 0.
-        let port = Port::held();
+        let port = Port::reserve();
         let address = port.address.to_string();
         let site = fs::read_to_string(documented.join("operation-gateway.conf")).unwrap();
-        let site = put(&site, "/etc/nginx/operation-gateway", at.to_str().unwrap());
-        let site = put(&site, "listen 443 ssl;", &format!("listen {address} ssl;"));
-        let site = put(&site, "127.0.0.1:9200", gateway);
+        let site = replace(&site, "/etc/nginx/operation-gateway", at.to_str().unwrap());
+        let site = replace(&site, "listen 443 ssl;", &format!("listen {address} ssl;"));
+        let site = replace(&site, "127.0.0.1:9200", gateway);
         fs::write(at.join("site.conf"), site).unwrap();
-        fs::write(at.join("nginx.conf"), around(at)).unwrap();
+        fs::write(at.join("nginx.conf"), nginx_config(at)).unwrap();
         let mut command = Command::new("nginx");
         command.arg("-p").arg(at).args(["-c", "nginx.conf", "-e", "stderr"]);
         let mut program = Program::start(&mut command, MISSING);
@@ -46,8 +46,8 @@ impl Proxy {
     }
 }
 
-/// The configuration around the documented part: no files outside the folder, one process.
-fn around(folder: &Path) -> String {
+/// nginx's main configuration: one process, all files in `folder`, and the documented part included as `site.conf`.
+fn nginx_config(folder: &Path) -> String {
     let module = MODULES.map(|modules| PathBuf::from(modules).join("ngx_http_js_module.so"));
     let module = module.into_iter().find(|module| module.exists()).unwrap_or_else(|| panic!("{MISSING}"));
     let folder = folder.display();
@@ -60,8 +60,8 @@ fn around(folder: &Path) -> String {
     )
 }
 
-/// Replaces text that must be present.
-fn put(text: &str, old: &str, new: &str) -> String {
+/// Replaces text that must occur.
+fn replace(text: &str, old: &str, new: &str) -> String {
     assert!(text.contains(old), "the documented configuration lacks `{old}`");
     text.replace(old, new)
 }

@@ -1,4 +1,4 @@
-//! The real policy, and a record of its evaluations.
+//! The real policy, with a record of its evaluations.
 
 use async_trait::async_trait;
 use gateway_domain::intent::Intent;
@@ -6,7 +6,7 @@ use gateway_domain::policy::{Facts, Moment, Outcome, Request};
 use gateway_engine::ports::EvaluatePolicy;
 use std::sync::{Arc, Mutex};
 
-/// One evaluation, as it reached the policy.
+/// The request and facts of one evaluation.
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluation {
     pub(crate) moment: Moment,
@@ -14,19 +14,20 @@ pub(crate) struct Evaluation {
     pub(crate) key_ref: String,
     pub(crate) client_id: String,
     pub(crate) intent: Intent,
-    pub(crate) intent_hash_holds: bool,
+    /// Whether the request's `intent_hash` is the hash of its intent.
+    pub(crate) is_intent_hash_right: bool,
     pub(crate) approvers: Vec<String>,
-    /// Whether past spending was read for it.
+    /// Whether the facts contain past spending.
     pub(crate) has_velocity: bool,
 }
 
-pub(crate) struct Recording {
+pub(crate) struct RecordingPolicy {
     pub(crate) host: Arc<dyn EvaluatePolicy>,
     pub(crate) evaluations: Arc<Mutex<Vec<Evaluation>>>,
 }
 
 #[async_trait]
-impl EvaluatePolicy for Recording {
+impl EvaluatePolicy for RecordingPolicy {
     async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
         let evaluation = Evaluation {
             moment: request.moment,
@@ -34,7 +35,7 @@ impl EvaluatePolicy for Recording {
             key_ref: request.key_ref.0.clone(),
             client_id: request.submitter.client_id.clone(),
             intent: request.intent.clone(),
-            intent_hash_holds: request.intent.hash().is_ok_and(|hash| hash == request.intent_hash),
+            is_intent_hash_right: request.intent.hash().is_ok_and(|hash| hash == request.intent_hash),
             approvers: request.approvals.iter().map(|approval| approval.subject_id.clone()).collect(),
             has_velocity: facts.get("velocity.account.day_minor").is_some(),
         };

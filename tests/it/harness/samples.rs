@@ -1,5 +1,6 @@
-//! Request bodies of payments, and the steps of their flow.
+//! Request bodies of payments, and functions that take a payment to a state.
 
+use super::process::SIGN;
 use super::world::World;
 use serde_json::{Value, json};
 
@@ -21,6 +22,7 @@ pub(crate) fn payment(idempotency_key: &str) -> Value {
     })
 }
 
+/// The client that [`payment`] names.
 pub(crate) fn client() -> Value {
     json!({
         "client_id": "treasury-desk",
@@ -38,7 +40,7 @@ pub(crate) fn publication() -> Value {
     json!({ "scope": "signature", "requested_at_ms": 1_700_000_000_000_u64 })
 }
 
-/// A body with one member replaced, by JSON pointer; null removes it.
+/// The body with the member at this JSON pointer set to `value`, or removed if `value` is null.
 pub(crate) fn with(mut body: Value, pointer: &str, value: Value) -> Value {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     let members = body.pointer_mut(parent).unwrap().as_object_mut().unwrap();
@@ -50,27 +52,32 @@ pub(crate) fn with(mut body: Value, pointer: &str, value: Value) -> Value {
     body
 }
 
+/// The path of a payment's view, or of an action on it such as `/approve`.
 pub(crate) fn path(operation: &Value, action: &str) -> String {
     format!("/v1/operations/{}{action}", operation["operation_id"].as_str().unwrap())
 }
 
-pub(crate) async fn submitted(world: &World, body: &Value) -> Value {
-    world.post("/v1/operations/sign", body).await.ok()["operation"].clone()
+/// Submits a payment; returns the view.
+pub(crate) async fn submit(world: &World, body: &Value) -> Value {
+    world.post(SIGN, body).await.ok()["operation"].clone()
 }
 
-pub(crate) async fn admitted(world: &World, body: &Value) -> Value {
-    let operation = submitted(world, body).await;
+/// Submits a payment and approves it as Alice and as Bob; returns the last view.
+pub(crate) async fn admit(world: &World, body: &Value) -> Value {
+    let operation = submit(world, body).await;
     let approve = path(&operation, "/approve");
     world.post(&approve, &approval("alice")).await.ok();
     world.post(&approve, &approval("bob")).await.ok()
 }
 
-pub(crate) async fn executed(world: &World, body: &Value) -> Value {
-    let operation = admitted(world, body).await;
+/// As [`admit`], and executes the payment.
+pub(crate) async fn execute(world: &World, body: &Value) -> Value {
+    let operation = admit(world, body).await;
     world.post_nothing(&path(&operation, "/execute")).await.ok()
 }
 
-pub(crate) async fn published(world: &World, body: &Value) -> Value {
-    let operation = executed(world, body).await;
+/// As [`execute`], and publishes the signature.
+pub(crate) async fn publish(world: &World, body: &Value) -> Value {
+    let operation = execute(world, body).await;
     world.post(&path(&operation, "/publish"), &publication()).await.ok()
 }

@@ -1,4 +1,4 @@
-//! The gateway's TLS: its identity files, and clients that trust it.
+//! TLS: the gateway's certificate files, and connections to servers.
 
 use super::certificates::{Authority, Certified};
 use super::wire::TIMEOUT;
@@ -17,13 +17,13 @@ pub(crate) type Secure = StreamOwned<ClientConnection, TcpStream>;
 pub(crate) struct Trust(Arc<ClientConfig>);
 
 impl Trust {
-    /// Trusts servers of this authority.
-    pub(crate) fn new(servers: &Authority, shown: Option<&Certified>) -> Self {
+    /// Trusts servers of the authority `servers`, and presents `client` to them.
+    pub(crate) fn new(servers: &Authority, client: Option<&Certified>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add(servers.certificate()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
         let config = config.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
-        Self(Arc::new(match shown {
+        Self(Arc::new(match client {
             Some(client) => {
                 config.with_client_auth_cert(vec![client.certificate.clone()], client.key()).unwrap()
             }
@@ -32,7 +32,7 @@ impl Trust {
     }
 }
 
-/// A connection to a server on 127.0.0.1, before the handshake.
+/// Connects to a server on 127.0.0.1; the handshake follows with the first write or read.
 pub(crate) fn connect(address: &str, trust: &Trust) -> Result<Secure> {
     let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -49,7 +49,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Writes the files of `identity`; client certificates must be of the authority `clients`.
+    /// Writes the certificate and key `identity`, and the authority of client certificates.
     pub(crate) fn write(folder: &Path, identity: &Certified, clients: &Authority) -> Self {
         let files = Self {
             certificate: folder.join("tls.pem"),
@@ -61,14 +61,14 @@ impl Files {
         files
     }
 
-    /// Settings of a gateway with this identity; `clients` is the value of `tls_client_auth`.
-    pub(crate) fn settings<'a>(&'a self, clients: &'a str) -> Vec<(&'static str, &'a str)> {
+    /// Settings with these files; `client_auth` is the value of `tls_client_auth`.
+    pub(crate) fn settings<'a>(&'a self, client_auth: &'a str) -> Vec<(&'static str, &'a str)> {
         let mut settings = vec![
             ("tls_certificate", self.certificate.to_str().unwrap()),
             ("tls_key", self.key.to_str().unwrap()),
-            ("tls_client_auth", clients),
+            ("tls_client_auth", client_auth),
         ];
-        if clients != "off" {
+        if client_auth != "off" {
             settings.push(("tls_client_ca", self.clients.to_str().unwrap()));
         }
         settings

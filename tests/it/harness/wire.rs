@@ -1,12 +1,13 @@
-//! Raw connections that a test writes to and reads from.
+//! Raw TCP connections, and polling.
 
 use serde_json::Value;
+use std::fmt::Debug;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
 
-/// Longer than any step takes on a busy machine.
+/// Longer than any single step takes on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The result of a read.
@@ -19,7 +20,7 @@ pub(crate) enum Received {
     End,
 }
 
-/// One read with a timeout of `within`; also how a test lets time pass.
+/// Reads once, for at most `within`. A failed read counts as the end.
 pub(crate) fn receive(stream: &mut TcpStream, within: Duration) -> Received {
     stream.set_read_timeout(Some(within)).unwrap();
     let mut bytes = [0; 4096];
@@ -33,8 +34,8 @@ pub(crate) fn receive(stream: &mut TcpStream, within: Duration) -> Received {
     }
 }
 
-/// Writes single bytes slowly until the peer answers or closes; returns the answer.
-pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> Vec<u8> {
+/// Writes `text` again and again, one byte every `every`, until the peer closes the connection; returns what it sent.
+pub(crate) fn write_slowly(stream: &mut TcpStream, text: &[u8], every: Duration) -> Vec<u8> {
     let began = Instant::now();
     let mut received = Vec::new();
     for byte in text.iter().cycle() {
@@ -50,7 +51,7 @@ pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> V
 }
 
 /// Reads until the peer closes the connection.
-pub(crate) fn rest(stream: &mut TcpStream) -> String {
+pub(crate) fn read_to_end(stream: &mut TcpStream) -> String {
     let began = Instant::now();
     let mut received = Vec::new();
     loop {
@@ -63,8 +64,8 @@ pub(crate) fn rest(stream: &mut TcpStream) -> String {
     }
 }
 
-/// Reads one answer from a connection that stays open: status and body.
-pub(crate) fn answer(stream: &mut (impl Read + ?Sized)) -> std::io::Result<(u16, Value)> {
+/// Reads one HTTP answer from a connection that stays open; returns status and JSON body.
+pub(crate) fn read_answer(stream: &mut (impl Read + ?Sized)) -> std::io::Result<(u16, Value)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -79,14 +80,15 @@ pub(crate) fn answer(stream: &mut (impl Read + ?Sized)) -> std::io::Result<(u16,
     Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
 }
 
-pub(crate) fn get(path: &str) -> String {
+/// A `GET` request as text.
+pub(crate) fn get_request(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: gateway\r\n\r\n")
 }
 
-/// Sends one request on a connection that stays open.
-pub(crate) fn ask(stream: &mut (impl Read + Write), path: &str) -> std::io::Result<(u16, Value)> {
-    stream.write_all(get(path).as_bytes())?;
-    answer(stream)
+/// Sends a `GET` request on a connection that stays open; returns status and JSON body.
+pub(crate) fn get_on(stream: &mut (impl Read + Write), path: &str) -> std::io::Result<(u16, Value)> {
+    stream.write_all(get_request(path).as_bytes())?;
+    read_answer(stream)
 }
 
 /// Connects from the loopback address 127.0.0.`last`.
@@ -102,11 +104,26 @@ pub(crate) fn connect_from(last: u8, address: &str) -> std::io::Result<TcpStream
     Ok(stream)
 }
 
-/// Polls until it holds.
+/// Waits until `holds` returns true; fails after [`TIMEOUT`], with the message `what`.
+#[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(began.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Reads until `holds` accepts the value, and returns it; fails after [`TIMEOUT`], showing the last value.
+#[track_caller]
+pub(crate) fn poll<T: Debug>(read: impl Fn() -> T, holds: impl Fn(&T) -> bool) -> T {
+    let began = Instant::now();
+    loop {
+        let value = read();
+        if holds(&value) {
+            return value;
+        }
+        assert!(began.elapsed() < TIMEOUT, "{value:#?}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }

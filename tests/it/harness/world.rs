@@ -1,9 +1,9 @@
-//! The whole gateway in process, every part real, on its own folder.
+//! The whole gateway in this process, with real nodes, policy and store, on a temporary folder.
 
 use super::documented;
 use super::faulty::{Faults, FaultyNodes};
 use super::pausing::{Pause, PausingStore};
-use super::recording::{Evaluation, Recording};
+use super::recording::{Evaluation, RecordingPolicy};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -28,17 +28,17 @@ use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-/// The paused reader, and the recorded evaluations.
-pub(super) type Watched = (Arc<Mutex<Option<Pause>>>, Arc<Mutex<Vec<Evaluation>>>);
-
+/// A gateway in this process. A *ticking* world can also pause reads, record evaluations and make nodes fail.
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
     pub(crate) store: Arc<Store>,
-    /// The reader to pause after it read a key; used only by [`World::with_faults`].
+    /// Pauses the next read of a key; has no effect in a world that is not ticking.
     pub(crate) pause: Arc<Mutex<Option<Pause>>>,
-    /// The recorded policy evaluations; filled only by [`World::with_faults`].
+    /// The policy evaluations so far; stays empty in a world that is not ticking.
     pub(crate) evaluations: Arc<Mutex<Vec<Evaluation>>>,
+    /// The faults of the nodes; have no effect in a world that is not ticking.
+    pub(crate) faults: Arc<Faults>,
     pub(crate) settings: Settings,
     folder: TempDir,
 }
@@ -53,12 +53,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// The JSON body; the status must be 200.
     #[track_caller]
     pub(crate) fn ok(self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{}", self.json);
         self.json
     }
 
+    /// The error message; status and error code must be these.
     #[track_caller]
     pub(crate) fn fails(self, status: u16, code: &str) -> String {
         assert_eq!(
@@ -72,13 +74,14 @@ impl Answer {
         self.json["message"].as_str().unwrap().to_owned()
     }
 
+    /// The value of a header; empty if the header is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }
 }
 
-/// Settings of a gateway that has all its data in `folder`.
-pub(crate) fn settings(folder: &Path, given: &[(&str, &str)]) -> BTreeMap<String, String> {
+/// Settings of a gateway that keeps all its data in `folder`: the tests' defaults, overridden by `overrides`.
+pub(crate) fn settings(folder: &Path, overrides: &[(&str, &str)]) -> BTreeMap<String, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let path = |path: &Path| path.to_str().unwrap().to_owned();
     let mut flags = BTreeMap::from([
@@ -91,18 +94,19 @@ pub(crate) fn settings(folder: &Path, given: &[(&str, &str)]) -> BTreeMap<String
         ("admission_rate".to_owned(), "0".to_owned()),
         ("bind".to_owned(), "127.0.0.1:0".to_owned()),
     ]);
-    flags.extend(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    flags.extend(overrides.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     flags
 }
 
-pub(crate) fn parsed(folder: &Path, given: &[(&str, &str)]) -> Settings {
-    Settings::parse(&resolve(&settings(folder, given), [], None).unwrap()).unwrap()
+/// As [`settings`], parsed.
+pub(crate) fn parse_settings(folder: &Path, overrides: &[(&str, &str)]) -> Settings {
+    Settings::parse(&resolve(&settings(folder, overrides), [], None).unwrap()).unwrap()
 }
 
-/// Every call returns a later instant.
-struct Clock;
+/// Advances by a millisecond at each reading.
+struct TickingClock;
 
-impl ReadClock for Clock {
+impl ReadClock for TickingClock {
     fn now(&self) -> EpochMs {
         // Starts a minute behind the nodes' clock, which is the system's: a test reads the clock fewer than 60,000 times.
         static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(SystemClock.now().0 - 60_000));
@@ -110,17 +114,17 @@ impl ReadClock for Clock {
     }
 }
 
-/// Everything real but the clock; the nodes may have settings of their own.
+/// The parts that production has, except the clock. The nodes may have other settings than the gateway.
 pub(super) async fn real_ports(
     settings: &Settings,
-    of_nodes: &Settings,
+    node_settings: &Settings,
     clock: Arc<dyn ReadClock>,
 ) -> (Arc<Store>, Arc<EmbeddedFleet>, Ports) {
     let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
     let policy = compose::open_policy(settings).unwrap();
     let policies = compose::open_lifecycle(settings, policy, store.clone(), clock.clone()).await.unwrap();
     let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority.key).unwrap());
-    let fleet = compose::open_fleet(of_nodes, authority.public_key()).await.unwrap();
+    let fleet = compose::open_fleet(node_settings, authority.public_key()).await.unwrap();
     let log_seed = key_file::load_or_create(&settings.log.key).unwrap();
     let ports = Ports {
         commits: store.clone(),
@@ -136,105 +140,105 @@ pub(super) async fn real_ports(
     (store, fleet, ports)
 }
 
+pub(super) fn open_app(settings: &Settings, ports: Ports) -> App {
+    let authenticator = compose::open_authenticator(settings).unwrap();
+    compose::app(settings, compose::rules(settings), authenticator, ports)
+}
+
 impl World {
+    /// As in production, with the tests' default settings.
     pub(crate) async fn start() -> Self {
         Self::with(&[]).await
     }
 
-    pub(crate) async fn with(given: &[(&str, &str)]) -> Self {
+    /// As in production, with these settings.
+    pub(crate) async fn with(overrides: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings = parsed(folder.path(), given);
+        let settings = parse_settings(folder.path(), overrides);
         let policy = compose::open_policy(&settings).unwrap();
         let gateway = compose::open(&settings, policy).await.unwrap();
-        Self::of(gateway.app, gateway.store, Default::default(), settings, folder)
+        Self::new(gateway.app, gateway.store, settings, folder)
     }
 
-    /// Everything real; every event has another instant.
+    /// With a clock that advances at each reading, nodes that a test can make fail, and recorded policy evaluations.
     pub(crate) async fn ticking() -> Self {
-        Self::with_faults(Arc::default(), &[]).await
+        Self::ticking_with(&[]).await
     }
 
-    /// Everything real, with its own clock and with faults that can be switched on.
-    pub(crate) async fn with_faults(faults: Arc<Faults>, given: &[(&str, &str)]) -> Self {
-        Self::with_node_settings(faults, given, &[]).await
+    /// As [`Self::ticking`], with these settings.
+    pub(crate) async fn ticking_with(overrides: &[(&str, &str)]) -> Self {
+        Self::ticking_with_node_settings(overrides, &[]).await
     }
 
-    /// As [`Self::with_faults`]; the nodes have settings that differ from the gateway's.
-    pub(crate) async fn with_node_settings(
-        faults: Arc<Faults>,
-        given: &[(&str, &str)],
-        nodes_given: &[(&str, &str)],
+    /// As [`Self::ticking_with`]; `node_overrides` overrides `overrides` for the nodes.
+    pub(crate) async fn ticking_with_node_settings(
+        overrides: &[(&str, &str)],
+        node_overrides: &[(&str, &str)],
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings = parsed(folder.path(), given);
-        let of_nodes = parsed(folder.path(), &[given, nodes_given].concat());
-        let (store, real, ports) = real_ports(&settings, &of_nodes, Arc::new(Clock)).await;
+        let settings = parse_settings(folder.path(), overrides);
+        let node_settings = parse_settings(folder.path(), &[overrides, node_overrides].concat());
+        let (store, real, ports) = real_ports(&settings, &node_settings, Arc::new(TickingClock)).await;
         let pause: Arc<Mutex<Option<Pause>>> = Arc::default();
         let evaluations: Arc<Mutex<Vec<Evaluation>>> = Arc::default();
+        let faults: Arc<Faults> = Arc::default();
         let ports = Ports {
             reads: Arc::new(PausingStore { store: store.clone(), next: pause.clone() }),
-            policy: Arc::new(Recording { host: ports.policy, evaluations: evaluations.clone() }),
-            nodes: Arc::new(FaultyNodes::new(faults, real)),
+            policy: Arc::new(RecordingPolicy { host: ports.policy, evaluations: evaluations.clone() }),
+            nodes: Arc::new(FaultyNodes::new(faults.clone(), real)),
             ..ports
         };
-        let rules = compose::rules(&settings);
-        let authenticator = compose::open_authenticator(&settings).unwrap();
-        let app = compose::app(&settings, rules, authenticator, ports);
-        Self::of(app, store, (pause, evaluations), settings, folder)
+        let app = open_app(&settings, ports);
+        Self { pause, evaluations, faults, ..Self::new(app, store, settings, folder) }
     }
 
-    pub(super) fn of(
-        app: App,
-        store: Arc<Store>,
-        (pause, evaluations): Watched,
-        settings: Settings,
-        folder: TempDir,
-    ) -> Self {
+    pub(super) fn new(app: App, store: Arc<Store>, settings: Settings, folder: TempDir) -> Self {
         Self {
             router: gateway_api::router(app.clone()),
             engine: app.engine().clone(),
             store,
-            pause,
-            evaluations,
+            pause: Arc::default(),
+            evaluations: Arc::default(),
+            faults: Arc::default(),
             settings,
             folder,
         }
     }
 
-    /// The roots that a reader of its evidence trusts.
+    /// The trust roots with which a reader verifies this gateway's evidence.
     pub(crate) async fn roots(&self) -> RootsFile {
         operation_gateway::evidence::roots(&self.settings).await.unwrap()
     }
 
-    /// The folder of all its data.
+    /// The folder that has all data of the gateway and its nodes.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The settings and the folder, which survive a restart.
+    /// What a restart keeps: the settings and the folder.
     pub(super) fn into_parts(self) -> (Settings, TempDir) {
         (self.settings, self.folder)
     }
 
-    /// Sends a request; the answer must be one that the OpenAPI document lists.
+    /// Sends a request; the OpenAPI document must list its answer.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
-        Self::answer_of(self.router.clone(), request).await
+        Self::send_to(self.router.clone(), request).await
     }
 
-    /// Adds the peer address that the server would add; 127.0.0.1 by default.
-    pub(super) async fn answer_of(router: Router, mut request: Request<Body>) -> Answer {
-        let here = Peer { address: Ipv4Addr::LOCALHOST.into(), certificate_sha256: None };
-        request.extensions_mut().get_or_insert(here);
+    /// As [`Self::send`], to any router. Without a peer in its extensions, the request comes from 127.0.0.1.
+    pub(crate) async fn send_to(router: Router, mut request: Request<Body>) -> Answer {
+        let local = Peer { address: Ipv4Addr::LOCALHOST.into(), certificate_sha256: None };
+        request.extensions_mut().get_or_insert(local);
         let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
         let response = router.oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        documented::check(&method, &path, parts.status.as_u16(), &json);
+        documented::assert_documented(&method, &path, parts.status.as_u16(), &json);
         Answer { status: parts.status, headers: parts.headers, bytes: bytes.to_vec(), json }
     }
 
-    /// `GET`, for an answer that is text.
+    /// The body of the answer to `GET path`, whatever its status.
     pub(crate) async fn text(&self, path: &str) -> String {
         let response = self.router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await;
         let bytes = to_bytes(response.unwrap().into_body(), usize::MAX).await.unwrap();
@@ -258,16 +262,29 @@ impl World {
         self.send(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
-    /// A request with identity headers.
+    /// Posts each body to its path, concurrently; the answers are in the order of the calls.
+    pub(crate) async fn post_concurrently(self: &Arc<Self>, calls: Vec<(String, Value)>) -> Vec<Answer> {
+        let calls = calls.into_iter().map(|(path, body)| {
+            let world = Arc::clone(self);
+            tokio::spawn(async move { world.post(&path, &body).await })
+        });
+        let mut answers = Vec::new();
+        for call in calls.collect::<Vec<_>>() {
+            answers.push(call.await.unwrap());
+        }
+        answers
+    }
+
+    /// Sends a request with these headers, such as those of a caller's identity.
     pub(crate) async fn call_as(
         &self,
-        identity: &[(&str, &str)],
+        headers: &[(&str, &str)],
         method: &str,
         path: &str,
         body: &Value,
     ) -> Answer {
         let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in identity {
+        for (name, value) in headers {
             request = request.header(*name, *value);
         }
         self.send(request.body(Body::from(body.to_string())).unwrap()).await

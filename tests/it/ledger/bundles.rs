@@ -1,12 +1,11 @@
-//! What `ledger fsck` checks outside the database: the files of kept bundles.
+//! `ledger fsck` checks the files of stored bundles.
 
-use super::history::{History, execute};
-use crate::harness::process::tool;
+use super::history::History;
+use crate::harness::process::run;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_bundle_with_altered_files_is_found() {
     let history = History::written().await;
-    let whole = std::fs::read(history.database()).unwrap();
     let damages = [
         (
             "UPDATE policy_bundle_files SET bytes = CAST(bytes || 'x' AS BLOB) WHERE name = 'policy.wasm'",
@@ -21,13 +20,12 @@ async fn stored_bundle_with_altered_files_is_found() {
         ("UPDATE policy_bundle_files SET name = '../x' WHERE name = 'policy.wasm'", "../x"),
     ];
     for (damage, expected) in damages {
-        std::fs::write(history.database(), &whole).unwrap();
-        execute(&history.database(), damage).await;
-        let (code, out, err) = tool(history.world.folder(), &[], &["ledger", "fsck"]);
+        history.damage(damage).await;
+        let (code, out, err) = run(history.world.folder(), &[], &["ledger", "fsck"]);
         assert_eq!((code, err.as_str()), (1, ""), "{damage}");
-        let says = |line: &str| line.starts_with("policy_bundle") && line.contains(expected);
-        assert!(out.lines().any(says), "{damage}: {out}");
-        let (json_code, json, _) = tool(history.world.folder(), &[], &["ledger", "fsck", "--json"]);
+        let is_found = |line: &str| line.starts_with("policy_bundle") && line.contains(expected);
+        assert!(out.lines().any(is_found), "{damage}: {out}");
+        let (json_code, json, _) = run(history.world.folder(), &[], &["ledger", "fsck", "--json"]);
         assert_eq!((json_code, json.lines().count()), (1, out.lines().count() - 2), "{json}");
     }
 }

@@ -1,9 +1,9 @@
-//! A store with rows in every table, written by the whole gateway.
+//! A gateway's database with rows in every table.
 
 use crate::harness::bundles::{key as signer, release};
-use crate::harness::custody::{self, key, made, on_key, refresh, rotate};
-use crate::harness::faulty::Faults;
-use crate::harness::samples::{admitted, approval, path, payment, published, submitted, with};
+use crate::harness::custody::{self, create_key, key, key_path, refresh, rotate};
+use crate::harness::process::SIGN;
+use crate::harness::samples::{admit, approval, path, payment, publish, submit, with};
 use crate::harness::world::World;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Activated, Activation, ActivationKind, StorePolicies, StoredBundle};
@@ -11,10 +11,8 @@ use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-/// Refusals, previews of which the oldest are dropped, one permitted recipient, and quotas that refill slowly.
+/// One permitted recipient, so that others are refused; two previews kept; quotas, so that their table has rows.
 const RULES: [(&str, &str); 4] = [
     ("permitted_recipients", "acct-supplier-0042"),
     ("preview_records_max", "2"),
@@ -24,24 +22,32 @@ const RULES: [(&str, &str); 4] = [
 
 pub(crate) struct History {
     pub(crate) world: World,
+    /// The bytes of the database.
+    undamaged: Vec<u8>,
 }
 
 impl History {
-    /// Payments published, failed, waiting and replayed; keys made, refreshed, rotated; a rotation that failed; refusals,
-    /// previews, activations, a write probe.
+    /// Writes payments in several states, key creations and changes, refusals, previews, bundle activations and a write
+    /// probe, and closes the store.
     pub(crate) async fn written() -> Self {
-        let faults = Arc::new(Faults::default());
-        let world = World::with_faults(faults.clone(), &RULES).await;
-        payments(&world, &faults).await;
-        keys(&world, &faults).await;
-        policies(&world).await;
+        let world = World::ticking_with(&RULES).await;
+        write_payments(&world).await;
+        write_keys(&world).await;
+        write_policy_records(&world).await;
         world.store.close().await;
-        let history = Self { world };
+        let mut history = Self { world, undamaged: Vec::new() };
         // Every page is in use and the write-ahead log is empty, so a copy of the file is the whole database.
         let mut conn = open(&history.database()).await;
         sqlx::raw_sql("PRAGMA journal_mode = DELETE; VACUUM").execute(&mut conn).await.unwrap();
         conn.close().await.unwrap();
+        history.undamaged = std::fs::read(history.database()).unwrap();
         history
+    }
+
+    /// Restores the database, and then damages it with these statements.
+    pub(super) async fn damage(&self, sql: &str) {
+        std::fs::write(self.database(), &self.undamaged).unwrap();
+        run_sql(&self.database(), sql).await;
     }
 
     pub(super) fn database(&self) -> PathBuf {
@@ -49,7 +55,7 @@ impl History {
     }
 }
 
-/// A connection that enforces no foreign keys or checks, only uniqueness.
+/// A connection that does not enforce foreign keys and CHECK constraints.
 pub(crate) async fn open(path: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(path).foreign_keys(false).disable_statement_logging();
     let mut conn = options.connect().await.unwrap();
@@ -58,48 +64,48 @@ pub(crate) async fn open(path: &Path) -> SqliteConnection {
     conn
 }
 
-/// Runs statements on a database as another program would.
-pub(crate) async fn execute(path: &Path, sql: impl Into<String>) {
+/// Runs statements without foreign keys and CHECK constraints, as another program could.
+pub(crate) async fn run_sql(path: &Path, sql: impl Into<String>) {
     let mut conn = open(path).await;
     sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(&mut conn).await.unwrap();
     conn.close().await.unwrap();
 }
 
-async fn payments(world: &World, faults: &Faults) {
-    let paid = published(world, &payment("paid")).await;
+async fn write_payments(world: &World) {
+    let paid = publish(world, &payment("paid")).await;
     world.post(&path(&paid, "/approve"), &approval("late")).await.ok();
     let other_body = with(payment("paid"), "/payment/amount_minor", json!(1));
-    world.post("/v1/operations/sign", &other_body).await.ok();
-    let unknown = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
+    world.post(SIGN, &other_body).await.ok();
+    let unknown = json!({ "effect_id": "unknown", "result_root": "1".repeat(64) });
     world.post(&path(&paid, "/node-recovery"), &unknown).await.ok();
-    let failing = admitted(world, &payment("failed")).await;
-    faults.refusing.store(true, Ordering::SeqCst);
+    let failing = admit(world, &payment("failed")).await;
+    world.faults.set_rejecting(true);
     world.post_nothing(&path(&failing, "/execute")).await.fails(409, "operation_failed");
-    faults.refusing.store(false, Ordering::SeqCst);
-    submitted(world, &payment("waiting")).await;
+    world.faults.set_rejecting(false);
+    submit(world, &payment("waiting")).await;
 }
 
-async fn keys(world: &World, faults: &Faults) {
-    made(world, "vault").await;
-    custody::executed(world, &on_key("vault", "/refresh"), &refresh("2")).await;
-    let failing = custody::admitted(world, &on_key("vault", "/rotate"), &rotate("vault-2")).await;
-    faults.refusing.store(true, Ordering::SeqCst);
+async fn write_keys(world: &World) {
+    create_key(world, "vault").await;
+    custody::execute(world, &key_path("vault", "/refresh"), &refresh("2")).await;
+    let failing = custody::admit(world, &key_path("vault", "/rotate"), &rotate("vault-2")).await;
+    world.faults.set_rejecting(true);
     world.post_nothing(&custody::path(&failing, "/execute")).await.fails(409, "operation_failed");
-    faults.refusing.store(false, Ordering::SeqCst);
+    world.faults.set_rejecting(false);
     let again = with(rotate("vault-2"), "/idempotency_key", json!("again"));
-    custody::executed(world, &on_key("vault", "/rotate"), &again).await;
+    custody::execute(world, &key_path("vault", "/rotate"), &again).await;
     // Left in execution, so that its key is busy.
-    let stalled = custody::admitted(world, &on_key("vault-2", "/refresh"), &refresh("r-2")).await;
-    faults.stalled.store(true, Ordering::SeqCst);
+    let stalled = custody::admit(world, &key_path("vault-2", "/refresh"), &refresh("r-2")).await;
+    world.faults.set_unavailable(true);
     world.post_nothing(&custody::path(&stalled, "/execute")).await.fails(503, "runtime_unavailable");
-    faults.stalled.store(false, Ordering::SeqCst);
+    world.faults.set_unavailable(false);
     world.post("/v1/custody/keys", &key("pending")).await.ok();
 }
 
-async fn policies(world: &World) {
+async fn write_policy_records(world: &World) {
     for idempotency_key in ["refused-1", "refused-2"] {
         let refused = with(payment(idempotency_key), "/payment/to_account", json!("acct-else"));
-        world.post("/v1/operations/sign", &refused).await.fails(403, "policy_rejected");
+        world.post(SIGN, &refused).await.fails(403, "policy_rejected");
     }
     for n in 0..4 {
         let preview = json!({ "intent": payment(&format!("preview-{n}")) });

@@ -1,9 +1,9 @@
-//! Damage that altering one value of one row does not cover.
+//! Damage that `tampered` does not make: rows that belong to nothing, values out of range, dropped triggers, whole operations.
 
 use super::checked;
-use super::history::{History, execute};
+use super::history::History;
 
-/// The SQL statement, and the finding it must cause.
+/// The SQL statements, and the table and text of a finding that they must cause.
 const DAMAGES: [(&str, &str, &str); 13] = [
     (
         "INSERT INTO spending SELECT operation_id, tenant, 'a', 'b', 'EUR', 1, 1 FROM operations WHERE family = 'custody' LIMIT 1",
@@ -41,7 +41,7 @@ const DAMAGES: [(&str, &str, &str); 13] = [
         "ledger_nodes",
         "not checked from leaf",
     ),
-    // Everything of an operation except its idempotency claim.
+    // Deletes an operation and its events, and leaves its idempotency claim.
     (
         "DELETE FROM operations WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = (SELECT min(ledger_index) FROM events));
          DELETE FROM events WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = (SELECT min(ledger_index) FROM events))",
@@ -55,29 +55,32 @@ const DAMAGES: [(&str, &str, &str); 13] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_belong_to_nothing_are_found() {
     let history = History::written().await;
-    let whole = std::fs::read(history.database()).unwrap();
     for (damage, table, what) in DAMAGES {
-        std::fs::write(history.database(), &whole).unwrap();
-        execute(&history.database(), damage).await;
+        history.damage(damage).await;
         let (findings, _) = checked(&history.database()).await.unwrap();
-        let says = findings.iter().any(|finding| finding.table == table && finding.what.starts_with(what));
-        assert!(says, "{damage}: {findings:#?}");
+        let is_found =
+            findings.iter().any(|finding| finding.table == table && finding.what.starts_with(what));
+        assert!(is_found, "{damage}: {findings:#?}");
     }
 }
 
-/// Missing leaves cause no more findings than there are rows around them.
+/// The tree above a missing leaf is not reported, since it still has the leaf's hash.
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_event_is_not_reported_for_the_whole_log() {
     let history = History::written().await;
     let damage = "DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5";
-    execute(&history.database(), damage).await;
+    history.damage(damage).await;
     let (findings, checked) = checked(&history.database()).await.unwrap();
     let rows: Vec<_> =
         findings.iter().map(|finding| (finding.table.as_str(), finding.what.as_str())).collect();
-    assert_eq!(rows, [("events", "missing"); 2], "by its number, and by its place: {findings:#?}");
+    assert_eq!(
+        rows,
+        [("events", "missing"); 2],
+        "by its number in the operation, and by its index in the log: {findings:#?}"
+    );
     assert_eq!(
         checked.head.map(|head| head.n_leaves),
         Some(checked.n_events + checked.n_activations + 1),
-        "its parent is still there"
+        "the head of the log counts the missing event"
     );
 }

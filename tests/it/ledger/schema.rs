@@ -1,12 +1,11 @@
 //! Tables, indexes and triggers that differ from those that the migrations create.
 
 use super::checked;
-use super::history::{History, execute};
+use super::history::History;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn altered_schema_is_found() {
     let history = History::written().await;
-    let whole = std::fs::read(history.database()).unwrap();
     let damages = [
         ("DROP TRIGGER policy_activations_rise", "trigger policy_activations_rise"),
         ("DROP INDEX operations_owing", "index operations_owing"),
@@ -16,8 +15,7 @@ async fn altered_schema_is_found() {
         ("ALTER TABLE write_probe ADD COLUMN more TEXT", "table write_probe"),
     ];
     for (damage, row) in damages {
-        std::fs::write(history.database(), &whole).unwrap();
-        execute(&history.database(), damage).await;
+        history.damage(damage).await;
         let (findings, _) = checked(&history.database()).await.unwrap();
         assert_eq!(findings.len(), 1, "{damage}: {findings:#?}");
         assert_eq!((findings[0].table.as_str(), findings[0].row.as_str()), ("sqlite_schema", row));
@@ -29,7 +27,7 @@ async fn altered_schema_is_found() {
 async fn sqlite_integrity_errors_are_findings() {
     let history = History::written().await;
     let damage = "UPDATE custody_keys SET busy_with = zeroblob(32) WHERE key_ref = 'vault'";
-    execute(&history.database(), damage).await;
+    history.damage(damage).await;
     let (findings, _) = checked(&history.database()).await.unwrap();
     let refers = |what: &str| what.contains("refers to a row of `operations` that does not exist");
     assert!(

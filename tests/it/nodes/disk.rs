@@ -1,8 +1,8 @@
-//! A full disk: a small file system, mounted where tests may mount one.
+//! Full disks. The tests need the right to mount a small file system; without it they do nothing.
 
-use super::{executed, ready};
-use crate::harness::process::{Process, request, tool};
-use crate::harness::samples::{approval, payment};
+use super::execute;
+use crate::harness::process::{Process, SIGN, run};
+use crate::harness::samples::{approval, path, payment};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,8 +15,8 @@ struct Disk {
 }
 
 impl Disk {
-    /// None where mounting is not permitted: `full_disk_is_reported_until_a_write_succeeds` runs everywhere.
-    fn mounted() -> Option<Self> {
+    /// `None` if mounting is not permitted; `full_disk_is_reported_until_a_write_succeeds` does not need it.
+    fn mount() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs"]).arg(folder.path());
@@ -35,7 +35,7 @@ impl Disk {
         }
     }
 
-    fn empty(&self) {
+    fn make_room(&self) {
         fs::remove_file(self.path("ballast")).unwrap();
     }
 }
@@ -46,18 +46,20 @@ impl Drop for Disk {
     }
 }
 
-/// Probes until the gateway is ready; it checks once a second.
-fn until_ready(process: &Process) {
-    while ready(process).0 != 200 {}
+/// Probes until the gateway is ready. It checks the disk once a second.
+fn wait_until_ready(process: &Process) {
+    while process.readiness().0 != 200 {}
 }
 
+/// The detail of a readiness check; empty without one.
 fn detail<'a>(view: &'a Value, check: &str) -> &'a str {
     view["checks"][check]["detail"].as_str().unwrap_or_default()
 }
 
+/// The message of a 503 with this error code, which must not contain the path `folder`.
 #[track_caller]
-fn refused(process: &Process, path: &str, body: &Value, code: &str, folder: &Path) -> String {
-    let (status, view) = request(&process.address, "POST", path, Some(body)).unwrap();
+fn unavailable(process: &Process, path: &str, body: &Value, code: &str, folder: &Path) -> String {
+    let (status, view) = process.call("POST", path, Some(body));
     assert_eq!((status, view["error"].as_str()), (503, Some(code)), "{view}");
     let message = view["message"].as_str().unwrap().to_owned();
     assert!(!message.contains(folder.to_str().unwrap()), "{message}");
@@ -66,57 +68,54 @@ fn refused(process: &Process, path: &str, body: &Value, code: &str, folder: &Pat
 
 #[test]
 fn full_disk_is_reported_and_the_gateway_resumes_when_there_is_room() {
-    let Some(disk) = Disk::mounted() else { return };
+    let Some(disk) = Disk::mount() else { return };
     let folder = tempfile::tempdir().unwrap();
     let database = disk.path("gateway.db");
     let url = format!("sqlite://{}", database.display());
-    let given = [("database_url", url.as_str())];
-    let mut process = Process::start(folder.path(), None, &given);
-    let before = executed(&process, "/v1/operations/sign", &payment("before"));
+    let overrides = [("database_url", url.as_str())];
+    let mut process = Process::start(folder.path(), None, &overrides);
+    let before = execute(&process, SIGN, &payment("before"));
     disk.fill();
-    let message =
-        refused(&process, "/v1/operations/sign", &payment("full"), "store_unavailable", disk.folder.path());
+    let message = unavailable(&process, SIGN, &payment("full"), "store_unavailable", disk.folder.path());
     assert!(message.contains("the disk is full"), "{message}");
     let named = format!("the disk with `{}` is full", database.display());
     process.wait_for_line(&named);
-    let (status, view) = ready(&process);
+    let (status, view) = process.readiness();
     assert_eq!((status, detail(&view, "audit_append")), (503, named.as_str()), "{view}");
-    disk.empty();
-    until_ready(&process);
+    disk.make_room();
+    wait_until_ready(&process);
     process.wait_for_line("has room again");
-    executed(&process, "/v1/operations/sign", &payment("full"));
-    let path = format!("/v1/operations/{}", before["operation_id"].as_str().unwrap());
-    let (_, view) = request(&process.address, "GET", &path, None).unwrap();
-    assert_eq!(view["state"], "published", "what was answered is there: {view}");
-    assert_eq!(tool(folder.path(), &given, &["ledger", "fsck"]).0, 0);
+    execute(&process, SIGN, &payment("full"));
+    let view = process.get(&path(&before, ""));
+    assert_eq!(view["state"], "published", "an answered operation was lost: {view}");
+    assert_eq!(run(folder.path(), &overrides, &["ledger", "fsck"]).0, 0);
 }
 
 #[test]
 fn full_disk_of_nodes_is_reported_and_they_resume_when_there_is_room() {
-    let Some(disk) = Disk::mounted() else { return };
+    let Some(disk) = Disk::mount() else { return };
     let folder = tempfile::tempdir().unwrap();
     let nodes = disk.path("nodes");
-    let given = [("node_directory", nodes.to_str().unwrap())];
-    let mut process = Process::start(folder.path(), None, &given);
-    executed(&process, "/v1/operations/sign", &payment("before"));
-    let waiting = process.post("/v1/operations/sign", Some(&payment("full")));
-    let path = format!("/v1/operations/{}", waiting["operation"]["operation_id"].as_str().unwrap());
-    process.post(&format!("{path}/approve"), Some(&approval("alice")));
+    let overrides = [("node_directory", nodes.to_str().unwrap())];
+    let mut process = Process::start(folder.path(), None, &overrides);
+    execute(&process, SIGN, &payment("before"));
+    let waiting = process.post(SIGN, Some(&payment("full")));
+    let approve = path(&waiting["operation"], "/approve");
+    process.post(&approve, Some(&approval("alice")));
     disk.fill();
-    let approve = format!("{path}/approve");
-    refused(&process, &approve, &approval("bob"), "runtime_unavailable", disk.folder.path());
+    unavailable(&process, &approve, &approval("bob"), "runtime_unavailable", disk.folder.path());
     process.wait_for_line(&format!("the disk with `{}` is full", nodes.join("node-0.db").display()));
-    let (status, view) = ready(&process);
+    let (status, view) = process.readiness();
     let named = |node: u16| {
         let path = nodes.join(format!("node-{node}.db"));
         format!("node {node}: the disk with `{}` is full", path.display())
     };
     let detail = detail(&view, "nodes");
     assert!(status == 503 && [0, 1, 2].iter().all(|node| detail.contains(&named(*node))), "{view}");
-    disk.empty();
-    until_ready(&process);
+    disk.make_room();
+    wait_until_ready(&process);
     process.post(&approve, Some(&approval("bob")));
-    let paid = process.post(&format!("{path}/execute"), None);
+    let paid = process.post(&path(&waiting["operation"], "/execute"), None);
     assert_eq!(paid["state"], "executed", "{paid}");
-    assert_eq!(tool(folder.path(), &given, &["nodes", "check"]).0, 0);
+    assert_eq!(run(folder.path(), &overrides, &["nodes", "check"]).0, 0);
 }

@@ -1,5 +1,5 @@
-//! Every table of a node's database: one byte of each column altered, and rows deleted. Tables come from the schema, so a
-//! new one is included.
+//! Alterations of a node's database are found: each column of each table altered, and rows deleted. Tables are read from the
+//! schema, so a new one is included.
 
 use crate::ledger::history::{History, open};
 use crate::ledger::tampered::{Literals, Table, changed_value, displayed, rows, tables, texts};
@@ -14,33 +14,34 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The migrator's notes: when a migration ran, and how long it took.
+/// Columns in which sqlx notes when a migration ran, and how long it took.
 const NOT_CHECKED: [(&str, &str); 2] =
     [("_sqlx_migrations", "installed_on"), ("_sqlx_migrations", "execution_time")];
 
-/// Number of altered rows of a table, by its length.
+/// At most so many rows of a table are altered, spread evenly.
 const ROWS_MAX: usize = 40;
 
-/// A node that signs in the history, and has active, retired and erased shares.
+/// The node whose database is altered. In [`History`] it signs, and has active, retired and erased shares.
 const NODE: u16 = 0;
 
+/// One alteration of one row.
 struct Tampering {
     table: String,
     what: String,
     sql: String,
-    /// A finding names the row by any of these: its key before and after, or its operation.
+    /// A finding that contains any of these names the row: its key before or after the alteration, or its operation.
     names: Vec<String>,
 }
 
-/// Columns with operation ids.
+/// Operation ids in the database.
 struct Operations {
-    /// Operation ids of statements, which have no other name.
+    /// By the index of the operation's statement.
     stated: BTreeMap<String, String>,
-    /// Statements of abandoned operations.
+    /// Of discarded operations.
     discarded: BTreeSet<String>,
 }
 
-/// The row as findings name it, with one column changed.
+/// The row as findings name it: by the columns of its key, one of which may be changed.
 fn row_name(table: &Table, row: &Literals, changed: Option<(&str, &str)>) -> String {
     let value = |column: &String| match changed {
         Some((name, value)) if name == column => displayed(value),
@@ -49,17 +50,18 @@ fn row_name(table: &Table, row: &Literals, changed: Option<(&str, &str)>) -> Str
     table.key.iter().map(|column| format!("{column} {}", value(column))).collect::<Vec<_>>().join(", ")
 }
 
-/// The operation that the row belongs to.
-fn operation(row: &Literals, operations: &Operations) -> Option<String> {
-    let named = row.columns.get("operation_id").map(|id| displayed(id));
-    let stepped = row.columns.get("effect_id").map(|id| displayed(id).split('.').next().unwrap().to_owned());
-    let stated =
+/// The id of the operation that the row belongs to, if any.
+fn operation_of(row: &Literals, operations: &Operations) -> Option<String> {
+    let by_id = row.columns.get("operation_id").map(|id| displayed(id));
+    let by_effect =
+        row.columns.get("effect_id").map(|id| displayed(id).split('.').next().unwrap().to_owned());
+    let by_statement =
         || row.columns.get("statement_index").and_then(|index| operations.stated.get(index)).cloned();
-    named.or(stepped).or_else(stated)
+    by_id.or(by_effect).or_else(by_statement)
 }
 
-/// The altered value as a literal.
-fn literal(value: &str) -> String {
+/// The value that the SQL expression of an alteration gives, as a literal.
+fn evaluate(value: &str) -> String {
     if let Some(number) = value.strip_suffix(" + 1") {
         return (number.parse::<i64>().unwrap() + 1).to_string();
     }
@@ -73,7 +75,7 @@ fn tamperings(table: &Table, rows: &[Literals], operations: &Operations) -> Vec<
     let mut all = Vec::new();
     for row in rows.iter().step_by(rows.len().div_ceil(ROWS_MAX).max(1)) {
         let mut named = vec![row_name(table, row, None)];
-        let operation = operation(row, operations);
+        let operation = operation_of(row, operations);
         named.extend(operation.clone());
         for column in &table.columns {
             let literal = &row.columns[&column.name];
@@ -83,16 +85,16 @@ fn tamperings(table: &Table, rows: &[Literals], operations: &Operations) -> Vec<
             let value = changed_value(literal, &column.kind);
             let sql = format!("UPDATE {} SET {} = {value} WHERE {}", table.name, column.name, row.condition);
             let mut names = named.clone();
-            names.push(row_name(table, row, Some((&column.name, &self::literal(&value)))));
+            names.push(row_name(table, row, Some((&column.name, &evaluate(&value)))));
             let what = format!("{} flipped, {:.90}", column.name, row.condition);
             all.push(Tampering { table: table.name.clone(), what, sql, names });
         }
-        // Nonces are kept in memory only, so after publication this mark has no meaning. No other row records how far an
-        // abandoned operation had come.
-        let is_over = operation.is_some_and(|id| operations.discarded.contains(&id));
+        // `consumed` marks used nonces, which are in memory only, so the mark means nothing after publication. No other row
+        // records which steps a discarded operation had reached.
+        let is_discarded = operation.is_some_and(|id| operations.discarded.contains(&id));
         let is_unchecked = match table.name.as_str() {
             "consumed" => true,
-            "effect" => is_over && row.columns["effect_id"].contains(".policy-receipt."),
+            "effect" => is_discarded && row.columns["effect_id"].contains(".policy-receipt."),
             _ => false,
         };
         if !is_unchecked {
@@ -104,11 +106,11 @@ fn tamperings(table: &Table, rows: &[Literals], operations: &Operations) -> Vec<
     all
 }
 
-async fn found(folder: &Path, kek: &Arc<Kek>) -> Vec<Damage> {
+async fn findings(folder: &Path, kek: &Arc<Kek>) -> Vec<Damage> {
     check_file(folder, ParticipantIndex(NODE), kek).await
 }
 
-/// The error of the check for this alteration, if any.
+/// A message if the check misses this alteration. `None` also if the database rejects it, as a duplicate unique key.
 async fn check_error(
     pristine: &[u8],
     folder: &Path,
@@ -119,7 +121,7 @@ async fn check_error(
     fs::write(&path, pristine).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let mut conn = open(&path).await;
-    // A program that tampers can drop triggers.
+    // Triggers would reject some alterations, so they are dropped and created again.
     let names = texts(&mut conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'").await;
     let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
     let drops = names.iter().map(|name| format!("DROP TRIGGER {name};"));
@@ -133,23 +135,23 @@ async fn check_error(
         Err(error) if error.to_string().contains("UNIQUE constraint failed") => return None,
         done => drop(done.unwrap_or_else(|error| panic!("{}: {error}", tampering.sql))),
     }
-    let found = found(folder, kek).await;
+    let found = findings(folder, kek).await;
     let text = |damage: &Damage| damage.to_string();
-    let says = |damage: &Damage| tampering.names.iter().any(|name| text(damage).contains(name.as_str()));
-    // A database that is not opened has no rows to name.
+    let names_row = |damage: &Damage| tampering.names.iter().any(|name| text(damage).contains(name.as_str()));
+    // If the check cannot open the database, or the row of the node itself is wrong, it names no other row.
     let is_whole = |damage: &Damage| {
         damage.table == "database" && ["_sqlx_migrations", "node"].contains(&tampering.table.as_str())
             || damage.table == "node"
     };
-    if found.iter().any(|damage| is_whole(damage) || says(damage)) {
+    if found.iter().any(|damage| is_whole(damage) || names_row(damage)) {
         return None;
     }
     let found: Vec<_> = found.iter().map(text).take(4).collect();
     Some(format!("{}: {}: {found:#?}", tampering.table, tampering.what))
 }
 
-/// A copy of the node's database without other files, and the key that seals its secrets.
-async fn copied(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
+/// Copies the node's database into `folder`; returns its path, and the key that seals its secrets.
+async fn copy_database(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
     let NodeKey::File(key) = &history.world.settings.nodes.key else { panic!("a key in a file") };
     let kek = Arc::new(Kek::from_file(key).unwrap());
     let path = folder.join(format!("node-{NODE}.db"));
@@ -159,7 +161,7 @@ async fn copied(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
     sqlx::raw_sql(AssertSqlSafe(copy)).execute(&mut conn).await.unwrap();
     conn.close().await.unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(found(folder, &kek).await, [], "nothing is wrong yet");
+    assert_eq!(findings(folder, &kek).await, [], "the copy must be undamaged");
     (path, kek)
 }
 
@@ -167,26 +169,26 @@ async fn copied(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
 async fn damaged_pages_of_a_node_database_are_findings() {
     let history = History::written().await;
     let folder = tempfile::tempdir().unwrap();
-    let (path, kek) = copied(&history, folder.path()).await;
-    let whole = fs::read(&path).unwrap();
-    let n_pages = whole.len() / 4096;
+    let (path, kek) = copy_database(&history, folder.path()).await;
+    let undamaged = fs::read(&path).unwrap();
+    let n_pages = undamaged.len() / 4096;
     let mut n_read = 0;
     for page in 0..n_pages {
-        let mut damaged = whole.clone();
+        let mut damaged = undamaged.clone();
         damaged[page * 4096..page * 4096 + 512].fill(0xa5);
         fs::write(&path, damaged).unwrap();
-        let found = found(folder.path(), &kek).await;
+        let found = findings(folder.path(), &kek).await;
         assert_ne!(found, [], "page {page}");
         n_read += usize::from(found.iter().any(|damage| damage.table != "database"));
     }
-    assert!(n_read > 4, "{n_read} of {n_pages} were read, and the others found when it was opened");
+    assert!(n_read > 4, "only {n_read} of {n_pages} pages were found by a check after opening");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_alteration_of_a_node_database_is_found_and_named() {
     let history = History::written().await;
     let folder = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "." }).unwrap();
-    let (path, kek) = copied(&history, folder.path()).await;
+    let (path, kek) = copy_database(&history, folder.path()).await;
     let mut conn = open(&path).await;
     let sql =
         "SELECT CAST(statement_index AS TEXT), operation_id FROM operation WHERE statement_index IS NOT NULL";

@@ -1,7 +1,7 @@
 //! Bundles swapped back and forth under load: no request fails, and each decision is made under one bundle.
 
 use crate::harness::alarm::Alarm;
-use crate::harness::bundles::{Site, hash, key, release, until_active};
+use crate::harness::bundles::{Site, hash, key, release, wait_until_active};
 use crate::harness::process::{SIGN, drive, post, request};
 use crate::harness::samples::{path, payment};
 use gateway_policy::BundleFiles;
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 const N_CLIENTS: usize = 4;
-/// Each is a preview, a submission and two approvals: 1,000 requests in all.
+/// The minimum number of operations. Each is a preview, a submission and two approvals.
 const N_OPERATIONS: usize = 250;
-/// The minimum number of swaps. When a swap takes long, more operations run, up to a limit.
+/// The minimum number of swaps. If swaps take long, more operations run, up to this maximum.
 const N_SWAPS_MIN: usize = 4;
 const N_OPERATIONS_MAX: usize = 2_000;
 
-/// Drives one operation to its admission: the hash in the preview, and the admitted view.
-fn operate(address: &str, name: &str) -> (String, Value) {
+/// Previews a payment and has it admitted; returns the bundle hash of the preview, and the admitted view.
+fn preview_and_admit(address: &str, name: &str) -> (String, Value) {
     let intent = json!({ "intent": payment(name) });
     let preview = post(address, "/v1/policy/preview", Some(&intent)).unwrap();
     let admitted = drive(address, SIGN, &payment(name), &[]).unwrap();
@@ -27,8 +27,8 @@ fn operate(address: &str, name: &str) -> (String, Value) {
     (preview["bundle_hash"].as_str().unwrap().to_owned(), admitted)
 }
 
-/// The bundle hash in the policy outcome, and the one in the signed decision.
-fn admitted_under(address: &str, path: &str) -> [String; 2] {
+/// The bundle hashes of the policy outcome and of the signed decision, in an operation's event `decision_signed`.
+fn decision_hashes(address: &str, path: &str) -> [String; 2] {
     let (_, audit) = request(address, "GET", &format!("{path}/audit-replay"), None).unwrap();
     let events: Vec<_> = audit["events"].as_array().unwrap().iter().map(|entry| &entry["event"]).collect();
     let signed = events.iter().find(|event| event["change"]["type"] == "decision_signed").unwrap();
@@ -45,7 +45,7 @@ struct Run {
     is_over: AtomicBool,
     n_swaps: AtomicUsize,
     /// Hashes of the bundles that operations were admitted under.
-    judges: Mutex<BTreeSet<String>>,
+    bundles: Mutex<BTreeSet<String>>,
 }
 
 impl Run {
@@ -54,35 +54,36 @@ impl Run {
     }
 
     fn has_enough_swaps(&self) -> bool {
-        self.n_swaps.load(Ordering::SeqCst) >= N_SWAPS_MIN && self.judges.lock().unwrap().len() == 2
+        self.n_swaps.load(Ordering::SeqCst) >= N_SWAPS_MIN && self.bundles.lock().unwrap().len() == 2
     }
 
-    /// Runs operations until there are enough of them and enough swaps.
-    fn client(&self, address: &str, client: usize) -> Vec<(String, String)> {
+    /// Runs every `N_CLIENTS`th operation until there are enough operations and swaps. Returns the bundle hash of each preview,
+    /// and the operation's path.
+    fn run_operations(&self, address: &str, client: usize) -> Vec<(String, String)> {
         let _alarm = Alarm(&self.is_over);
         let mut operations = Vec::new();
         for n in (client..N_OPERATIONS_MAX).step_by(N_CLIENTS) {
             if self.is_over() || n >= N_OPERATIONS && self.has_enough_swaps() {
                 break;
             }
-            let (previewed, admitted) = operate(address, &format!("load-{n}"));
-            let judge = admitted["policy"]["bundle_hash"].as_str().unwrap().to_owned();
-            self.judges.lock().unwrap().insert(judge);
+            let (previewed, admitted) = preview_and_admit(address, &format!("load-{n}"));
+            let bundle_hash = admitted["policy"]["bundle_hash"].as_str().unwrap().to_owned();
+            self.bundles.lock().unwrap().insert(bundle_hash);
             operations.push((previewed, path(&admitted, "")));
         }
         operations
     }
 
-    /// Activates the two in turns until it is over. The second is active.
-    fn swap(&self, site: &Site, address: &str, [one, two]: [&BundleFiles; 2]) {
+    /// Activates the two bundles in turns until the run is over. The second is active at the beginning.
+    fn swap_bundles(&self, site: &Site, address: &str, [one, two]: [&BundleFiles; 2]) {
         let _alarm = Alarm(&self.is_over);
         for sequence in 3.. {
             if self.is_over() {
                 break;
             }
             let next = if sequence % 2 == 1 { one } else { two };
-            site.record(sequence, next);
-            until_active(address, next);
+            site.write_record(sequence, next);
+            wait_until_active(address, next);
             self.n_swaps.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -95,16 +96,16 @@ fn swapping_bundles_under_load_fails_no_request() {
     site.offer(&one);
     let process = site.start(10, None);
     site.offer(&two);
-    until_active(&process.address, &two);
+    wait_until_active(&process.address, &two);
     // Creates the key now, so that the clients do not race for it.
-    operate(&process.address, "load-first");
+    preview_and_admit(&process.address, "load-first");
     let (run, address) = (Run::default(), process.address.as_str());
     let operations: Vec<(String, String)> = thread::scope(|scope| {
         let _alarm = Alarm(&run.is_over);
         let run = &run;
         let clients: Vec<_> =
-            (0..N_CLIENTS).map(|client| scope.spawn(move || run.client(address, client))).collect();
-        let swapper = scope.spawn(|| run.swap(&site, address, [&one, &two]));
+            (0..N_CLIENTS).map(|client| scope.spawn(move || run.run_operations(address, client))).collect();
+        let swapper = scope.spawn(|| run.swap_bundles(&site, address, [&one, &two]));
         let operations = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
         run.is_over.store(true, Ordering::SeqCst);
         swapper.join().unwrap();
@@ -114,9 +115,9 @@ fn swapping_bundles_under_load_fails_no_request() {
     let mut admissions: BTreeMap<String, usize> = BTreeMap::new();
     for (previewed, path) in &operations {
         assert!([hash(&one), hash(&two)].contains(previewed), "{previewed} is neither of the two");
-        let [judged, signed] = admitted_under(address, path);
-        assert_eq!(judged, signed, "{path}: one decision, one bundle");
-        *admissions.entry(judged).or_default() += 1;
+        let [evaluated, signed] = decision_hashes(address, path);
+        assert_eq!(evaluated, signed, "{path}: one decision, one bundle");
+        *admissions.entry(evaluated).or_default() += 1;
     }
     let both = [hash(&one), hash(&two)].iter().all(|hash| admissions.contains_key(hash));
     assert!(both && admissions.len() == 2, "{admissions:?}");

@@ -1,5 +1,8 @@
-use super::{gateway, payment_of, scope_of, unknown_operation, until, whole_life};
+use super::{
+    ask_with_token, gateway, payment_of, publish_payment, repeat_until, scope_of, unknown_operation,
+};
 use crate::harness::http::Call;
+use crate::harness::process::SIGN;
 use crate::harness::provider::Provider;
 use crate::harness::samples::path;
 use serde_json::json;
@@ -9,10 +12,10 @@ fn payment_is_published_with_tokens_of_a_real_provider() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let send = |person: &str, call: Call| {
-        call.bearer(&provider.person(person, scope_of(person), "")).send(&gateway.address).unwrap()
+        call.bearer(&provider.person_token(person, scope_of(person), "")).send(&gateway.address).unwrap()
     };
-    let view = whole_life("portal", &send);
-    // The requester is the token's subject, whatever the body stated.
+    let view = publish_payment("portal", &send);
+    // The evidence has the client of the token.
     let evidence = send("carol", Call::get(&path(&view, "/evidence"))).ok();
     assert!(evidence.to_string().contains("\"portal\""), "{evidence}");
 }
@@ -23,52 +26,42 @@ fn only_the_supported_signature_algorithms_are_accepted() {
     let gateway = gateway(folder.path(), &provider.issuer);
     for algorithm in ["RS256", "PS256", "ES256", "ES384", "EdDSA"] {
         let token = provider.token("treasury", "operations.read", &format!("alg={algorithm}"));
-        unknown_operation().bearer(&token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+        ask_with_token(&gateway, &token).fails(404, "operation_not_found");
     }
     let token = provider.token("treasury", "operations.read", "alg=RS512");
-    unknown_operation().bearer(&token).send(&gateway.address).unwrap().fails(401, "invalid_token");
+    ask_with_token(&gateway, &token).fails(401, "invalid_token");
 }
 
 #[test]
 fn valid_tokens_for_another_service_time_or_scope_are_rejected() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
-    let refused = |client: &str, scope: &str, altered: &str| {
-        let answer = unknown_operation()
-            .bearer(&provider.token(client, scope, altered))
-            .send(&gateway.address)
-            .unwrap();
+    let answer = |client: &str, scope: &str, altered: &str| {
+        let answer = ask_with_token(&gateway, &provider.token(client, scope, altered));
         (answer.status, answer.json()["error"].as_str().unwrap().to_owned(), answer.headers)
     };
     for altered in ["aud=another-service", "iss=https://elsewhere.test", "shift=-7200", "shift=7200"] {
-        let (status, code, headers) = refused("treasury", "operations.read", altered);
+        let (status, code, headers) = answer("treasury", "operations.read", altered);
         assert_eq!((status, code.as_str()), (401, "invalid_token"), "{altered}");
         assert!(headers["www-authenticate"].contains("error=\"invalid_token\""), "{altered} {headers:?}");
     }
-    let (status, code, _) = refused("auditor", "audit.read", "");
+    let (status, code, _) = answer("auditor", "audit.read", "");
     assert_eq!((status, code.as_str()), (403, "insufficient_scope"));
     // Within the leeway a token is still valid.
     let late = provider.token("treasury", "operations.read", "ttl=600&shift=-620");
-    unknown_operation().bearer(&late).send(&gateway.address).unwrap().fails(404, "operation_not_found");
-    // No token, half a token, another scheme.
+    ask_with_token(&gateway, &late).fails(404, "operation_not_found");
+    // No token, a cut token, another scheme.
     let none = unknown_operation().send(&gateway.address).unwrap();
     none.fails(401, "authentication_required");
     let token = provider.token("treasury", "operations.read", "");
-    unknown_operation()
-        .bearer(&token[..token.len() - 2])
-        .send(&gateway.address)
-        .unwrap()
-        .fails(401, "invalid_token");
+    ask_with_token(&gateway, &token[..token.len() - 2]).fails(401, "invalid_token");
     let basic =
         unknown_operation().header("authorization", "Basic dHJlYXN1cnk6eA==").send(&gateway.address).unwrap();
     assert_eq!(basic.status, 401);
     // Identity headers have no effect in this mode.
-    let headers = unknown_operation().header("x-client-id", "treasury").header("x-subject-id", "carol");
-    headers
-        .header("x-scopes", "operations.*")
-        .send(&gateway.address)
-        .unwrap()
-        .fails(401, "authentication_required");
+    let call = unknown_operation().header("x-client-id", "treasury").header("x-subject-id", "carol");
+    let answer = call.header("x-scopes", "operations.*").send(&gateway.address).unwrap();
+    answer.fails(401, "authentication_required");
 }
 
 #[test]
@@ -76,17 +69,17 @@ fn token_of_another_tenant_sees_nothing() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let token = provider.token("treasury", "operations.sign", "");
-    let submit = Call::post("/v1/operations/sign", &payment_of("treasury", "treasury", "ours"));
+    let submit = Call::post(SIGN, &payment_of("treasury", "treasury", "ours"));
     let operation = submit.bearer(&token).send(&gateway.address).unwrap().ok()["operation"].clone();
     let rival = provider.token("rival", "operations.sign operations.read", "");
     let theirs = Call::get(&path(&operation, "")).bearer(&rival).send(&gateway.address).unwrap();
-    let unknown = unknown_operation().bearer(&rival).send(&gateway.address).unwrap();
+    let unknown = ask_with_token(&gateway, &rival);
     theirs.fails(404, "operation_not_found");
     assert_eq!(theirs.text, unknown.text);
     Call::get(&path(&operation, "")).bearer(&token).send(&gateway.address).unwrap().ok();
-    // Nor does the body's `client` count.
+    // A body cannot name another caller than the token.
     let spoofed = payment_of("treasury", "treasury", "lies");
-    let spoofed = Call::post("/v1/operations/sign", &spoofed).bearer(&rival).send(&gateway.address).unwrap();
+    let spoofed = Call::post(SIGN, &spoofed).bearer(&rival).send(&gateway.address).unwrap();
     spoofed.fails(403, "client_binding_mismatch");
 }
 
@@ -97,31 +90,26 @@ fn jwks_outage_keeps_known_keys_valid_and_rejects_unknown_ones() {
     let used = provider.token("treasury", "operations.read", "");
     let unused = provider.token("treasury", "operations.read", "alg=ES256");
     let unknown = Provider::start().token("treasury", "operations.read", "");
-    unknown_operation().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    ask_with_token(&gateway, &used).fails(404, "operation_not_found");
     provider.kill();
     for token in [&used, &unused] {
-        unknown_operation().bearer(token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+        ask_with_token(&gateway, token).fails(404, "operation_not_found");
     }
-    // Keys fetched less than a minute ago do not include the unknown one; later, they cannot be fetched.
-    let answer =
-        until(503, &[401], 61, &|| unknown_operation().bearer(&unknown).send(&gateway.address).unwrap());
+    // The token is invalid while the keys may not be fetched again, and unverifiable once the gateway tries to.
+    let answer = repeat_until(503, &[401], 61, &|| ask_with_token(&gateway, &unknown));
     answer.fails(503, "authentication_unavailable");
     assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
-    unknown_operation().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    ask_with_token(&gateway, &used).fails(404, "operation_not_found");
     unknown_operation().send(&gateway.address).unwrap().fails(401, "authentication_required");
     Call::get("/healthz").send(&gateway.address).unwrap().ok();
 
     // A gateway that never fetched the keys authenticates no caller.
     drop(gateway);
     let gateway = super::gateway(folder.path(), &provider.issuer);
-    unknown_operation()
-        .bearer(&used)
-        .send(&gateway.address)
-        .unwrap()
-        .fails(503, "authentication_unavailable");
-    let provider = provider.restarted();
+    ask_with_token(&gateway, &used).fails(503, "authentication_unavailable");
+    let provider = provider.restart();
     let token = provider.token("treasury", "operations.read", "");
-    until(404, &[503, 401], 130, &|| unknown_operation().bearer(&token).send(&gateway.address).unwrap());
+    repeat_until(404, &[503, 401], 130, &|| ask_with_token(&gateway, &token));
 }
 
 #[test]
@@ -129,12 +117,12 @@ fn new_jwks_keys_work_within_a_minute_and_withdrawn_ones_stop() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let old = provider.token("treasury", "operations.read", "");
-    unknown_operation().bearer(&old).send(&gateway.address).unwrap().fails(404, "operation_not_found");
-    let provider = provider.restarted();
+    ask_with_token(&gateway, &old).fails(404, "operation_not_found");
+    let provider = provider.restart();
     let new = provider.token("treasury", "operations.read", "");
-    // Two minutes, in case the provider is too slow to answer the first fetch.
-    until(404, &[401, 503], 130, &|| unknown_operation().bearer(&new).send(&gateway.address).unwrap());
-    unknown_operation().bearer(&old).send(&gateway.address).unwrap().fails(401, "invalid_token");
-    let view = Call::post("/v1/operations/sign", &json!({})).bearer(&new).send(&gateway.address).unwrap();
+    // Two minutes: the first fetch may fail if the provider answers too slowly.
+    repeat_until(404, &[401, 503], 130, &|| ask_with_token(&gateway, &new));
+    ask_with_token(&gateway, &old).fails(401, "invalid_token");
+    let view = Call::post(SIGN, &json!({})).bearer(&new).send(&gateway.address).unwrap();
     view.fails(403, "insufficient_scope");
 }

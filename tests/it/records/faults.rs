@@ -1,32 +1,34 @@
-//! A policy that fails in the middle of an operation: the operation does not move, and the fault is recorded.
+//! A policy that fails in the middle of an operation: the operation stays as it was, and the fault is recorded.
 
-use crate::harness::bundles::{Site, key, release, starved, until_active};
+use crate::harness::bundles::{Site, key, release, starved_release, wait_until_active};
 use crate::harness::custody;
-use crate::harness::process::{Process, request};
+use crate::harness::process::{Process, stdout};
 use crate::harness::samples::{approval, path, payment};
 use gateway_policy::BundleFiles;
 use serde_json::{Value, json};
 
-/// Only this test creates the payment's key and drives the payment, so the moment of admission is known.
+/// Neither first use nor the reconciler creates the payment's key or admits the payment, so the test decides when that happens.
 const RULES: [(&str, &str); 3] =
     [("auto_provision_keys", "false"), ("policy_watch_ms", "10"), ("reconcile_every_ms", "3600000")];
 
-struct Story {
+/// A running gateway and one payment.
+struct Gateway {
     site: Site,
     process: Process,
     payment: Value,
 }
 
-impl Story {
+impl Gateway {
+    /// The answer of a POST that must have this status.
     fn post(&self, path: &str, body: &Value, expected: u16) -> Value {
-        let (status, answer) = request(&self.process.address, "POST", path, Some(body)).unwrap();
+        let (status, answer) = self.process.call("POST", path, Some(body));
         assert_eq!(status, expected, "{path}: {answer}");
         answer
     }
 
     fn activate(&self, bundle: &BundleFiles) {
         self.site.offer(bundle);
-        until_active(&self.process.address, bundle);
+        wait_until_active(&self.process.address, bundle);
     }
 
     fn approve(&self, subject: &str, expected: u16) -> Value {
@@ -34,16 +36,13 @@ impl Story {
     }
 
     fn view(&self) -> Value {
-        let (status, view) = request(&self.process.address, "GET", &path(&self.payment, ""), None).unwrap();
-        assert_eq!(status, 200, "{view}");
-        view
+        self.process.get(&path(&self.payment, ""))
     }
 
-    /// The payment's decisions at this moment, as `decisions export` prints them: place, decision, fault and bundle hash; each
-    /// record must be intact.
+    /// Place, decision, fault and bundle hash of the payment's decisions at this moment, by `decisions export`. Each record must
+    /// be intact.
     fn exported(&self, moment: &str) -> Vec<[String; 4]> {
-        let (code, out, err) = self.site.tool(&["decisions", "export"]);
-        assert_eq!((code, err.as_str()), (0, ""));
+        let out = stdout(self.site.run(&["decisions", "export"]));
         let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let ours = lines.filter(|line| {
             line["operation_id"] == self.payment["operation_id"] && line["input"]["moment"] == moment
@@ -60,6 +59,7 @@ impl Story {
     }
 }
 
+/// A record as [`Gateway::exported`] returns it.
 fn record(place: &str, decision: &str, fault: &str, bundle: &BundleFiles) -> [String; 4] {
     [place, decision, fault, &bundle.bundle_hash().unwrap().to_string()].map(str::to_owned)
 }
@@ -68,55 +68,55 @@ fn record(place: &str, decision: &str, fault: &str, bundle: &BundleFiles) -> [St
 fn policy_fault_at_approval_or_admission_is_recorded_and_changes_nothing() {
     let [good, starved_at_approval, good_again, starved_at_admission, good_at_last] = [
         release(1, &key(1)),
-        starved(2, &key(1)),
+        starved_release(2, &key(1)),
         release(3, &key(1)),
-        starved(4, &key(1)),
+        starved_release(4, &key(1)),
         release(5, &key(1)),
     ];
     let site = Site::new();
     site.offer(&good);
     let process = site.start_with(&RULES, None);
-    let mut story = Story { site, process, payment: Value::Null };
-    let create = story.post("/v1/custody/keys", &custody::key("treasury-1"), 200)["operation"].clone();
+    let mut gateway = Gateway { site, process, payment: Value::Null };
+    let create = gateway.post("/v1/custody/keys", &custody::key("treasury-1"), 200)["operation"].clone();
     for subject in ["alice", "bob"] {
-        story.post(&custody::path(&create, "/approve"), &approval(subject), 200);
+        gateway.post(&custody::path(&create, "/approve"), &approval(subject), 200);
     }
-    story.payment = story.post("/v1/operations/sign", &payment("faulty"), 200)["operation"].clone();
+    gateway.payment = gateway.post("/v1/operations/sign", &payment("faulty"), 200)["operation"].clone();
 
-    story.activate(&starved_at_approval);
-    let refused = story.approve("alice", 503);
+    gateway.activate(&starved_at_approval);
+    let refused = gateway.approve("alice", 503);
     assert_eq!(refused["error"], "policy_unavailable", "{refused}");
     assert_eq!(
-        (&story.view()["state"], &story.view()["approvals"]["approved"]),
+        (&gateway.view()["state"], &gateway.view()["approvals"]["approved"]),
         (&json!("pending_approval"), &json!(0))
     );
     let at_approval = [record("refusal", "DENY", "out_of_fuel", &starved_at_approval)];
-    assert_eq!(story.exported("approval"), at_approval);
+    assert_eq!(gateway.exported("approval"), at_approval);
 
-    // The approvals are kept until the key exists.
-    story.activate(&good_again);
+    // The payment waits with its approvals until its key exists.
+    gateway.activate(&good_again);
     for subject in ["alice", "bob"] {
-        story.approve(subject, 200);
+        gateway.approve(subject, 200);
     }
-    assert_eq!(story.exported("admission"), [] as [[String; 4]; 0]);
-    story.activate(&starved_at_admission);
-    story.post(&custody::path(&create, "/execute"), &json!({}), 200);
+    assert_eq!(gateway.exported("admission"), [] as [[String; 4]; 0]);
+    gateway.activate(&starved_at_admission);
+    gateway.post(&custody::path(&create, "/execute"), &json!({}), 200);
     for _ in 0..2 {
-        let refused = story.approve("bob", 503);
+        let refused = gateway.approve("bob", 503);
         assert_eq!(refused["error"], "policy_unavailable", "{refused}");
     }
-    assert_eq!(story.view()["state"], "pending_approval");
+    assert_eq!(gateway.view()["state"], "pending_approval");
     let at_admission = record("refusal", "DENY", "out_of_fuel", &starved_at_admission);
     assert_eq!(
-        story.exported("admission"),
+        gateway.exported("admission"),
         std::slice::from_ref(&at_admission),
         "evaluated twice, recorded once"
     );
 
-    story.activate(&good_at_last);
-    assert_eq!(story.approve("bob", 200)["state"], "admitted");
+    gateway.activate(&good_at_last);
+    assert_eq!(gateway.approve("bob", 200)["state"], "admitted");
     let admitted = record("operation", "ALLOW", "", &good_at_last);
-    let mut admissions = story.exported("admission");
+    let mut admissions = gateway.exported("admission");
     admissions.sort();
     assert_eq!(admissions, [admitted, at_admission]);
 }

@@ -1,22 +1,24 @@
-//! `policy impact`: what another policy would have decided.
+//! `policy impact`: the recorded decisions, evaluated by another bundle.
 
-use super::story::Story;
+use super::decisions::RecordedDecisions;
 use crate::harness::bundles::write_folder;
+use crate::harness::process::{error_line, stdout};
 use gateway_policy::bundle::pack;
 use gateway_policy::{BundleFiles, PolicyEngine};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// The folder of the committed default policy.
 fn committed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundles/payment-guard")
 }
 
-/// The committed policy with one word, in code and manifest, replaced by another of the same length; without its vectors
-/// and signatures.
-fn candidate(from: &str, to: &str) -> TempDir {
+/// A folder with the committed policy in which a word of code and manifest is replaced by another of the same length; without
+/// vectors and signatures.
+fn altered_policy(from: &str, to: &str) -> TempDir {
     assert_eq!(from.len(), to.len());
-    let exchanged = |bytes: &[u8]| {
+    let replaced = |bytes: &[u8]| {
         let mut bytes = bytes.to_vec();
         for at in 0..bytes.len().saturating_sub(from.len()) {
             if bytes[at..].starts_with(from.as_bytes()) {
@@ -28,21 +30,21 @@ fn candidate(from: &str, to: &str) -> TempDir {
     let files = BundleFiles::read(&committed()).unwrap();
     let kept =
         files.iter().filter(|(name, _)| !name.starts_with("tests/") && !name.starts_with("signatures/"));
-    let files = BundleFiles::new(kept.map(|(name, bytes)| (name.to_owned(), exchanged(bytes)))).unwrap();
+    let files = BundleFiles::new(kept.map(|(name, bytes)| (name.to_owned(), replaced(bytes)))).unwrap();
     let files = pack::complete(&PolicyEngine::new().unwrap(), &files).unwrap();
     let folder = tempfile::tempdir().unwrap();
     write_folder(folder.path(), &files);
     folder
 }
 
-fn impact(story: &Story, candidate: &Path, more: &[&str]) -> Value {
+/// The report of `policy impact --json`.
+fn impact(recorded: &RecordedDecisions, candidate: &Path, more: &[&str]) -> Value {
     let arguments = [&["policy", "impact", candidate.to_str().unwrap(), "--json"], more].concat();
-    let (code, out, err) = story.tool(&arguments);
-    assert_eq!((code, err.as_str()), (0, ""));
+    let out = stdout(recorded.run(&arguments));
     serde_json::from_str(&out).unwrap()
 }
 
-/// Counts that are not zero.
+/// The counts of a report that are not zero.
 fn counts(report: &Value) -> Value {
     let members = report.as_object().unwrap().iter();
     members
@@ -53,57 +55,58 @@ fn counts(report: &Value) -> Value {
 
 #[test]
 fn impact_evaluates_every_decision_with_the_candidate() {
-    let story = Story::recorded();
-    let lines = story.export(&[]);
+    let recorded = RecordedDecisions::record();
+    let lines = recorded.export(&[]);
     let n_lines = lines.len();
-    let with = |word: &str| {
-        let has = |line: &&Value| line["outcome"].to_string().contains(word);
-        lines.iter().filter(has).count()
-    };
+    let n_with = |word: &str| lines.iter().filter(|line| line["outcome"].to_string().contains(word)).count();
 
-    let same = impact(&story, &committed(), &[]);
+    let same = impact(&recorded, &committed(), &[]);
     assert_eq!(counts(&same), json!({ "n_decisions": n_lines, "n_same": n_lines }));
     assert_eq!((&same["unsigned"], &same["differences"]), (&json!(false), &json!([])));
     assert!(same["fuel_max"].as_u64().unwrap() >= same["fuel_median"].as_u64().unwrap());
-    assert_eq!(counts(&impact(&story, &committed(), &["--last", "5"]))["n_decisions"], 5);
+    assert_eq!(counts(&impact(&recorded, &committed(), &["--last", "5"]))["n_decisions"], 5);
 
-    // One condition gives another reason: payments only.
-    let n_payments = with("amount_positive");
+    // A renamed reason of payments.
+    let n_payments = n_with("amount_positive");
     assert!(n_payments > 0 && n_payments < n_lines);
-    let renamed = candidate("amount_positive", "amount_negative");
-    let renamed = impact(&story, renamed.path(), &["--unsigned"]);
+    let renamed = altered_policy("amount_positive", "amount_negative");
+    let renamed = impact(&recorded, renamed.path(), &["--unsigned"]);
     let expected = json!({ "n_decisions": n_lines, "n_reasons": n_payments, "n_same": n_lines - n_payments });
     assert_eq!((counts(&renamed), &renamed["unsigned"]), (expected, &json!(true)));
     assert_eq!(renamed["differences"].as_array().unwrap().len(), n_payments.min(20));
 
-    // A fact that was not recorded is unknown, not absent.
-    let n_asked = with("deployment.permitted_recipients");
-    let curious = candidate("deployment.permitted_recipients", "deployment.permitted_recipientz");
-    let curious = impact(&story, curious.path(), &["--unsigned"]);
+    // The candidate reads a fact that was not recorded: its decision is unknown.
+    let n_asked = n_with("deployment.permitted_recipients");
+    let other_fact = altered_policy("deployment.permitted_recipients", "deployment.permitted_recipientz");
+    let other_fact = impact(&recorded, other_fact.path(), &["--unsigned"]);
     let expected = json!({ "n_decisions": n_lines, "n_same": n_lines - n_asked, "n_unknown": n_asked });
-    assert_eq!(counts(&curious), expected);
+    assert_eq!(counts(&other_fact), expected);
 
     // The text output.
     let path = committed();
-    let (code, out, _) = story.tool(&["policy", "impact", path.to_str().unwrap(), "--unsigned"]);
+    let (code, out, _) = recorded.run(&["policy", "impact", path.to_str().unwrap(), "--unsigned"]);
     assert_eq!(code, 0);
     assert!(out.contains("UNSIGNED") && out.contains(&format!("decisions   {n_lines}\n")), "{out}");
 }
 
-/// The strict bundle has no asset `btc`, and reads past spending for payments, which was not recorded.
+/// The strict bundle does not permit the asset `btc`. For payments it reads past spending, which was not recorded.
 #[test]
 fn impact_counts_and_lists_decisions_that_a_stricter_policy_denies() {
-    let story = Story::recorded();
-    let lines = story.export(&[]);
-    let of = |kind: &str| lines.iter().filter(|line| line["input"]["intent"]["kind"] == kind).count();
-    let strict = impact(&story, &committed().with_file_name("payment-guard-strict"), &[]);
-    assert_eq!((of("asset_action"), of("key_create")), (4, 12), "{lines:#?}");
+    let recorded = RecordedDecisions::record();
+    let lines = recorded.export(&[]);
+    let n_of = |kind: &str| lines.iter().filter(|line| line["input"]["intent"]["kind"] == kind).count();
+    let strict = impact(&recorded, &committed().with_file_name("payment-guard-strict"), &[]);
+    assert_eq!((n_of("asset_action"), n_of("key_create")), (4, 12), "{lines:#?}");
     assert_eq!(
         (&strict["n_allow_to_deny"], &strict["n_deny_to_allow"]),
         (&json!(4), &json!(0)),
         "{strict:#}"
     );
-    assert_eq!((&strict["n_unknown"], &strict["n_faults"]), (&json!(of("payment")), &json!(0)), "{strict:#}");
+    assert_eq!(
+        (&strict["n_unknown"], &strict["n_faults"]),
+        (&json!(n_of("payment")), &json!(0)),
+        "{strict:#}"
+    );
     let listed = strict["differences"].as_array().unwrap();
     let denied: Vec<_> = listed.iter().filter(|one| one["allow_to_deny"] == true).collect();
     assert!(denied.iter().all(|one| one["operation_id"].as_str().unwrap().len() == 64), "{listed:#?}");
@@ -111,9 +114,8 @@ fn impact_counts_and_lists_decisions_that_a_stricter_policy_denies() {
 
 #[test]
 fn impact_refuses_an_untrusted_candidate() {
-    let story = Story::recorded();
-    let untrusted = candidate("amount_positive", "amount_negative");
-    let (code, out, err) = story.tool(&["policy", "impact", untrusted.path().to_str().unwrap()]);
-    assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{err}");
+    let recorded = RecordedDecisions::record();
+    let untrusted = altered_policy("amount_positive", "amount_negative");
+    let err = error_line(recorded.run(&["policy", "impact", untrusted.path().to_str().unwrap()]), 2);
     assert!(err.contains("has 0 of 1 signatures"), "{err}");
 }

@@ -1,54 +1,53 @@
-//! `policy replay`: every recorded decision gives the same bytes and fuel, and every alteration is named.
+//! `policy replay`: recorded decisions are reproduced, and altered records are reported with the altered field.
 
-use super::story::Story;
-use crate::harness::process::tool;
-use crate::ledger::history::execute;
+use super::decisions::RecordedDecisions;
+use crate::harness::process::{error_line, run, stdout};
+use crate::ledger::history::run_sql;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn replay_reproduces_every_decision_of_real_flows() {
-    let story = Story::recorded();
-    let lines = story.export(&[]);
+    let recorded = RecordedDecisions::record();
+    let lines = recorded.export(&[]);
     let mut n_same = 0;
     let mut replay = |arguments: &[&str]| {
-        let (code, out, err) = story.tool(&[&["policy", "replay"], arguments].concat());
-        assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}: {out}");
+        let out = stdout(recorded.run(&[&["policy", "replay"], arguments].concat()));
         assert!(out.lines().all(|line| line.contains(": same ")), "{out}");
         n_same += out.lines().count();
     };
-    let of = |place: &'static str| lines.iter().filter(move |line| line["place"] == place);
+    let at = |place: &'static str| lines.iter().filter(move |line| line["place"] == place);
     let operations: BTreeSet<_> =
-        of("operation").map(|line| line["operation_id"].as_str().unwrap()).collect();
+        at("operation").map(|line| line["operation_id"].as_str().unwrap()).collect();
     assert_eq!(operations.len(), 6);
     operations.iter().for_each(|id| replay(&[id]));
-    of("refusal").for_each(|line| replay(&["--decision", &line["index"].to_string()]));
-    of("preview").for_each(|line| replay(&["--preview", &line["index"].to_string()]));
-    assert_eq!(n_same, lines.len(), "each of the exported decisions");
+    at("refusal").for_each(|line| replay(&["--decision", &line["index"].to_string()]));
+    at("preview").for_each(|line| replay(&["--preview", &line["index"].to_string()]));
+    assert_eq!(n_same, lines.len(), "some exported decisions were not replayed");
 
-    let (code, out, _) = story.tool(&["policy", "replay", &story.paid, "--seq", "1"]);
+    let (code, out, _) = recorded.run(&["policy", "replay", &recorded.paid, "--seq", "1"]);
     assert_eq!((code, out.lines().count()), (0, 1));
-    // The bundle that admitted the key is gone from the folder, but the store keeps every activated bundle.
-    let elsewhere = [("policy_bundle", "no/such/folder")];
-    let (code, out, err) = tool(story.folder.path(), &elsewhere, &["policy", "replay", &story.paid]);
+    // Replays read the bundle from the store, which keeps every activated bundle, and not from the folder.
+    let other_bundle = [("policy_bundle", "no/such/folder")];
+    let (code, out, err) = run(recorded.folder.path(), &other_bundle, &["policy", "replay", &recorded.paid]);
     assert_eq!(code, 0, "{out}{err}");
 }
 
 #[test]
-fn replay_reports_records_without_their_bundle_as_not_checked() {
-    let story = Story::recorded();
+fn replay_without_the_decision_or_its_bundle_exits_with_2() {
+    let recorded = RecordedDecisions::record();
     for arguments in
-        [&["--decision", "99"][..], &["--preview", "99"], &[&"0".repeat(64)], &[&story.paid, "--seq", "2"]]
+        [&["--decision", "99"][..], &["--preview", "99"], &[&"0".repeat(64)], &[&recorded.paid, "--seq", "2"]]
     {
-        let (code, out, err) = story.tool(&[&["policy", "replay"], arguments].concat());
+        let (code, out, err) = recorded.run(&[&["policy", "replay"], arguments].concat());
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
         assert!(err.contains("no such decision"), "{err}");
     }
-    let (code, out, err) = story.tool(&["policy", "replay", &story.paid, "--bundle", "no/such/folder"]);
-    assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{err}");
+    error_line(recorded.run(&["policy", "replay", &recorded.paid, "--bundle", "no/such/folder"]), 2);
 }
 
-/// The altered record, the replayed records, and the fields that the replay must name.
+/// Table, replaced text, new text, arguments of `policy replay` (none: the payment's submission), and the fields that it must
+/// name.
 type Damage = (&'static str, &'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 const DAMAGES: [Damage; 7] = [
@@ -88,21 +87,22 @@ const DAMAGES: [Damage; 7] = [
 
 #[tokio::test]
 async fn replay_names_every_altered_field() {
-    let Story { folder, process, paid, .. } = tokio::task::spawn_blocking(Story::recorded).await.unwrap();
+    let RecordedDecisions { folder, process, paid, .. } =
+        tokio::task::spawn_blocking(RecordedDecisions::record).await.unwrap();
     process.terminate();
-    let intact = std::fs::read(folder.path().join("gateway.db")).unwrap();
-    for (table, from, to, which, fields) in DAMAGES {
+    let undamaged = std::fs::read(folder.path().join("gateway.db")).unwrap();
+    for (table, from, to, record, fields) in DAMAGES {
         let damaged = tempfile::tempdir().unwrap();
         let path = damaged.path().join("gateway.db");
-        std::fs::write(&path, &intact).unwrap();
+        std::fs::write(&path, &undamaged).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let columns = if table == "events" { &["body"][..] } else { &["input", "outcome"] };
         for column in columns {
-            execute(&path, format!("UPDATE {table} SET {column} = replace({column}, '{from}', '{to}')"))
+            run_sql(&path, format!("UPDATE {table} SET {column} = replace({column}, '{from}', '{to}')"))
                 .await;
         }
-        let which: Vec<&str> = if which.is_empty() { vec![&paid, "--seq", "1"] } else { which.to_vec() };
-        let (code, out, err) = tool(damaged.path(), &[], &[&["policy", "replay"], &which[..]].concat());
+        let record: Vec<&str> = if record.is_empty() { vec![&paid, "--seq", "1"] } else { record.to_vec() };
+        let (code, out, err) = run(damaged.path(), &[], &[&["policy", "replay"], &record[..]].concat());
         assert_eq!(code, 1, "{from}: {out}{err}");
         for field in fields {
             assert!(out.contains(&format!("\n  {field}: recorded ")), "{from}: {field}: {out}");

@@ -1,12 +1,13 @@
-use super::{UNKNOWN, assert_named};
-use crate::harness::samples::{admitted, approval, client, path, payment, submitted, with};
+use super::{UNKNOWN, assert_refused_by_name};
+use crate::harness::modes::test_caller;
+use crate::harness::samples::{admit, approval, client, path, payment, submit, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn bad_approval_is_refused_by_name_and_changes_nothing() {
+async fn invalid_approval_is_refused_by_member_and_changes_nothing() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("approve")).await;
+    let operation = submit(&world, &payment("approve")).await;
     let approve = path(&operation, "/approve");
     let cases = [
         ("/subject_id", Value::Null, "`/subject_id` is required"),
@@ -15,18 +16,16 @@ async fn bad_approval_is_refused_by_name_and_changes_nothing() {
         ("/roles", json!({}), "`/roles` must be an array"),
         ("/approved_at_ms", json!("now"), "`/approved_at_ms` must be an integer from"),
     ];
-    assert_named(&world, &approve, &approval("alice"), &cases).await;
+    assert_refused_by_name(&world, &approve, &approval("alice"), &cases).await;
     assert_eq!(world.get(&path(&operation, "")).await.ok(), operation);
-    world
-        .post(&format!("/v1/operations/{UNKNOWN}/approve"), &approval("a"))
-        .await
-        .fails(404, "operation_not_found");
+    let unknown = format!("/v1/operations/{UNKNOWN}/approve");
+    world.post(&unknown, &approval("a")).await.fails(404, "operation_not_found");
 }
 
 #[tokio::test]
 async fn repeated_approval_of_one_subject_counts_once() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("twice")).await;
+    let operation = submit(&world, &payment("twice")).await;
     let first = world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     let again = world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     assert_eq!(first, again);
@@ -36,7 +35,7 @@ async fn repeated_approval_of_one_subject_counts_once() {
 #[tokio::test]
 async fn approval_after_the_quorum_only_adds_evidence() {
     let world = World::start().await;
-    let operation = admitted(&world, &payment("late")).await;
+    let operation = admit(&world, &payment("late")).await;
     let late = world.post(&path(&operation, "/approve"), &approval("dave")).await.ok();
     assert_eq!((&late["state"], &late["approvals"]), (&operation["state"], &operation["approvals"]));
     assert_ne!(late["runtime"]["record_root"], operation["runtime"]["record_root"]);
@@ -45,7 +44,7 @@ async fn approval_after_the_quorum_only_adds_evidence() {
 #[tokio::test]
 async fn submitters_own_approval_is_refused_under_separation_of_duties() {
     let world = World::with(&[("separation_of_duties", "true")]).await;
-    let operation = submitted(&world, &payment("own")).await;
+    let operation = submit(&world, &payment("own")).await;
     let own = world.post(&path(&operation, "/approve"), &approval("carol")).await;
     own.fails(403, "approver_not_permitted");
     assert_eq!(world.get(&path(&operation, "")).await.ok()["approvals"]["approved"], 0);
@@ -54,26 +53,21 @@ async fn submitters_own_approval_is_refused_under_separation_of_duties() {
 #[tokio::test]
 async fn identified_caller_approves_only_as_itself() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("self")).await;
-    let alice = [
-        ("x-client-id", "desk"),
-        ("x-subject-id", "alice"),
-        ("x-roles", "approver"),
-        ("x-scopes", "operations.approve"),
-    ];
+    let operation = submit(&world, &payment("self")).await;
+    let alice = test_caller("alice", "operations.approve").headers();
     let approve = path(&operation, "/approve");
     world.call_as(&alice, "POST", &approve, &approval("bob")).await.fails(403, "approver_not_permitted");
-    let forged = with(approval("alice"), "/client", client());
-    world.call_as(&alice, "POST", &approve, &forged).await.fails(403, "client_binding_mismatch");
-    let promoted = with(approval("alice"), "/roles", json!(["cfo"]));
-    world.call_as(&alice, "POST", &approve, &promoted).await.fails(403, "approver_not_permitted");
+    let for_another_client = with(approval("alice"), "/client", client());
+    world.call_as(&alice, "POST", &approve, &for_another_client).await.fails(403, "client_binding_mismatch");
+    let in_another_role = with(approval("alice"), "/roles", json!(["cfo"]));
+    world.call_as(&alice, "POST", &approve, &in_another_role).await.fails(403, "approver_not_permitted");
     world.call_as(&alice, "POST", &approve, &approval("alice")).await.ok();
 }
 
 #[tokio::test]
 async fn approval_after_the_deadline_fails_the_operation() {
     let world = World::with(&[("approval_ttl_ms", "1")]).await;
-    let operation = submitted(&world, &payment("expired")).await;
+    let operation = submit(&world, &payment("expired")).await;
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     let message =
         world.post(&path(&operation, "/approve"), &approval("alice")).await.fails(409, "operation_failed");

@@ -1,20 +1,17 @@
-use super::assert_named;
+use super::assert_refused_by_name;
 use crate::harness::custody::{
-    self, admitted, client, executed, key, made, on_key, path, recover, refresh, reshare, rotate, sign,
-    submitted,
+    KEYS, admit, client, create_key, execute, key, key_path, path, recover, refresh, reshare, rotate, sign,
+    submit,
 };
-use crate::harness::faulty::Faults;
+use crate::harness::modes::TestCaller;
 use crate::harness::samples::{payment, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
-use std::sync::Arc;
-
-const KEYS: &str = "/v1/custody/keys";
 
 #[tokio::test]
 async fn missing_or_wrong_member_of_a_key_creation_is_named() {
     let world = World::ticking().await;
-    let many: Vec<u16> = (0..65).collect();
+    let too_many: Vec<u16> = (0..65).collect();
     let cases = [
         ("/key_ref", Value::Null, "`/key_ref` is required"),
         ("/key_ref", json!(""), "`/key_ref` must not be empty"),
@@ -29,7 +26,7 @@ async fn missing_or_wrong_member_of_a_key_creation_is_named() {
         ("/threshold", json!(-2), "`/threshold` must be an integer from 0 to 65535"),
         ("/participants", json!([0, 1, 1]), "`/participants` names participant `1` twice"),
         ("/participants", json!([]), "`/participants` must name 2 to 64 participants, not 0"),
-        ("/participants", json!(many), "`/participants` must have at most 64 entries, not 65"),
+        ("/participants", json!(too_many), "`/participants` must have at most 64 entries, not 65"),
         ("/participants", json!([0, 16]), "`/participants` names participant `16`; this deployment has"),
         ("/signature_profile", json!(""), "`/signature_profile` must not be empty"),
         ("/chains", json!("bitcoin"), "`/chains` must be an array"),
@@ -40,14 +37,14 @@ async fn missing_or_wrong_member_of_a_key_creation_is_named() {
             "`/client/client_id` must not be `operation-gateway`",
         ),
     ];
-    assert_named(&world, KEYS, &key("bad"), &cases).await;
-    world.get(&on_key("bad", "")).await.fails(404, "custody_key_not_found");
+    assert_refused_by_name(&world, KEYS, &key("bad"), &cases).await;
+    world.get(&key_path("bad", "")).await.fails(404, "custody_key_not_found");
 }
 
 #[tokio::test]
 async fn confusable_key_refs_are_refused_in_every_request() {
     let world = World::ticking().await;
-    made(&world, "vault").await;
+    create_key(&world, "vault").await;
     let cases = [
         (".", "must not be `.` or `..`, which clients remove from paths"),
         ("..", "must not be `.` or `..`, which clients remove from paths"),
@@ -59,12 +56,12 @@ async fn confusable_key_refs_are_refused_in_every_request() {
         ("cafe\u{301}", "must be in Unicode's normalization form C (NFC)"),
     ];
     for (name, rule) in cases {
-        let places = [
+        let requests = [
             (KEYS.to_owned(), with(key("x"), "/key_ref", json!(name)), "/key_ref"),
-            (on_key("vault", "/rotate"), with(rotate("x"), "/new_key_ref", json!(name)), "/new_key_ref"),
+            (key_path("vault", "/rotate"), with(rotate("x"), "/new_key_ref", json!(name)), "/new_key_ref"),
             ("/v1/operations/sign".to_owned(), with(payment("x"), "/key_ref", json!(name)), "/key_ref"),
         ];
-        for (path, body, pointer) in places {
+        for (path, body, pointer) in requests {
             let message = world.post(&path, &body).await.fails(400, "invalid_json");
             assert_eq!(message, format!("`{pointer}` {rule}"), "{name:?}");
         }
@@ -72,14 +69,14 @@ async fn confusable_key_refs_are_refused_in_every_request() {
     for name in ["caf\u{e9}", "cold vault 2"] {
         world.post(KEYS, &key(name)).await.ok();
     }
-    // A path names an existing key, whatever its name.
-    world.get(&on_key("vault%E2%80%8B", "")).await.fails(404, "custody_key_not_found");
+    // A path with such a name is not refused: the key is not found.
+    world.get(&key_path("vault%E2%80%8B", "")).await.fails(404, "custody_key_not_found");
 }
 
 #[tokio::test]
 async fn missing_or_wrong_member_of_a_custody_signature_is_named() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
+    create_key(&world, "cold").await;
     let cases = [
         ("/idempotency_key", Value::Null, "`/idempotency_key` is required"),
         ("/idempotency_key", json!(""), "`/idempotency_key` must not be empty"),
@@ -99,14 +96,14 @@ async fn missing_or_wrong_member_of_a_custody_signature_is_named() {
         ("/publication_mode", json!("later"), "`/publication_mode` must be one of `manual`, `automatic`"),
         ("/epoch_fence_token_hex", json!("xyz"), "`/epoch_fence_token_hex` must be 1 to 128"),
     ];
-    assert_named(&world, &on_key("cold", "/sign"), &sign("bad"), &cases).await;
+    assert_refused_by_name(&world, &key_path("cold", "/sign"), &sign("bad"), &cases).await;
 }
 
 #[tokio::test]
 async fn missing_or_wrong_member_of_a_key_change_is_named() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
-    let at = |action| on_key("cold", action);
+    create_key(&world, "cold").await;
+    let at = |action| key_path("cold", action);
     let cases = [
         ("/target_epoch", Value::Null, "`/target_epoch` is required"),
         ("/target_epoch", json!(""), "`/target_epoch` must be 1 to 128 characters"),
@@ -117,18 +114,19 @@ async fn missing_or_wrong_member_of_a_key_change_is_named() {
         ("/metadata", json!({ "a": null }), "`/metadata/a` must be a string"),
         ("/client/subject_id", json!(""), "`/client/subject_id` must not be empty"),
     ];
-    for (action, good) in [("/refresh", refresh("2")), ("/reshare", reshare("2")), ("/recover", recover("2"))]
+    for (action, valid) in
+        [("/refresh", refresh("2")), ("/reshare", reshare("2")), ("/recover", recover("2"))]
     {
-        assert_named(&world, &at(action), &good, &cases).await;
+        assert_refused_by_name(&world, &at(action), &valid, &cases).await;
     }
-    assert_named(&world, &at("/rotate"), &rotate("new"), &cases).await;
+    assert_refused_by_name(&world, &at("/rotate"), &rotate("new"), &cases).await;
     let cases = [
         ("/new_participants", json!([1]), "`/new_participants` must name 2 to 64"),
         ("/new_participants", json!([1, 2, 99]), "`/new_participants` names participant `99`"),
         ("/threshold", json!(5), "`/threshold` must be 2 to 4, the number of participants, not `5`"),
         ("/threshold", json!(1), "`/threshold` must be 2 to 4, the number of participants, not `1`"),
     ];
-    assert_named(&world, &at("/reshare"), &reshare("2"), &cases).await;
+    assert_refused_by_name(&world, &at("/reshare"), &reshare("2"), &cases).await;
     let cases = [
         ("/new_key_ref", json!(""), "`/new_key_ref` must not be empty"),
         ("/new_key_ref", json!("cold"), "`/new_key_ref` must be another name"),
@@ -136,7 +134,7 @@ async fn missing_or_wrong_member_of_a_key_change_is_named() {
         ("/participants", json!([2, 3, 3]), "`/participants` names participant `3` twice"),
         ("/threshold", json!(1), "`/threshold` must be 2 to 3, the number of participants, not `1`"),
     ];
-    assert_named(&world, &at("/rotate"), &rotate("new"), &cases).await;
+    assert_refused_by_name(&world, &at("/rotate"), &rotate("new"), &cases).await;
     let cases = [
         (
             "/recovering_participant",
@@ -149,10 +147,10 @@ async fn missing_or_wrong_member_of_a_key_change_is_named() {
         ("/recovery_case_ref", json!(""), "`/recovery_case_ref` must not be empty"),
         ("/helper_share_cids", Value::Null, "`/helper_share_cids` is required"),
     ];
-    assert_named(&world, &at("/recover"), &recover("2"), &cases).await;
+    assert_refused_by_name(&world, &at("/recover"), &recover("2"), &cases).await;
     let strict = with(with(key("wide"), "/participants", json!([0, 1, 2, 3])), "/threshold", json!(3));
-    executed(&world, KEYS, &strict).await;
-    let few = world.post(&on_key("wide", "/recover"), &recover("2")).await.fails(400, "invalid_json");
+    execute(&world, KEYS, &strict).await;
+    let few = world.post(&key_path("wide", "/recover"), &recover("2")).await.fails(400, "invalid_json");
     assert_eq!(few, "`/helper_participants` must name at least 3 participants, the key's threshold");
 }
 
@@ -167,20 +165,20 @@ async fn operations_on_an_unknown_key_are_not_found() {
         ("recover", recover("2")),
     ];
     for (action, body) in bodies {
-        let path = on_key("nobody", &format!("/{action}"));
+        let path = key_path("unknown", &format!("/{action}"));
         world.post(&path, &body).await.fails(404, "custody_key_not_found");
     }
-    for odd in ["nobody", "%ff", "%00", "..%2F..", &"x".repeat(2000), "a%20b"] {
-        world.get(&on_key(odd, "")).await.fails(404, "custody_key_not_found");
-        world.get(&on_key(odd, "/operations")).await.fails(404, "custody_key_not_found");
+    for name in ["unknown", "%ff", "%00", "..%2F..", &"x".repeat(2000), "a%20b"] {
+        world.get(&key_path(name, "")).await.fails(404, "custody_key_not_found");
+        world.get(&key_path(name, "/operations")).await.fails(404, "custody_key_not_found");
     }
 }
 
 #[tokio::test]
-async fn key_exists_from_its_submission_and_is_made_once() {
+async fn key_exists_from_its_submission_and_is_created_once() {
     let world = World::ticking().await;
-    let create = submitted(&world, KEYS, &key("cold")).await;
-    let view = world.get(&on_key("cold", "")).await.ok();
+    let create = submit(&world, KEYS, &key("cold")).await;
+    let view = world.get(&key_path("cold", "")).await.ok();
     assert_eq!((&view["state"], &view["public_key_artifact_ref"]), (&json!("creating"), &json!("")));
     assert_eq!((&view["active_epoch"], &view["latest_operation_id"]), (&json!("1"), &create["operation_id"]));
     let again = world.post(KEYS, &key("cold")).await;
@@ -192,9 +190,9 @@ async fn key_exists_from_its_submission_and_is_made_once() {
         let other = with(key("cold"), pointer, value);
         world.post(KEYS, &other).await.fails(409, "custody_key_exists");
     }
-    let made = made(&world, "cold").await;
-    let artifact = made["public_key_artifact_ref"].as_str().unwrap();
-    assert_eq!(made["state"], "active");
+    let created = create_key(&world, "cold").await;
+    let artifact = created["public_key_artifact_ref"].as_str().unwrap();
+    assert_eq!(created["state"], "active");
     let public_key = artifact.strip_prefix("frost-ed25519-sha512:").unwrap();
     assert_eq!((public_key.len(), hex::decode(public_key).is_ok()), (64, true));
     world.post(KEYS, &with(key("cold"), "/purpose", json!("hot"))).await.fails(409, "custody_key_exists");
@@ -202,19 +200,18 @@ async fn key_exists_from_its_submission_and_is_made_once() {
 
 #[tokio::test]
 async fn failed_creation_frees_the_name_even_for_the_same_request() {
-    let nodes = Arc::new(Faults::default());
-    let world = World::with_faults(nodes.clone(), &[]).await;
-    nodes.refusing.store(true, std::sync::atomic::Ordering::SeqCst);
-    let first = admitted(&world, KEYS, &key("cold")).await;
+    let world = World::ticking().await;
+    world.faults.set_rejecting(true);
+    let first = admit(&world, KEYS, &key("cold")).await;
     world.post_nothing(&path(&first, "/execute")).await.fails(409, "operation_failed");
-    assert_eq!(world.get(&on_key("cold", "")).await.ok()["state"], "failed");
-    world.post(&on_key("cold", "/sign"), &sign("a")).await.fails(409, "custody_key_not_active");
-    nodes.refusing.store(false, std::sync::atomic::Ordering::SeqCst);
-    let second = submitted(&world, KEYS, &key("cold")).await;
+    assert_eq!(world.get(&key_path("cold", "")).await.ok()["state"], "failed");
+    world.post(&key_path("cold", "/sign"), &sign("a")).await.fails(409, "custody_key_not_active");
+    world.faults.set_rejecting(false);
+    let second = submit(&world, KEYS, &key("cold")).await;
     assert_ne!(second["operation_id"], first["operation_id"]);
-    assert_eq!(submitted(&world, KEYS, &key("cold")).await, second);
-    assert_eq!(made(&world, "cold").await["state"], "active");
-    let operations = world.get(&on_key("cold", "/operations")).await.ok();
+    assert_eq!(submit(&world, KEYS, &key("cold")).await, second);
+    assert_eq!(create_key(&world, "cold").await["state"], "active");
+    let operations = world.get(&key_path("cold", "/operations")).await.ok();
     let ids: Vec<_> =
         operations["operations"].as_array().unwrap().iter().map(|one| &one["operation_id"]).collect();
     assert_eq!(ids, [&second["operation_id"], &first["operation_id"]]);
@@ -232,10 +229,10 @@ async fn signature_profile_aliases_of_the_deployment_are_accepted() {
     let intent = answer.ok()["operation"]["intent"].clone();
     assert_eq!(intent["signature_profile"], "frost-ed25519-sha512");
     assert_eq!(intent["requested_signature_profile"], "ecdsa-\u{e9}\"x");
-    let own =
-        world.post(KEYS, &with(key("own"), "/signature_profile", json!("frost-secp256k1-sha256-tr"))).await;
-    assert_eq!(own.header("warning"), "");
-    assert_eq!(own.ok()["operation"]["intent"]["requested_signature_profile"], Value::Null);
+    let exact =
+        world.post(KEYS, &with(key("exact"), "/signature_profile", json!("frost-secp256k1-sha256-tr"))).await;
+    assert_eq!(exact.header("warning"), "");
+    assert_eq!(exact.ok()["operation"]["intent"]["requested_signature_profile"], Value::Null);
     let strict = World::with(&[("signature_profile_aliases", "bip340=frost-secp256k1-sha256-tr")]).await;
     let message = strict.post(KEYS, &aliased).await.fails(400, "invalid_json");
     assert_eq!(
@@ -247,8 +244,8 @@ async fn signature_profile_aliases_of_the_deployment_are_accepted() {
 #[tokio::test]
 async fn epochs_are_checked_before_anything_is_created() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
-    executed(&world, &on_key("cold", "/refresh"), &refresh("5")).await;
+    create_key(&world, "cold").await;
+    execute(&world, &key_path("cold", "/refresh"), &refresh("5")).await;
     for (action, body) in [
         ("/refresh", refresh("5")),
         ("/refresh", refresh("1")),
@@ -256,21 +253,21 @@ async fn epochs_are_checked_before_anything_is_created() {
         ("/recover", recover("005")),
     ] {
         let body = with(body, "/idempotency_key", Value::Null);
-        world.post(&on_key("cold", action), &body).await.fails(409, "epoch_conflict");
+        world.post(&key_path("cold", action), &body).await.fails(409, "epoch_conflict");
     }
-    submitted(&world, &on_key("cold", "/refresh"), &refresh("blue")).await;
+    submit(&world, &key_path("cold", "/refresh"), &refresh("blue")).await;
 }
 
 #[tokio::test]
 async fn request_without_an_idempotency_key_is_identified_by_its_content() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
+    create_key(&world, "cold").await;
     let unnamed = |epoch| with(refresh(epoch), "/idempotency_key", Value::Null);
-    let refresh_path = on_key("cold", "/refresh");
-    let first = submitted(&world, &refresh_path, &unnamed("2")).await;
-    assert_eq!(submitted(&world, &refresh_path, &unnamed("2")).await, first);
-    assert_ne!(submitted(&world, &refresh_path, &unnamed("3")).await["operation_id"], first["operation_id"]);
-    let named = submitted(&world, &refresh_path, &refresh("2")).await;
+    let refresh_path = key_path("cold", "/refresh");
+    let first = submit(&world, &refresh_path, &unnamed("2")).await;
+    assert_eq!(submit(&world, &refresh_path, &unnamed("2")).await, first);
+    assert_ne!(submit(&world, &refresh_path, &unnamed("3")).await["operation_id"], first["operation_id"]);
+    let named = submit(&world, &refresh_path, &refresh("2")).await;
     let other = world.post(&refresh_path, &with(refresh("2"), "/reason", json!("other"))).await;
     assert!(other.header("warning").contains("another body"));
     assert_eq!(other.ok()["operation"]["intent"]["reason"], named["intent"]["reason"]);
@@ -279,24 +276,24 @@ async fn request_without_an_idempotency_key_is_identified_by_its_content() {
 #[tokio::test]
 async fn key_operations_are_paged_newest_first() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
+    create_key(&world, "cold").await;
     for number in 0..7 {
-        submitted(&world, &on_key("cold", "/sign"), &sign(&format!("s-{number}"))).await;
+        submit(&world, &key_path("cold", "/sign"), &sign(&format!("s-{number}"))).await;
     }
-    let all = world.get(&on_key("cold", "/operations")).await.ok();
+    let all = world.get(&key_path("cold", "/operations")).await.ok();
     assert_eq!(all["operations"].as_array().unwrap().len(), 8);
     assert_eq!(all.get("next_cursor"), None);
     assert_eq!(all["operations"][7]["operation_type"], "key_create");
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = world.get(&on_key("cold", &format!("/operations?limit=3{cursor}"))).await.ok();
+        let page = world.get(&key_path("cold", &format!("/operations?limit=3{cursor}"))).await.ok();
         seen.extend(page["operations"].as_array().unwrap().clone());
         let Some(next) = page["next_cursor"].as_str() else { break };
         assert_eq!(page["operations"].as_array().unwrap().len(), 3);
         cursor = format!("&cursor={next}");
     }
     assert_eq!(json!(seen), all["operations"]);
-    assert_eq!(world.get(&on_key("cold", "")).await.ok()["latest_operation_id"], seen[0]["operation_id"]);
+    assert_eq!(world.get(&key_path("cold", "")).await.ok()["latest_operation_id"], seen[0]["operation_id"]);
     for bad in [
         "limit=0",
         "limit=201",
@@ -311,85 +308,81 @@ async fn key_operations_are_paged_newest_first() {
         "cursor=",
         "cursor=9223372036854775808",
     ] {
-        let path = on_key("cold", &format!("/operations?{bad}"));
+        let path = key_path("cold", &format!("/operations?{bad}"));
         world.get(&path).await.fails(400, "invalid_request");
     }
-    world.get(&on_key("cold", "/operations?limit=200&colour=blue&cursor=9223372036854775807")).await.ok();
+    world.get(&key_path("cold", "/operations?limit=200&colour=blue&cursor=9223372036854775807")).await.ok();
 }
 
-fn identity<'a>(tenant: &'a str, scopes: &'a str) -> [(&'a str, &'a str); 5] {
-    [
-        ("x-client-id", "custody"),
-        ("x-subject-id", "dora"),
-        ("x-roles", "operator"),
-        ("x-scopes", scopes),
-        ("x-tenant", tenant),
-    ]
+/// The identity headers of Dora, who submits the requests of these tests.
+fn identity<'a>(tenant: &'a str, scopes: &'a str) -> Vec<(&'static str, &'a str)> {
+    let tenant = Some(tenant);
+    TestCaller { client: "custody", subject: "dora", roles: "operator", scopes, tenant }.headers()
 }
 
 #[tokio::test]
 async fn key_of_another_tenant_gets_exactly_the_answer_of_an_unknown_key() {
     let world = World::ticking().await;
-    let plain = with(client(), "/scopes", json!([]));
-    let body = with(with(key("ours"), "/tenant_id", json!("acme")), "/client", plain.clone());
-    let all = |tenant| identity(tenant, "custody.*");
-    let create = world.call_as(&all("acme"), "POST", KEYS, &body).await.ok()["operation"].clone();
-    world.call_as(&all("acme"), "GET", &on_key("ours", ""), &Value::Null).await.ok();
+    let client_without_scopes = with(client(), "/scopes", json!([]));
+    let body = with(with(key("ours"), "/tenant_id", json!("acme")), "/client", client_without_scopes.clone());
+    let headers = |tenant| identity(tenant, "custody.*");
+    let create = world.call_as(&headers("acme"), "POST", KEYS, &body).await.ok()["operation"].clone();
+    world.call_as(&headers("acme"), "GET", &key_path("ours", ""), &Value::Null).await.ok();
     for suffix in ["", "/operations"] {
-        let theirs = world.call_as(&all("other"), "GET", &on_key("ours", suffix), &Value::Null).await;
-        let missing = world.call_as(&all("other"), "GET", &on_key("none", suffix), &Value::Null).await;
+        let theirs = world.call_as(&headers("other"), "GET", &key_path("ours", suffix), &Value::Null).await;
+        let missing = world.call_as(&headers("other"), "GET", &key_path("none", suffix), &Value::Null).await;
         assert_eq!(theirs.json.to_string().replace("ours", "none"), missing.json.to_string());
         theirs.fails(404, "custody_key_not_found");
     }
     for (action, body) in [("/sign", sign("a")), ("/refresh", refresh("2")), ("/rotate", rotate("n"))] {
-        let body = with(body, "/client", plain.clone());
-        let answer = world.call_as(&all("other"), "POST", &on_key("ours", action), &body).await;
+        let body = with(body, "/client", client_without_scopes.clone());
+        let answer = world.call_as(&headers("other"), "POST", &key_path("ours", action), &body).await;
         answer.fails(404, "custody_key_not_found");
     }
     for suffix in ["", "/evidence"] {
-        let answer = world.call_as(&all("other"), "GET", &path(&create, suffix), &Value::Null).await;
+        let answer = world.call_as(&headers("other"), "GET", &path(&create, suffix), &Value::Null).await;
         answer.fails(404, "operation_not_found");
     }
     let foreign = with(body, "/tenant_id", json!("other"));
-    world.call_as(&all("acme"), "POST", KEYS, &foreign).await.fails(403, "client_binding_mismatch");
+    world.call_as(&headers("acme"), "POST", KEYS, &foreign).await.fails(403, "client_binding_mismatch");
     let claimed = with(with(key("x"), "/client/tenant", json!("acme")), "/tenant_id", json!("other"));
     world.post(KEYS, &claimed).await.fails(403, "client_binding_mismatch");
 }
 
-/// Without an identity the key itself determines the tenant, if it is unambiguous.
+/// Without an identity, the tenant is `client.tenant`, or `default` if it has such a key, or that of the only key with the name.
 #[tokio::test]
 async fn caller_without_identity_finds_keys_by_name() {
     let world = World::ticking().await;
     for tenant in ["acme", "other"] {
-        submitted(&world, KEYS, &with(key(&format!("only-{tenant}")), "/tenant_id", json!(tenant))).await;
-        submitted(&world, KEYS, &with(key("shared"), "/tenant_id", json!(tenant))).await;
+        submit(&world, KEYS, &with(key(&format!("only-{tenant}")), "/tenant_id", json!(tenant))).await;
+        submit(&world, KEYS, &with(key("shared"), "/tenant_id", json!(tenant))).await;
     }
-    let operation = submitted(&world, &on_key("only-acme", "/sign"), &sign("a")).await;
+    let operation = submit(&world, &key_path("only-acme", "/sign"), &sign("a")).await;
     assert_eq!(operation["tenant_id"], "acme");
-    let message = world.get(&on_key("shared", "")).await.fails(400, "invalid_request");
+    let message = world.get(&key_path("shared", "")).await.fails(400, "invalid_request");
     assert!(message.contains("several tenants have a key `shared`"), "{message}");
-    world.post(&on_key("shared", "/sign"), &sign("a")).await.fails(400, "invalid_request");
+    world.post(&key_path("shared", "/sign"), &sign("a")).await.fails(400, "invalid_request");
     let named = with(sign("a"), "/client/tenant", json!("other"));
-    assert_eq!(submitted(&world, &on_key("shared", "/sign"), &named).await["tenant_id"], "other");
-    submitted(&world, KEYS, &key("shared")).await;
-    assert_eq!(submitted(&world, &on_key("shared", "/sign"), &sign("a")).await["tenant_id"], "default");
+    assert_eq!(submit(&world, &key_path("shared", "/sign"), &named).await["tenant_id"], "other");
+    submit(&world, KEYS, &key("shared")).await;
+    assert_eq!(submit(&world, &key_path("shared", "/sign"), &sign("a")).await["tenant_id"], "default");
 }
 
 #[tokio::test]
 async fn each_route_requires_its_scope() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
-    let sign_path = on_key("cold", "/sign");
-    let plain = |body| with(body, "/client/scopes", json!([]));
+    create_key(&world, "cold").await;
+    let sign_path = key_path("cold", "/sign");
+    let without_scopes = |body| with(body, "/client/scopes", json!([]));
     let cases = [
-        ("POST", KEYS.to_owned(), plain(key("k")), "custody.manage"),
-        ("POST", sign_path.clone(), plain(sign("s")), "custody.sign"),
-        ("POST", on_key("cold", "/refresh"), plain(refresh("2")), "custody.manage"),
-        ("POST", on_key("cold", "/reshare"), plain(reshare("2")), "custody.manage"),
-        ("POST", on_key("cold", "/rotate"), plain(rotate("n")), "custody.manage"),
-        ("POST", on_key("cold", "/recover"), plain(recover("2")), "custody.manage"),
-        ("GET", on_key("cold", ""), Value::Null, "custody.read"),
-        ("GET", on_key("cold", "/operations"), Value::Null, "custody.read"),
+        ("POST", KEYS.to_owned(), without_scopes(key("k")), "custody.manage"),
+        ("POST", sign_path.clone(), without_scopes(sign("s")), "custody.sign"),
+        ("POST", key_path("cold", "/refresh"), without_scopes(refresh("2")), "custody.manage"),
+        ("POST", key_path("cold", "/reshare"), without_scopes(reshare("2")), "custody.manage"),
+        ("POST", key_path("cold", "/rotate"), without_scopes(rotate("n")), "custody.manage"),
+        ("POST", key_path("cold", "/recover"), without_scopes(recover("2")), "custody.manage"),
+        ("GET", key_path("cold", ""), Value::Null, "custody.read"),
+        ("GET", key_path("cold", "/operations"), Value::Null, "custody.read"),
     ];
     for (method, path, body, scope) in &cases {
         for wrong in [
@@ -408,19 +401,19 @@ async fn each_route_requires_its_scope() {
 #[tokio::test]
 async fn custody_submissions_above_the_rate_limit_are_refused() {
     let world = World::with(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
-    submitted(&world, KEYS, &key("one")).await;
-    submitted(&world, KEYS, &key("two")).await;
+    submit(&world, KEYS, &key("one")).await;
+    submit(&world, KEYS, &key("two")).await;
     world.post(KEYS, &key("three")).await.fails(429, "policy_admission_rate_limited");
-    submitted(&world, KEYS, &key("one")).await;
+    submit(&world, KEYS, &key("one")).await;
 }
 
-/// Such an operation may be submitted and approved; its execution is refused (`host/docs/interface.md`, section *Keys*).
+/// Such an operation may be submitted and approved (`host/docs/interface.md`, section *Keys*).
 #[tokio::test]
-async fn operation_on_an_unfinished_key_executes_only_after_the_key_is_made() {
+async fn operation_on_a_key_in_creation_executes_only_once_the_key_is_active() {
     let world = World::with(&[("auto_provision_keys", "false")]).await;
-    submitted(&world, KEYS, &key("cold")).await;
+    submit(&world, KEYS, &key("cold")).await;
     for (action, body) in [("/sign", sign("early")), ("/refresh", refresh("2"))] {
-        let early = admitted(&world, &on_key("cold", action), &body).await;
+        let early = admit(&world, &key_path("cold", action), &body).await;
         assert_eq!(
             (&early["state"], &early["approvals"]["approved"]),
             (&json!("pending_approval"), &json!(2))
@@ -429,11 +422,11 @@ async fn operation_on_an_unfinished_key_executes_only_after_the_key_is_made() {
             world.post_nothing(&path(&early, "/execute")).await.fails(409, "custody_key_not_active");
         assert_eq!(message, "the key is `creating`");
         let now = world.get(&path(&early, "")).await.ok();
-        assert_eq!(now["next_actions"], json!(["approve", "execute"]), "enough have approved");
+        assert_eq!(now["next_actions"], json!(["approve", "execute"]), "the quorum is reached");
     }
-    made(&world, "cold").await;
-    let early = submitted(&world, &on_key("cold", "/sign"), &sign("early")).await;
+    create_key(&world, "cold").await;
+    let early = submit(&world, &key_path("cold", "/sign"), &sign("early")).await;
     assert_eq!(world.post_nothing(&path(&early, "/execute")).await.ok()["state"], "executed");
-    let none = custody::on_key("cold", "/operations?limit=1");
-    assert_eq!(world.get(&none).await.ok()["operations"].as_array().unwrap().len(), 1);
+    let newest = key_path("cold", "/operations?limit=1");
+    assert_eq!(world.get(&newest).await.ok()["operations"].as_array().unwrap().len(), 1);
 }

@@ -1,32 +1,17 @@
-use super::{NOT_HEX32, UNKNOWN, assert_named};
+use super::{UNKNOWN, assert_refused_by_name};
 use crate::harness::custody::{
-    admitted, executed, export, key, made, on_key, path, published, refresh, sign, submitted,
+    KEYS, admit, create_key, execute, export, key, key_path, path, publish, refresh, sign, submit,
 };
+use crate::harness::modes::{TestCaller, test_caller};
 use crate::harness::samples::{self, payment, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
-const POSTS: [&str; 5] = ["/approve", "/execute", "/publish", "/node-recovery", "/external-export"];
-const GETS: [&str; 3] = ["", "/evidence", "/audit-replay"];
+pub(super) const POSTS: [&str; 5] =
+    ["/approve", "/execute", "/publish", "/node-recovery", "/external-export"];
+pub(super) const GETS: [&str; 3] = ["", "/evidence", "/audit-replay"];
 
-#[tokio::test]
-async fn malformed_ids_are_refused_first() {
-    let world = World::start().await;
-    let without_subject = [("x-client-id", "desk")];
-    for id in NOT_HEX32 {
-        for (method, actions) in [("POST", &POSTS[..]), ("GET", &GETS)] {
-            for action in actions {
-                let path = format!("/v1/custody/operations/{id}{action}");
-                let body = json!("not even a body");
-                world
-                    .call_as(&without_subject, method, &path, &body)
-                    .await
-                    .fails(400, "invalid_operation_id");
-            }
-        }
-    }
-}
-
+/// A valid body for each of [`POSTS`].
 fn bodies() -> [Value; 5] {
     let recovery = json!({ "effect_id": "e", "result_root": UNKNOWN });
     [
@@ -41,20 +26,20 @@ fn bodies() -> [Value; 5] {
 #[tokio::test]
 async fn operation_is_not_found_under_the_other_familys_paths() {
     let world = World::start().await;
-    let product = samples::submitted(&world, &payment("product")).await;
-    let custody = submitted(&world, "/v1/custody/keys", &key("cold")).await;
+    let payment = samples::submit(&world, &payment("payment")).await;
+    let custody = submit(&world, KEYS, &key("cold")).await;
     let missing = world.get(&format!("/v1/custody/operations/{UNKNOWN}")).await;
-    assert_eq!(world.get(&path(&product, "")).await.json, missing.json);
+    assert_eq!(world.get(&path(&payment, "")).await.json, missing.json);
     assert_eq!(world.get(&samples::path(&custody, "")).await.json, missing.json);
     missing.fails(404, "operation_not_found");
     for (action, body) in POSTS.iter().zip(bodies()) {
-        world.post(&path(&product, action), &body).await.fails(404, "operation_not_found");
+        world.post(&path(&payment, action), &body).await.fails(404, "operation_not_found");
         if *action != "/external-export" {
             world.post(&samples::path(&custody, action), &body).await.fails(404, "operation_not_found");
         }
     }
     for action in GETS {
-        world.get(&path(&product, action)).await.fails(404, "operation_not_found");
+        world.get(&path(&payment, action)).await.fails(404, "operation_not_found");
     }
     world.get(&samples::path(&custody, "/audit-replay")).await.fails(404, "operation_not_found");
 }
@@ -62,17 +47,9 @@ async fn operation_is_not_found_under_the_other_familys_paths() {
 #[tokio::test]
 async fn each_route_requires_its_scope() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
-    let operation = published(&world, &on_key("cold", "/sign"), &sign("scopes")).await;
-    let as_alice = |scopes| {
-        [
-            ("x-client-id", "c"),
-            ("x-subject-id", "alice"),
-            ("x-roles", "approver"),
-            ("x-scopes", scopes),
-            ("x-tenant", "default"),
-        ]
-    };
+    create_key(&world, "cold").await;
+    let operation = publish(&world, &key_path("cold", "/sign"), &sign("scopes")).await;
+    let as_alice = |scopes| TestCaller { tenant: Some("default"), ..test_caller("alice", scopes) }.headers();
     let scopes =
         ["custody.approve", "custody.execute", "custody.publish", "custody.recover", "custody.export"];
     let mut bodies = bodies();
@@ -91,18 +68,16 @@ async fn each_route_requires_its_scope() {
         answer.fails(403, "insufficient_scope");
     }
     let audit = path(&operation, "/audit-replay");
-    world
-        .call_as(&as_alice("custody.*"), "GET", &audit, &Value::Null)
-        .await
-        .fails(403, "audit_replay_forbidden");
+    let answer = world.call_as(&as_alice("custody.*"), "GET", &audit, &Value::Null).await;
+    answer.fails(403, "audit_replay_forbidden");
     world.call_as(&as_alice("audit.read"), "GET", &audit, &Value::Null).await.ok();
 }
 
 #[tokio::test]
-async fn bad_bodies_get_the_error_code_of_the_endpoint() {
+async fn invalid_bodies_get_the_error_code_of_the_endpoint() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
-    let operation = admitted(&world, &on_key("cold", "/sign"), &sign("bodies")).await;
+    create_key(&world, "cold").await;
+    let operation = admit(&world, &key_path("cold", "/sign"), &sign("bodies")).await;
     for body in ["[]", "7", "{\"requested_at_ms\":\"x\"}", "{\"signing_share_mul\":[1]}", "{"] {
         world.post_text(&path(&operation, "/execute"), body).await.fails(400, "invalid_execute_request");
     }
@@ -117,25 +92,26 @@ async fn bad_bodies_get_the_error_code_of_the_endpoint() {
 #[tokio::test]
 async fn key_changes_are_published_in_any_non_blank_scope() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
-    let refreshed = executed(&world, &on_key("cold", "/refresh"), &refresh("2")).await;
+    create_key(&world, "cold").await;
+    let refreshed = execute(&world, &key_path("cold", "/refresh"), &refresh("2")).await;
     let publication = |scope| json!({ "scope": scope, "requested_at_ms": 1 });
     let publish = path(&refreshed, "/publish");
     let message = world.post(&publish, &publication("")).await.fails(400, "invalid_json");
     assert_eq!(message, "`/scope` must be a non-empty string");
     assert_eq!(world.post(&publish, &publication("epoch")).await.ok()["state"], "published");
-    let signed = executed(&world, &on_key("cold", "/sign"), &sign("s")).await;
+    let signed = execute(&world, &key_path("cold", "/sign"), &sign("s")).await;
     world.post(&path(&signed, "/publish"), &publication("epoch")).await.fails(400, "invalid_json");
 }
 
 #[tokio::test]
 async fn external_export_state_only_moves_forward() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
-    let signed = executed(&world, &on_key("cold", "/sign"), &sign("export")).await;
-    let to = path(&signed, "/external-export");
-    world.post(&to, &export(&json!("r"), "Submitted")).await.fails(409, "operation_not_executed");
-    let view = published(&world, &on_key("cold", "/sign"), &sign("export")).await;
+    create_key(&world, "cold").await;
+    let signed = execute(&world, &key_path("cold", "/sign"), &sign("export")).await;
+    let external_export = path(&signed, "/external-export");
+    let early = export(&json!("r"), "Submitted");
+    world.post(&external_export, &early).await.fails(409, "operation_not_executed");
+    let view = publish(&world, &key_path("cold", "/sign"), &sign("export")).await;
     assert_eq!(view["next_actions"], json!(["external-export"]));
     let receipt = view["runtime"]["publication_receipt"].clone();
     let cases = [
@@ -146,40 +122,40 @@ async fn external_export_state_only_moves_forward() {
         ("/publication_receipt", Value::Null, "`/publication_receipt` is required"),
         ("/exported_at_ms", json!(1.5), "`/exported_at_ms` must be an integer"),
     ];
-    assert_named(&world, &to, &export(&receipt, "Submitted"), &cases).await;
-    let wrong = world.post(&to, &export(&json!("f".repeat(64)), "Submitted")).await;
+    assert_refused_by_name(&world, &external_export, &export(&receipt, "Submitted"), &cases).await;
+    let wrong = world.post(&external_export, &export(&json!("f".repeat(64)), "Submitted")).await;
     wrong.fails(409, "publication_receipt_mismatch");
-    let accepted = world.post(&to, &export(&receipt, "Accepted")).await.ok();
+    let accepted = world.post(&external_export, &export(&receipt, "Accepted")).await.ok();
     assert_eq!(
         (&accepted["state"], &accepted["external_export"]["state"]),
         (&json!("published"), &json!("Accepted"))
     );
-    assert_eq!(world.post(&to, &export(&receipt, "Accepted")).await.ok(), accepted);
-    world.post(&to, &export(&receipt, "Submitted")).await.fails(409, "external_export_conflict");
+    assert_eq!(world.post(&external_export, &export(&receipt, "Accepted")).await.ok(), accepted);
+    world.post(&external_export, &export(&receipt, "Submitted")).await.fails(409, "external_export_conflict");
     let other = with(export(&receipt, "Settled"), "/external_id", json!("external-1"));
-    let message = world.post(&to, &other).await.fails(409, "external_export_conflict");
+    let message = world.post(&external_export, &other).await.fails(409, "external_export_conflict");
     assert_eq!(
         message,
         "the export is `Accepted` on rail `swift` as `external-98765`: the same export may only go forward"
     );
-    let settled = world.post(&to, &export(&receipt, "Settled")).await.ok();
+    let settled = world.post(&external_export, &export(&receipt, "Settled")).await.ok();
     assert_eq!((&settled["next_actions"], &settled["links"]), (&json!([]), &json!({})));
-    assert_eq!(world.post(&to, &export(&receipt, "Settled")).await.ok(), settled);
-    world.post(&to, &export(&receipt, "Accepted")).await.fails(409, "external_export_conflict");
+    assert_eq!(world.post(&external_export, &export(&receipt, "Settled")).await.ok(), settled);
+    world.post(&external_export, &export(&receipt, "Accepted")).await.fails(409, "external_export_conflict");
 }
 
 #[tokio::test]
-async fn evidence_is_sufficient_and_contains_no_credential() {
+async fn evidence_discloses_the_result_after_publication_and_no_credential() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
+    create_key(&world, "cold").await;
     let body = with(sign("evidence"), "/client/token_jti", json!("jti-secret"));
     let body = with(body, "/client/cert_sha256", json!("cert-secret"));
-    let executed = executed(&world, &on_key("cold", "/sign"), &body).await;
+    let executed = execute(&world, &key_path("cold", "/sign"), &body).await;
     let evidence = path(&executed, "/evidence");
-    let gated = world.get(&evidence).await.ok();
-    assert_eq!(gated["result"], json!({}));
-    assert!(!gated.to_string().contains("/change/signature/signature_hex"), "{gated}");
-    let view = published(&world, &on_key("cold", "/sign"), &body).await;
+    let unpublished = world.get(&evidence).await.ok();
+    assert_eq!(unpublished["result"], json!({}));
+    assert!(!unpublished.to_string().contains("/change/signature/signature_hex"), "{unpublished}");
+    let view = publish(&world, &key_path("cold", "/sign"), &body).await;
     let shown = world.get(&evidence).await.ok();
     assert_eq!(shown["intent"]["request_digest"], "5a".repeat(32));
     assert_eq!(shown["decision"]["admission_hash"], view["runtime"]["admission_hash"]);
@@ -196,9 +172,9 @@ async fn evidence_is_sufficient_and_contains_no_credential() {
         (shown["total_events"].as_u64().unwrap() as usize, &json!(false))
     );
     let fence = shown["key"]["active_epoch_root"].clone();
-    assert_eq!(fence, world.get(&on_key("cold", "")).await.ok()["active_epoch_root"]);
+    assert_eq!(fence, world.get(&key_path("cold", "")).await.ok()["active_epoch_root"]);
     let fenced = with(sign("fenced"), "/epoch_fence_token_hex", fence);
-    assert_eq!(self::executed(&world, &on_key("cold", "/sign"), &fenced).await["state"], "executed");
+    assert_eq!(execute(&world, &key_path("cold", "/sign"), &fenced).await["state"], "executed");
     let audit = world.get(&path(&view, "/audit-replay")).await.ok().to_string();
     for (text, hidden) in [
         (shown.to_string(), &["jti-secret", "cert-secret"][..]),
@@ -214,7 +190,7 @@ async fn evidence_is_sufficient_and_contains_no_credential() {
 async fn exports_keep_the_newest_events_below_the_size_cap() {
     let cap = 24 * 1024;
     let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
-    let operation = submitted(&world, "/v1/custody/keys", &key("cap")).await;
+    let operation = submit(&world, KEYS, &key("cap")).await;
     for number in 0..70 {
         let approval = samples::approval(&format!("{number}-{}", "x".repeat(900)));
         world.post(&path(&operation, "/approve"), &approval).await.ok();
@@ -229,8 +205,8 @@ async fn exports_keep_the_newest_events_below_the_size_cap() {
 #[tokio::test]
 async fn recovery_answers_with_the_operation() {
     let world = World::ticking().await;
-    made(&world, "cold").await;
-    let view = published(&world, &on_key("cold", "/sign"), &sign("recover")).await;
+    create_key(&world, "cold").await;
+    let view = publish(&world, &key_path("cold", "/sign"), &sign("recover")).await;
     let evidence = world.get(&path(&view, "/evidence")).await.ok();
     for effect in evidence["effects"].as_array().unwrap() {
         let recovered = world.post(&path(&view, "/node-recovery"), effect).await.ok();

@@ -1,12 +1,10 @@
-use crate::harness::custody;
-use crate::harness::faulty::Faults;
+use crate::harness::custody::{self, KEYS};
+use crate::harness::process::SIGN;
 use crate::harness::samples::payment;
 use crate::harness::world::World;
 use axum::body::Body;
 use axum::http::Request;
-use gateway_domain::roster::ParticipantIndex;
 use serde_json::json;
-use std::sync::Arc;
 
 #[tokio::test]
 async fn probes_answer_200() {
@@ -31,33 +29,32 @@ async fn missing_store_fails_both_readiness_checks() {
     assert_eq!((answer.status.as_u16(), &answer.json["status"]), (503, &json!("not_ready")));
     let status = |name: &str| answer.json["checks"][name]["status"].clone();
     assert_eq!(["store", "audit_append"].map(status), ["failed", "failed"], "{}", answer.json);
-    let others = ["policy", "authority", "nodes", "authentication"];
-    assert_eq!(others.map(status), ["ok"; 4], "{}", answer.json);
+    let other_checks = ["policy", "authority", "nodes", "authentication"];
+    assert_eq!(other_checks.map(status), ["ok"; 4], "{}", answer.json);
     assert_eq!(answer.json["checks"]["audit_append"]["detail"], "the database cannot be written");
 }
 
 #[tokio::test]
 async fn key_with_too_few_nodes_is_reported_by_readiness() {
-    let faults: Arc<Faults> = Arc::default();
-    let world = World::with_faults(faults.clone(), &[]).await;
-    // Two of 0, 1, 2; and three of 1, 2, 3, 4.
-    custody::executed(&world, "/v1/custody/keys", &custody::key("first")).await;
-    custody::executed(&world, "/v1/custody/keys", &custody::key("second")).await;
-    custody::executed(&world, &custody::on_key("second", "/reshare"), &custody::reshare("2")).await;
-    for (silent, why) in [
+    let world = World::ticking().await;
+    // One key needs two of the nodes 0, 1, 2; the other three of 1, 2, 3, 4.
+    custody::execute(&world, KEYS, &custody::key("first")).await;
+    custody::execute(&world, KEYS, &custody::key("second")).await;
+    custody::execute(&world, &custody::key_path("second", "/reshare"), &custody::reshare("2")).await;
+    for (unreachable, why) in [
         (&[][..], None),
         (&[4], None),
         (&[0, 4], None),
         (&[3, 4], Some("2 of the nodes 1, 2, 3, 4 can be opened, and their keys need 3")),
         (&[0, 1], Some("1 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
     ] {
-        *faults.silent.lock().unwrap() = silent.iter().copied().map(ParticipantIndex).collect();
+        world.faults.set_unreachable(unreachable);
         let answer = world.get("/readyz").await;
         let status = if why.is_some() { ("not_ready", "failed", 503) } else { ("ready", "ok", 200) };
         let nodes = &answer.json["checks"]["nodes"];
         let reported = (answer.json["status"].as_str(), nodes["status"].as_str(), answer.status.as_u16());
-        assert_eq!(reported, (Some(status.0), Some(status.1), status.2), "{silent:?}: {}", answer.json);
-        assert_eq!(nodes["detail"].as_str(), why, "{silent:?}");
+        assert_eq!(reported, (Some(status.0), Some(status.1), status.2), "{unreachable:?}: {}", answer.json);
+        assert_eq!(nodes["detail"].as_str(), why, "{unreachable:?}");
     }
 }
 
@@ -68,7 +65,7 @@ async fn consecutive_probes_write_once() {
     for _ in 0..20 {
         world.get("/readyz").await.ok();
     }
-    assert_eq!(world.store.counters().jobs - before, 1, "probes are unauthenticated, so they must be cheap");
+    assert_eq!(world.store.counters().jobs - before, 1, "anyone may probe, so probes must be cheap");
 }
 
 #[tokio::test]
@@ -98,17 +95,16 @@ async fn unknown_paths_and_methods_get_the_error_body() {
     let world = World::start().await;
     world.get("/v1/nothing").await.fails(404, "not_found");
     world.get("/").await.fails(404, "not_found");
-    let wrong = world.get("/v1/operations/sign").await;
+    let wrong = world.get(SIGN).await;
     assert_eq!(wrong.header("allow"), "POST");
     wrong.fails(405, "method_not_allowed");
-    let text =
-        Request::post("/v1/operations/sign").header("content-type", "text/plain").body(Body::from("{}"));
+    let text = Request::post(SIGN).header("content-type", "text/plain").body(Body::from("{}"));
     let message = world.send(text.unwrap()).await.fails(415, "unsupported_media_type");
     assert_eq!(message, "the `Content-Type` must be `application/json`, not `text/plain`");
-    let nothing = world.post_nothing("/v1/operations/sign").await.fails(400, "invalid_json");
+    let nothing = world.post_nothing(SIGN).await.fails(400, "invalid_json");
     assert_eq!(nothing, "the body is missing");
     let body = Body::from(payment("charset").to_string());
-    let json = Request::post("/v1/operations/sign").header("content-type", "application/json; charset=utf-8");
+    let json = Request::post(SIGN).header("content-type", "application/json; charset=utf-8");
     world.send(json.body(body).unwrap()).await.ok();
 }
 

@@ -1,5 +1,6 @@
 use super::UNKNOWN;
-use crate::harness::samples::{path, payment, published, submitted};
+use crate::harness::modes::{TestCaller, test_caller};
+use crate::harness::samples::{path, payment, publish, submit};
 use crate::harness::world::World;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{
@@ -11,6 +12,7 @@ use std::process::Command;
 
 const ROUTES: [&str; 5] = ["checkpoint", "key", "consistency", "inclusion", "tlog-proof"];
 
+/// The log's public key.
 async fn key(world: &World) -> VerifierKey {
     world.text("/v1/log/key").await.trim_end().parse().unwrap()
 }
@@ -38,12 +40,12 @@ async fn log_routes_require_audit_read() {
     let world = World::start().await;
     for route in ROUTES {
         for scope in ["operations.*", "custody.*", ""] {
-            let identity = [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", scope)];
-            let answer = world.call_as(&identity, "GET", &format!("/v1/log/{route}"), &Value::Null).await;
+            let headers = test_caller("eve", scope).headers();
+            let answer = world.call_as(&headers, "GET", &format!("/v1/log/{route}"), &Value::Null).await;
             answer.fails(403, "audit_replay_forbidden");
         }
     }
-    let auditor = [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", "audit.read")];
+    let auditor = test_caller("eve", "audit.read").headers();
     let answer = world.call_as(&auditor, "GET", "/v1/log/checkpoint", &Value::Null).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
@@ -54,18 +56,18 @@ async fn checkpoints_are_signed_and_consistent_with_earlier_ones() {
     let world = World::start().await;
     let key = [key(&world).await];
     assert_eq!(key[0].name().as_str(), "operation-gateway.local/log");
-    // Before any operation the log has the activation of the bundle.
+    // The log begins with the activation of the bundle.
     let first = checkpoint(&world).await;
     assert_eq!(first.verify(&key).unwrap().size(), 1);
     assert_ne!(first.unverified().root(), empty_root());
-    let mut kept = Vec::new();
+    let mut earlier = Vec::new();
     for number in 0..4 {
-        let operation = submitted(&world, &payment(&format!("checkpoint-{number}"))).await;
+        let operation = submit(&world, &payment(&format!("checkpoint-{number}"))).await;
         let signed = checkpoint(&world).await;
         let now = signed.verify(&key).unwrap().clone();
         assert_eq!(now.root(), hash(&operation["runtime"]["ledger_root"]));
-        kept.push(now.clone());
-        for before in &kept {
+        earlier.push(now.clone());
+        for before in &earlier {
             let (first, second) = (before.size(), now.size());
             let shown = world.get(&format!("/v1/log/consistency?first={first}&second={second}")).await.ok();
             assert_eq!(shown["first"], json!({ "size": first, "root": before.root() }));
@@ -79,7 +81,7 @@ async fn checkpoints_are_signed_and_consistent_with_earlier_ones() {
 #[tokio::test]
 async fn every_event_has_a_proof_by_index_and_by_operation() {
     let world = World::start().await;
-    let operation = published(&world, &payment("proved")).await;
+    let operation = publish(&world, &payment("proved")).await;
     let (total, _) = last_event(&world, &operation).await;
     let key = [key(&world).await];
     let id = operation["operation_id"].as_str().unwrap();
@@ -98,21 +100,21 @@ async fn every_event_has_a_proof_by_index_and_by_operation() {
         assert_eq!(hashes, proof.hashes);
         assert_eq!(verify_inclusion(leaf, index, size, &hashes, head.root()), Ok(()));
     }
-    let beyond = format!("/v1/log/tlog-proof?operation_id={id}&seq={}", total + 1);
-    world.get(&beyond).await.fails(400, "invalid_request");
+    let after_last = format!("/v1/log/tlog-proof?operation_id={id}&seq={}", total + 1);
+    world.get(&after_last).await.fails(400, "invalid_request");
 }
 
 #[tokio::test]
 async fn log_proof_matches_the_event_hash_in_the_evidence() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("evidence")).await;
-    submitted(&world, &payment("after it")).await;
+    let operation = submit(&world, &payment("evidence")).await;
+    submit(&world, &payment("after it")).await;
     let id = OperationId(hash(&operation["operation_id"]));
     let (seq, event_hash) = last_event(&world, &operation).await;
     let evidence = world.engine.inclusion_evidence(id, seq).await.unwrap().unwrap();
     let head = evidence.tlog_proof.verify(leaf_hash(event_hash), &[key(&world).await]).unwrap();
     assert_eq!((evidence.tlog_proof.index, evidence.after.size), (evidence.index, evidence.index + 1));
-    // The operation's own view states the log's root after its last event.
+    // The operation's view has the log's root after the operation's last event.
     assert_eq!(evidence.after.root, hash(&operation["runtime"]["ledger_root"]));
     let (first, second) = (evidence.after, head);
     assert_eq!(
@@ -124,15 +126,15 @@ async fn log_proof_matches_the_event_hash_in_the_evidence() {
 }
 
 #[tokio::test]
-async fn invalid_log_queries_are_refused_by_name() {
+async fn invalid_log_queries_are_refused() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("hostile")).await;
+    let operation = submit(&world, &payment("hostile")).await;
     let id = operation["operation_id"].as_str().unwrap();
-    let beyond = checkpoint(&world).await.unverified().size() + 1;
+    let too_large = checkpoint(&world).await.unverified().size() + 1;
     for query in [
         "",
-        &format!("first=1&second={beyond}"),
-        &format!("first={beyond}&second={beyond}"),
+        &format!("first=1&second={too_large}"),
+        &format!("first={too_large}&second={too_large}"),
         "first=1",
         "second=1",
         "first=0&second=1",
@@ -155,7 +157,7 @@ async fn invalid_log_queries_are_refused_by_name() {
         "index=0&size=0",
         "index=1&size=1",
         "index=2&size=2",
-        &format!("index=0&size={beyond}"),
+        &format!("index=0&size={too_large}"),
         "index=18446744073709551615&size=18446744073709551615",
         "index=0&size=x",
         "index=0&index=0&size=1",
@@ -177,15 +179,14 @@ async fn invalid_log_queries_are_refused_by_name() {
 #[tokio::test]
 async fn log_proof_of_another_tenants_operation_is_not_found() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("tenant")).await;
+    let operation = submit(&world, &payment("tenant")).await;
     let id = operation["operation_id"].as_str().unwrap();
-    let other_tenant =
-        [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", "audit.read"), ("x-tenant", "other")];
+    let auditor = TestCaller { tenant: Some("other"), ..test_caller("eve", "audit.read") };
     let path = format!("/v1/log/tlog-proof?operation_id={id}&seq=1");
-    world.call_as(&other_tenant, "GET", &path, &Value::Null).await.fails(404, "operation_not_found");
+    world.call_as(&auditor.headers(), "GET", &path, &Value::Null).await.fails(404, "operation_not_found");
 }
 
-/// Runs `scripts/verify_tlog_proof.py` on these texts: whether it accepts them, and its output.
+/// Runs `scripts/verify_tlog_proof.py`; returns whether it accepts the proof, and its output.
 fn verify_with_python(proof: &str, key: &str, event_hash: &str) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("event.tlog-proof");
@@ -199,7 +200,7 @@ fn verify_with_python(proof: &str, key: &str, event_hash: &str) -> (bool, String
 #[tokio::test]
 async fn independent_program_verifies_a_log_proof() {
     let world = World::start().await;
-    let operation = published(&world, &payment("third party")).await;
+    let operation = publish(&world, &payment("third party")).await;
     let (seq, event_hash) = last_event(&world, &operation).await;
     let id = operation["operation_id"].as_str().unwrap();
     let proof = world.text(&format!("/v1/log/tlog-proof?operation_id={id}&seq={seq}")).await;
@@ -209,23 +210,19 @@ async fn independent_program_verifies_a_log_proof() {
     let (accepted, output) = verify_with_python(&proof, &key, &event_hash);
     assert!(accepted && output.contains(&format!("the event at {index} of {size}")), "{output}");
     let other_key = World::start().await.text("/v1/log/key").await;
-    let changed = |from: String, to: String| {
+    let replace = |from: String, to: String| {
         assert!(proof.contains(&from), "{from:?}");
         proof.replacen(&from, &to, 1)
     };
     let changes = [
-        (
-            changed(format!("index {index}\n"), format!("index {}\n", index - 1)),
-            key.as_str(),
-            event_hash.as_str(),
-        ),
-        (changed(format!("\n{size}\n"), format!("\n{}\n", size + 1)), &key, &event_hash),
-        (changed("gateway.local/log\n".into(), "gateway.other/log\n".into()), &key, &event_hash),
+        (replace(format!("index {index}\n"), format!("index {}\n", index - 1)), &*key, &*event_hash),
+        (replace(format!("\n{size}\n"), format!("\n{}\n", size + 1)), &key, &event_hash),
+        (replace("gateway.local/log\n".into(), "gateway.other/log\n".into()), &key, &event_hash),
         (proof.clone(), other_key.trim_end(), &event_hash),
         (proof.clone(), &key, UNKNOWN),
     ];
-    for (changed, key, event_hash) in changes {
-        let (accepted, output) = verify_with_python(&changed, key, event_hash);
+    for (proof, key, event_hash) in changes {
+        let (accepted, output) = verify_with_python(&proof, key, event_hash);
         assert!(!accepted && output.starts_with("the event is NOT proved"), "{output}");
     }
 }

@@ -1,21 +1,21 @@
+use crate::harness::modes::test_caller;
 use crate::harness::samples::payment;
 use crate::harness::world::{Answer, World};
 use serde_json::{Value, json};
 
 const BUNDLES: &str = "/v1/policy/bundles";
 
-async fn as_scope(world: &World, scope: &str) -> Answer {
-    let identity = [("x-client-id", "desk"), ("x-subject-id", "carol"), ("x-scopes", scope)];
-    world.call_as(&identity, "GET", BUNDLES, &Value::Null).await
+async fn get_with_scope(world: &World, scope: &str) -> Answer {
+    world.call_as(&test_caller("carol", scope).headers(), "GET", BUNDLES, &Value::Null).await
 }
 
 #[tokio::test]
 async fn policy_bundles_are_readable_with_preview_or_audit_scope() {
     let world = World::start().await;
     for scope in ["operations.read", "operations.sign", "audit.read"] {
-        as_scope(&world, scope).await.ok();
+        get_with_scope(&world, scope).await.ok();
     }
-    as_scope(&world, "custody.read").await.fails(403, "insufficient_scope");
+    get_with_scope(&world, "custody.read").await.fails(403, "insufficient_scope");
 }
 
 #[tokio::test]
@@ -42,8 +42,8 @@ async fn policy_bundles_shows_the_signed_manifest() {
     assert_eq!(shown["active"]["bundle_hash"], preview["bundle_hash"]);
     assert_eq!(shown["active"]["bundle_hash"], bundle["bundle_hash"]);
     assert_eq!(shown["history"], json!([shown["active"]]));
-    for nothing in ["fault", "candidate", "last_refusal"] {
-        assert_eq!(shown[nothing], Value::Null, "{nothing} is there, and null");
+    for name in ["fault", "candidate", "last_refusal"] {
+        assert_eq!(shown[name], Value::Null, "{name}");
     }
     assert_eq!(shown["refused"], json!([]));
 }

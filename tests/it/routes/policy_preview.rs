@@ -1,4 +1,5 @@
 use crate::harness::custody;
+use crate::harness::process::SIGN;
 use crate::harness::samples::{approval, payment, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ async fn preview_creates_nothing() {
     let facts: Vec<_> =
         preview["facts"].as_array().unwrap().iter().map(|fact| fact.as_str().unwrap()).collect();
     assert!(facts.contains(&"deployment.permitted_recipients=*"), "{facts:?}");
-    let created = world.post("/v1/operations/sign", &payment("preview")).await;
+    let created = world.post(SIGN, &payment("preview")).await;
     assert_eq!(created.header("idempotency-replayed"), "");
 }
 
@@ -40,14 +41,14 @@ async fn preview_refusal_names_its_reason() {
 }
 
 #[tokio::test]
-async fn bad_body_is_refused_by_name() {
+async fn invalid_preview_is_refused_by_member() {
     let world = World::start().await;
     let missing = world.post(PREVIEW, &json!({})).await.fails(400, "invalid_json");
     assert_eq!(missing, "`/intent` is required");
-    let deep = with(payment("p"), "/payment/amount_minor", json!("1"));
-    let deep = world.post(PREVIEW, &json!({ "intent": deep })).await.fails(400, "invalid_json");
-    assert!(deep.starts_with("`/intent/payment/amount_minor` must be an integer"), "{deep}");
-    let empty = |pointer: &str| {
+    let intent = with(payment("p"), "/payment/amount_minor", json!("1"));
+    let message = world.post(PREVIEW, &json!({ "intent": intent })).await.fails(400, "invalid_json");
+    assert!(message.starts_with("`/intent/payment/amount_minor` must be an integer"), "{message}");
+    let with_empty = |pointer: &str| {
         let mut body = json!({ "intent": payment("p"), "approvals": [approval("alice"), approval("bob")] });
         *body.pointer_mut(pointer).unwrap() = json!("");
         body
@@ -58,7 +59,7 @@ async fn bad_body_is_refused_by_name() {
         "/intent/client/subject_id",
         "/approvals/1/subject_id",
     ] {
-        let message = world.post(PREVIEW, &empty(pointer)).await.fails(400, "invalid_json");
+        let message = world.post(PREVIEW, &with_empty(pointer)).await.fails(400, "invalid_json");
         assert_eq!(message, format!("`{pointer}` must not be empty"));
     }
     let approvals = json!({ "intent": payment("p"), "approvals": [{}] });
@@ -69,7 +70,7 @@ async fn bad_body_is_refused_by_name() {
 #[tokio::test]
 async fn preview_refuses_what_a_submission_would() {
     let world = World::start().await;
-    custody::made(&world, "plain").await;
+    custody::create_key(&world, "plain").await;
     let plain = with(payment("p"), "/key_ref", json!("plain"));
     for (body, expected) in [
         (
@@ -85,7 +86,7 @@ async fn preview_refuses_what_a_submission_would() {
             "`/requested_participants` must be participants of the key: 0, 1, 2",
         ),
     ] {
-        let submitted = world.post("/v1/operations/sign", &body).await.fails(400, "invalid_json");
+        let submitted = world.post(SIGN, &body).await.fails(400, "invalid_json");
         assert!(submitted.starts_with(expected), "{submitted}");
         let previewed = world.post(PREVIEW, &json!({ "intent": body })).await.fails(400, "invalid_json");
         assert_eq!(previewed, submitted.replacen("`/", "`/intent/", 1));

@@ -1,12 +1,12 @@
-use super::assert_named;
-use crate::harness::samples::{admitted, executed, path, payment, publication, with};
+use super::assert_refused_by_name;
+use crate::harness::samples::{admit, execute, path, payment, publication, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn publication_before_execution_is_refused() {
     let world = World::start().await;
-    let operation = admitted(&world, &payment("early")).await;
+    let operation = admit(&world, &payment("early")).await;
     let answer = world.post(&path(&operation, "/publish"), &publication()).await;
     assert!(answer.fails(409, "operation_not_executed").contains("`admitted`"));
 }
@@ -14,7 +14,7 @@ async fn publication_before_execution_is_refused() {
 #[tokio::test]
 async fn publication_with_another_result_or_scope_is_refused() {
     let world = World::start().await;
-    let operation = executed(&world, &payment("result")).await;
+    let operation = execute(&world, &payment("result")).await;
     let publish = path(&operation, "/publish");
     let other = with(publication(), "/expected_result_ref", json!("0".repeat(64)));
     let message = world.post(&publish, &other).await.fails(409, "result_ref_mismatch");
@@ -25,7 +25,7 @@ async fn publication_with_another_result_or_scope_is_refused() {
         ("/scope", Value::Null, "`/scope` is required"),
         ("/requested_at_ms", Value::Null, "`/requested_at_ms` is required"),
     ];
-    assert_named(&world, &publish, &publication(), &cases).await;
+    assert_refused_by_name(&world, &publish, &publication(), &cases).await;
     let right = with(publication(), "/expected_result_ref", operation["runtime"]["result_ref"].clone());
     assert_eq!(world.post(&publish, &right).await.ok()["state"], "published");
     world.post(&publish, &other).await.fails(409, "result_ref_mismatch");

@@ -1,26 +1,26 @@
+use super::custody_operations::{GETS, POSTS};
 use super::{NOT_HEX32, UNKNOWN};
-use crate::harness::samples::{path, payment, submitted, with};
+use crate::harness::modes::{TestCaller, test_caller};
+use crate::harness::samples::{path, payment, submit, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn malformed_ids_are_refused_first() {
+async fn malformed_ids_are_refused_before_identity_and_body() {
     let world = World::start().await;
     let without_subject = [("x-client-id", "desk")];
     for id in NOT_HEX32 {
-        for action in ["/approve", "/execute", "/publish", "/node-recovery"] {
-            let path = format!("/v1/operations/{id}{action}");
-            world
-                .call_as(&without_subject, "POST", &path, &json!("not even a body"))
-                .await
-                .fails(400, "invalid_operation_id");
-        }
-        for action in ["", "/audit-replay"] {
-            let path = format!("/v1/operations/{id}{action}");
-            world
-                .call_as(&without_subject, "GET", &path, &Value::Null)
-                .await
-                .fails(400, "invalid_operation_id");
+        for (family, method, actions) in [
+            ("operations", "POST", &POSTS[..4]),
+            ("operations", "GET", &GETS[..]),
+            ("custody/operations", "POST", &POSTS[..]),
+            ("custody/operations", "GET", &GETS[..]),
+        ] {
+            for action in actions {
+                let path = format!("/v1/{family}/{id}{action}");
+                let answer = world.call_as(&without_subject, method, &path, &json!("no valid body")).await;
+                answer.fails(400, "invalid_operation_id");
+            }
         }
     }
 }
@@ -35,10 +35,9 @@ async fn unknown_operation_is_not_found() {
 async fn operation_of_another_tenant_gets_exactly_the_answer_of_an_unknown_one() {
     let world = World::start().await;
     let body = with(payment("ours"), "/client/tenant", json!("acme"));
-    let operation = submitted(&world, &body).await;
-    let identity = |tenant| {
-        [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", "operations.*"), ("x-tenant", tenant)]
-    };
+    let operation = submit(&world, &body).await;
+    let identity =
+        |tenant| TestCaller { tenant: Some(tenant), ..test_caller("eve", "operations.*") }.headers();
     let ours = path(&operation, "");
     world.call_as(&identity("acme"), "GET", &ours, &Value::Null).await.ok();
     let theirs = world.call_as(&identity("other"), "GET", &ours, &Value::Null).await;
@@ -49,10 +48,10 @@ async fn operation_of_another_tenant_gets_exactly_the_answer_of_an_unknown_one()
 }
 
 #[tokio::test]
-async fn the_same_request_of_two_tenants_is_two_operations() {
+async fn same_request_of_two_tenants_creates_two_operations() {
     let world = World::start().await;
-    let acme = submitted(&world, &with(payment("same"), "/client/tenant", json!("acme"))).await;
-    let other = submitted(&world, &with(payment("same"), "/client/tenant", json!("other"))).await;
+    let acme = submit(&world, &with(payment("same"), "/client/tenant", json!("acme"))).await;
+    let other = submit(&world, &with(payment("same"), "/client/tenant", json!("other"))).await;
     assert_ne!(acme["operation_id"], other["operation_id"]);
     assert_ne!(acme["intent"]["key_id"], other["intent"]["key_id"]);
 }

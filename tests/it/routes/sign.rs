@@ -1,8 +1,9 @@
-use super::assert_named;
-use crate::harness::samples::{payment, submitted, with};
+use super::assert_refused_by_name;
+use crate::harness::modes::{TestCaller, test_caller};
+use crate::harness::process::SIGN;
+use crate::harness::samples::{path, payment, submit, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 #[tokio::test]
 async fn missing_or_wrong_member_is_named() {
@@ -58,151 +59,135 @@ async fn missing_or_wrong_member_is_named() {
         ("/client/subject_id", json!(""), "`/client/subject_id` must not be empty"),
         ("/key_ref", json!(""), "`/key_ref` must not be empty"),
     ];
-    assert_named(&world, "/v1/operations/sign", &payment("bad"), &cases).await;
+    assert_refused_by_name(&world, SIGN, &payment("bad"), &cases).await;
 }
 
 #[tokio::test]
 async fn i64_bounds_are_kept_exactly() {
     let world = World::start().await;
     let body = with(payment("big"), "/payment/amount_minor", json!(i64::MAX));
-    assert_eq!(submitted(&world, &body).await["intent"]["amount_minor"], json!(i64::MAX));
+    assert_eq!(submit(&world, &body).await["intent"]["amount_minor"], json!(i64::MAX));
 }
 
 #[tokio::test]
 async fn policy_refusal_creates_no_operation() {
     let world = World::with(&[("permitted_recipients", "acct-payroll,acct-tax")]).await;
-    let message = world.post("/v1/operations/sign", &payment("refused")).await.fails(403, "policy_rejected");
+    let message = world.post(SIGN, &payment("refused")).await.fails(403, "policy_rejected");
     assert!(
         message.contains("recipient_not_permitted") && message.contains("acct-supplier-0042"),
         "{message}"
     );
     let permitted = with(payment("refused"), "/payment/to_account", json!("acct-tax"));
-    assert_eq!(submitted(&world, &permitted).await["state"], "pending_approval");
+    assert_eq!(submit(&world, &permitted).await["state"], "pending_approval");
     for amount in [0, -5] {
         let body = with(permitted.clone(), "/payment/amount_minor", json!(amount));
         let body = with(body, "/idempotency_key", json!(format!("amount{amount}")));
-        world.post("/v1/operations/sign", &body).await.fails(403, "policy_rejected");
+        world.post(SIGN, &body).await.fails(403, "policy_rejected");
     }
 }
 
 #[tokio::test]
 async fn terms_must_match_the_existing_key() {
     let world = World::start().await;
-    submitted(&world, &with(payment("first"), "/threshold", json!(3))).await;
-    let lower = world.post("/v1/operations/sign", &payment("lower")).await.fails(400, "invalid_json");
+    submit(&world, &with(payment("first"), "/threshold", json!(3))).await;
+    let lower = world.post(SIGN, &payment("lower")).await.fails(400, "invalid_json");
     assert!(lower.contains("`/threshold` must be at least the key's threshold, 3"), "{lower}");
-    let outsider = with(payment("stranger"), "/requested_participants", json!([0, 1, 9]));
+    let outsider = with(payment("outsider"), "/requested_participants", json!([0, 1, 9]));
     let outsider = with(outsider, "/threshold", json!(3));
-    let outsider = world.post("/v1/operations/sign", &outsider).await.fails(400, "invalid_json");
+    let outsider = world.post(SIGN, &outsider).await.fails(400, "invalid_json");
     assert!(outsider.contains("must be participants of the key: 0, 1, 2"), "{outsider}");
     let few = with(with(payment("few"), "/requested_participants", json!([0, 1])), "/threshold", Value::Null);
-    let few = world.post("/v1/operations/sign", &few).await.fails(400, "invalid_json");
+    let few = world.post(SIGN, &few).await.fails(400, "invalid_json");
     assert!(few.contains("must name at least 3 participants"), "{few}");
 }
 
 #[tokio::test]
 async fn unknown_key_is_not_found_without_provisioning() {
     let world = World::with(&[("auto_provision_keys", "false")]).await;
-    world.post("/v1/operations/sign", &payment("unknown")).await.fails(404, "custody_key_not_found");
+    world.post(SIGN, &payment("unknown")).await.fails(404, "custody_key_not_found");
     let unnamed = with(payment("unnamed"), "/key_ref", Value::Null);
-    world.post("/v1/operations/sign", &unnamed).await.fails(400, "invalid_json");
+    world.post(SIGN, &unnamed).await.fails(400, "invalid_json");
 }
 
 #[tokio::test]
 async fn submissions_above_the_rate_limit_are_refused_and_replays_are_not() {
     // With its own clock: on a busy machine, the time between submissions could refill the quota.
-    let world =
-        World::with_faults(Arc::default(), &[("admission_rate", "1"), ("admission_burst", "2")]).await;
-    submitted(&world, &payment("rate-1")).await;
-    submitted(&world, &payment("rate-2")).await;
-    let limited = world.post("/v1/operations/sign", &payment("rate-3")).await;
+    let world = World::ticking_with(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
+    submit(&world, &payment("rate-1")).await;
+    submit(&world, &payment("rate-2")).await;
+    let limited = world.post(SIGN, &payment("rate-3")).await;
     assert_eq!((limited.header("retry-after"), limited.header("ratelimit-limit")), ("1", "2"));
     assert_eq!(limited.header("ratelimit-remaining"), "0");
     limited.fails(429, "policy_admission_rate_limited");
     for _ in 0..5 {
-        submitted(&world, &payment("rate-1")).await;
+        submit(&world, &payment("rate-1")).await;
     }
     let other = with(payment("rate-4"), "/client/client_id", json!("another-desk"));
-    submitted(&world, &other).await;
+    submit(&world, &other).await;
 }
 
 #[tokio::test]
 async fn unknown_members_are_warned_about_or_refused() {
     let world = World::start().await;
     let body = with(payment("extra"), "/payment/colour\u{e9}", json!([1.5]));
-    let answer = world.post("/v1/operations/sign", &body).await;
+    let answer = world.post(SIGN, &body).await;
     assert_eq!(answer.header("warning"), "299 - \"ignored unknown members: /payment/colour\"");
     answer.ok();
     let strict = World::with(&[("unknown_fields", "reject")]).await;
-    let message = strict.post("/v1/operations/sign", &body).await.fails(400, "invalid_json");
+    let message = strict.post(SIGN, &body).await.fails(400, "invalid_json");
     assert!(message.contains("is not a member of this request"), "{message}");
 }
 
 #[tokio::test]
 async fn client_member_must_match_the_authenticated_caller() {
     let world = World::start().await;
-    let identity = |scopes| {
-        [
-            ("x-client-id", "treasury-desk"),
-            ("x-subject-id", "carol"),
-            ("x-roles", "operator"),
-            ("x-scopes", scopes),
-        ]
+    let post = async |scopes, body: &Value| {
+        let carol = TestCaller { client: "treasury-desk", ..test_caller("carol", scopes) };
+        world.call_as(&carol.headers(), "POST", SIGN, body).await
     };
-    let sign = "/v1/operations/sign";
-    world.call_as(&identity("operations.sign"), "POST", sign, &payment("me")).await.ok();
-    world
-        .call_as(&identity("operations.read"), "POST", sign, &payment("me"))
-        .await
-        .fails(403, "insufficient_scope");
+    post("operations.sign", &payment("me")).await.ok();
+    post("operations.read", &payment("me")).await.fails(403, "insufficient_scope");
     let other = with(payment("me"), "/client/subject_id", json!("mallory"));
-    world
-        .call_as(&identity("operations.sign"), "POST", sign, &other)
-        .await
-        .fails(403, "client_binding_mismatch");
-    let more = with(payment("me"), "/client/roles", json!(["operator", "admin"]));
-    world
-        .call_as(&identity("operations.sign"), "POST", sign, &more)
-        .await
-        .fails(403, "client_binding_mismatch");
-    let half = world.call_as(&[("x-scopes", "operations.sign")], "POST", sign, &payment("me")).await;
-    assert!(half.header("www-authenticate").starts_with("Bearer"));
-    half.fails(401, "authentication_required");
+    post("operations.sign", &other).await.fails(403, "client_binding_mismatch");
+    let more_roles = with(payment("me"), "/client/roles", json!(["operator", "admin"]));
+    post("operations.sign", &more_roles).await.fails(403, "client_binding_mismatch");
+    let anonymous = world.call_as(&[("x-scopes", "operations.sign")], "POST", SIGN, &payment("me")).await;
+    assert!(anonymous.header("www-authenticate").starts_with("Bearer"));
+    anonymous.fails(401, "authentication_required");
 }
 
 #[tokio::test]
 async fn unreadable_identity_headers_are_refused() {
     let world = World::start().await;
-    let sign = "/v1/operations/sign";
-    let good = [("x-client-id", "treasury-desk"), ("x-subject-id", "carol"), ("x-roles", "operator")];
-    let identity = |more: &[(&'static str, &'static str)]| {
-        [&good[..], &[("x-scopes", "operations.sign")], more].concat()
+    let valid = [("x-client-id", "treasury-desk"), ("x-subject-id", "carol"), ("x-roles", "operator")];
+    let identity = |extra: &[(&'static str, &'static str)]| {
+        [&valid[..], &[("x-scopes", "operations.sign")], extra].concat()
     };
-    world.call_as(&identity(&[]), "POST", sign, &payment("who")).await.ok();
+    world.call_as(&identity(&[]), "POST", SIGN, &payment("who")).await.ok();
     let twice = identity(&[("x-subject-id", "mallory")]);
-    world.call_as(&twice, "POST", sign, &payment("who")).await.fails(400, "invalid_request");
+    world.call_as(&twice, "POST", SIGN, &payment("who")).await.fails(400, "invalid_request");
     let unreadable = identity(&[("x-tenant", "M\u{fc}nchen")]);
-    world.call_as(&unreadable, "POST", sign, &payment("who")).await.fails(400, "invalid_request");
+    world.call_as(&unreadable, "POST", SIGN, &payment("who")).await.fails(400, "invalid_request");
 }
 
 #[tokio::test]
 async fn reserved_names_and_unknown_nodes_are_refused() {
     let world = World::start().await;
-    let squatted = with(payment("squat"), "/key_ref", json!("development/2-of-0-1-2"));
-    let message = world.post("/v1/operations/sign", &squatted).await.fails(400, "invalid_json");
+    let reserved = with(payment("reserved"), "/key_ref", json!("development/2-of-0-1-2"));
+    let message = world.post(SIGN, &reserved).await.fails(400, "invalid_json");
     assert!(message.starts_with("`/key_ref` must not begin with `development/`"), "{message}");
-    let outsider = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
-    let message = world.post("/v1/operations/sign", &outsider).await.fails(400, "invalid_json");
+    let outsider = with(payment("outsider"), "/requested_participants", json!([0, 1, 16]));
+    let message = world.post(SIGN, &outsider).await.fails(400, "invalid_json");
     assert!(message.contains("names participant `16`; this deployment has the nodes 0 to 15"), "{message}");
 }
 
 #[tokio::test]
 async fn different_bodies_under_one_key_are_recorded_once_each_up_to_a_limit() {
     let world = World::start().await;
-    let operation = submitted(&world, &payment("replayed")).await;
+    let operation = submit(&world, &payment("replayed")).await;
     for amount in (0..100).chain(0..100) {
-        submitted(&world, &with(payment("replayed"), "/payment/amount_minor", json!(amount))).await;
+        submit(&world, &with(payment("replayed"), "/payment/amount_minor", json!(amount))).await;
     }
-    let audit = world.get(&crate::harness::samples::path(&operation, "/audit-replay")).await.ok();
+    let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
     assert_eq!(audit["total_events"], 2 + 64);
 }

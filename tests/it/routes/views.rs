@@ -1,12 +1,12 @@
-//! Snapshots of every response body: a change here is a change for clients.
+//! Snapshots of response bodies. A changed snapshot is a change for clients.
 
 use crate::harness::custody;
-use crate::harness::samples::{admitted, path, payment, published, submitted};
+use crate::harness::samples::{admit, path, payment, publish, submit};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
-/// Hashes, signatures and instants differ from run to run; their shapes do not.
-fn steady(value: Value) -> Value {
+/// Replaces what differs from run to run, such as hashes, signatures and times, by placeholders.
+fn mask(value: Value) -> Value {
     match value {
         Value::String(text) if text.len() >= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
             if text.bytes().all(|byte| byte == b'0') {
@@ -18,23 +18,23 @@ fn steady(value: Value) -> Value {
         Value::String(text) if text.starts_with("frost-") && text.contains(':') => {
             json!(text.split_once(':').map(|(profile, _)| format!("{profile}:<key>")))
         }
-        // Proofs and notes: their signature lines begin with a dash.
+        // Log proofs and signed notes, whose signature lines begin with a dash.
         Value::String(text) if text.contains("\n\n\u{2014} ") => json!("<signed note>"),
         Value::String(text) => {
-            let words: Vec<_> =
-                text.split('/').map(|word| if word.len() == 64 { "<id>" } else { word }).collect();
-            let text = words.join("/");
+            let parts: Vec<_> =
+                text.split('/').map(|part| if part.len() == 64 { "<id>" } else { part }).collect();
+            let text = parts.join("/");
             json!(if let Some((name, _)) = text.split_once("now_ms=") {
                 format!("{name}now_ms=<ms>")
             } else {
                 text
             })
         }
-        Value::Array(items) => items.into_iter().map(steady).collect(),
+        Value::Array(items) => items.into_iter().map(mask).collect(),
         Value::Object(members) => members
             .into_iter()
             .map(|(name, value)| {
-                let value = if name.ends_with("_at_ms") { json!("<ms>") } else { steady(value) };
+                let value = if name.ends_with("_at_ms") { json!("<ms>") } else { mask(value) };
                 (name, value)
             })
             .collect(),
@@ -45,34 +45,34 @@ fn steady(value: Value) -> Value {
 #[tokio::test]
 async fn views_keep_their_shape() {
     let world = World::start().await;
-    insta::assert_json_snapshot!("pending", steady(submitted(&world, &payment("a")).await));
-    insta::assert_json_snapshot!("admitted", steady(admitted(&world, &payment("b")).await));
-    let view = published(&world, &payment("c")).await;
-    insta::assert_json_snapshot!("published", steady(view.clone()));
+    insta::assert_json_snapshot!("pending", mask(submit(&world, &payment("a")).await));
+    insta::assert_json_snapshot!("admitted", mask(admit(&world, &payment("b")).await));
+    let view = publish(&world, &payment("c")).await;
+    insta::assert_json_snapshot!("published", mask(view.clone()));
     let audit = world.get(&path(&view, "/audit-replay")).await.ok();
     let types: Vec<_> =
         audit["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["change"]["type"]).collect();
     insta::assert_json_snapshot!("audit_event_types", types);
     let preview = world.post("/v1/policy/preview", &json!({ "intent": payment("d") })).await.ok();
-    insta::assert_json_snapshot!("preview", steady(preview));
+    insta::assert_json_snapshot!("preview", mask(preview));
 }
 
 #[tokio::test]
 async fn custody_views_keep_their_shape() {
     let world = World::ticking().await;
-    let create = custody::submitted(&world, "/v1/custody/keys", &custody::key("cold")).await;
-    insta::assert_json_snapshot!("custody_create", steady(create));
-    insta::assert_json_snapshot!("custody_key", steady(custody::made(&world, "cold").await));
-    let on_key = |action| custody::on_key("cold", action);
-    let signed = custody::published(&world, &on_key("/sign"), &custody::sign("a")).await;
-    insta::assert_json_snapshot!("custody_sign", steady(signed.clone()));
-    let recover = custody::submitted(&world, &on_key("/recover"), &custody::recover("2")).await;
-    insta::assert_json_snapshot!("custody_recover", steady(recover));
-    let reshared = custody::executed(&world, &on_key("/reshare"), &custody::reshare("3")).await;
-    insta::assert_json_snapshot!("custody_reshare", steady(reshared));
-    let rotated = custody::executed(&world, &on_key("/rotate"), &custody::rotate("cold-2")).await;
-    insta::assert_json_snapshot!("custody_rotate", steady(rotated));
-    insta::assert_json_snapshot!("custody_key_rotated", steady(world.get(&on_key("")).await.ok()));
+    let create = custody::submit(&world, "/v1/custody/keys", &custody::key("cold")).await;
+    insta::assert_json_snapshot!("custody_create", mask(create));
+    insta::assert_json_snapshot!("custody_key", mask(custody::create_key(&world, "cold").await));
+    let key_path = |action| custody::key_path("cold", action);
+    let signed = custody::publish(&world, &key_path("/sign"), &custody::sign("a")).await;
+    insta::assert_json_snapshot!("custody_sign", mask(signed.clone()));
+    let recover = custody::submit(&world, &key_path("/recover"), &custody::recover("2")).await;
+    insta::assert_json_snapshot!("custody_recover", mask(recover));
+    let reshared = custody::execute(&world, &key_path("/reshare"), &custody::reshare("3")).await;
+    insta::assert_json_snapshot!("custody_reshare", mask(reshared));
+    let rotated = custody::execute(&world, &key_path("/rotate"), &custody::rotate("cold-2")).await;
+    insta::assert_json_snapshot!("custody_rotate", mask(rotated));
+    insta::assert_json_snapshot!("custody_key_rotated", mask(world.get(&key_path("")).await.ok()));
     let receipt = &signed["runtime"]["publication_receipt"];
     let export = custody::export(receipt, "Settled");
     world.post(&custody::path(&signed, "/external-export"), &export).await.ok();
@@ -87,5 +87,5 @@ async fn custody_views_keep_their_shape() {
     let mut evidence = evidence;
     evidence["events"] = json!("<events>");
     evidence["decision"]["envelope"] = json!("<envelope>");
-    insta::assert_json_snapshot!("custody_evidence", steady(evidence));
+    insta::assert_json_snapshot!("custody_evidence", mask(evidence));
 }

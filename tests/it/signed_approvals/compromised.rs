@@ -1,29 +1,26 @@
-//! A gateway that verifies no signatures, with the real authority and nodes that do verify: it gets no signature from them.
+//! A compromised gateway, which does not verify approvals, gets no signature from nodes that do.
 
 use super::key;
 use crate::harness::approvers::Signers;
-use crate::harness::faulty::Faults;
-use crate::harness::samples::{approval, path, payment, submitted, with};
+use crate::harness::samples::{approval, path, payment, submit, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
-/// The nodes require signed approvals, the gateway does not.
-async fn compromised(signers: &Signers) -> World {
-    World::with_node_settings(Arc::default(), &[], &signers.given("required")).await
+/// The nodes require signed approvals, and the gateway does not.
+async fn compromised_world(signers: &Signers) -> World {
+    World::ticking_with_node_settings(&[], &signers.settings("required")).await
 }
 
 #[tokio::test]
 async fn nodes_refuse_approvals_invented_by_the_gateway() {
     let signers = Signers::new();
     let world =
-        World::with_node_settings(Arc::default(), &signers.given("optional"), &signers.given("required"))
-            .await;
+        World::ticking_with_node_settings(&signers.settings("optional"), &signers.settings("required")).await;
     key(&world, &signers, "treasury-1").await;
-    let operation = submitted(&world, &payment("invented")).await;
+    let operation = submit(&world, &payment("invented")).await;
     let approve = path(&operation, "/approve");
     world.post(&approve, &signers.body(&operation, "alice")).await.ok();
-    // An approval that the gateway invents for Bob.
+    // The gateway accepts an unsigned approval, as if it had invented it.
     let message = world.post(&approve, &approval("bob")).await.fails(409, "operation_failed");
     assert!(message.contains("refuses: approval of `bob`: `not_signed`"), "{message}");
     let view = world.get(&path(&operation, "")).await.ok();
@@ -34,11 +31,11 @@ async fn nodes_refuse_approvals_invented_by_the_gateway() {
     world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_failed");
 }
 
-/// In development a key is made on first use without approvals; nodes that require signed approvals refuse it.
+/// In development, a key is created on first use without approvals; nodes that require signed approvals refuse to.
 #[tokio::test]
-async fn nodes_refuse_to_make_an_unapproved_key() {
+async fn nodes_refuse_to_create_an_unapproved_key() {
     let signers = Signers::new();
-    for world in [compromised(&signers).await, World::with(&signers.given("required")).await] {
+    for world in [compromised_world(&signers).await, World::with(&signers.settings("required")).await] {
         let answer =
             world.post("/v1/operations/sign", &with(payment("first"), "/key_ref", Value::Null)).await;
         let message = answer.fails(503, "runtime_unavailable");
@@ -47,7 +44,6 @@ async fn nodes_refuse_to_make_an_unapproved_key() {
             "{message}"
         );
     }
-    let faults: Arc<Faults> = Arc::default();
-    let world = World::with_node_settings(faults, &[], &[]).await;
-    submitted(&world, &with(payment("first"), "/key_ref", Value::Null)).await;
+    let world = World::ticking().await;
+    submit(&world, &with(payment("first"), "/key_ref", Value::Null)).await;
 }

@@ -1,9 +1,10 @@
-//! Separation of duties and required roles, with signed approvals; both families.
+//! Separation of duties and required roles, with signed approvals.
 
 use super::key;
 use crate::harness::approvers::Signers;
 use crate::harness::custody;
-use crate::harness::samples::{path, payment, submitted, with};
+use crate::harness::modes::test_caller;
+use crate::harness::samples::{path, payment, submit, with};
 use crate::harness::world::World;
 use serde_json::json;
 
@@ -12,15 +13,15 @@ const STRICT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-gu
 #[tokio::test]
 async fn submitters_own_signed_approval_does_not_count() {
     let signers = Signers::new();
-    let given = [&signers.given("required")[..], &[("separation_of_duties", "true")]].concat();
-    let world = World::with(&given).await;
+    let overrides = [&signers.settings("required")[..], &[("separation_of_duties", "true")]].concat();
+    let world = World::with(&overrides).await;
     key(&world, &signers, "treasury-1").await;
-    let operation = submitted(&world, &payment("own")).await;
+    let operation = submit(&world, &payment("own")).await;
     let own = world.post(&path(&operation, "/approve"), &signers.body(&operation, "carol")).await;
     let message = own.fails(403, "approver_not_permitted");
     assert!(message.contains("the submitter cannot approve"), "{message}");
     let sign = with(custody::sign("own"), "/client/subject_id", json!("alice"));
-    let sign = custody::submitted(&world, &custody::on_key("treasury-1", "/sign"), &sign).await;
+    let sign = custody::submit(&world, &custody::key_path("treasury-1", "/sign"), &sign).await;
     let own = world.post(&custody::path(&sign, "/approve"), &signers.body(&sign, "alice")).await;
     own.fails(403, "approver_not_permitted");
     assert_eq!(world.get(&path(&operation, "")).await.ok()["approvals"]["approved"], 0);
@@ -29,15 +30,10 @@ async fn submitters_own_signed_approval_does_not_count() {
 #[tokio::test]
 async fn caller_submits_only_its_own_signed_approval() {
     let signers = Signers::new();
-    let world = World::with(&signers.given("required")).await;
+    let world = World::with(&signers.settings("required")).await;
     key(&world, &signers, "treasury-1").await;
-    let operation = submitted(&world, &payment("self")).await;
-    let identity = [
-        ("x-client-id", "desk"),
-        ("x-subject-id", "alice"),
-        ("x-roles", "approver"),
-        ("x-scopes", "operations.approve"),
-    ];
+    let operation = submit(&world, &payment("self")).await;
+    let identity = test_caller("alice", "operations.approve").headers();
     let approve = path(&operation, "/approve");
     let message = world
         .call_as(&identity, "POST", &approve, &signers.body(&operation, "bob"))
@@ -47,15 +43,15 @@ async fn caller_submits_only_its_own_signed_approval() {
     world.call_as(&identity, "POST", &approve, &signers.body(&operation, "alice")).await.ok();
 }
 
-/// The third tier of the strict policy takes three approvers, one of them a treasurer: a role that only she signs.
+/// For this amount the strict policy requires three approvers, one of them in the role `treasurer`.
 #[tokio::test]
 async fn required_role_must_be_in_the_signed_approval() {
     let signers = Signers::new();
-    let given = [&signers.given("required")[..], &[("policy_bundle", STRICT)]].concat();
-    let world = World::with(&given).await;
+    let overrides = [&signers.settings("required")[..], &[("policy_bundle", STRICT)]].concat();
+    let world = World::with(&overrides).await;
     key(&world, &signers, "treasury-1").await;
     let body = with(payment("large"), "/payment/amount_minor", json!(1_500_000));
-    let operation = submitted(&world, &body).await;
+    let operation = submit(&world, &body).await;
     let approve = path(&operation, "/approve");
     let claimed = signers.body_as(&operation, "alice", &["treasurer"]);
     let message = world.post(&approve, &claimed).await.fails(403, "approver_not_permitted");

@@ -1,19 +1,20 @@
-//! A changed registry while the process runs: a revoked approver's approvals no longer count anywhere.
+//! A registry of approvers that changes while the process runs.
 
 use crate::harness::approvers::Signers;
 use crate::harness::bundles::replace;
 use crate::harness::custody;
 use crate::harness::process::{Process, text};
-use crate::harness::samples::payment;
+use crate::harness::samples::{path, payment};
+use crate::harness::wire::poll;
 use gateway_domain::testing::approvers::registry;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-/// The log line for an invalid registry.
+/// The log line for a registry that cannot be read.
 const UNUSABLE: &str = "the registry of approvers cannot be used";
 
+/// A running gateway that requires signed approvals, and its approvers.
 struct Desk {
     process: Process,
     signers: Signers,
@@ -21,54 +22,58 @@ struct Desk {
 }
 
 impl Desk {
-    /// Reads the registry again on SIGHUP only.
+    /// The gateway reads the registry again only on SIGHUP.
     fn start() -> (tempfile::TempDir, Self) {
         Self::with_watch("0")
     }
 
+    /// The gateway reads the registry again every `watch_ms` milliseconds.
     fn with_watch(watch_ms: &'static str) -> (tempfile::TempDir, Self) {
         let (folder, signers) = (tempfile::tempdir().unwrap(), Signers::new());
-        let process = Self::process(folder.path(), &signers, watch_ms);
+        let process = Self::start_process(folder.path(), &signers, watch_ms);
         (folder, Self { process, signers, watch_ms })
     }
 
-    fn process(folder: &Path, signers: &Signers, watch_ms: &str) -> Process {
-        let given = [&signers.given("required")[..], &[("policy_watch_ms", watch_ms)]].concat();
-        Process::start(folder, None, &given)
+    fn start_process(folder: &Path, signers: &Signers, watch_ms: &str) -> Process {
+        let overrides = [&signers.settings("required")[..], &[("policy_watch_ms", watch_ms)]].concat();
+        Process::start(folder, None, &overrides)
     }
 
-    /// Starts again after a kill.
+    /// Kills the gateway and starts it again.
     fn restart(&mut self, folder: &Path) {
         self.process.kill();
-        self.process = Self::process(folder, &self.signers, self.watch_ms);
+        self.process = Self::start_process(folder, &self.signers, self.watch_ms);
     }
 
-    fn custody_key(&self) -> Value {
-        self.submitted("/v1/custody/keys", &custody::key("treasury-1"))
+    /// Submits a key creation; returns its view.
+    fn submit_key(&self) -> Value {
+        self.submit("/v1/custody/keys", &custody::key("treasury-1"))
     }
 
-    fn approve(&self, view: &Value, subject: &str) -> (u16, Value) {
+    /// Status and body of the answer to an approval of a key creation.
+    fn approve_key(&self, view: &Value, subject: &str) -> (u16, Value) {
         self.process.call("POST", &custody::path(view, "/approve"), Some(&self.signers.body(view, subject)))
     }
 
     #[track_caller]
-    fn submitted(&self, path: &str, body: &Value) -> Value {
+    fn submit(&self, path: &str, body: &Value) -> Value {
         self.process.post(path, Some(body))["operation"].clone()
     }
 
-    fn payment(&self, name: &str) -> Value {
-        self.submitted("/v1/operations/sign", &payment(name))
+    fn submit_payment(&self, name: &str) -> Value {
+        self.submit("/v1/operations/sign", &payment(name))
     }
 
-    /// The answer to an approval of the payment: the status, and the state or the message.
-    fn approves(&self, view: &Value, subject: &str) -> (u16, String) {
-        let path = format!("/v1/operations/{}/approve", view["operation_id"].as_str().unwrap());
-        let (status, answer) = self.process.call("POST", &path, Some(&self.signers.body(view, subject)));
+    /// The status of the answer to an approval of a payment, and the operation's state or the error message.
+    fn approve_payment(&self, view: &Value, subject: &str) -> (u16, String) {
+        let body = self.signers.body(view, subject);
+        let (status, answer) = self.process.call("POST", &path(view, "/approve"), Some(&body));
         let outcome = answer["state"].as_str().or(answer["message"].as_str());
         (status, outcome.unwrap_or_default().to_owned())
     }
 
-    fn read_again(&mut self, text: &str, line: &str) {
+    /// Writes the registry, sends SIGHUP, and waits for this line of the log.
+    fn reload(&mut self, text: &str, line: &str) {
         fs::write(self.signers.path(), text).unwrap();
         self.process.sighup();
         self.process.wait_for_line(line);
@@ -78,76 +83,67 @@ impl Desk {
 #[test]
 fn revoked_approver_is_rejected_by_gateway_and_nodes() {
     let (_folder, mut desk) = Desk::start();
-    let create = desk.custody_key();
+    let create = desk.submit_key();
     for subject in ["alice", "bob"] {
-        let body = desk.signers.body(&create, subject);
-        assert_eq!(desk.process.call("POST", &custody::path(&create, "/approve"), Some(&body)).0, 200);
+        assert_eq!(desk.approve_key(&create, subject).0, 200);
     }
     assert_eq!(desk.process.call("POST", &custody::path(&create, "/execute"), None).0, 200);
-    let (approved, fresh) = (desk.payment("approved before"), desk.payment("fresh"));
-    assert_eq!(desk.approves(&approved, "alice"), (200, "pending_approval".to_owned()));
+    let (approved, fresh) = (desk.submit_payment("approved before"), desk.submit_payment("fresh"));
+    assert_eq!(desk.approve_payment(&approved, "alice"), (200, "pending_approval".to_owned()));
 
     let mut entries = desk.signers.entries();
-    let everybody = registry(&entries);
+    let original = registry(&entries);
     entries[0]["keys"][0]["revoked_at_ms"] = json!(1);
-    desk.read_again(&registry(&entries), "reloaded approvers");
-    let (status, message) = desk.approves(&fresh, "alice");
+    desk.reload(&registry(&entries), "reloaded approvers");
+    let (status, message) = desk.approve_payment(&fresh, "alice");
     assert!(status == 403 && message.contains("`key_revoked`"), "{status} {message}");
     // The gateway counted her approval earlier; the nodes check it now.
-    let (status, message) = desk.approves(&approved, "bob");
+    let (status, message) = desk.approve_payment(&approved, "bob");
     assert!(
         status == 409 && message.contains("refuses: approval of `alice`: `key_revoked`"),
         "{status} {message}"
     );
 
     // With an invalid registry, the previous one does not stay in use.
-    desk.read_again("{", UNUSABLE);
-    assert_eq!(desk.approves(&fresh, "tina").0, 503);
-    desk.read_again(&everybody, "reloaded approvers");
-    assert_eq!(desk.approves(&fresh, "tina"), (200, "pending_approval".to_owned()));
-    assert_eq!(desk.approves(&fresh, "alice"), (200, "admitted".to_owned()));
+    desk.reload("{", UNUSABLE);
+    assert_eq!(desk.approve_payment(&fresh, "tina").0, 503);
+    desk.reload(&original, "reloaded approvers");
+    assert_eq!(desk.approve_payment(&fresh, "tina"), (200, "pending_approval".to_owned()));
+    assert_eq!(desk.approve_payment(&fresh, "alice"), (200, "admitted".to_owned()));
 }
 
-/// Waits until the probe reports this for the registry.
+/// Waits until readiness reports this status of the registry; returns the answer.
 #[track_caller]
-fn until(desk: &Desk, status: &str) -> (u16, Value) {
-    let begun = Instant::now();
-    loop {
-        let (code, ready) = desk.process.call("GET", "/readyz", None);
-        if ready["checks"]["approvers"]["status"] == status {
-            return (code, ready);
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{ready:#}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+fn wait_for_status(desk: &Desk, status: &str) -> (u16, Value) {
+    poll(|| desk.process.readiness(), |(_, ready)| ready["checks"]["approvers"]["status"] == status)
 }
 
 #[test]
 fn unreadable_registry_rejects_all_approvals_and_recovers() {
     let (folder, mut desk) = Desk::with_watch("20");
     let registry = fs::read_to_string(desk.signers.path()).unwrap();
-    let operation = desk.custody_key();
+    let operation = desk.submit_key();
     for damaged in [Some(""), Some("{"), Some(r#"{"format":"svc/approvers/v2","approvers":[]}"#), None] {
         match damaged {
             Some(text) => replace(desk.signers.path().as_ref(), text.as_bytes()),
             None => fs::remove_file(desk.signers.path()).unwrap(),
         }
-        let (code, ready) = until(&desk, "failed");
+        let (code, ready) = wait_for_status(&desk, "failed");
         assert_eq!((code, &ready["status"]), (503, &json!("not_ready")), "{ready}");
         let detail = ready["checks"]["approvers"]["detail"].as_str().unwrap();
         assert!(detail.contains("no approval counts until it is right"), "{detail}");
         assert!(text(&desk.process.address, "/metrics").contains("operation_gateway_approvers_verifiable 0"));
-        let (status, answer) = desk.approve(&operation, "alice");
+        let (status, answer) = desk.approve_key(&operation, "alice");
         assert_eq!((status, &answer["error"]), (503, &json!("policy_unavailable")), "{answer}");
         let view = desk.process.call("GET", &custody::path(&operation, ""), None).1;
-        assert_eq!(view["approvals"], operation["approvals"], "nothing was stored");
-        // The same at a start with an invalid registry, which comes up and reports it.
+        assert_eq!(view["approvals"], operation["approvals"], "something was stored");
+        // A gateway that starts with an invalid registry serves requests, and reports it too.
         desk.restart(folder.path());
-        until(&desk, "failed");
-        assert_eq!(desk.approve(&operation, "alice").0, 503);
+        wait_for_status(&desk, "failed");
+        assert_eq!(desk.approve_key(&operation, "alice").0, 503);
         replace(desk.signers.path().as_ref(), registry.as_bytes());
-        assert_eq!(until(&desk, "ok").0, 200);
+        assert_eq!(wait_for_status(&desk, "ok").0, 200);
     }
-    assert_eq!(desk.approve(&operation, "alice").0, 200);
-    assert_eq!(desk.approve(&operation, "bob").1["state"], "admitted");
+    assert_eq!(desk.approve_key(&operation, "alice").0, 200);
+    assert_eq!(desk.approve_key(&operation, "bob").1["state"], "admitted");
 }

@@ -1,9 +1,9 @@
-//! Approvals that `approve` accepts and rejects, and the statement that a view offers for signing.
+//! `approve` with signed approvals, and the statement in a view that approvers sign.
 
 use super::{approved, key};
-use crate::harness::approvers::{Signers, body, fresh, signed_over};
+use crate::harness::approvers::{Signers, approval_now, body, sign_statement};
 use crate::harness::custody;
-use crate::harness::samples::{approval, path, payment, submitted, with};
+use crate::harness::samples::{approval, path, payment, submit, with};
 use crate::harness::verify;
 use crate::harness::world::World;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
@@ -15,32 +15,31 @@ use serde_json::{Value, json};
 #[tokio::test]
 async fn key_and_authenticator_signatures_approve_both_families() {
     let signers = Signers::new();
-    let world = World::with(&signers.given("required")).await;
+    let world = World::with(&signers.settings("required")).await;
     verify::signature(&super::published(&world, &signers).await);
     key(&world, &signers, "cold").await;
-    let sign = custody::submitted(&world, &custody::on_key("cold", "/sign"), &custody::sign("a")).await;
+    let sign = custody::submit(&world, &custody::key_path("cold", "/sign"), &custody::sign("a")).await;
     approved(&world, &signers, &sign, &custody::path(&sign, "/approve")).await;
     world.post_nothing(&custody::path(&sign, "/execute")).await.ok();
     let publication = json!({ "scope": "signature", "requested_at_ms": 1 });
     verify::signature(&world.post(&custody::path(&sign, "/publish"), &publication).await.ok());
 }
 
-/// The statement can be recomputed from the rest of the view.
 #[tokio::test]
 async fn view_has_the_approval_statement_while_approvals_are_awaited() {
     let signers = Signers::new();
-    let world = World::with(&signers.given("optional")).await;
-    let operation = submitted(&world, &payment("view")).await;
+    let world = World::with(&signers.settings("optional")).await;
+    let operation = submit(&world, &payment("view")).await;
     let stated = &operation["approval_statement"];
     let key_id = key_id(&Tenant("default".into()), &KeyRef("treasury-1".into())).unwrap();
     assert_eq!(stated["key_id"], json!(key_id));
     for name in ["operation_id", "intent_hash"] {
-        let elsewhere = if name == "operation_id" { &operation[name] } else { &operation["intent"][name] };
-        assert_eq!(&stated[name], elsewhere, "{name}");
+        let in_view = if name == "operation_id" { &operation[name] } else { &operation["intent"][name] };
+        assert_eq!(&stated[name], in_view, "{name}");
     }
     assert_eq!((&stated["tenant"], &stated["tag"]), (&json!("default"), &json!("svc/approval-statement/v1")));
-    // Computed as a client would, without our canonical form and types.
-    let (subject, roles, at) = (json!("alice"), json!(["approver"]), fresh("alice").claimed_at_ms);
+    // Filled in and signed as a client would, without our types and encodings.
+    let (subject, roles, at) = (json!("alice"), json!(["approver"]), approval_now("alice").claimed_at_ms);
     let message = stated["template"].as_str().unwrap();
     let message = message.replacen("{subject_id}", &subject.to_string(), 1);
     let message = message.replacen("{roles}", &roles.to_string(), 1);
@@ -57,45 +56,49 @@ async fn view_has_the_approval_statement_while_approvals_are_awaited() {
 #[tokio::test]
 async fn wrong_approval_signature_is_refused_and_leaves_nothing() {
     let signers = Signers::new();
-    let world = World::with(&signers.given("required")).await;
+    let world = World::with(&signers.settings("required")).await;
     key(&world, &signers, "treasury-1").await;
-    let operation = submitted(&world, &payment("wrong")).await;
-    let other = submitted(&world, &payment("other")).await;
+    let operation = submit(&world, &payment("wrong")).await;
+    let other = submit(&world, &payment("other")).await;
     let approve = path(&operation, "/approve");
-    let unverified = signers.device.with_flags(1);
-    let elsewhere = signers.device.at_origin("https://evil.example");
-    let asserted = |device: &Authenticator| {
-        body(&signed_over(&operation, |subject| device.signed(fresh("bob"), subject)))
+    let without_verification = signers.device.with_flags(1);
+    let at_other_origin = signers.device.at_origin("https://evil.example");
+    let signed_by_device = |device: &Authenticator| {
+        body(&sign_statement(&operation, |subject| device.signed(approval_now("bob"), subject)))
     };
-    let by = |subject: &str, byte: u8| {
-        body(&signed_over(&operation, |about| signed(fresh(subject), about, &seed(byte))))
+    let signed_by_key = |subject: &str, byte: u8| {
+        body(&sign_statement(&operation, |about| signed(approval_now(subject), about, &seed(byte))))
     };
-    let claiming = |at: i64| {
-        body(&signed_over(&operation, |subject| {
-            let mut approval = fresh("alice");
+    let dated = |at: i64| {
+        body(&sign_statement(&operation, |subject| {
+            let mut approval = approval_now("alice");
             approval.claimed_at_ms = at;
             signed(approval, subject, &seed(1))
         }))
     };
-    // Within the permitted clock skew, but before the submission: readers of the evidence would reject it.
+    // Recent enough, but a clock skew and a millisecond before the submission: readers of the evidence would reject it.
     let before =
         operation["intent"]["created_at_ms"].as_i64().unwrap() - i64::try_from(CLOCK_SKEW_MS).unwrap() - 1;
     for (wrong, fault) in [
         (approval("alice"), "not_signed"),
         (signers.body(&other, "alice"), "bad_signature"),
         (
-            with(signers.body(&operation, "alice"), "/approved_at_ms", json!(fresh("a").claimed_at_ms + 1)),
+            with(
+                signers.body(&operation, "alice"),
+                "/approved_at_ms",
+                json!(approval_now("a").claimed_at_ms + 1),
+            ),
             "bad_signature",
         ),
         (with(signers.body(&operation, "alice"), "/roles", json!([])), "bad_signature"),
         (with(signers.body(&operation, "alice"), "/subject_id", json!("carol")), "unknown_key"),
-        (by("alice", 66), "unknown_key"),
-        (by("mallory", 66), "unknown_approver"),
+        (signed_by_key("alice", 66), "unknown_key"),
+        (signed_by_key("mallory", 66), "unknown_approver"),
         (signers.body_as(&operation, "alice", &["approver", "treasurer"]), "role_not_held"),
-        (claiming(fresh("alice").claimed_at_ms - 86_400_001), "too_old"),
-        (claiming(before), "too_old"),
-        (asserted(&unverified), "user_not_verified"),
-        (asserted(&elsewhere), "wrong_origin"),
+        (dated(approval_now("alice").claimed_at_ms - 86_400_001), "too_old"),
+        (dated(before), "too_old"),
+        (signed_by_device(&without_verification), "user_not_verified"),
+        (signed_by_device(&at_other_origin), "wrong_origin"),
         (signers.body(&other, "bob"), "wrong_challenge"),
     ] {
         let message = world.post(&approve, &wrong).await.fails(403, "approver_not_permitted");
@@ -108,8 +111,8 @@ async fn wrong_approval_signature_is_refused_and_leaves_nothing() {
 #[tokio::test]
 async fn unreadable_approval_signature_is_refused_with_its_place() {
     let signers = Signers::new();
-    let world = World::with(&signers.given("optional")).await;
-    let operation = submitted(&world, &payment("unread")).await;
+    let world = World::with(&signers.settings("optional")).await;
+    let operation = submit(&world, &payment("unread")).await;
     let (alice, bob) = (signers.body(&operation, "alice"), signers.body(&operation, "bob"));
     let cases = [
         (&alice, "/signature", json!("x"), "`/signature` must be an object"),
@@ -151,22 +154,22 @@ async fn unreadable_approval_signature_is_refused_with_its_place() {
             "`/signature/client_data_json` must be at most",
         ),
     ];
-    for (sound, pointer, value, expected) in cases {
-        let wrong = with(sound.clone(), pointer, value);
+    for (valid, pointer, value, expected) in cases {
+        let wrong = with(valid.clone(), pointer, value);
         let message = world.post(&path(&operation, "/approve"), &wrong).await.fails(400, "invalid_json");
         assert!(message.starts_with(expected), "{message}");
-        let preview = json!({ "intent": payment("preview"), "approvals": [sound, wrong] });
+        let preview = json!({ "intent": payment("preview"), "approvals": [valid, wrong] });
         let message = world.post("/v1/policy/preview", &preview).await.fails(400, "invalid_json");
         assert!(message.starts_with(&expected.replacen("`/", "`/approvals/1/", 1)), "{message}");
     }
     assert_eq!(world.get(&path(&operation, "")).await.ok(), operation);
 }
 
-/// A signature that is not verified must not look verified.
+/// Otherwise it would look as if the signature had been verified.
 #[tokio::test]
 async fn signed_approval_is_refused_when_signatures_are_not_verified() {
     let (signers, world) = (Signers::new(), World::start().await);
-    let operation = submitted(&world, &payment("off")).await;
+    let operation = submit(&world, &payment("off")).await;
     let approve = path(&operation, "/approve");
     let message =
         world.post(&approve, &signers.body(&operation, "alice")).await.fails(403, "approver_not_permitted");
@@ -176,13 +179,13 @@ async fn signed_approval_is_refused_when_signatures_are_not_verified() {
     world.post("/v1/policy/preview", &preview).await.ok();
 }
 
-/// A repeat gets the same answer; an unsigned approval is not a repeat of a signed one.
+/// A repeated approval gets the same answer. The same subject's unsigned approval is no repetition.
 #[tokio::test]
 async fn signed_approval_counts_once() {
     let signers = Signers::new();
-    let world = World::with(&signers.given("required")).await;
+    let world = World::with(&signers.settings("required")).await;
     key(&world, &signers, "treasury-1").await;
-    let operation = submitted(&world, &payment("once")).await;
+    let operation = submit(&world, &payment("once")).await;
     let approve = path(&operation, "/approve");
     let body = signers.body(&operation, "alice");
     let first = world.post(&approve, &body).await.ok();

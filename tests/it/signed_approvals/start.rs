@@ -1,4 +1,4 @@
-//! Settings and registries that keep the gateway from starting.
+//! Settings and registries of approvers with which the gateway does not start.
 
 use crate::harness::approvers::Signers;
 use crate::harness::process::Process;
@@ -6,10 +6,11 @@ use crate::start::assert_nothing_was_created;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+/// The one-line error of a start with these settings, which must fail and create nothing.
 #[track_caller]
-fn refused(given: &[(&str, &str)]) -> String {
+fn start_error(overrides: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let line = Process::refused(folder.path(), given);
+    let line = Process::start_error(folder.path(), overrides);
     assert_nothing_was_created(folder.path());
     line
 }
@@ -18,22 +19,22 @@ fn refused(given: &[(&str, &str)]) -> String {
 fn contradictory_approval_settings_stop_the_start() {
     let signers = Signers::new();
     for rule in ["optional", "required"] {
-        let line = refused(&[("signed_approvals", rule)]);
+        let line = start_error(&[("signed_approvals", rule)]);
         let expected = format!("setting `approvers_file` must be given while `signed_approvals` is `{rule}`");
         assert!(line.ends_with(&expected), "{line}");
     }
-    let line = refused(&[("approvers_file", signers.path())]);
+    let line = start_error(&[("approvers_file", signers.path())]);
     assert!(
         line.contains("setting `approvers_file` must be empty while `signed_approvals` is `off`"),
         "{line}"
     );
-    let no_approvals = [&signers.given("required")[..], &[("required_approvals", "0")]].concat();
-    let line = refused(&no_approvals);
+    let no_approvals = [&signers.settings("required")[..], &[("required_approvals", "0")]].concat();
+    let line = start_error(&no_approvals);
     assert!(
         line.ends_with("`required_approvals` must be at least 1 while `signed_approvals` is `required`"),
         "{line}"
     );
-    let line = refused(&signers.given("always"));
+    let line = start_error(&signers.settings("always"));
     assert!(
         line.ends_with("setting `signed_approvals` must be one of off, optional, required, not `always`"),
         "{line}"
@@ -43,7 +44,7 @@ fn contradictory_approval_settings_stop_the_start() {
 #[test]
 fn invalid_registries_stop_the_start() {
     let signers = Signers::new();
-    let start = || refused(&signers.given("required")).replace(signers.path(), "FILE");
+    let start = || start_error(&signers.settings("required")).replace(signers.path(), "FILE");
     let prefix = "operation-gateway: approvers file `FILE`: ";
     fs::set_permissions(signers.path(), fs::Permissions::from_mode(0o666)).unwrap();
     assert_eq!(start(), format!("{prefix}has mode 0666: anybody may write to it"));

@@ -1,7 +1,7 @@
 //! Probes on a separate address.
 
 use crate::harness::process::{Process, request, text};
-use crate::harness::wire::{ask, connect_from};
+use crate::harness::wire::{connect_from, get_on};
 
 #[test]
 fn readiness_and_metrics_move_to_the_admin_address() {
@@ -38,14 +38,14 @@ fn readiness_and_metrics_are_on_the_main_address_without_an_admin_address() {
 #[test]
 fn probes_are_answered_while_both_addresses_are_full() {
     let folder = tempfile::tempdir().unwrap();
-    let given =
+    let overrides =
         [("admin_bind", "127.0.0.1:0"), ("connections_max", "4"), ("connections_per_address_max", "2")];
-    let process = Process::start(folder.path(), None, &given);
+    let process = Process::start(folder.path(), None, &overrides);
     let admin = process.admin_address.clone().unwrap();
     for address in [&process.address, &admin] {
         let held = [2, 2, 3, 3].map(|last| {
             let mut stream = connect_from(last, address).unwrap();
-            assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
+            assert_eq!(get_on(&mut stream, "/healthz").unwrap().0, 200);
             stream
         });
         for _ in 0..4 {

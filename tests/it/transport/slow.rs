@@ -1,7 +1,9 @@
-//! Slow clients. Each is cut off at the deadline of its current step, and no sooner.
+//! Slow clients are cut off at the deadline of their current step, and not before it.
 
 use crate::harness::process::{Process, request, text};
-use crate::harness::wire::{Received, answer, ask, connect_from, eventually, get, receive, rest, trickle};
+use crate::harness::wire::{
+    Received, connect_from, eventually, get_on, get_request, read_answer, read_to_end, receive, write_slowly,
+};
 use gateway_api::ROUTES;
 use std::io::Write;
 use std::net::TcpStream;
@@ -9,11 +11,12 @@ use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_millis(1500);
 
-/// One short deadline, and long ones for the others.
+/// Settings with this deadline at [`DEADLINE`], and the usual ones for the other steps.
 fn with_short_deadline(name: &'static str) -> Vec<(&'static str, &'static str)> {
     vec![("reconcile_every_ms", "60000"), (name, "1500")]
 }
 
+/// Whether the metrics count a connection that was cut off for this reason.
 fn has_cut(process: &Process, reason: &str) -> bool {
     let line = format!("operation_gateway_connections_cut_total{{reason=\"{reason}\"}}");
     text(&process.address, "/metrics").contains(&line)
@@ -26,7 +29,7 @@ fn slow_headers_are_cut_off_while_others_are_served() {
     for sent in ["", "GET /healthz HTTP/1.1\r\nx-slow: ", "POST /v1/operations/sign HTTP/1.1\r\n"] {
         let (began, mut slow) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
         slow.write_all(sent.as_bytes()).unwrap();
-        let received = trickle(&mut slow, b"a", Duration::from_millis(100));
+        let received = write_slowly(&mut slow, b"a", Duration::from_millis(100));
         assert!(began.elapsed() >= DEADLINE, "{sent:?} was cut off after {:?}", began.elapsed());
         assert!(!received.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&received));
         assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200);
@@ -35,11 +38,11 @@ fn slow_headers_are_cut_off_while_others_are_served() {
 }
 
 #[test]
-fn silent_client_is_cut_off() {
+fn client_that_sends_nothing_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &with_short_deadline("header_within_ms"));
-    let (began, mut silent) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
-    assert_eq!(rest(&mut silent), "");
+    let (began, mut stream) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
+    assert_eq!(read_to_end(&mut stream), "");
     assert!(began.elapsed() >= DEADLINE);
 }
 
@@ -52,16 +55,17 @@ fn slow_body_is_cut_off_with_an_error() {
     {
         let (began, mut slow) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
         slow.write_all(head(path, framing).as_bytes()).unwrap();
-        // Chunks of one byte, or spaces before the value.
+        // White space, as the body itself or in chunks of one byte.
         let received = match framing {
-            "content-length: 4096" => trickle(&mut slow, b" ", Duration::from_millis(100)),
-            _ => trickle(&mut slow, b"1\r\n \r\n", Duration::from_millis(40)),
+            "content-length: 4096" => write_slowly(&mut slow, b" ", Duration::from_millis(100)),
+            _ => write_slowly(&mut slow, b"1\r\n \r\n", Duration::from_millis(40)),
         };
         assert_request_timeout(path, &String::from_utf8(received).unwrap());
         assert!(began.elapsed() >= DEADLINE, "{path} was cut off after {:?}", began.elapsed());
     }
 }
 
+/// The head of a POST.
 fn head(path: &str, framing: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nhost: gateway\r\n{framing}\r\n\r\n")
 }
@@ -88,33 +92,33 @@ fn missing_body_is_cut_off_on_every_route() {
         (path, stream)
     });
     for (path, mut stream) in waiting.collect::<Vec<_>>() {
-        assert_request_timeout(&path, &rest(&mut stream));
+        assert_request_timeout(&path, &read_to_end(&mut stream));
     }
 }
 
 #[test]
 fn idle_connection_is_closed_at_its_own_deadline() {
     let folder = tempfile::tempdir().unwrap();
-    let given = [("header_within_ms", "1500"), ("idle_within_ms", "600000")];
-    let process = Process::start(folder.path(), None, &given);
+    let overrides = [("header_within_ms", "1500"), ("idle_within_ms", "600000")];
+    let process = Process::start(folder.path(), None, &overrides);
     let mut stream = TcpStream::connect(&process.address).unwrap();
     for _ in 0..2 {
-        assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
+        assert_eq!(get_on(&mut stream, "/healthz").unwrap().0, 200);
         // Longer than the header deadline and shorter than the idle deadline.
         assert_eq!(receive(&mut stream, Duration::from_millis(2500)), Received::Nothing);
     }
-    // Once it has begun, the next request has the header deadline.
-    trickle(&mut stream, b"G", Duration::from_millis(50));
+    // Once the next request has begun, it has the header deadline.
+    write_slowly(&mut stream, b"G", Duration::from_millis(50));
     assert!(has_cut(&process, "header") && !has_cut(&process, "idle"));
     drop(process);
 
     let folder = tempfile::tempdir().unwrap();
-    let given = [("header_within_ms", "600000"), ("idle_within_ms", "1500")];
-    let process = Process::start(folder.path(), None, &given);
+    let overrides = [("header_within_ms", "600000"), ("idle_within_ms", "1500")];
+    let process = Process::start(folder.path(), None, &overrides);
     let mut stream = TcpStream::connect(&process.address).unwrap();
     let idle = Instant::now();
-    assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
-    assert_eq!(rest(&mut stream), "");
+    assert_eq!(get_on(&mut stream, "/healthz").unwrap().0, 200);
+    assert_eq!(read_to_end(&mut stream), "");
     assert!(idle.elapsed() >= DEADLINE, "{:?}", idle.elapsed());
     assert!(has_cut(&process, "idle") && !has_cut(&process, "header"));
 }
@@ -124,33 +128,33 @@ fn unread_answer_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &with_short_deadline("write_within_ms"));
     // Pipelines requests until the buffers of both ends are full.
-    let mut greedy = TcpStream::connect(&process.address).unwrap();
-    greedy.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
-    let requests = get("/v1/openapi.json").repeat(64);
+    let mut unread = TcpStream::connect(&process.address).unwrap();
+    unread.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let requests = get_request("/v1/openapi.json").repeat(64);
     let mut is_full = false;
     eventually("buffers must fill", || {
-        is_full = is_full || greedy.write_all(requests.as_bytes()).is_err();
+        is_full = is_full || unread.write_all(requests.as_bytes()).is_err();
         is_full
     });
     eventually("a client that does not read must be cut off", || has_cut(&process, "write"));
-    // Others are served meanwhile, and a client that reads gets the whole answer.
-    let mut patient = TcpStream::connect(&process.address).unwrap();
-    patient.write_all(get("/v1/openapi.json").repeat(3).as_bytes()).unwrap();
+    // A client that reads its answers gets all of them.
+    let mut reading = TcpStream::connect(&process.address).unwrap();
+    reading.write_all(get_request("/v1/openapi.json").repeat(3).as_bytes()).unwrap();
     for _ in 0..3 {
-        assert_eq!(answer(&mut patient).unwrap().0, 200);
+        assert_eq!(read_answer(&mut reading).unwrap().0, 200);
     }
 }
 
 #[test]
 fn oversized_headers_and_targets_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let given = [("header_bytes_max", "16384"), ("headers_max", "20")];
-    let process = Process::start(folder.path(), None, &given);
+    let overrides = [("header_bytes_max", "16384"), ("headers_max", "20")];
+    let process = Process::start(folder.path(), None, &overrides);
     let received = |head: String| {
         let mut stream = TcpStream::connect(&process.address).unwrap();
-        // It may be refused before all of it is sent.
+        // The gateway may refuse it before all of it is sent.
         let _refused = stream.write_all(head.as_bytes());
-        rest(&mut stream)
+        read_to_end(&mut stream)
     };
     let with = |headers: &str| format!("GET /healthz HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");
     let long = |n_bytes| with(&format!("x: {}\r\n", "y".repeat(n_bytes)));
@@ -185,7 +189,7 @@ fn malformed_http_is_refused_while_others_are_served() {
     for bytes in hostile {
         let mut stream = connect_from(1, &process.address).unwrap();
         stream.write_all(bytes).unwrap();
-        let received = rest(&mut stream);
+        let received = read_to_end(&mut stream);
         assert!(!received.contains(" 200 ") && !received.contains(" 500 "), "{received}");
         assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200);
     }

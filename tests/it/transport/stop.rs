@@ -1,8 +1,8 @@
-//! Stopping: requests in flight are answered, and other clients do not delay the stop.
+//! Stopping the gateway: it answers requests in flight, and does not wait for unfinished ones without end.
 
 use crate::harness::process::Process;
 use crate::harness::samples::payment;
-use crate::harness::wire::{Received, answer, ask, eventually, receive, rest};
+use crate::harness::wire::{Received, eventually, get_on, read_answer, read_to_end, receive};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ fn stop_answers_requests_in_flight_and_closes_idle_connections() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), None, &[]);
     let mut idle = TcpStream::connect(&process.address).unwrap();
-    assert_eq!(ask(&mut idle, "/healthz").unwrap().0, 200);
+    assert_eq!(get_on(&mut idle, "/healthz").unwrap().0, 200);
     let body = payment("in-flight").to_string();
     let mut sending = TcpStream::connect(&process.address).unwrap();
     let head = format!(
@@ -20,26 +20,26 @@ fn stop_answers_requests_in_flight_and_closes_idle_connections() {
         body.len()
     );
     sending.write_all(head.as_bytes()).unwrap();
-    // Its handler reads the body: the request is in flight.
-    let Received::Bytes(went_on) = receive(&mut sending, Duration::from_secs(60)) else {
+    // The handler reads the body, so the request is in flight.
+    let Received::Bytes(interim) = receive(&mut sending, Duration::from_secs(60)) else {
         panic!("no answer")
     };
-    assert!(went_on.starts_with(b"HTTP/1.1 100 "));
+    assert!(interim.starts_with(b"HTTP/1.1 100 "));
     process.sigterm();
-    assert_eq!(rest(&mut idle), "", "an idle connection is closed");
+    assert_eq!(read_to_end(&mut idle), "", "the idle connection must be closed");
     eventually("new connections are refused", || TcpStream::connect(&process.address).is_err());
     sending.write_all(body.as_bytes()).unwrap();
-    assert_eq!(answer(&mut sending).unwrap().0, 200);
-    assert_eq!(rest(&mut sending), "");
+    assert_eq!(read_answer(&mut sending).unwrap().0, 200);
+    assert_eq!(read_to_end(&mut sending), "");
     process.wait_for_line("operation-gateway stopped");
 }
 
 #[test]
 fn unfinished_request_does_not_delay_the_stop() {
     let folder = tempfile::tempdir().unwrap();
-    let given =
+    let overrides =
         [("shutdown_within_ms", "500"), ("body_within_ms", "100000"), ("request_within_ms", "200000")];
-    let process = Process::start(folder.path(), None, &given);
+    let process = Process::start(folder.path(), None, &overrides);
     let mut sending = TcpStream::connect(&process.address).unwrap();
     let head =
         "POST /v1/operations/sign HTTP/1.1\r\nhost: g\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";

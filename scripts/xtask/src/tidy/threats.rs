@@ -1,4 +1,4 @@
-//! The threat model: each threat names existing tests of its defence.
+//! The threat model: every threat must name existing tests of its defence.
 
 use crate::report::Finding;
 use crate::tree::TextFile;
@@ -12,12 +12,12 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let Some(page) = files.iter().find(|file| file.path == PAGE) else {
         return vec![Finding::error(format!("`{PAGE}` is missing"))];
     };
-    let tests = files.iter().filter(|file| file.is_rust()).flat_map(|file| tests(&file.text)).collect();
-    untested(&page.text, &tests)
+    let tests = files.iter().filter(|file| file.is_rust()).flat_map(|file| test_names(&file.text)).collect();
+    check_page(&page.text, &tests)
 }
 
-/// Threats without a test, and names of tests that do not exist.
-fn untested(page: &str, tests: &BTreeSet<&str>) -> Vec<Finding> {
+/// Reports threats without a test, names of tests that do not exist, and rows of another shape.
+fn check_page(page: &str, tests: &BTreeSet<&str>) -> Vec<Finding> {
     let (mut found, mut is_threats) = (Vec::new(), false);
     for (index, line) in page.lines().enumerate() {
         let mut error = |text: String| found.push(Finding::error(text).at(PAGE, index + 1));
@@ -42,7 +42,7 @@ fn untested(page: &str, tests: &BTreeSet<&str>) -> Vec<Finding> {
 }
 
 /// The names of the functions with a test attribute.
-fn tests(code: &str) -> Vec<&str> {
+fn test_names(code: &str) -> Vec<&str> {
     let is_test = |line: &str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
     let (mut found, mut follows_attribute) = (Vec::new(), false);
     for line in code.lines().map(str::trim_start) {
@@ -64,13 +64,13 @@ mod tests {
     fn threat_without_existing_tests_is_found() {
         let code =
             "#[test]\nfn here() {\n}\n#[tokio::test]\n#[cfg(unix)]\nasync fn there() {}\nfn helper() {}\n";
-        let known: BTreeSet<&str> = tests(code).into_iter().collect();
+        let known: BTreeSet<&str> = test_names(code).into_iter().collect();
         assert_eq!(known, BTreeSet::from(["here", "there"]));
         let page =
             |rows: &str| format!("| a | b |\n|---|---|\n| x | `y` |\n\n{HEADER}\n|---|---|---|\n{rows}\n");
-        assert_eq!(untested(&page("| a | b | `here`, `there` |"), &known).len(), 0);
+        assert_eq!(check_page(&page("| a | b | `here`, `there` |"), &known).len(), 0);
         for rows in ["| a | b | `helper` |", "| a | b | none |", "| a | `here` |"] {
-            assert_eq!(untested(&page(rows), &known).len(), 1, "{rows}");
+            assert_eq!(check_page(&page(rows), &known).len(), 1, "{rows}");
         }
     }
 }

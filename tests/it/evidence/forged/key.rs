@@ -1,34 +1,34 @@
-//! Statements on the key and the log besides the events.
+//! The key and the log proof, which are not part of the events.
 
 use super::Forgery;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn key_that_is_not_the_operations_is_found() {
-    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+async fn key_with_another_id_or_public_key_is_found() {
+    let forgery = Forgery::of_payment().await;
     for (name, value) in [
         ("key_id", "11".repeat(32)),
         ("public_key_artifact_ref", format!("frost-ed25519-sha512:{}", "11".repeat(32))),
     ] {
-        let written = forgery.forger.key(|key| key[name] = json!(value)).await;
-        forgery.assert_finds_only(&written, &format!("/key/{name}: "));
+        let forged = forgery.forger.with_key(|key| key[name] = json!(value)).await;
+        forgery.assert_finds_only(&forged, &format!("/key/{name}: "));
     }
 }
 
 #[tokio::test]
 async fn key_that_differs_from_its_signed_note_is_found() {
-    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let forgery = Forgery::of_payment().await;
     let mut altered = forgery.evidence.clone();
     altered["key"]["state"] = json!("retired");
     forgery.assert_finds_only(&altered, "/key: differs from the statement in `key_note`");
     let mut altered = forgery.evidence.clone();
-    altered["key_note"] = json!("nobody's");
+    altered["key_note"] = json!("no note");
     forgery.assert_finds_only(&altered, "/key_note: ");
 }
 
 #[tokio::test]
 async fn unsigned_data_in_a_log_proof_is_found() {
-    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let forgery = Forgery::of_payment().await;
     let mut altered = forgery.evidence.clone();
     let proof = altered["log"]["proof"].as_str().unwrap();
     altered["log"]["proof"] = json!(proof.replacen("\nindex", "\nextra AAAA\nindex", 1));

@@ -1,4 +1,4 @@
-//! New shares: nodes state which epoch they staged and which result they published.
+//! New shares: the nodes' receipts state which epoch they staged and which result they published.
 
 use super::Forgery;
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ async fn published_result_must_match_the_staged_shares() {
             [("epoch_decided", "/change/staged/public/public_key_hex"), ("executed", "/change/result_ref")]
         {
             let alter = |event: &mut Value| *event.pointer_mut(pointer).unwrap() = json!("11".repeat(32));
-            let written = forgery.forger.event(kind, alter).await;
-            forgery.assert_finds(&written, &forgery.at("executed", "/result_ref: "));
+            let forged = forgery.forger.with_event(kind, alter).await;
+            forgery.assert_finds(&forged, &forgery.at("executed", "/result_ref: "));
         }
     }
 }
@@ -29,8 +29,7 @@ async fn staged_shares_must_match_the_admission() {
             let alter = |event: &mut Value| {
                 *event["change"]["staged"].pointer_mut(pointer).unwrap() = value;
             };
-            let written = forgery.forger.event("epoch_decided", alter).await;
-            forgery.assert_finds(&written, &forgery.at("epoch_decided", "/staged: "));
+            forgery.assert_alteration_found("epoch_decided", alter, "/staged: ").await;
         }
     }
 }
@@ -39,9 +38,9 @@ async fn staged_shares_must_match_the_admission() {
 async fn key_must_have_the_public_key_of_its_shares() {
     for forgery in Forgery::of_creation_and_refresh().await {
         let other = format!("frost-ed25519-sha512:{}", "11".repeat(32));
-        let written = forgery.forger.key(|key| key["public_key_artifact_ref"] = json!(other)).await;
+        let forged = forgery.forger.with_key(|key| key["public_key_artifact_ref"] = json!(other)).await;
         forgery.assert_finds_only(
-            &written,
+            &forged,
             "/key/public_key_artifact_ref: differs from the key of the published shares",
         );
     }
