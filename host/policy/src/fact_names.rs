@@ -23,7 +23,9 @@ impl FactNames {
     /// Whether the policy may read a fact whose name begins with `prefix`.
     pub(crate) fn has_prefix(&self, prefix: &str) -> bool {
         self.0.iter().any(|declared| match declared.strip_suffix('*') {
-            Some(prefix) => prefix.starts_with(prefix) || prefix.starts_with(prefix),
+            Some(declared_prefix) => {
+                declared_prefix.starts_with(prefix) || prefix.starts_with(declared_prefix)
+            }
             None => declared.starts_with(prefix),
         })
     }

@@ -45,7 +45,10 @@ fn evidence_verifies_offline_after_the_gateway_stopped() {
 
     let strict = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
     let (code, out, _) = verify(reader.path(), &["--bundle", strict]);
-    assert!(code == 3 && out.contains("--    policy not run again: not checked: event 1: bundle"), "{out}");
+    assert!(
+        code == 3 && out.contains("--    policy not run again: not checked: event 1: the bundle "),
+        "{out}"
+    );
     let (code, out, _) = verify(reader.path(), &["--bundle", strict, "--bundle", bundle]);
     assert!(
         code == 3 && out.contains("policy run again: 4 gave the same answer with the same fuel"),

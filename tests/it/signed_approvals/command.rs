@@ -201,7 +201,7 @@ fn approvers_sign_requires_a_yes_at_the_terminal_or_a_flag() {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let (code, out, err) = run(people.path(), &[], &arguments);
     assert!(code == 1 && out.is_empty() && is_shown(&err), "{err}");
-    assert!(err.ends_with("nothing was signed; `--yes` signs without asking\n"), "{err}");
+    assert!(err.ends_with("nothing was signed, because there is no terminal to ask for confirmation; `--yes` signs without asking\n"), "{err}");
     for typed in ["no\n", "\n", "y\n", "YES\n", "yes please\n", "\u{4}"] {
         let (code, out, screen) = alice.sign_at_terminal(people.path(), &view, typed);
         assert!(code == 1 && out.is_empty() && is_shown(&screen), "{typed:?}: {screen}");

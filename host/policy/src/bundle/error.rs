@@ -64,7 +64,7 @@ pub enum BundleError {
     TrustRoots(String),
     #[error("the signature in `{file}` is not valid")]
     Signature { file: String, source: EnvelopeError },
-    #[error("the signature in `{file}` is for another content")]
+    #[error("`manifest.json` differs from the content that `{file}` signs")]
     ManifestChanged { file: String },
     #[error(
         "role `{role}` has {have} of {need} signatures by trusted keys{}{}",

@@ -116,7 +116,7 @@ async fn share_without_a_valid_receipt_does_not_count() {
         begin_false_receipts(&world, EffectStep::Execute, replace).await;
         let lost = world.owed(&signing).await.unwrap();
         let Outcome::AttemptLost(why) = &lost else { panic!("{name}: {lost:?}") };
-        assert!(why.starts_with("participant 1: receipt_refused: the receipt "), "{name}: {why}");
+        assert!(why.starts_with("participant 1: receipt_refused: the receipt"), "{name}: {why}");
         let signed = world.complete(signing).await;
         let signature = signed.signature.unwrap();
         check_signature(&signature);

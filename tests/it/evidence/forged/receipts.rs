@@ -10,8 +10,8 @@ use gateway_evidence::verify::Status;
 use serde_json::{Value, json};
 
 /// The beginning of the findings on a step with too few receipts, and on a signature without a receipt of each signer.
-const TOO_FEW: &str = "/receipts: are not from enough";
-const NOT_THE_SIGNERS: &str = "/receipts: are not from exactly the signers";
+const TOO_FEW: &str = "/receipts: too few receipts";
+const NOT_THE_SIGNERS: &str = "/receipts: there must be exactly one receipt from each signer";
 
 fn receipts(event: &mut Value) -> &mut Vec<Value> {
     event["change"]["receipts"].as_array_mut().unwrap()
