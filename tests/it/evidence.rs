@@ -1,4 +1,4 @@
-//! Evidence documents of a real gateway, verified with only its trust roots.
+//! Evidence that a gateway exports, intact and forged, verified offline against its trust roots.
 
 mod command;
 mod forged;
@@ -13,7 +13,7 @@ use gateway_evidence::verify::Status;
 use gateway_evidence::{Reader, Report, Roots, Verdict};
 use serde_json::Value;
 
-/// Each named check was made and holds, and no check fails.
+/// Asserts that each named check was made and passed, and that none failed.
 #[track_caller]
 fn assert_holds(report: &Report, names: &[&str]) {
     assert_ne!(report.verdict(), Verdict::Fails, "{:#?}", report.findings().collect::<Vec<_>>());
@@ -23,7 +23,7 @@ fn assert_holds(report: &Report, names: &[&str]) {
     }
 }
 
-/// The names of the checks that were not made, each with the reason.
+/// The checks that were not made: name and reason.
 #[track_caller]
 fn not_checked(report: &Report) -> Vec<(&'static str, &str)> {
     let mut not_checked = Vec::new();
@@ -40,7 +40,7 @@ async fn roots(world: &World) -> Roots {
     Roots::new(world.roots().await).unwrap()
 }
 
-/// Verifies a document as a reader who gets it as bytes.
+/// Serializes the document and verifies the bytes, as someone who received a file would.
 fn verify(document: &Value, roots: &Roots) -> Report {
     let document = gateway_evidence::parse(document.to_string().as_bytes()).unwrap();
     verify_pages(vec![document], roots)
@@ -50,7 +50,7 @@ fn verify_pages(pages: Vec<Value>, roots: &Roots) -> Report {
     gateway_evidence::verify(pages, &Reader::new(roots))
 }
 
-/// A gateway that published this payment, and the payment's evidence.
+/// Starts a gateway, signs and publishes the payment, and returns the gateway and the operation's evidence.
 pub(crate) async fn published_evidence(payment: &Value) -> (World, Value) {
     let world = World::start().await;
     let operation = publish(&world, payment).await;

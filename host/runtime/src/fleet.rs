@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The configuration of a fleet.
 #[derive(Clone)]
 pub struct FleetConfig {
-    /// The folder with `node-<index>.db` for each participant; created if missing.
+    /// The folder of the databases, `node-<index>.db` for each participant. Folder and databases are created when needed.
     pub folder: PathBuf,
-    /// The settings of every node. All nodes share a key-encryption key, since they share a process.
+    /// The settings of every node, so also one key-encryption key for all.
     pub nodes: NodeSettings,
 }
 
@@ -33,15 +33,15 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
 
 /// Runtime nodes in the gateway's own process, one database each.
 ///
-/// For development and small deployments: each node verifies what it is called with, but an attacker who controls the process
-/// has the memory of all nodes, and so their shares.
+/// For development and small deployments: each node verifies every call, but an attacker who controls the process can read the
+/// memory of all nodes, and so their shares.
 pub struct EmbeddedFleet {
     config: FleetConfig,
     nodes: Mutex<BTreeMap<ParticipantIndex, Slot>>,
     pub(crate) suspects: Suspects,
     pub(crate) generations: Generations,
     pub(crate) health: Health,
-    /// The identities of the opened nodes. Opening a node pins it.
+    /// The pinned identities. Opening a node pins its identity, until the process ends.
     peers: Arc<Peers>,
 }
 
@@ -60,10 +60,10 @@ impl EmbeddedFleet {
         }
     }
 
-    /// A participant's node, opened and its shares checked if it is not open. If opening fails, the next call tries again.
+    /// A participant's node. If it is not open, opens it and checks its shares; if that fails, the next call tries again.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when its database cannot be opened.
+    /// [`NodeError::Unavailable`] when its database cannot be opened, or its identity is not the pinned one.
     pub async fn node(&self, participant: ParticipantIndex) -> Result<Arc<Node>, NodeError> {
         let slot = Arc::clone(self.lock().entry(participant).or_default());
         let mut open = slot.lock().await;
@@ -72,14 +72,14 @@ impl EmbeddedFleet {
         }
         let node = Arc::new(Node::open(self.config.node(participant, Arc::clone(&self.peers))).await?);
         self.peers.pin(node.identity()).map_err(NodeError::from)?;
-        // Checks its shares before the first step, so that damage is known before the node is counted on.
+        // Before the first step, so that damage is reported before the node is used. A damaged node is still returned.
         let found = node.check_shares().await.unwrap_or_else(|error| vec![unreadable(&error)]);
         self.health.opened(participant, found);
         *open = Some(Arc::clone(&node));
         Ok(node)
     }
 
-    /// Opens every node that has a database. Any other error than those below is logged, and the node is tried again when it is
+    /// Opens every node that has a database. Other errors than those below are logged, and the node is opened when it is next
     /// needed.
     ///
     /// # Errors
@@ -104,13 +104,13 @@ impl EmbeddedFleet {
         participants_with_database(&self.config.folder)
     }
 
-    /// The rule on approvers' signatures, the same for all nodes.
+    /// Whether approvals must be signed, and by which registry's keys; the same for all nodes.
     #[must_use]
     pub const fn signed_approvals(&self) -> &SigningRule {
         &self.config.nodes.signed_approvals
     }
 
-    /// The number of jobs that the open nodes have written durably, and of the transactions for them.
+    /// The number of committed writes, and of their transactions, over the open nodes. Leaves out a node that is being opened.
     #[must_use]
     pub fn counters(&self) -> (u64, u64) {
         let nodes: Vec<_> = self.lock().values().filter_map(|slot| slot.try_lock().ok()?.clone()).collect();
@@ -135,7 +135,7 @@ impl EmbeddedFleet {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ParticipantIndex, Slot>> {
-        // Nothing that holds the lock can leave the map half changed.
+        // No update of the map can panic midway, so a poisoned map is still consistent.
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

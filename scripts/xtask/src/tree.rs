@@ -16,7 +16,7 @@ pub(crate) fn root() -> PathBuf {
 /// A text file of the repository.
 #[derive(Clone, Debug)]
 pub(crate) struct TextFile {
-    /// Relative to the root, with `/`.
+    /// The path from the repository's root, with `/` as separator.
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -26,7 +26,7 @@ impl TextFile {
         Path::new(&self.path).extension().is_some_and(|extension| extension == "rs")
     }
 
-    /// Whether the file is compiled for tests only.
+    /// Whether it is in a folder `tests`, or is a module `tests.rs`.
     pub(crate) fn is_test(&self) -> bool {
         self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
@@ -43,7 +43,7 @@ pub(crate) fn text_files() -> Result<Vec<TextFile>, Error> {
     let listed = cargo::output("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
     let mut files = Vec::new();
     for path in listed.split('\0').filter(|path| !path.is_empty()) {
-        // A file may be deleted but not staged, or be a dangling link.
+        // The index may list a deleted file, or a dangling link.
         let Ok(bytes) = fs::read(root().join(path)) else { continue };
         if let Ok(text) = String::from_utf8(bytes)
             && !text.contains('\0')

@@ -17,7 +17,7 @@ async fn audit_replay_requires_audit_read() {
 }
 
 #[tokio::test]
-async fn audit_replay_hides_accounts_references_and_credentials() {
+async fn audit_replay_masks_accounts_and_omits_references_and_credentials() {
     let world = World::start().await;
     let body = with(payment("redacted"), "/client/token_jti", json!("jti-secret-1"));
     let body = with(body, "/client/cert_sha256", json!("cert-secret-2"));
@@ -34,7 +34,7 @@ async fn audit_replay_hides_accounts_references_and_credentials() {
 }
 
 #[tokio::test]
-async fn signature_is_hidden_before_its_publication() {
+async fn signature_is_disclosed_only_after_publication() {
     let world = World::start().await;
     let operation = execute(&world, &payment("gate")).await;
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
@@ -51,7 +51,7 @@ async fn signature_is_hidden_before_its_publication() {
 }
 
 #[tokio::test]
-async fn audit_replay_keeps_the_newest_events_below_the_size_cap() {
+async fn audit_replay_drops_the_oldest_events_to_fit_the_size_limit() {
     let cap = 16 * 1024;
     let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
     let operation = submit(&world, &payment("cap")).await;
@@ -70,7 +70,7 @@ async fn audit_replay_keeps_the_newest_events_below_the_size_cap() {
 }
 
 #[tokio::test]
-async fn caller_that_advances_an_operation_is_in_its_evidence() {
+async fn evidence_records_the_approving_client_and_unknown_members() {
     let world = World::start().await;
     let operation = submit(&world, &payment("requester")).await;
     let alice = TestCaller { client: "desk-2", ..test_caller("alice", "operations.approve") }.headers();

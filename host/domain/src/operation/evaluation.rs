@@ -1,7 +1,7 @@
 //! Policy evaluations of an operation, reconstructed from its events.
 //!
-//! An event that follows from an evaluation stores the whole [`policy::Outcome`] but not the input, which would repeat the
-//! submission each time. The input is reconstructed from the events before it.
+//! Events that record an evaluation store its [`policy::Outcome`], but not its input, which would repeat the submission. The
+//! input is reconstructed from the events up to it.
 
 use super::event::{Change, Event};
 use super::state::{Operation, evolve, replay};
@@ -9,10 +9,10 @@ use crate::approval::Approval;
 use crate::policy::{self, Input, Moment, Request};
 use crate::time::EpochMs;
 
-/// A policy evaluation that one of the operation's events stores.
+/// A policy evaluation recorded by one of the operation's events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluation {
-    /// The number of the event that stores it, from 1: the operation's revision after the event.
+    /// The event's sequence number, from 1; the operation's revision after the event.
     pub seq: u64,
     /// The time of the event.
     pub at_ms: EpochMs,
@@ -39,7 +39,8 @@ impl Operation {
 }
 
 impl Change {
-    /// The evaluation that led to this change, if any, and the moment at which it was made.
+    /// The policy's outcome, if this change records one, and the moment (submission, approval or admission) of the
+    /// evaluation.
     #[must_use]
     pub fn evaluation(&self) -> Option<(Moment, &policy::Outcome)> {
         match self {
@@ -48,7 +49,7 @@ impl Change {
                 Some((Moment::Approval, policy))
             }
             Self::DecisionSigned { policy, .. } => Some((Moment::Admission, policy)),
-            // Of the evaluations of an existing operation, only a denial at admission ends it.
+            // Has an outcome only if the policy denied the admission.
             Self::Failed { policy, .. } => policy.as_ref().map(|policy| (Moment::Admission, policy)),
             Self::ApprovalRequested { .. }
             | Self::LateApprovalRecorded { .. }

@@ -38,16 +38,16 @@ async fn crash_after_all_signed_gives_the_same_signature() {
     for suite in SUITES {
         let mut world = World::with_key(3, 2, suite).await;
         let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-        let first = world.owed(&signing).await.unwrap();
+        let first = world.perform_pending(&signing).await.unwrap();
         let Outcome::Signed { signature, .. } = &first else { panic!("{first:?}") };
         check_signature(signature);
         for _ in 0..3 {
             world.restart().await;
-            assert_eq!(world.owed(&signing).await.unwrap(), first);
+            assert_eq!(world.perform_pending(&signing).await.unwrap(), first);
         }
         // Also after the decision has expired.
         world.set_time(gateway_node::testing::NOT_AFTER.0);
-        assert_eq!(world.owed(&signing).await.unwrap(), first);
+        assert_eq!(world.perform_pending(&signing).await.unwrap(), first);
         assert_eq!(world.complete(signing).await.phase, Phase::Published);
     }
 }
@@ -77,9 +77,9 @@ async fn crash_after_some_signed_costs_one_attempt() {
             node.signing_share(&call(&signing, signer), &package).await.unwrap();
         }
         world.restart().await;
-        let lost = world.owed(&signing).await.unwrap();
+        let lost = world.perform_pending(&signing).await.unwrap();
         assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
-        let next = world.settle(signing, lost);
+        let next = world.record_outcome(signing, lost);
         assert_eq!(next.phase, Phase::Executing { attempt: 2 });
         let signed = world.complete(next).await;
         assert_eq!(signed.phase, Phase::Published);
@@ -94,7 +94,7 @@ async fn new_coordinator_completes_a_partly_signed_package() {
     let package = collect_package(&world, &signing, &[0, 2]).await;
     let first = world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap();
     // The coordinator stopped after one of two shares. A new one must use the same package, of the same signers.
-    let Outcome::Signed { signature, .. } = world.owed(&signing).await.unwrap() else { panic!() };
+    let Outcome::Signed { signature, .. } = world.perform_pending(&signing).await.unwrap() else { panic!() };
     check_signature(&signature);
     assert_eq!(signature.signers, gateway_node::testing::roster(&[0, 2]));
     assert_eq!(world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap(), first);
@@ -129,12 +129,12 @@ async fn repeated_effect_has_the_same_outcome_after_a_crash() {
                 break;
             }
             // The process crashes before it records the outcome.
-            let unrecorded = world.owed(&operation).await.unwrap();
+            let unrecorded = world.perform_pending(&operation).await.unwrap();
             world.restart().await;
-            let outcome = world.owed(&operation).await.unwrap();
+            let outcome = world.perform_pending(&operation).await.unwrap();
             assert_eq!(outcome, unrecorded, "{:?}", effect(&operation));
             world.restart().await;
-            operation = world.settle(operation, outcome);
+            operation = world.record_outcome(operation, outcome);
         }
     }
 }
@@ -148,7 +148,7 @@ async fn key_creation_lost_in_a_crash_succeeds_in_the_next_attempt() {
         node.ceremony_start(&call(&creating, participant), &CeremonyStart::default()).await.unwrap();
     }
     world.restart().await;
-    let lost = world.owed(&creating).await.unwrap();
+    let lost = world.perform_pending(&creating).await.unwrap();
     assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
     let created = world.complete(creating).await;
     assert_eq!(created.phase, Phase::Published);

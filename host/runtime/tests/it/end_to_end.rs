@@ -73,7 +73,7 @@ async fn twenty_callers_of_one_effect_get_one_signature() {
     let mut callers = JoinSet::new();
     for _ in 0..20 {
         let (world, signing) = (Arc::clone(&world), signing.clone());
-        callers.spawn(async move { world.owed(&signing).await.unwrap() });
+        callers.spawn(async move { world.perform_pending(&signing).await.unwrap() });
     }
     let outcomes = callers.join_all().await;
     let Outcome::Signed { signature, .. } = &outcomes[0] else { panic!("{outcomes:?}") };
@@ -90,7 +90,7 @@ async fn twenty_callers_of_one_key_creation_get_one_key() {
     let mut callers = JoinSet::new();
     for _ in 0..20 {
         let (world, creating) = (Arc::clone(&world), creating.clone());
-        callers.spawn(async move { world.owed(&creating).await.unwrap() });
+        callers.spawn(async move { world.perform_pending(&creating).await.unwrap() });
     }
     let outcomes = callers.join_all().await;
     assert!(matches!(outcomes[0], Outcome::Staged { .. }), "{outcomes:?}");
@@ -108,10 +108,10 @@ async fn repeated_effect_has_the_same_outcome() {
             if operation.phase == Phase::Published {
                 break;
             }
-            let first = world.owed(&operation).await.unwrap();
-            let again = world.owed(&operation).await.unwrap();
+            let first = world.perform_pending(&operation).await.unwrap();
+            let again = world.perform_pending(&operation).await.unwrap();
             assert_eq!(first, again, "{:?}", effect(&operation));
-            operation = world.settle(operation, first);
+            operation = world.record_outcome(operation, first);
         }
     }
 }

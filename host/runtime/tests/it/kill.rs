@@ -50,7 +50,7 @@ fn wait_for(child: &mut Child, line: &str) {
 async fn child_performs_until_killed() {
     let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
     let (operation, world) = open(&folder);
-    let outcome = world.owed(&operation).await;
+    let outcome = world.perform_pending(&operation).await;
     panic!("the child was not stopped: {outcome:?}");
 }
 
@@ -68,7 +68,7 @@ async fn next_attempt_signs_after_a_kill_between_two_shares() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     killed_at(&mut world, &signing, "mid-execute").await;
-    let lost = world.owed(&signing).await.unwrap();
+    let lost = world.perform_pending(&signing).await.unwrap();
     assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
     let signed = world.complete(signing).await;
     assert_eq!(signed.phase, Phase::Published);

@@ -136,9 +136,9 @@ async fn key_signs_while_its_rotation_waits_for_a_node() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let committing = |operation: &Operation| matches!(operation.phase, Phase::CommittingEpoch { .. });
     let rotating = world.drive(operation(1, rotate("r1", &[0, 1, 3], 2)), committing).await.unwrap();
-    let outcome = world.owed(&rotating).await.unwrap();
+    let outcome = world.perform_pending(&rotating).await.unwrap();
     world.sign(2, &[0, 1, 2]).await;
-    let rotating = world.settle(rotating, outcome);
+    let rotating = world.record_outcome(rotating, outcome);
     assert_eq!(world.complete(rotating).await.phase, Phase::Published);
     assert_eq!(shares(&world, 2).await, [("1", "retired")].map(to_owned));
 }
@@ -166,7 +166,7 @@ async fn key_signs_while_its_refresh_waits_for_a_node() {
     let mut world = World::with_key(5, 3, SUITES[0]).await;
     let refreshing = world.until_ceremony(operation(1, refresh("2"))).await;
     world.break_disk(&[3]).await;
-    let why = world.owed(&refreshing).await.unwrap_err().to_string();
+    let why = world.perform_pending(&refreshing).await.unwrap_err().to_string();
     assert!(why.contains("participant 3"), "{why}");
     world.sign(2, &[0, 1, 2]).await;
     std::fs::remove_dir(world.path(3)).unwrap();

@@ -1,4 +1,4 @@
-//! A node that returns a false receipt is named, and its answer does not count. The receipts of the others do.
+//! An invalid receipt does not count; the valid receipts of other nodes do. If the step needs the node, the failure names it.
 
 use crate::support::{World, check_signature, operation};
 use gateway_domain::operation::signed_receipts;
@@ -10,69 +10,83 @@ use gateway_node::testing::{SUITES, asset_action, hex32, kek, key_create, roster
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const FALSE_NODE: u16 = 1;
+const FAULTY_NODE: u16 = 1;
 
-/// Makes a false receipt from the node that returns it, another node, and the true statement.
-type FalseReceipt = fn(&Node, &Node, &ReceiptStatement) -> NodeReceipt;
+/// Makes an invalid receipt, given the faulty node, another node, and the statement that should be signed.
+type MakeInvalidReceipt = fn(&Node, &Node, &ReceiptStatement) -> NodeReceipt;
 
-const FALSE_RECEIPTS: [(&str, FalseReceipt); 8] = [
-    ("another step", |me, _, truth| over(me, truth, |it| it.step = EffectStep::Decision)),
-    ("another attempt", |me, _, truth| over(me, truth, |it| it.attempt += 1)),
-    ("another decision", |me, _, truth| over(me, truth, |it| it.admission_hash = hex32(1))),
-    ("another subject", |me, _, truth| over(me, truth, |it| it.subject = hex32(1))),
-    ("a stale transition", |me, _, truth| {
+const INVALID_RECEIPTS: [(&str, MakeInvalidReceipt); 8] = [
+    ("signed over another step", |faulty, _, statement| {
+        sign_altered(faulty, statement, |it| it.step = EffectStep::Decision)
+    }),
+    ("signed over another attempt", |faulty, _, statement| {
+        sign_altered(faulty, statement, |it| it.attempt += 1)
+    }),
+    ("signed over another decision", |faulty, _, statement| {
+        sign_altered(faulty, statement, |it| it.admission_hash = hex32(1))
+    }),
+    ("signed over another subject", |faulty, _, statement| {
+        sign_altered(faulty, statement, |it| it.subject = hex32(1))
+    }),
+    ("for the previous transition", |faulty, _, statement| {
         let chain = Chain {
-            admission_hash: truth.admission_hash,
-            operation_id: truth.operation_id,
-            participant: truth.participant,
+            admission_hash: statement.admission_hash,
+            operation_id: statement.operation_id,
+            participant: statement.participant,
         };
         let stale =
             chain.before(EffectStep::Admission, gateway_domain::intent::OperationType::Sign, 1).unwrap();
-        me.sign_anything(&ReceiptStatement { transition_hash: stale, ..truth.clone() })
+        faulty.sign_anything(&ReceiptStatement { transition_hash: stale, ..statement.clone() })
     }),
-    ("another node's signature", |_, other, truth| other.sign_anything(truth)),
-    ("another node's receipt", |_, other, truth| {
-        other.sign_anything(&ReceiptStatement { participant: other.participant(), ..truth.clone() })
+    ("signed by another node", |_, other, statement| other.sign_anything(statement)),
+    ("of another participant", |_, other, statement| {
+        other.sign_anything(&ReceiptStatement { participant: other.participant(), ..statement.clone() })
     }),
-    ("no signature at all", |_, _, truth| NodeReceipt {
-        participant: truth.participant,
-        transition_hash: truth.transition_hash,
+    ("a signature of zeros", |_, _, statement| NodeReceipt {
+        participant: statement.participant,
+        transition_hash: statement.transition_hash,
         signature: Signature::new([0; 64]),
     }),
 ];
 
 /// A receipt with the true transition hash, and a signature over an altered statement.
-fn over(me: &Node, truth: &ReceiptStatement, change: impl FnOnce(&mut ReceiptStatement)) -> NodeReceipt {
-    let mut altered = truth.clone();
+fn sign_altered(
+    faulty: &Node,
+    statement: &ReceiptStatement,
+    change: impl FnOnce(&mut ReceiptStatement),
+) -> NodeReceipt {
+    let mut altered = statement.clone();
     change(&mut altered);
-    NodeReceipt { transition_hash: truth.transition_hash, ..me.sign_anything(&altered) }
+    NodeReceipt { transition_hash: statement.transition_hash, ..faulty.sign_anything(&altered) }
 }
 
-/// From now on the node returns false receipts for this step.
-async fn begin_false_receipts(world: &World, step: EffectStep, replace: FalseReceipt) {
-    let (me, other) = (world.node(FALSE_NODE).await, world.node(0).await);
-    let signer = Arc::clone(&me);
-    me.replace_receipts(move |truth| (truth.step == step).then(|| replace(&signer, &other, truth)));
+/// Makes the faulty node return invalid receipts for this step, until it is reopened.
+async fn begin_invalid_receipts(world: &World, step: EffectStep, replace: MakeInvalidReceipt) {
+    let (faulty, other) = (world.node(FAULTY_NODE).await, world.node(0).await);
+    let signer = Arc::clone(&faulty);
+    faulty.replace_receipts(move |statement| {
+        (statement.step == step).then(|| replace(&signer, &other, statement))
+    });
 }
 
-async fn end_false_receipts(world: &World) {
-    world.node(FALSE_NODE).await.replace_receipts(|_| None);
+async fn end_invalid_receipts(world: &World) {
+    world.node(FAULTY_NODE).await.replace_receipts(|_| None);
 }
 
 /// Performs the pending step. Returns the participants whose receipts count.
-async fn acknowledged(world: &World, operation: &Operation) -> Vec<u16> {
-    match world.owed(operation).await.unwrap() {
+async fn acknowledging_nodes(world: &World, operation: &Operation) -> Vec<u16> {
+    match world.perform_pending(operation).await.unwrap() {
         Outcome::Acked(receipts) => receipts.iter().map(|receipt| receipt.participant.0).collect(),
         other => panic!("{other:?}"),
     }
 }
 
-async fn until(world: &mut World, operation: Operation, phase: &Phase) -> Operation {
+async fn drive_to_phase(world: &mut World, operation: Operation, phase: &Phase) -> Operation {
     world.drive(operation, |operation| operation.phase == *phase).await.unwrap()
 }
 
 #[tokio::test]
-async fn false_receipt_acknowledges_nothing_and_the_others_count() {
+async fn invalid_receipt_does_not_count_and_valid_ones_do() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let mut signing = operation(1, asset_action(&[0, 1, 2], 7));
     let steps = [
@@ -81,13 +95,13 @@ async fn false_receipt_acknowledges_nothing_and_the_others_count() {
         (Phase::Publishing, EffectStep::Publish),
     ];
     for (phase, step) in steps {
-        signing = until(&mut world, signing, &phase).await;
-        for (name, replace) in FALSE_RECEIPTS {
-            begin_false_receipts(&world, step, replace).await;
-            assert_eq!(acknowledged(&world, &signing).await, [0, 2], "{name} about {step:?}");
+        signing = drive_to_phase(&mut world, signing, &phase).await;
+        for (name, replace) in INVALID_RECEIPTS {
+            begin_invalid_receipts(&world, step, replace).await;
+            assert_eq!(acknowledging_nodes(&world, &signing).await, [0, 2], "{name} about {step:?}");
         }
-        end_false_receipts(&world).await;
-        assert_eq!(acknowledged(&world, &signing).await, [0, 1, 2], "{step:?}");
+        end_invalid_receipts(&world).await;
+        assert_eq!(acknowledging_nodes(&world, &signing).await, [0, 1, 2], "{step:?}");
     }
     let published = world.complete(signing).await;
     assert_eq!(published.phase, Phase::Published);
@@ -96,25 +110,26 @@ async fn false_receipt_acknowledges_nothing_and_the_others_count() {
 }
 
 #[tokio::test]
-async fn valid_receipt_of_another_node_acknowledges_nothing() {
+async fn receipt_issued_by_another_node_is_rejected() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let applying = until(&mut world, operation(1, asset_action(&[0, 1, 2], 7)), &Phase::Admitting).await;
-    begin_false_receipts(&world, EffectStep::Admission, |_, other, truth| {
-        let (admission_hash, operation_id) = (truth.admission_hash, truth.operation_id);
+    let applying =
+        drive_to_phase(&mut world, operation(1, asset_action(&[0, 1, 2], 7)), &Phase::Admitting).await;
+    begin_invalid_receipts(&world, EffectStep::Admission, |_, other, statement| {
+        let (admission_hash, operation_id) = (statement.admission_hash, statement.operation_id);
         let chain = Chain { admission_hash, operation_id, participant: other.participant() };
         other.sign_anything(&chain.statement(&ReceiptKind::Admitted).unwrap())
     })
     .await;
-    assert_eq!(acknowledged(&world, &applying).await, [0, 2]);
+    assert_eq!(acknowledging_nodes(&world, &applying).await, [0, 2]);
 }
 
 #[tokio::test]
 async fn share_without_a_valid_receipt_does_not_count() {
-    for (name, replace) in FALSE_RECEIPTS {
+    for (name, replace) in INVALID_RECEIPTS {
         let mut world = World::with_key(3, 2, SUITES[0]).await;
         let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-        begin_false_receipts(&world, EffectStep::Execute, replace).await;
-        let lost = world.owed(&signing).await.unwrap();
+        begin_invalid_receipts(&world, EffectStep::Execute, replace).await;
+        let lost = world.perform_pending(&signing).await.unwrap();
         let Outcome::AttemptLost(why) = &lost else { panic!("{name}: {lost:?}") };
         assert!(why.starts_with("participant 1: receipt_refused: the receipt"), "{name}: {why}");
         let signed = world.complete(signing).await;
@@ -125,43 +140,43 @@ async fn share_without_a_valid_receipt_does_not_count() {
 }
 
 #[tokio::test]
-async fn false_receipt_for_an_earlier_share_costs_an_attempt() {
+async fn invalid_receipt_for_a_share_released_before_a_restart_loses_the_attempt() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    let Outcome::Signed { signature, .. } = world.owed(&signing).await.unwrap() else { panic!() };
+    let Outcome::Signed { signature, .. } = world.perform_pending(&signing).await.unwrap() else { panic!() };
     assert_eq!(signature.signers, roster(&[0, 1]));
     world.restart().await;
-    begin_false_receipts(&world, EffectStep::Execute, FALSE_RECEIPTS[3].1).await;
-    assert!(matches!(world.owed(&signing).await.unwrap(), Outcome::AttemptLost(_)));
+    begin_invalid_receipts(&world, EffectStep::Execute, INVALID_RECEIPTS[3].1).await;
+    assert!(matches!(world.perform_pending(&signing).await.unwrap(), Outcome::AttemptLost(_)));
     assert_eq!(world.complete(signing).await.signature.unwrap().signers, roster(&[0, 2]));
 }
 
 #[tokio::test]
-async fn node_with_a_false_receipt_is_named_when_it_is_needed() {
+async fn node_with_an_invalid_receipt_is_the_culprit_if_all_nodes_are_required() {
     let mut world = World::with_key(3, 3, SUITES[0]).await;
     for (id, phase, step) in [
         (1, Phase::Admitting, EffectStep::Admission),
         (2, Phase::Executing { attempt: 1 }, EffectStep::Execute),
     ] {
-        end_false_receipts(&world).await;
-        let signing = until(&mut world, operation(id, asset_action(&[0, 1, 2], id)), &phase).await;
-        begin_false_receipts(&world, step, FALSE_RECEIPTS[3].1).await;
+        end_invalid_receipts(&world).await;
+        let signing = drive_to_phase(&mut world, operation(id, asset_action(&[0, 1, 2], id)), &phase).await;
+        begin_invalid_receipts(&world, step, INVALID_RECEIPTS[3].1).await;
         let ended = if step == EffectStep::Admission {
             let failed = world.complete(signing).await;
             assert_eq!(failed.phase, Phase::Failed);
             failed
         } else {
             // Each node released its share, so a signature may exist.
-            let refused = world.owed(&signing).await.unwrap();
-            let discarding = world.settle(signing, refused);
-            let why = world.owed(&discarding).await.unwrap_err();
+            let refused = world.perform_pending(&signing).await.unwrap();
+            let discarding = world.record_outcome(signing, refused);
+            let why = world.perform_pending(&discarding).await.unwrap_err();
             assert!(why.detail.contains("the node has released its signature share"), "{why}");
             assert_eq!((&discarding.phase, discarding.state()), (&Phase::Discarding, State::Executing));
             discarding
         };
         let failure = ended.failure.unwrap();
         assert_eq!(failure.code, "receipt_refused");
-        assert_eq!(failure.culprits, [ParticipantIndex(FALSE_NODE)]);
+        assert_eq!(failure.culprits, [ParticipantIndex(FAULTY_NODE)]);
         assert_eq!(
             failure.detail,
             "participant 1 misbehaved: the receipt is not signed by the node over this step and its subject"
@@ -170,43 +185,43 @@ async fn node_with_a_false_receipt_is_named_when_it_is_needed() {
 }
 
 #[tokio::test]
-async fn generation_with_a_false_receipt_is_discarded() {
+async fn staged_shares_are_discarded_after_an_invalid_receipt() {
     let mut world = World::new();
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
-    begin_false_receipts(&world, EffectStep::Execute, FALSE_RECEIPTS[3].1).await;
-    let refused = world.owed(&creating).await.unwrap();
-    let discarding = world.settle(creating, refused);
+    begin_invalid_receipts(&world, EffectStep::Execute, INVALID_RECEIPTS[3].1).await;
+    let refused = world.perform_pending(&creating).await.unwrap();
+    let discarding = world.record_outcome(creating, refused);
     assert_eq!(discarding.phase, Phase::Discarding);
-    begin_false_receipts(&world, EffectStep::Discard, FALSE_RECEIPTS[0].1).await;
-    assert_eq!(acknowledged(&world, &discarding).await, [0, 2]);
-    end_false_receipts(&world).await;
+    begin_invalid_receipts(&world, EffectStep::Discard, INVALID_RECEIPTS[0].1).await;
+    assert_eq!(acknowledging_nodes(&world, &discarding).await, [0, 2]);
+    end_invalid_receipts(&world).await;
     let failed = world.complete(discarding).await;
     assert_eq!(failed.phase, Phase::Failed);
-    assert_eq!(failed.failure.unwrap().culprits, [ParticipantIndex(FALSE_NODE)]);
+    assert_eq!(failed.failure.unwrap().culprits, [ParticipantIndex(FAULTY_NODE)]);
 }
 
 #[tokio::test]
-async fn promotion_waits_for_a_valid_receipt() {
+async fn epoch_change_waits_for_a_valid_receipt_of_each_node() {
     let mut world = World::new();
     let creating = operation(100, key_create(&[0, 1, 2], 2, SUITES[0]));
     let is_committing = |operation: &Operation| matches!(operation.phase, Phase::CommittingEpoch { .. });
     let committing = world.drive(creating, is_committing).await.unwrap();
-    begin_false_receipts(&world, EffectStep::CommitEpoch, FALSE_RECEIPTS[3].1).await;
-    let acked = world.owed(&committing).await.unwrap();
-    let waiting = world.settle(committing, acked);
+    begin_invalid_receipts(&world, EffectStep::CommitEpoch, INVALID_RECEIPTS[3].1).await;
+    let acked = world.perform_pending(&committing).await.unwrap();
+    let waiting = world.record_outcome(committing, acked);
     assert_eq!(
         waiting.phase,
-        Phase::CommittingEpoch { attempt: 2, unacked: BTreeSet::from([ParticipantIndex(FALSE_NODE)]) }
+        Phase::CommittingEpoch { attempt: 2, unacked: BTreeSet::from([ParticipantIndex(FAULTY_NODE)]) }
     );
-    let why = world.owed(&waiting).await.unwrap_err();
+    let why = world.perform_pending(&waiting).await.unwrap_err();
     assert!(why.detail.starts_with("participant 1: receipt_refused: "), "{why}");
-    end_false_receipts(&world).await;
+    end_invalid_receipts(&world).await;
     assert_eq!(world.complete(waiting).await.phase, Phase::Published);
 }
 
-/// Verifies every recorded receipt with the events and the identities from the nodes' files alone. Returns the steps that have
+/// Verifies every recorded receipt with only the events and the identities in the nodes' files. Returns the steps that have
 /// receipts.
-async fn steps_on_record(world: &World) -> BTreeSet<EffectStep> {
+async fn verify_recorded_receipts(world: &World) -> BTreeSet<EffectStep> {
     let pinned = gateway_runtime::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
     let mut steps = BTreeSet::new();
     for (before, event) in &world.events {
@@ -221,25 +236,25 @@ async fn steps_on_record(world: &World) -> BTreeSet<EffectStep> {
 }
 
 #[tokio::test]
-async fn every_recorded_receipt_verifies_from_the_events_alone() {
+async fn every_recorded_receipt_verifies_offline() {
     use EffectStep::{Admission, CommitEpoch, Discard, Execute, PolicyReceipt, Publish};
     let mut world = World::new();
     for submitted in crate::crash::all_kinds() {
         assert_eq!(world.complete(submitted).await.phase, Phase::Published);
     }
     let all = [Admission, PolicyReceipt, Execute, CommitEpoch, Publish];
-    assert_eq!(steps_on_record(&world).await, BTreeSet::from(all));
+    assert_eq!(verify_recorded_receipts(&world).await, BTreeSet::from(all));
 
     let mut world = World::new();
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     let failure = Failure { code: "drill".into(), detail: "given up".into(), culprits: vec![] };
-    let discarding = world.settle(creating, Outcome::Rejected { failure, policy: None });
+    let discarding = world.record_outcome(creating, Outcome::Rejected { failure, policy: None });
     assert_eq!(world.complete(discarding).await.phase, Phase::Failed);
-    assert_eq!(steps_on_record(&world).await, BTreeSet::from([Admission, PolicyReceipt, Discard]));
+    assert_eq!(verify_recorded_receipts(&world).await, BTreeSet::from([Admission, PolicyReceipt, Discard]));
 }
 
 #[tokio::test]
-async fn identities_are_read_only_under_the_nodes_key() {
+async fn reading_identities_requires_the_key_encryption_key() {
     let world = World::with_key(3, 2, SUITES[0]).await;
     let pinned = gateway_runtime::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
     for (participant, identity) in &pinned {

@@ -36,11 +36,11 @@ async fn another_epoch_ends_the_operation() {
     let mut signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     world.keys.values_mut().for_each(|key| key.epoch.root = hex32(1));
     let stale = until_admission(&mut world, operation(2, asset_action(&[0, 1, 2], 8))).await;
-    assert_eq!(failure(world.owed(&stale).await.unwrap()).code, "epoch_conflict");
+    assert_eq!(failure(world.perform_pending(&stale).await.unwrap()).code, "epoch_conflict");
     if let Some(admission) = &mut signing.admission {
         admission.decision.epoch = EpochName("2".into());
     }
-    assert_eq!(failure(world.owed(&signing).await.unwrap()).code, "epoch_conflict");
+    assert_eq!(failure(world.perform_pending(&signing).await.unwrap()).code, "epoch_conflict");
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn admission_that_nodes_refuse_ends_the_operation() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let mut deciding = until_admission(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
     deciding.approvals.truncate(1);
-    let failure = failure(world.owed(&deciding).await.unwrap());
+    let failure = failure(world.perform_pending(&deciding).await.unwrap());
     assert_eq!(failure.code, "admission_refused");
     assert_eq!(failure.detail, "participant 0 refuses: the decision is based on other approvals");
 }
@@ -63,7 +63,7 @@ async fn operation_ends_when_too_few_nodes_can_still_make_the_step() {
         for participant in &refusing {
             world.node(*participant).await.admit(&other.request()).await.unwrap();
         }
-        let outcome = world.owed(&deciding).await.unwrap();
+        let outcome = world.perform_pending(&deciding).await.unwrap();
         if refusing.len() == 1 {
             assert!(matches!(&outcome, Outcome::Acked(receipts) if receipts.len() == 2), "{outcome:?}");
         } else {
@@ -76,17 +76,17 @@ async fn operation_ends_when_too_few_nodes_can_still_make_the_step() {
 async fn existing_key_is_not_created_again() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let again = until_admission(&mut world, operation(2, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
-    assert_eq!(failure(world.owed(&again).await.unwrap()).code, "epoch_conflict");
+    assert_eq!(failure(world.perform_pending(&again).await.unwrap()).code, "epoch_conflict");
 }
 
 #[tokio::test]
 async fn discarded_key_can_be_created_again() {
     let mut world = World::new();
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
-    let staged = world.owed(&creating).await.unwrap();
+    let staged = world.perform_pending(&creating).await.unwrap();
     assert!(matches!(staged, Outcome::Staged { .. }));
     let refusal = Failure { code: "drill".into(), detail: "given up".into(), culprits: vec![] };
-    let discarding = world.settle(creating, Outcome::Rejected { failure: refusal, policy: None });
+    let discarding = world.record_outcome(creating, Outcome::Rejected { failure: refusal, policy: None });
     assert_eq!(discarding.phase, Phase::Discarding);
     let failed = world.complete(discarding).await;
     assert_eq!(failed.phase, Phase::Failed);
@@ -102,14 +102,14 @@ async fn signing_operation_fails_when_too_few_nodes_are_left_to_sign() {
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     world.fail_nonce_marks(1).await;
     assert!(
-        matches!(world.owed(&signing).await.unwrap(), Outcome::AttemptLost(_)),
+        matches!(world.perform_pending(&signing).await.unwrap(), Outcome::AttemptLost(_)),
         "node 0 released its share"
     );
     world.set_time(NOT_AFTER.0);
-    let refused = world.owed(&signing).await.unwrap();
-    let discarding = world.settle(signing, refused);
+    let refused = world.perform_pending(&signing).await.unwrap();
+    let discarding = world.record_outcome(signing, refused);
     assert_eq!(discarding.phase, Phase::Discarding);
-    let Outcome::Acked(receipts) = world.owed(&discarding).await.unwrap() else { panic!() };
+    let Outcome::Acked(receipts) = world.perform_pending(&discarding).await.unwrap() else { panic!() };
     assert_eq!(receipts.iter().map(|receipt| receipt.participant.0).collect::<Vec<_>>(), [1, 2]);
     let failed = world.complete(discarding).await;
     assert_eq!(failed.phase, Phase::Failed);

@@ -163,7 +163,7 @@ impl World {
     }
 
     /// Performs the operation's pending effect, without recording the outcome.
-    pub(crate) async fn owed(&self, operation: &Operation) -> Result<Outcome, Unavailable> {
+    pub(crate) async fn perform_pending(&self, operation: &Operation) -> Result<Outcome, Unavailable> {
         self.perform(operation, &effect(operation)).await
     }
 
@@ -203,7 +203,7 @@ impl World {
     }
 
     /// Records this outcome of the pending effect.
-    pub(crate) fn settle(&mut self, operation: Operation, outcome: Outcome) -> Operation {
+    pub(crate) fn record_outcome(&mut self, operation: Operation, outcome: Outcome) -> Operation {
         let result_root = outcome.result_root().unwrap();
         let settle = Action::Settle { effect: effect(&operation).id, outcome, result_root };
         self.apply(operation, settle)
@@ -248,7 +248,7 @@ impl World {
                         Ok(outcome) => outcome,
                         Err(why) => return Err((Box::new(operation), why)),
                     };
-                    let settled = self.settle(operation, outcome.clone());
+                    let settled = self.record_outcome(operation, outcome.clone());
                     assert_ne!(
                         settled.revision, before,
                         "the outcome {outcome:?} of {effect:?} changed nothing"

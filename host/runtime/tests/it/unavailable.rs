@@ -29,7 +29,7 @@ async fn other_nodes_sign_when_a_share_was_altered() {
     assert_eq!(signature.signers, roster(&[1, 2]));
     world.change(1, sql).await;
     let signing = world.until_ceremony(operation(2, asset_action(&[0, 1, 2], 8))).await;
-    let why = world.owed(&signing).await.unwrap_err();
+    let why = world.perform_pending(&signing).await.unwrap_err();
     assert_eq!(
         why.detail,
         "1 of 2 required signers are available; \
@@ -67,7 +67,7 @@ async fn error_for_too_few_nodes_names_participants_and_no_paths() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     world.break_disk(&[0, 2]).await;
-    let why = world.owed(&signing).await.unwrap_err();
+    let why = world.perform_pending(&signing).await.unwrap_err();
     assert_eq!(why.dependency, Dependency::Runtime);
     assert_eq!(
         why.detail,
@@ -76,10 +76,10 @@ async fn error_for_too_few_nodes_names_participants_and_no_paths() {
     );
     let fresh = operation(2, asset_action(&[0, 1, 2], 8));
     let deciding = world.drive(fresh, |operation| operation.phase == Phase::Admitting).await.unwrap();
-    let Outcome::Acked(receipts) = world.owed(&deciding).await.unwrap() else { panic!() };
+    let Outcome::Acked(receipts) = world.perform_pending(&deciding).await.unwrap() else { panic!() };
     assert_eq!(receipts.len(), 1, "the domain decides whether that is enough");
     world.break_disk(&[1]).await;
-    let why = world.owed(&deciding).await.unwrap_err();
+    let why = world.perform_pending(&deciding).await.unwrap_err();
     assert!(why.detail.contains("participant 1: "), "{why}");
     assert!(!why.detail.contains(".db") && !why.detail.contains('/'), "{why}");
 }
@@ -115,13 +115,13 @@ async fn key_creation_waits_for_every_node_without_using_up_attempts() {
     std::fs::rename(&path, &away).unwrap();
     std::fs::create_dir(&path).unwrap();
     for _ in 0..3 {
-        let why = world.owed(&creating).await.unwrap_err();
+        let why = world.perform_pending(&creating).await.unwrap_err();
         assert!(why.detail.contains("participant 2: the node's store cannot be opened"), "{why}");
     }
     std::fs::remove_dir(&path).unwrap();
     std::fs::rename(&away, &path).unwrap();
     // The others had begun the attempt, so it is lost. The next one succeeds.
-    assert!(matches!(world.owed(&creating).await.unwrap(), Outcome::AttemptLost(_)));
+    assert!(matches!(world.perform_pending(&creating).await.unwrap(), Outcome::AttemptLost(_)));
     let created = world.complete(creating).await;
     assert_eq!(created.phase, Phase::Published);
     assert_eq!(created.staged.unwrap().participants, roster(&[0, 1, 2]));
@@ -133,7 +133,7 @@ async fn signer_that_fails_in_round_two_is_chosen_last_in_the_next_attempt() {
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     // Node 0 cannot mark nonces as used, so it answers round one but not round two.
     world.fail_nonce_marks(0).await;
-    let lost = world.owed(&signing).await.unwrap();
+    let lost = world.perform_pending(&signing).await.unwrap();
     let Outcome::AttemptLost(why) = &lost else { panic!("{lost:?}") };
     assert!(why.contains("participant 0: the node's store failed"), "{why}");
     let signed = world.complete(signing).await;

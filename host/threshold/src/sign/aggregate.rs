@@ -1,4 +1,5 @@
-//! The coordinator's part: combines signature shares into a signature, or names the signers of invalid ones.
+//! The coordinator's part of signing: aggregates signature shares, or names the signers whose shares are invalid. The step
+//! numbers are those of "Signing" in `host/threshold/protocols.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +14,18 @@ use crate::{PublicKeys, ThresholdError};
 
 /// Sums the signature shares (RFC 9591 section 5.3) and verifies the result.
 ///
-/// `shares` are the results of [`Nonces::sign`](super::Nonces::sign) by 0-based signer, for exactly the signers of the package.
+/// `shares` maps the 0-based index of each of the package's signers, and no other, to the output of its
+/// [`Nonces::sign`](super::Nonces::sign).
 ///
 /// # Errors
 ///
 /// [`ThresholdError::InvalidSignatureShares`] names every signer whose share does not decode or verify (RFC 9591 section 5.4).
-/// The others are [`SignerSetMismatch`](ThresholdError::SignerSetMismatch),
+/// Invalid inputs: [`SignerSetMismatch`](ThresholdError::SignerSetMismatch),
 /// [`TooFewSigners`](ThresholdError::TooFewSigners), [`UnknownSigners`](ThresholdError::UnknownSigners),
-/// [`MalformedCommitments`](ThresholdError::MalformedCommitments) and
-/// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported).
+/// [`MalformedCommitments`](ThresholdError::MalformedCommitments),
+/// [`MalformedMaterial`](ThresholdError::MalformedMaterial) and
+/// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported). A signature that does not verify although each share does
+/// is [`InvalidSignature`](ThresholdError::InvalidSignature).
 pub fn aggregate(
     package: &SigningPackage,
     shares: &BTreeMap<u16, Vec<u8>>,
@@ -34,7 +38,7 @@ pub fn aggregate(
 struct Aggregation<C: Suite> {
     request: frost_core::SigningPackage<C>,
     keys: PublicKeyPackage<C>,
-    /// `None` for a share that is not a scalar.
+    /// `None` for a share that does not decode.
     shares: BTreeMap<u16, Option<SignatureShare<C>>>,
 }
 
@@ -44,11 +48,11 @@ impl<C: Suite> Aggregation<C> {
         shares: &BTreeMap<u16, Vec<u8>>,
         keys: &PublicKeys,
     ) -> Result<Self, ThresholdError> {
-        // Step 3.1
+        // Step 3.1: one share from each signer.
         check_signers(package, shares)?;
-        // Step 2.2
+        // Step 2.2: check the package.
         let request = package.check::<C>(keys)?;
-        // Step 2.4
+        // Step 2.4: add the tweak to the public keys.
         let keys = match &package.tweak {
             None => keys.package()?,
             Some(tweak) => Addend::new(tweak)?.public_keys(&keys.package()?)?,

@@ -1,4 +1,4 @@
-//! Compares the answers of two bundles to the same vectors.
+//! Compares the verdicts of two bundles on the same test vectors.
 
 use crate::bundle::Error;
 use crate::bundle::trial::Trial;
@@ -6,32 +6,32 @@ use gateway_policy::bundle::{Expectation, Vector};
 use serde::Serialize;
 use std::fmt;
 
-/// The comparison over the vectors of both bundles.
+/// The result of evaluating the vectors of both bundles with each bundle.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Verdicts {
-    /// The number of vectors that both bundles evaluated.
+    /// The number of vectors.
     #[serde(rename = "n_asked")]
     pub(crate) n_vectors: usize,
-    /// Vectors with different answers.
-    pub(crate) differences: Vec<Differs>,
+    /// The vectors with different verdicts.
+    pub(crate) differences: Vec<Difference>,
 }
 
-/// A vector with different answers.
+/// A vector on which the bundles' verdicts differ.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Differs {
+pub(crate) struct Difference {
     /// The vector's file.
     pub(crate) file: String,
     /// The vector's name.
     pub(crate) name: String,
-    /// The answer of the old bundle.
+    /// The old bundle's verdict.
     pub(crate) old: Expectation,
-    /// The answer of the new bundle.
+    /// The new bundle's verdict.
     pub(crate) new: Expectation,
 }
 
 impl fmt::Display for Verdicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Differs { file, name, old, new } in &self.differences {
+        for Difference { file, name, old, new } in &self.differences {
             writeln!(f, "! {file}: {name}")?;
             writeln!(f, "    old  {}", crate::bundle::test::describe(old))?;
             writeln!(f, "    new  {}", crate::bundle::test::describe(new))?;
@@ -40,11 +40,13 @@ impl fmt::Display for Verdicts {
     }
 }
 
-/// Evaluates the vectors of both bundles with each bundle. A vector that both have is counted once.
+/// Evaluates the vectors of both bundles with each bundle. Vectors with the same input and facts count as one; what they expect
+/// is ignored.
 pub(super) fn compare(old: &Trial, new: &Trial) -> Result<Verdicts, Error> {
     let mut vectors: Vec<(String, Vector)> = old.bundle.vectors()?;
     for (file, vector) in new.bundle.vectors()? {
-        let is_same = |(_, it): &(String, Vector)| it.input == vector.input && it.facts == vector.facts;
+        let is_same =
+            |(_, known): &(String, Vector)| known.input == vector.input && known.facts == vector.facts;
         if !vectors.iter().any(is_same) {
             vectors.push((file, vector));
         }
@@ -54,7 +56,7 @@ pub(super) fn compare(old: &Trial, new: &Trial) -> Result<Verdicts, Error> {
     for (file, vector) in vectors {
         let (old, new) = (old.evaluator.answer(&file, &vector)?, new.evaluator.answer(&file, &vector)?);
         if old != new {
-            differences.push(Differs { file, name: vector.name, old, new });
+            differences.push(Difference { file, name: vector.name, old, new });
         }
     }
     Ok(Verdicts { n_vectors, differences })

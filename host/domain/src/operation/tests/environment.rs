@@ -1,4 +1,5 @@
-//! The simulated policy, authority and nodes. Answers may be lost. A repeat of a ceremony gets the same outcome.
+//! The simulated policy, authority and nodes. A request may be lost before it reaches them. A repeat of a ceremony gets the
+//! same outcome.
 
 use super::machine::Random;
 use crate::key::{Epoch, PublicKey};
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub(crate) struct Environment {
-    /// The nodes of each effect id when it was first performed.
+    /// The nodes of each effect id when it was first requested.
     pub(crate) actions: BTreeMap<EffectId, BTreeSet<ParticipantIndex>>,
     /// The outcomes of ceremonies by effect id, for repeats.
     outcomes: BTreeMap<EffectId, Outcome>,
@@ -22,17 +23,18 @@ pub(crate) struct Environment {
     pub(crate) released: BTreeSet<ParticipantIndex>,
     /// Nodes that discarded the operation.
     pub(crate) discarded: BTreeSet<ParticipantIndex>,
-    /// An effect id that named two different actions.
+    /// An effect id that was requested again with other nodes.
     pub(crate) reused_id: Option<EffectId>,
     pub(crate) n_signatures: u32,
-    /// Nodes that never confirm a step. The operation can complete without them.
+    /// Nodes that never confirm admission, receipts, promotion, publication or discarding. Ceremonies ignore this: there all
+    /// nodes take part.
     pub(crate) down: BTreeSet<ParticipantIndex>,
-    /// Switches random faults off: all other nodes answer.
+    /// Switches random faults off: every node that is not `down` answers.
     pub(crate) is_reliable: bool,
 }
 
 impl Environment {
-    /// The outcome of an effect; `None` when it is lost.
+    /// Performs an effect. `None` if the request is lost: then nothing has happened.
     pub(crate) fn perform(
         &mut self,
         random: &mut Random,
@@ -46,7 +48,7 @@ impl Environment {
         if !self.is_reliable && random.one_in(6) {
             return None;
         }
-        if let Some(rejected) = self.maybe_rejected(random) {
+        if let Some(rejected) = self.random_rejection(random) {
             return Some(rejected);
         }
         let nodes = &effect.nodes;
@@ -91,7 +93,7 @@ impl Environment {
         }
     }
 
-    /// The decision over all approvals, at random a denial.
+    /// The authority's decision on all approvals; at random, the policy denies.
     fn decision(&self, random: &mut Random, operation: &Operation) -> Outcome {
         let request = operation.request(Moment::Admission, &operation.approvals);
         let policy = samples::evaluated(&request, operation.policy.clone());
@@ -123,7 +125,7 @@ impl Environment {
             let outcome = if random.one_in(3) { rejected() } else { lost };
             if !stages {
                 self.released.extend(nodes.iter().filter(|_| random.one_in(3)));
-                // When all have released their shares, a signature exists although the outcome does not have it.
+                // A signature may exist that no outcome has. Counts too many: shares of different attempts do not combine.
                 self.n_signatures += u32::from(self.released.is_superset(nodes));
             }
             // A lost attempt stays lost: a repeat of its id gets the same outcome.
@@ -137,7 +139,7 @@ impl Environment {
 
     fn sign(&mut self, operation: &Operation, id: EffectId, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
         self.n_signatures += 1;
-        assert!(self.discarded.is_disjoint(nodes), "a node signs after its discard receipt");
+        assert!(self.discarded.is_disjoint(nodes), "a node signed after its discard receipt");
         self.released.extend(nodes);
         let signature = SignatureResult {
             signature_profile: "frost-ed25519-sha512".into(),
@@ -168,7 +170,7 @@ impl Environment {
         Outcome::Staged { staged, receipts }
     }
 
-    /// Receipts of some of the present nodes; of all of them when reliable.
+    /// Receipts of a random part of the nodes that are not `down`; of all of these if `is_reliable`.
     fn acks(
         &self,
         random: &mut Random,
@@ -176,17 +178,17 @@ impl Environment {
         kind: ReceiptKind,
         nodes: &BTreeSet<ParticipantIndex>,
     ) -> Outcome {
-        let present = nodes.iter().filter(|node| !self.down.contains(node));
-        let acked = present.filter(|_| self.is_reliable || !random.one_in(4)).copied();
+        let available = nodes.iter().filter(|node| !self.down.contains(node));
+        let acked = available.filter(|_| self.is_reliable || !random.one_in(4)).copied();
         Outcome::Acked(receipts(operation, kind, acked))
     }
 
-    /// A rejection, at any step, even one that cannot be rejected.
-    fn maybe_rejected(&self, random: &mut Random) -> Option<Outcome> {
+    /// A random rejection, also at steps where the operation must ignore it.
+    fn random_rejection(&self, random: &mut Random) -> Option<Outcome> {
         (!self.is_reliable && random.one_in(40)).then(rejected)
     }
 
-    /// Whether the nodes that will not discard the operation are enough to sign it.
+    /// Whether so many nodes have released a share, or are down without having discarded, that a signature may exist.
     pub(crate) fn may_be_signed(&self, operation: &Operation) -> bool {
         let Some(plan) = operation.plan().filter(|plan| !plan.stages_epoch()) else { return false };
         let not_discarding = plan.holders.iter().filter(|node| {
