@@ -5,66 +5,75 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
 
-/// 32 bytes, written as 64 lowercase hexadecimal characters (the contract's `Hex32`).
+/// `N` bytes, written as `2 * N` lowercase hexadecimal characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hex32([u8; 32]);
+pub struct HexBytes<const N: usize>([u8; N]);
 
-/// The text is not exactly 64 lowercase hexadecimal characters.
+/// 32 bytes, written as 64 lowercase hexadecimal characters (the contract's `Hex32`).
+pub type Hex32 = HexBytes<32>;
+
+/// The text is not exactly this many lowercase hexadecimal characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be 64 lowercase hexadecimal characters")]
-pub struct InvalidHex32;
+#[error("must be {n_characters} lowercase hexadecimal characters")]
+pub struct InvalidHex {
+    n_characters: usize,
+}
 
 impl Hex32 {
     /// 32 zero bytes: the value before the first of a hash chain, and of a hash that does not exist yet.
     pub const ZERO: Self = Self([0; 32]);
+}
 
-    /// Wraps 32 bytes.
+impl<const N: usize> HexBytes<N> {
+    /// Wraps the bytes.
     #[must_use]
-    pub const fn new(bytes: [u8; 32]) -> Self {
+    pub const fn new(bytes: [u8; N]) -> Self {
         Self(bytes)
     }
 
-    /// The 32 bytes.
+    /// The bytes.
     #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 32] {
+    pub const fn as_bytes(&self) -> &[u8; N] {
         &self.0
     }
 }
 
-impl fmt::Display for Hex32 {
+impl<const N: usize> fmt::Display for HexBytes<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex::encode(self.0))
     }
 }
 
-impl fmt::Debug for Hex32 {
+impl<const N: usize> fmt::Debug for HexBytes<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl FromStr for Hex32 {
-    type Err = InvalidHex32;
+impl<const N: usize> FromStr for HexBytes<N> {
+    type Err = InvalidHex;
 
-    fn from_str(text: &str) -> Result<Self, InvalidHex32> {
+    fn from_str(text: &str) -> Result<Self, InvalidHex> {
+        let invalid = InvalidHex { n_characters: 2 * N };
         if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return Err(InvalidHex32);
+            return Err(invalid);
         }
-        let mut bytes = [0; 32];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| InvalidHex32)?;
+        let mut bytes = [0; N];
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| invalid)?;
         Ok(Self(bytes))
     }
 }
 
-impl Serialize for Hex32 {
+impl<const N: usize> Serialize for HexBytes<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut buffer = [0; 64];
-        hex::encode_to_slice(self.0, &mut buffer).map_err(serde::ser::Error::custom)?;
-        serializer.serialize_str(std::str::from_utf8(&buffer).map_err(serde::ser::Error::custom)?)
+        let mut buffer = [[0; 2]; N];
+        let buffer = buffer.as_flattened_mut();
+        hex::encode_to_slice(self.0, buffer).map_err(serde::ser::Error::custom)?;
+        serializer.serialize_str(std::str::from_utf8(buffer).map_err(serde::ser::Error::custom)?)
     }
 }
 
-impl<'de> Deserialize<'de> for Hex32 {
+impl<'de, const N: usize> Deserialize<'de> for HexBytes<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
         text.parse().map_err(de::Error::custom)
@@ -91,9 +100,9 @@ macro_rules! hex32_id {
         }
 
         impl FromStr for $name {
-            type Err = InvalidHex32;
+            type Err = InvalidHex;
 
-            fn from_str(text: &str) -> Result<Self, InvalidHex32> {
+            fn from_str(text: &str) -> Result<Self, InvalidHex> {
                 text.parse().map(Self)
             }
         }
@@ -155,7 +164,7 @@ mod tests {
         let text = "ab".repeat(32);
         assert_eq!(text.parse::<Hex32>().unwrap().to_string(), text);
         for wrong in [&text[1..], &text.to_uppercase(), &format!("{text}00"), "", &"zz".repeat(32)] {
-            assert_eq!(wrong.parse::<Hex32>(), Err(InvalidHex32));
+            assert_eq!(wrong.parse::<Hex32>(), Err(InvalidHex { n_characters: 64 }));
         }
     }
 }
