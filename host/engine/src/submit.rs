@@ -343,7 +343,7 @@ impl<'e> Session<'e> {
 }
 
 impl Submit {
-    /// The idempotency key; the digest of the body if there is none.
+    /// The idempotency key, or the digest of the body if the request has no key.
     fn claim(&self) -> String {
         self.idempotency_key.clone().unwrap_or_else(|| self.body_digest.to_string())
     }

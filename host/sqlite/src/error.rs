@@ -86,7 +86,7 @@ pub enum OpenError {
     OldSchema {
         /// The database.
         path: PathBuf,
-        /// The newest version applied; 0 if there is none.
+        /// The newest applied version; 0 if no migration was applied.
         found: u32,
         /// The newest version known.
         known: u32,

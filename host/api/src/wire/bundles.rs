@@ -10,13 +10,13 @@ use utoipa::ToSchema;
 /// Answer of `GET /v1/policy/bundles`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PolicyBundlesResponse {
-    /// The active bundle; null if there is none.
+    /// The active bundle; null if no bundle is active.
     #[schema(required = true)]
     pub active: Option<ActivatedBundleView>,
     /// Why policy cannot be evaluated; null if it can.
     #[schema(required = true)]
     pub fault: Option<String>,
-    /// The candidate, which evaluates the same requests without effect; null if there is none.
+    /// The candidate, which evaluates the same requests without effect; null if no candidate is set.
     #[schema(required = true)]
     pub candidate: Option<CandidateBundleView>,
     /// The offers that are refused now; at most one of each kind.

@@ -141,10 +141,10 @@ pub struct CustodyKeyView {
     /// Id of the key's latest operation.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub latest_operation_id: Hex32,
-    /// The name of the key that this one replaces; absent if there is none.
+    /// The name of the key that this one replaces; absent if it replaces no key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
-    /// The name of the key that replaces this one; absent if there is none.
+    /// The name of the key that replaces this one; absent if no key does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<String>,
 }

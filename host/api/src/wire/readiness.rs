@@ -58,7 +58,7 @@ pub struct CheckView {
 pub struct PolicyCheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
-    /// Hash of the active bundle, even if it cannot be evaluated; null if there is none.
+    /// Hash of the active bundle, even if it cannot be evaluated; null if no bundle is active.
     #[schema(required = true, value_type = Option<String>)]
     pub bundle_hash: Option<Hex32>,
     /// Why policy cannot be evaluated; absent if it can.

@@ -84,7 +84,7 @@ pub(crate) enum Error {
     NotActive { url: String, hash: String, seconds: u64, found: String },
 }
 
-/// The output of a tool on one line, after a colon; empty if there is none.
+/// The output of a tool on one line, after a colon; empty if the tool printed nothing.
 fn detail(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { line } else { format!(": {line}") }
