@@ -13,12 +13,11 @@ const N_READINGS: usize = 201;
 
 pub(crate) fn measure() -> Measured<()> {
     let folder = tempfile::tempdir()?;
-    let binary = world::root().join("target/release/operation-gateway");
     let (mut starts, mut memory) = (Vec::new(), Vec::new());
     for _ in 0..N_STARTS {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let started = Instant::now();
-        let mut child = Command::new(&binary)
+        let mut child = Command::new(env!("CARGO_BIN_EXE_operation-gateway"))
             .args(
                 world::settings(folder.path())
                     .iter()

@@ -64,7 +64,7 @@ fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table with a row per setting")]
-fn numbers_outside_their_range_stop_the_start() {
+fn numbers_outside_their_range_prevent_startup() {
     #[rustfmt::skip]
     let ranges: &[(&str, u64, u64)] = &[
         ("connections_max", 1, 1_000_000),

@@ -1,5 +1,4 @@
-//! Prints the median time of sealing and opening: `cargo run --release -p gateway-seal --example seal_bench
-//! [repeats]`. Single-threaded; only the calls are timed.
+//! Prints the median time of sealing and opening: `cargo bench -p gateway-seal --bench seal -- [REPEATS]`. Single-threaded; only the calls are timed.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use gateway_seal::at_rest::{Kek, SecretId, Stretching, open_share, seal_share};
@@ -16,7 +15,8 @@ const MESSAGE: [u8; 40] = [7; 40];
 const SHARE: [u8; 134] = [7; 134];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let repeats = std::env::args().nth(1).map_or(Ok(2000), |text| text.parse())?;
+    let repeats =
+        std::env::args().nth(1).filter(|arg| arg != "--bench").map_or(Ok(2000), |text| text.parse())?;
     let node = |index: u16, seed| NodeSecret::from_seed(index, &Zeroizing::new([seed; 32]));
     let (alice, bob) = (node(0, 1), node(1, 2));
     let nodes = Identities::new([alice.identity().clone(), bob.identity().clone()])?;

@@ -1,10 +1,11 @@
 //! Compares the cost of bundles: activation, one evaluation, and the memory of many instances at once.
 //!
 //! ```sh
-//! cargo run --release -p gateway-policy --example bundles_bench -- bundles/payment-guard bundles/cedar-example
+//! cargo bench -p gateway-policy --bench bundles -- [FOLDER…]
 //! ```
 //!
-//! `bundles/trust-development.json` must trust the bundles. Each evaluates the first of its own vectors in which it allows an
+//! Measures `bundles/payment-guard` and `bundles/cedar-example`, and then the folders named; relative ones start at `host/policy`,
+//! where cargo runs it. `bundles/trust-development.json` must trust the bundles. Each evaluates the first of its own vectors in which it allows an
 //! admission. The bundles take turns within each round, so that a busy machine slows them alike: rely on the ratios.
 //! Memory is the growth of the process's resident set while many instances exist at once, each after its evaluation.
 
@@ -16,7 +17,7 @@ use gateway_policy::bundle::{Vector, World};
 use gateway_policy::{Bundle, BundleFiles, EvaluationFault, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use std::error::Error;
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The rounds end after this time, even if there were fewer than [`ROUNDS_MAX`].
@@ -37,8 +38,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let trust = TrustPolicy::parse(&std::fs::read(root.join("trust-development.json"))?)?;
     let engine = PolicyEngine::with_room_for(u32::try_from(KEPT)?)?;
     let mut all = Vec::new();
-    for folder in std::env::args().skip(1) {
-        all.push(activate(&engine, &trust, Path::new(&folder))?);
+    let ours = ["payment-guard", "cedar-example"].map(|name| root.join(name));
+    // Cargo adds the flag `--bench`.
+    let named = std::env::args().skip(1).filter(|argument| argument != "--bench").map(PathBuf::from);
+    for folder in ours.into_iter().chain(named) {
+        all.push(activate(&engine, &trust, &folder)?);
     }
     let started = Instant::now();
     for _ in 0..ROUNDS_MAX {

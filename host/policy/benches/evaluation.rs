@@ -1,10 +1,8 @@
 //! Measures the cost of isolation: the default policy as a native function, and as a component in a fresh instance.
 //!
 //! ```sh
-//! cargo run --release -p gateway-policy --example evaluation_bench
+//! cargo bench -p gateway-policy --bench evaluation
 //! ```
-//!
-//! An optional argument names another folder of bundles.
 //!
 //! The variants take turns within each round, so that a busy machine slows them alike: rely on the ratios.
 //!
@@ -35,8 +33,7 @@ use std::time::Instant;
 const ROUNDS: usize = 20_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let ours = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
-    let root = std::env::args().nth(1).map_or_else(ours, Into::into);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
     let trust = TrustPolicy::parse(&std::fs::read(root.join("trust-development.json"))?)?;
     let engine = PolicyEngine::new()?;
     for name in ["payment-guard", "payment-guard-strict"] {

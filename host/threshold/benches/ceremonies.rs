@@ -1,6 +1,6 @@
 //! Measures the time of each protocol, for all participants together in one thread, and compares it with the frost crates alone.
 //!
-//! `cargo run --release -p gateway-threshold --example ceremonies_bench`. The two sides of a line run alternately, so that a
+//! `cargo bench -p gateway-threshold --bench ceremonies`. The two sides of a line run alternately, so that a
 //! busy machine slows both: ratios are more reliable than milliseconds. `ours` includes all work of a session:
 //! encoding, checking that encodings are canonical, hashing, the echo.
 
