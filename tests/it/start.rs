@@ -23,7 +23,7 @@ fn copy_bundle(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn altered_bundle_stops_the_start() {
+fn altered_bundle_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     let start_error = |bundle: &Path| {
         let line = Process::start_error(folder.path(), &[("policy_bundle", bundle.to_str().unwrap())]);
@@ -54,7 +54,7 @@ fn altered_bundle_stops_the_start() {
 }
 
 #[test]
-fn unsatisfied_trust_roots_or_pin_stop_the_start() {
+fn unsatisfied_trust_roots_or_pin_prevent_startup() {
     let folder = tempfile::tempdir().unwrap();
     let pin = "0".repeat(64);
     assert!(
@@ -76,7 +76,7 @@ fn unsatisfied_trust_roots_or_pin_stop_the_start() {
 }
 
 #[test]
-fn wrong_settings_stop_the_start() {
+fn wrong_settings_prevent_startup() {
     let folder = tempfile::tempdir().unwrap();
     for (name, value) in
         [("bind", "nowhere"), ("required_approvals", "-1"), ("log", "a=b=c"), ("auth_mode", "none")]
@@ -94,7 +94,7 @@ fn wrong_settings_stop_the_start() {
 }
 
 #[test]
-fn taken_port_stops_the_start() {
+fn taken_port_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -104,7 +104,7 @@ fn taken_port_stops_the_start() {
 }
 
 #[test]
-fn foreign_databases_stop_the_start() {
+fn foreign_databases_prevent_startup() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("other.db");
     let url = format!("sqlite://{}", database.display());
@@ -128,7 +128,7 @@ fn second_gateway_on_the_same_store_is_refused() {
 }
 
 #[test]
-fn readable_authority_key_stops_the_start() {
+fn readable_authority_key_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("authority.key");
     fs::write(&key, "00".repeat(32)).unwrap();
@@ -137,7 +137,7 @@ fn readable_authority_key_stops_the_start() {
 }
 
 #[test]
-fn readable_log_key_or_reused_authority_key_stops_the_start() {
+fn readable_log_key_or_reused_authority_key_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     write_private(&folder.path().join("authority.key"), &"00".repeat(32));
     write_private(&folder.path().join("log.key"), &"00".repeat(32));
@@ -162,7 +162,7 @@ fn run_once(folder: &Path, overrides: &[(&str, &str)]) {
 }
 
 #[test]
-fn invalid_node_key_stops_the_start() {
+fn invalid_node_key_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.key");
     let start_error = || {
@@ -186,7 +186,7 @@ fn invalid_node_key_stops_the_start() {
 }
 
 #[test]
-fn invalid_node_passphrase_stops_the_start() {
+fn invalid_node_passphrase_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("passphrase");
     let overrides = [("node_passphrase_file", path.to_str().unwrap())];
@@ -211,7 +211,7 @@ fn invalid_node_passphrase_stops_the_start() {
 }
 
 #[test]
-fn wrong_node_key_stops_the_start() {
+fn wrong_node_key_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     run_once(folder.path(), &[]);
     let (key, other) = (folder.path().join("nodes/node.key"), folder.path().join("other.key"));
@@ -234,7 +234,7 @@ fn wrong_node_key_stops_the_start() {
 }
 
 #[test]
-fn wrong_node_passphrase_stops_the_start() {
+fn wrong_node_passphrase_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("passphrase");
     let overrides = [("node_passphrase_file", path.to_str().unwrap())];
@@ -261,7 +261,7 @@ fn wrong_node_passphrase_stops_the_start() {
 
 /// Opening a pipe would block until another process writes to it.
 #[test]
-fn secret_that_is_a_pipe_or_links_to_a_readable_file_stops_the_start() {
+fn secret_that_is_a_pipe_or_links_to_a_readable_file_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     let (pipe, open, link) =
         (folder.path().join("pipe"), folder.path().join("open"), folder.path().join("link"));
@@ -281,7 +281,7 @@ fn secret_that_is_a_pipe_or_links_to_a_readable_file_stops_the_start() {
 }
 
 #[test]
-fn invalid_authentication_settings_stop_the_start() {
+fn invalid_authentication_settings_prevent_startup() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     let path = file.to_str().unwrap();

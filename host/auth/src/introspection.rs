@@ -1,13 +1,13 @@
 //! Opaque bearer tokens, which the identity provider validates: OAuth 2.0 Token Introspection (RFC 7662).
 //!
-//! The answer that a token is active is cached for half a minute, and not beyond the token's expiry. No other answer is cached.
+//! The claims of an accepted token are cached for [`ACTIVE_FOR_MS`], and not beyond the token's expiry. Nothing else is cached.
 //! For each token at most one request is in flight, however many callers present it; it completes even if they disconnect.
 
 mod cache;
 mod limiter;
 mod request;
 
-use crate::limits::{ACTIVE_FOR_MS, PROBE_EVERY_MS, PROVIDER_WITHIN, REQUESTS_KNOWN_MAX, REQUESTS_MAX};
+use crate::limits::{ACTIVE_FOR_MS, PROBE_EVERY_MS, PROVIDER_TIMEOUT, REQUESTS_KNOWN_MAX, REQUESTS_MAX};
 use crate::provider::ProviderFault;
 use crate::{ClaimRules, Claims, ClientSecret, Clock, Identity, Provider, TokenFault, Unauthenticated};
 use cache::{Lookup, TokenCache, TokenHash};
@@ -21,15 +21,15 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// The introspection endpoint, and how its answers are read.
+/// The introspection endpoint, and how its responses are read.
 pub struct IntrospectionConfig {
     /// The introspection endpoint.
     pub provider: Provider,
     /// The client id of this gateway at the provider.
     pub client_id: String,
-    /// The client secret that belongs to it.
+    /// The client secret of this gateway at the provider.
     pub client_secret: ClientSecret,
-    /// The rules for the claims in an answer.
+    /// The rules for the claims in a response.
     pub rules: ClaimRules,
     /// The clock.
     pub clock: Clock,
@@ -44,9 +44,9 @@ struct Shared {
     rules: ClaimRules,
     clock: Clock,
     cache: Mutex<TokenCache>,
-    /// Limits requests for tokens that are not in the cache.
+    /// Limits concurrent requests for tokens that were never seen, or not active when last introspected.
     new_tokens: Limiter,
-    /// Limits requests for tokens that were active at the provider's last answer.
+    /// Limits concurrent requests for tokens that were active when last introspected, and of the readiness probe.
     known_tokens: Limiter,
     health: Mutex<Health>,
     /// Held while a readiness probe sends a request.
@@ -58,17 +58,17 @@ struct Shared {
 struct Health {
     /// `None` before the first request.
     ended_at: Option<EpochMs>,
-    /// Whether there was no valid answer.
+    /// Whether there was no valid response.
     failed: bool,
 }
 
-/// The outcome of a request: the claims of an active token.
+/// The claims of an accepted token, or why there are none.
 type Outcome = Result<Arc<Claims>, Rejection>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rejection {
     Token(TokenFault),
-    NoAnswer,
+    NoValidResponse,
     Busy,
 }
 
@@ -76,10 +76,10 @@ impl From<Rejection> for Unauthenticated {
     fn from(rejection: Rejection) -> Self {
         match rejection {
             Rejection::Token(fault) => fault.into(),
-            Rejection::NoAnswer => Self::Unavailable("the identity provider did not give a valid answer"),
-            Rejection::Busy => {
-                Self::Unavailable("too many other tokens are waiting for the identity provider")
+            Rejection::NoValidResponse => {
+                Self::Unavailable("the identity provider did not give a valid response")
             }
+            Rejection::Busy => Self::Unavailable("too many tokens are being introspected"),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Introspection {
     /// Introspection with these settings.
     ///
     /// # Errors
-    /// A message when the client's credentials do not fit into a header.
+    /// A message if the client's credentials cannot be encoded as an `Authorization` header.
     pub fn new(config: IntrospectionConfig) -> Result<Self, &'static str> {
         let IntrospectionConfig { provider, client_id, client_secret, rules, clock } = config;
         let authorization = request::authorization(&client_id, &client_secret)?;
@@ -105,10 +105,11 @@ impl Introspection {
         })))
     }
 
-    /// The caller with this token and certificate.
+    /// The caller with this token. `certificate` is the SHA-256 thumbprint of its client certificate, if it has one.
     ///
     /// # Errors
-    /// [`Unauthenticated`]: `InvalidToken`, or `Unavailable` when the provider does not answer.
+    /// [`Unauthenticated`]: `InvalidToken`, or `Unavailable` if the provider gives no valid response or too many requests to it
+    /// are in flight.
     pub async fn identity(
         &self,
         token: &str,
@@ -118,7 +119,8 @@ impl Introspection {
         Ok(claims.identity((self.0.clock)(), certificate)?)
     }
 
-    /// Whether the provider answers. Sends a request only if none was sent before, or if the last one failed and is not recent.
+    /// Fails if the last completed request to the provider failed. Sends a probe first if no request has completed yet, or if
+    /// that failure is older than [`PROBE_EVERY_MS`]. A probe that is not sent because of the limit counts as a success.
     ///
     /// # Errors
     /// The reason, for the readiness probe.
@@ -126,10 +128,12 @@ impl Introspection {
         let _one_probe_at_a_time = self.0.probe.lock().await;
         let failed = match self.0.known_failure() {
             Some(failed) => failed,
-            // Not a token: any answer about it shows that the provider answers.
-            None => matches!(self.0.send("probe", &self.0.known_tokens).await, Err(Rejection::NoAnswer)),
+            // Not a token: any valid response, also that it is inactive, shows that the provider works.
+            None => {
+                matches!(self.0.send("probe", &self.0.known_tokens).await, Err(Rejection::NoValidResponse))
+            }
         };
-        if failed { Err("the identity provider does not answer") } else { Ok(()) }
+        if failed { Err("the identity provider did not give a valid response") } else { Ok(()) }
     }
 }
 
@@ -158,7 +162,7 @@ impl Shared {
             }
         };
         let outcome = outcome.wait_for(Option::is_some).await.map(|outcome| outcome.clone());
-        outcome.ok().flatten().unwrap_or(Err(Rejection::NoAnswer))
+        outcome.ok().flatten().unwrap_or(Err(Rejection::NoValidResponse))
     }
 
     /// Sends one request to the provider.
@@ -166,13 +170,13 @@ impl Shared {
         // If no permit is free, nothing is sent and the provider's health stays as it is.
         let _permit = limiter.acquire().await.ok_or(Rejection::Busy)?;
         let sent = request::send(&self.provider, &self.authorization, token);
-        let answer = timeout(PROVIDER_WITHIN, sent).await.unwrap_or(Err(ProviderFault::Timeout));
+        let response = timeout(PROVIDER_TIMEOUT, sent).await.unwrap_or(Err(ProviderFault::Timeout));
         let now = (self.clock)();
-        *lock(&self.health) = Health { ended_at: Some(now), failed: answer.is_err() };
-        match answer {
+        *lock(&self.health) = Health { ended_at: Some(now), failed: response.is_err() };
+        match response {
             Err(fault) => {
                 tracing::warn!(why = error_chain(&fault), "token introspection failed");
-                Err(Rejection::NoAnswer)
+                Err(Rejection::NoValidResponse)
             }
             Ok(None) => Err(Rejection::Token(TokenFault::Inactive)),
             Ok(Some(claims)) => Claims::read(&claims, &self.rules).map(Arc::new).map_err(Rejection::Token),
@@ -190,19 +194,19 @@ struct InFlight {
 
 impl InFlight {
     async fn run(self, token: &str) {
-        let sent_at = (self.shared.clock)();
+        let started_at = (self.shared.clock)();
         let shared = &self.shared;
         let limiter = if self.was_active { &shared.known_tokens } else { &shared.new_tokens };
         let outcome = shared.send(token, limiter).await;
         match &outcome {
             Ok(claims) => {
-                // Counted from the sending of the request, when the provider may have read the token's state.
+                // Counted from before the request: the provider may have read the token's state at any time since.
                 let until_ms =
-                    sent_at.0.saturating_add(ACTIVE_FOR_MS).min(claims.expires_ms().unwrap_or(u64::MAX));
-                lock(&shared.cache).remember(self.hash, Arc::clone(claims), EpochMs(until_ms), sent_at);
+                    started_at.0.saturating_add(ACTIVE_FOR_MS).min(claims.expires_ms().unwrap_or(u64::MAX));
+                lock(&shared.cache).remember(self.hash, Arc::clone(claims), EpochMs(until_ms), started_at);
             }
             Err(Rejection::Token(_)) => lock(&shared.cache).forget(self.hash),
-            Err(Rejection::NoAnswer | Rejection::Busy) => {}
+            Err(Rejection::NoValidResponse | Rejection::Busy) => {}
         }
         self.sender.send_replace(Some(outcome));
     }

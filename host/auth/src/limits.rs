@@ -21,10 +21,10 @@ pub const KEY_SET_BYTES_MAX: usize = 256 * 1024;
 pub const KEY_SET_KEYS_MAX: usize = 128;
 
 /// Deadline of a request to the identity provider: callers wait for it.
-pub const PROVIDER_WITHIN: Duration = Duration::from_secs(5);
+pub const PROVIDER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Deadline for connecting to it.
-pub const PROVIDER_CONNECT_WITHIN: Duration = Duration::from_secs(2);
+pub const PROVIDER_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Least time between fetches of keys, so that a flood of invented key ids does not reach the provider.
 pub const REFETCH_EVERY_MS: u64 = 60_000;

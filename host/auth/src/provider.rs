@@ -1,6 +1,6 @@
 //! The HTTP client for the identity provider: one URL, small answers, a deadline, no redirects, no proxy.
 
-use crate::limits::{PROVIDER_CONNECT_WITHIN, PROVIDER_WITHIN};
+use crate::limits::{PROVIDER_CONNECT_TIMEOUT, PROVIDER_TIMEOUT};
 use gateway_domain::error_chain;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url, redirect};
@@ -30,7 +30,7 @@ pub struct Provider {
 pub(crate) enum ProviderFault {
     #[error("the identity provider does not answer")]
     NoAnswer(#[source] reqwest::Error),
-    #[error("the identity provider did not answer within {} s", PROVIDER_WITHIN.as_secs())]
+    #[error("the identity provider did not answer within {} s", PROVIDER_TIMEOUT.as_secs())]
     Timeout,
     #[error("the identity provider answered with status {0}")]
     Status(StatusCode),
@@ -70,8 +70,8 @@ impl Provider {
             // Neither a redirect nor a proxy of the environment may send requests to another host than the configured one.
             .redirect(redirect::Policy::none())
             .no_proxy()
-            .connect_timeout(PROVIDER_CONNECT_WITHIN)
-            .timeout(PROVIDER_WITHIN)
+            .connect_timeout(PROVIDER_CONNECT_TIMEOUT)
+            .timeout(PROVIDER_TIMEOUT)
             .user_agent("operation-gateway");
         let authorities = match ca_pem {
             Some(pem) => Some(Certificate::from_pem_bundle(pem).map_err(|error| error.to_string())?),
@@ -110,7 +110,7 @@ impl Provider {
 
 async fn send(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {
     let request = request.header(ACCEPT, HeaderValue::from_static("application/json"));
-    timeout(PROVIDER_WITHIN, read_answer(request, bytes_max)).await.unwrap_or(Err(ProviderFault::Timeout))
+    timeout(PROVIDER_TIMEOUT, read_answer(request, bytes_max)).await.unwrap_or(Err(ProviderFault::Timeout))
 }
 
 async fn read_answer(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {

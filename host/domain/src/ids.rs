@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HexBytes<const N: usize>([u8; N]);
 
-/// 32 bytes, written as 64 lowercase hexadecimal characters (the contract's `Hex32`).
+/// 32 bytes, written as 64 lowercase hexadecimal characters (`Hex32` in the API).
 pub type Hex32 = HexBytes<32>;
 
 /// The text is not exactly this many lowercase hexadecimal characters.
@@ -20,7 +20,7 @@ pub struct InvalidHex {
 }
 
 impl Hex32 {
-    /// 32 zero bytes: the value before the first of a hash chain, and of a hash that does not exist yet.
+    /// 32 zero bytes: the previous hash of the first entry of a chain, and the placeholder for a hash that does not exist yet.
     pub const ZERO: Self = Self([0; 32]);
 }
 
@@ -142,12 +142,12 @@ name_type! {
     KeyRef
 }
 name_type! {
-    /// The name of an epoch, 1 to 128 characters. A key never uses a name twice.
+    /// The name of an epoch. In an accepted operation it has 1 to 128 characters, and no earlier epoch of the key has it.
     EpochName
 }
 
 impl EpochName {
-    /// The contract's `target_epoch_hex`: the name itself when it is a Hex32, else `SHA-256("svc/epoch-name/v1" || name)`.
+    /// `target_epoch_hex` in the API: the name itself when it is a Hex32, else `SHA-256("svc/epoch-name/v1" || name)`.
     #[must_use]
     pub fn hex32(&self) -> Hex32 {
         let tagged = |_| canonical::digest_bytes("svc/epoch-name/v1", self.0.as_bytes());

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// The timeout of one check.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time for which the result of a costly check, such as a sync to disk, is reused. Anyone can send readiness probes.
 const PROBE_EVERY_MS: u64 = 1_000;
@@ -203,8 +203,8 @@ async fn within<T>(
     dependency: Dependency,
     answer: impl Future<Output = Result<T, Unavailable>>,
 ) -> Result<T, Unavailable> {
-    let late = || Unavailable::new(dependency, format!("no answer within {} ms", ANSWER_WITHIN.as_millis()));
-    timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_| Err(late()))
+    let late = || Unavailable::new(dependency, format!("no answer within {} ms", ANSWER_TIMEOUT.as_millis()));
+    timeout(ANSWER_TIMEOUT, answer).await.unwrap_or_else(|_| Err(late()))
 }
 
 #[cfg(test)]

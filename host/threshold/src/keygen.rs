@@ -120,7 +120,7 @@ struct AwaitCommitments<C: Suite> {
 }
 
 impl<C: Suite> Stage for AwaitCommitments<C> {
-    /// Round 2: checks the commitments and sends each participant its point of our polynomial.
+    /// Round 2: checks the commitments and sends each participant its sub-share.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
         let mut commitments = BTreeMap::new();
         let mut broadcasts = BTreeMap::from([(ceremony.me, self.own)]);
@@ -139,16 +139,16 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
         for &peer in bodies.keys() {
             let package = packages.remove(&identifier(peer)?);
             let package = package.ok_or(ThresholdError::NotInRoster { participant: peer })?;
-            let point = Zeroizing::new(package.signing_share().serialize());
-            send.push(ceremony.message(2, Some(peer), &point));
+            let sub_share = Zeroizing::new(package.signing_share().serialize());
+            send.push(ceremony.message(2, Some(peer), &sub_share));
         }
-        Ok(Step::Next(send, Box::new(AwaitPoints { secret, commitments, broadcasts })))
+        Ok(Step::Next(send, Box::new(AwaitSubShares { secret, commitments, broadcasts })))
     }
 }
 
-/// Waits for the other participants' points for us, after sending them theirs.
-struct AwaitPoints<C: Suite> {
-    /// Our polynomial at our own point.
+/// Waits for the other participants' sub-shares for us, after sending them theirs.
+struct AwaitSubShares<C: Suite> {
+    /// Our own sub-share for ourselves.
     secret: round2::SecretPackage<C>,
     /// The round-1 packages of the other participants.
     commitments: BTreeMap<Identifier<C>, round1::Package<C>>,
@@ -156,18 +156,18 @@ struct AwaitPoints<C: Suite> {
     broadcasts: BTreeMap<u16, Vec<u8>>,
 }
 
-impl<C: Suite> Stage for AwaitPoints<C> {
-    /// Round 3: checks the points, sums them to our share, and sends the transcript.
+impl<C: Suite> Stage for AwaitSubShares<C> {
+    /// Round 3: checks the sub-shares, adds them up to our share, and sends the transcript's hash.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
-        let mut points = BTreeMap::new();
+        let mut sub_shares = BTreeMap::new();
         for (&from, body) in bodies {
             // Step 3.1
-            let point = SigningShare::<C>::deserialize(payload(body));
-            let point = point.map_err(|_| ThresholdError::MalformedMessage { from, round: 2 })?;
-            points.insert(identifier(from)?, round2::Package::new(point));
+            let sub_share = SigningShare::<C>::deserialize(payload(body));
+            let sub_share = sub_share.map_err(|_| ThresholdError::MalformedMessage { from, round: 2 })?;
+            sub_shares.insert(identifier(from)?, round2::Package::new(sub_share));
         }
         // Steps 3.2 and 3.3
-        let (key, group) = dkg::part3(&self.secret, &self.commitments, &points)
+        let (key, group) = dkg::part3(&self.secret, &self.commitments, &sub_shares)
             .map_err(|error| convert_error::<C>(error, bodies))?;
         let share = KeyShare::from_package(ceremony.me, &key)?;
         let group = Group::from_package(&group, *key.min_signers(), self.broadcasts.keys().copied())?;

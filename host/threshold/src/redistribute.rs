@@ -28,8 +28,8 @@ use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
 /// `me`, reject each other's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The public keys of the current epoch. A participant that joins must check that they are the key's, for example against a
-    /// signed hash: the relay could supply others.
+    /// The public keys of the current epoch. A participant that joins must check that these belong to the key, for example against
+    /// a signed hash: the untrusted relay of messages could supply others.
     pub keys: PublicKeys,
     /// This participant: a dealer, a member of the new roster, or both.
     pub me: u16,
@@ -60,15 +60,15 @@ pub fn start(
     share: Option<&KeyShare>,
     rng: &mut impl CryptoRngCore,
 ) -> Result<(Session, Vec<Message>), ThresholdError> {
-    with_suite!(params.keys.profile(), C => start_dealing::<C>(params, share, rng))
+    with_suite!(params.keys.profile(), C => start_with::<C>(params, share, rng))
 }
 
-fn start_dealing<C: Suite>(
+fn start_with<C: Suite>(
     params: Params,
     share: Option<&KeyShare>,
     rng: &mut impl CryptoRngCore,
 ) -> Result<(Session, Vec<Message>), ThresholdError> {
-    let ceremony = open::<C>(&params)?;
+    let ceremony = new_ceremony::<C>(&params)?;
     let (mut send, mut own) = (Vec::new(), None);
     if params.dealers.contains(&ceremony.me) {
         // Step 1.3
@@ -80,7 +80,7 @@ fn start_dealing<C: Suite>(
 }
 
 /// Checks the parameters and derives the rounds from them.
-fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
+fn new_ceremony<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
     let Params { keys, me, dealers, roster, threshold, ceremony_id } = params;
     // Step 1.1
     check_threshold(*threshold, roster.len())?;
@@ -93,11 +93,11 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
     let hash = TaggedHash::new("svc/redistribute/v1").bytes(ceremony_id).bytes(&keys.to_bytes());
     let binding = hash.number(*threshold).set(dealers).set(roster).finish();
     let everyone = dealers.union(roster).copied().collect();
-    let points =
+    let sub_shares =
         if roster.contains(me) { Round::private(dealers, SCALAR_BYTES) } else { Round::no_messages() };
     let rounds = vec![
         Round::broadcast(dealers, usize::from(*threshold) * C::POINT_BYTES),
-        points,
+        sub_shares,
         Round::broadcast(&everyone, TRANSCRIPT_BYTES),
     ];
     Ok(Ceremony::new(*me, binding, rounds))
@@ -107,11 +107,11 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
 struct Own<C: Suite> {
     /// The payload of our own broadcast.
     commitments: Vec<u8>,
-    /// Our point of our own polynomial, if we are in the new roster.
-    point: Option<Zeroizing<Scalar<C>>>,
+    /// Our own sub-share for ourselves, if we are in the new roster.
+    sub_share: Option<Zeroizing<Scalar<C>>>,
 }
 
-/// Steps 1.4 and 1.5
+/// Steps 1.4 and 1.5: broadcasts the commitments, and sends each participant its sub-share, the polynomial's value there.
 fn deal<C: Suite>(
     params: &Params,
     ceremony: &Ceremony,
@@ -120,19 +120,19 @@ fn deal<C: Suite>(
 ) -> Result<Own<C>, ThresholdError> {
     let commitments = points_bytes::<C>(&polynomial.commitments())?;
     send.push(ceremony.message(1, None, &commitments));
-    let mut own = Own { commitments, point: None };
+    let mut own = Own { commitments, sub_share: None };
     for &participant in &params.roster {
-        let point = polynomial.at(participant)?;
+        let sub_share = polynomial.at(participant)?;
         if participant == ceremony.me {
-            own.point = Some(point);
+            own.sub_share = Some(sub_share);
         } else {
-            send.push(ceremony.scalar_message::<C>(2, participant, &point));
+            send.push(ceremony.scalar_message::<C>(2, participant, &sub_share));
         }
     }
     Ok(own)
 }
 
-/// Waits for the dealers' commitments, after sending ours.
+/// Waits for the dealers' commitments. A dealer has sent its commitments and sub-shares already.
 struct AwaitCommitments<C: Suite> {
     params: Params,
     /// `None` if we do not deal.
@@ -140,51 +140,54 @@ struct AwaitCommitments<C: Suite> {
 }
 
 impl<C: Suite> Stage for AwaitCommitments<C> {
-    /// Checks that each dealer's commitments are to its current share.
+    /// Checks that each dealer's first commitment is its current verifying share.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
         let Self { params, own } = *self;
         let mut broadcasts = payloads(bodies);
-        let mut own_point = None;
+        let mut own_sub_share = None;
         if let Some(own) = own {
             broadcasts.insert(ceremony.me, own.commitments);
-            own_point = own.point;
+            own_sub_share = own.sub_share;
         }
         let mut commitments = BTreeMap::new();
         for (&from, bytes) in &broadcasts {
             // Step 2.1
             let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
-            // Step 2.2
+            // Step 2.2: the constant term of a dealer's polynomial is its current share.
             if !params.keys.verifying_shares().get(&from).is_some_and(|share| bytes.starts_with(share)) {
                 return Err(ThresholdError::CommitmentMismatch { from });
             }
             commitments.insert(from, decoded);
         }
-        Ok(Step::Next(Vec::new(), Box::new(AwaitPoints::<C> { params, broadcasts, commitments, own_point })))
+        Ok(Step::Next(
+            Vec::new(),
+            Box::new(AwaitSubShares::<C> { params, broadcasts, commitments, own_sub_share }),
+        ))
     }
 }
 
-/// Waits for the dealers' points for us. A dealer that leaves gets none.
-struct AwaitPoints<C: Suite> {
+/// Waits for the dealers' sub-shares for us. A dealer outside the new roster receives none.
+struct AwaitSubShares<C: Suite> {
     params: Params,
     /// The round-1 payloads of all dealers.
     broadcasts: BTreeMap<u16, Vec<u8>>,
     /// The same, decoded.
     commitments: BTreeMap<u16, Vec<Element<C>>>,
-    /// Our point of our own polynomial, if we deal and are in the new roster.
-    own_point: Option<Zeroizing<Scalar<C>>>,
+    /// Our own sub-share for ourselves, if we deal and are in the new roster.
+    own_sub_share: Option<Zeroizing<Scalar<C>>>,
 }
 
-impl<C: Suite> Stage for AwaitPoints<C> {
-    /// Round 3: checks the points, combines them to our new share, and sends the transcript.
+impl<C: Suite> Stage for AwaitSubShares<C> {
+    /// Checks the sub-shares, combines them into our new share if we are in the new roster, and sends the transcript's hash.
     fn step(mut self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
-        let mut points = self.check(ceremony.me, bodies)?;
-        if let Some(own) = self.own_point.take() {
-            points.insert(ceremony.me, own);
+        let mut sub_shares = self.check(ceremony.me, bodies)?;
+        if let Some(own) = self.own_sub_share.take() {
+            sub_shares.insert(ceremony.me, own);
         }
         let weights = lagrange::<C>(&self.params.dealers, None)?;
         let keys = self.keys(&weights)?;
         let share = if self.params.roster.contains(&ceremony.me) {
-            Some(combine::<C>(&weights, &points, ceremony.me, &keys)?)
+            Some(combine::<C>(&weights, &sub_shares, ceremony.me, &keys)?)
         } else {
             None
         };
@@ -197,15 +200,15 @@ impl<C: Suite> Stage for AwaitPoints<C> {
     }
 }
 
-impl<C: Suite> AwaitPoints<C> {
-    /// Steps 2.3 and 2.4: the points for us, by dealer.
+impl<C: Suite> AwaitSubShares<C> {
+    /// Steps 2.3 and 2.4: the sub-shares for us, by dealer.
     fn check(&self, me: u16, bodies: &Bodies) -> Result<BTreeMap<u16, Zeroizing<Scalar<C>>>, ThresholdError> {
-        let mut points = BTreeMap::new();
+        let mut sub_shares = BTreeMap::new();
         for (&from, body) in bodies {
             let terms = self.commitments.get(&from).map(Vec::as_slice).unwrap_or_default();
-            points.insert(from, verified_scalar::<C>(from, 2, body, &evaluate::<C>(terms, me))?);
+            sub_shares.insert(from, verified_scalar::<C>(from, 2, body, &evaluate::<C>(terms, me))?);
         }
-        Ok(points)
+        Ok(sub_shares)
     }
 
     /// Step 2.5: the public keys of the new epoch.
@@ -232,14 +235,15 @@ impl<C: Suite> AwaitPoints<C> {
 /// Step 2.6: our share of the new epoch.
 fn combine<C: Suite>(
     weights: &BTreeMap<u16, Scalar<C>>,
-    points: &BTreeMap<u16, Zeroizing<Scalar<C>>>,
+    sub_shares: &BTreeMap<u16, Zeroizing<Scalar<C>>>,
     me: u16,
     keys: &PublicKeys,
 ) -> Result<KeyShare, ThresholdError> {
     let mut secret = Zeroizing::new(ScalarField::<C>::zero());
     for (dealer, weight) in weights {
-        let point = points.get(dealer).ok_or(ThresholdError::NotInRoster { participant: *dealer })?;
-        *secret = *secret + **point * *weight;
+        // Cannot fail: there is a weight for each dealer, and a sub-share from each.
+        let sub_share = sub_shares.get(dealer).ok_or(ThresholdError::NotInRoster { participant: *dealer })?;
+        *secret = *secret + **sub_share * *weight;
     }
     KeyShare::from_scalar::<C>(me, &secret, keys)
 }

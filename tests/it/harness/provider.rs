@@ -13,10 +13,10 @@ use tempfile::TempDir;
 /// The hint when Node.js or the package is missing.
 const MISSING: &str = "Node.js 20 and its packages are needed: run ./scripts/test";
 
-/// The secret of the client `gateway`, as which the gateway introspects tokens.
+/// The secret with which the gateway authenticates, as client `gateway`, to introspect tokens.
 pub(crate) const GATEWAY_SECRET: &str = "gateway-secret";
 
-/// The beginning of the resource that a token is requested for. `server.mjs` lists the suffixes, which alter the token.
+/// The `resource` of a token request, up to its query string, whose parameters tell `server.mjs` how to alter the token.
 const RESOURCE: &str = "https://gateway.test/?";
 
 pub(crate) struct Provider {
@@ -27,7 +27,7 @@ pub(crate) struct Provider {
     folder: TempDir,
 }
 
-/// A client that gets tokens for itself.
+/// A client of the grant `client_credentials`.
 fn client(id: &str, tenant: &str, roles: &[&str]) -> Value {
     let secret = format!("{id}-secret");
     json!({
@@ -61,7 +61,7 @@ impl Provider {
         Self::start_on(tempfile::tempdir().unwrap(), Port::reserve(), json!(null))
     }
 
-    /// Starts with a second listener, over TLS, that requires client certificates of `authority`.
+    /// Starts with a second listener, over TLS, that requires client certificates issued by `authority`.
     pub(crate) fn start_with_tls(authority: &Authority, server: &Certified) -> Self {
         let folder = tempfile::tempdir().unwrap();
         server.write(folder.path(), "server");
@@ -72,7 +72,7 @@ impl Provider {
         Self::start_on(folder, Port::reserve(), tls)
     }
 
-    /// Kills the provider and starts it again at the same address, with new keys.
+    /// Kills the provider and starts it again at the same address, with new signing keys and without TLS.
     pub(crate) fn restart(mut self) -> Self {
         self.kill();
         Self::start_on(self.folder, self.port, json!(null))
@@ -104,40 +104,44 @@ impl Provider {
         format!("127.0.0.1:{}", self.tls_port.unwrap())
     }
 
-    /// A token for a client itself. `altered`: how `server.mjs` alters it, as in `alg=ES256&ttl=5`.
-    pub(crate) fn token(&self, client: &str, scope: &str, altered: &str) -> String {
+    /// A token of the grant `client_credentials`. `alterations`: query parameters that `server.mjs` lists, as in `alg=ES256&ttl=5`.
+    pub(crate) fn token(&self, client: &str, scope: &str, alterations: &str) -> String {
         let fields = [("grant_type", "client_credentials"), ("scope", scope)];
-        self.request_token(client, &fields, altered)
+        self.request_token(client, &fields, alterations)
     }
 
-    /// A token for a person, issued through the client `portal`.
-    pub(crate) fn person_token(&self, person: &str, scope: &str, altered: &str) -> String {
+    /// A token for a user, issued to the client `portal`.
+    pub(crate) fn user_token(&self, user: &str, scope: &str, alterations: &str) -> String {
         let grant = "urn:operation-gateway:test:person";
-        self.request_token("portal", &[("grant_type", grant), ("person", person), ("scope", scope)], altered)
+        self.request_token(
+            "portal",
+            &[("grant_type", grant), ("person", user), ("scope", scope)],
+            alterations,
+        )
     }
 
-    fn request_token(&self, client: &str, fields: &[(&str, &str)], altered: &str) -> String {
+    fn request_token(&self, client: &str, fields: &[(&str, &str)], alterations: &str) -> String {
         let secret = format!("{client}-secret");
-        let call = token_call(client, fields, altered, &[("client_secret", &secret)]);
+        let call = token_call(client, fields, alterations, &[("client_secret", &secret)]);
         access_token(&call.send(&self.address()).unwrap())
     }
 }
 
-/// The request of a client for a token.
+/// A client's token request.
 pub(crate) fn token_call(
     client: &str,
     fields: &[(&str, &str)],
-    altered: &str,
+    alterations: &str,
     client_credentials: &[(&str, &str)],
 ) -> Call {
-    let resource = format!("{RESOURCE}{altered}");
+    let resource = format!("{RESOURCE}{alterations}");
     let mut all = vec![("client_id", client), ("resource", resource.as_str())];
     all.extend(fields);
     all.extend(client_credentials);
     Call::form("/token", &all)
 }
 
-/// The access token in an answer, which must be 200.
+/// The access token in a response, whose status must be 200.
 #[track_caller]
 pub(crate) fn access_token(answer: &Answer) -> String {
     answer.ok()["access_token"].as_str().unwrap().to_owned()

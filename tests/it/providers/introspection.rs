@@ -8,9 +8,7 @@ fn payment_is_published_with_introspected_tokens() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = introspecting_gateway(folder.path(), &provider, GATEWAY_SECRET);
     let send = |person: &str, call: Call| {
-        call.bearer(&provider.person_token(person, scope_of(person), "opaque"))
-            .send(&gateway.address)
-            .unwrap()
+        call.bearer(&provider.user_token(person, scope_of(person), "opaque")).send(&gateway.address).unwrap()
     };
     publish_payment("portal", &send);
 }
@@ -21,14 +19,14 @@ fn inactive_or_foreign_introspected_tokens_are_rejected() {
     let gateway = introspecting_gateway(folder.path(), &provider, GATEWAY_SECRET);
     let call = |token: &str| ask_with_token(&gateway, token);
     call("made-up").fails(401, "invalid_token");
-    call(&Provider::start().person_token("alice", "operations.read", "opaque")).fails(401, "invalid_token");
-    call(&provider.person_token("alice", "operations.read", "opaque&aud=another-service"))
+    call(&Provider::start().user_token("alice", "operations.read", "opaque")).fails(401, "invalid_token");
+    call(&provider.user_token("alice", "operations.read", "opaque&aud=another-service"))
         .fails(401, "invalid_token");
-    call(&provider.person_token("alice", "audit.read", "opaque")).fails(403, "insufficient_scope");
+    call(&provider.user_token("alice", "audit.read", "opaque")).fails(403, "insufficient_scope");
     // A token for a client itself, without a person.
     call(&provider.token("treasury", "operations.read", "opaque")).fails(404, "operation_not_found");
     // A token is rejected at the latest when it has expired.
-    let short_lived = provider.person_token("alice", "operations.read", "opaque&ttl=2");
+    let short_lived = provider.user_token("alice", "operations.read", "opaque&ttl=2");
     repeat_until(401, &[404, 503], 30, &|| call(&short_lived)).fails(401, "invalid_token");
 }
 
@@ -37,8 +35,8 @@ fn introspected_token_is_accepted_for_30_seconds_of_provider_outage() {
     let (folder, mut provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = introspecting_gateway(folder.path(), &provider, GATEWAY_SECRET);
     let call = |token: &str| ask_with_token(&gateway, token);
-    let known = provider.person_token("alice", "operations.read", "opaque");
-    let unknown = provider.person_token("bob", "operations.read", "opaque");
+    let known = provider.user_token("alice", "operations.read", "opaque");
+    let unknown = provider.user_token("bob", "operations.read", "opaque");
     let before = Instant::now();
     call(&known).fails(404, "operation_not_found");
     provider.kill();
@@ -52,7 +50,7 @@ fn introspected_token_is_accepted_for_30_seconds_of_provider_outage() {
 fn wrong_introspection_credentials_authenticate_no_caller() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = introspecting_gateway(folder.path(), &provider, "not-the-secret");
-    let token = provider.person_token("alice", "operations.read", "opaque");
+    let token = provider.user_token("alice", "operations.read", "opaque");
     let answer = ask_with_token(&gateway, &token);
     answer.fails(503, "authentication_unavailable");
     assert!(!answer.text.contains("not-the-secret"), "{answer:?}");

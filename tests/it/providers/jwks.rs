@@ -12,7 +12,7 @@ fn payment_is_published_with_tokens_of_a_real_provider() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let send = |person: &str, call: Call| {
-        call.bearer(&provider.person_token(person, scope_of(person), "")).send(&gateway.address).unwrap()
+        call.bearer(&provider.user_token(person, scope_of(person), "")).send(&gateway.address).unwrap()
     };
     let view = publish_payment("portal", &send);
     // The evidence has the client of the token.

@@ -1,4 +1,4 @@
-//! Settings and registries of approvers with which the gateway does not start.
+//! The gateway refuses to start with contradictory approval settings or an unusable approvers file.
 
 use crate::harness::approvers::Signers;
 use crate::harness::process::Process;
@@ -6,7 +6,7 @@ use crate::start::assert_nothing_was_created;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-/// The one-line error of a start with these settings, which must fail and create nothing.
+/// Starts the gateway with these settings, asserts that it fails and creates nothing, and returns its one-line error.
 #[track_caller]
 fn start_error(overrides: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -16,7 +16,7 @@ fn start_error(overrides: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn contradictory_approval_settings_stop_the_start() {
+fn invalid_approval_settings_prevent_startup() {
     let signers = Signers::new();
     for rule in ["optional", "required"] {
         let line = start_error(&[("signed_approvals", rule)]);
@@ -42,7 +42,7 @@ fn contradictory_approval_settings_stop_the_start() {
 }
 
 #[test]
-fn invalid_registries_stop_the_start() {
+fn unusable_approvers_file_prevents_startup() {
     let signers = Signers::new();
     let start = || start_error(&signers.settings("required")).replace(signers.path(), "FILE");
     let prefix = "operation-gateway: approvers file `FILE`: ";

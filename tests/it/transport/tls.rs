@@ -134,7 +134,7 @@ fn sighup_reloads_certificates_and_keeps_connections() {
 }
 
 #[test]
-fn invalid_tls_identities_stop_the_start() {
+fn invalid_tls_identities_prevent_startup() {
     let folder = tempfile::tempdir().unwrap();
     let ours = Authority::new("ours");
     let identity = ours.server();

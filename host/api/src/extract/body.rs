@@ -1,4 +1,4 @@
-//! Request bodies: size, media type, strict JSON, shape.
+//! Reads request bodies: media type, size, deadline, and strict JSON (see [`strict`]).
 
 use crate::error::{ApiError, Code};
 use crate::state::{App, UnknownFields};
@@ -11,11 +11,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// A body of shape `T`.
+/// A JSON request body, deserialized into `T`.
 pub struct Body<T> {
-    /// The shape.
+    /// The deserialized body.
     pub value: T,
-    /// JSON pointers to members of the body that the shape does not have; at most 16.
+    /// JSON pointers to members of the body that `T` does not have; at most 16.
     pub unknown: Vec<String>,
 }
 
@@ -31,7 +31,8 @@ impl<T: DeserializeOwned> Body<T> {
     /// Reads a body of at most `bytes_max` bytes; a blank one is an empty object.
     ///
     /// # Errors
-    /// [`ApiError`] when it is too large or too slow, not strict JSON, or of another shape.
+    /// [`ApiError`] if the body is of another media type, too large, too slow, interrupted, not strict JSON, or does not match `T`.
+    /// Members that `T` does not have are an error only where the settings say so.
     pub async fn read_optional(request: Request, app: &App, bytes_max: usize) -> Result<Self, ApiError> {
         let bytes = read_bytes(request, app, bytes_max).await?;
         let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
@@ -41,8 +42,8 @@ impl<T: DeserializeOwned> Body<T> {
     fn parse(bytes: &[u8], app: &App) -> Result<Self, ApiError> {
         let Reading { value, unknown } = strict::read(bytes)?;
         match (app.options().unknown_fields, unknown.first()) {
-            (UnknownFields::Reject, Some(name)) => {
-                Err(Fault::at(name, "is not a member of this request").into())
+            (UnknownFields::Reject, Some(pointer)) => {
+                Err(Fault::at(pointer, "is not a member of this request").into())
             }
             (UnknownFields::Warn | UnknownFields::Reject, _) => Ok(Self { value, unknown }),
         }
@@ -55,7 +56,7 @@ impl From<Fault> for ApiError {
     }
 }
 
-/// Reads the whole body. It may contain secrets, and is overwritten when dropped.
+/// Reads the whole body. It may contain secrets, so the returned buffer is zeroized on drop; the HTTP server's are not.
 async fn read_bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiError> {
     check_media_type(request.headers().get(header::CONTENT_TYPE))?;
     let too_large =
@@ -65,7 +66,7 @@ async fn read_bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zer
     if declared.is_some_and(|length: u64| length > bytes_max as u64) {
         return Err(too_large());
     }
-    // One deadline for the whole body, however its bytes are spread over it.
+    // One deadline for the whole body, so a client that sends it byte by byte cannot extend it.
     let reading = timeout(app.options().body_within, axum::body::to_bytes(request.into_body(), bytes_max));
     match reading.await {
         Ok(Ok(bytes)) => Ok(Zeroizing::new(Vec::from(bytes))),
@@ -79,7 +80,7 @@ fn is_too_large(error: &axum::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<LengthLimitError>())
 }
 
-/// Closes the connection: the rest of the body would be read as the next request.
+/// Asks for the connection to be closed, as RFC 9110 does for 408: the rest of the body may never arrive.
 fn too_slow(within: Duration) -> ApiError {
     let message = format!("the body must arrive within {} ms", within.as_millis());
     ApiError::new(Code::RequestTimeout, message).with_header(header::CONNECTION, "close")

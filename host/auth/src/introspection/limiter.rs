@@ -1,6 +1,6 @@
 //! A limit on concurrent requests to the identity provider, with a bounded queue.
 
-use crate::limits::{PROVIDER_WITHIN, REQUESTS_WAITING_MAX};
+use crate::limits::{PROVIDER_TIMEOUT, REQUESTS_WAITING_MAX};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
@@ -25,10 +25,10 @@ impl Limiter {
         }
     }
 
-    /// Waits for a permit. `None` when the queue is full, or when no permit became free within [`PROVIDER_WITHIN`].
+    /// Waits for a permit. `None` when the queue is full, or when no permit became free within [`PROVIDER_TIMEOUT`].
     pub(super) async fn acquire(&self) -> Option<Permit<'_>> {
         let queued = self.queue.try_acquire().ok()?;
-        let running = timeout(PROVIDER_WITHIN, self.running.acquire()).await.ok()?.ok()?;
+        let running = timeout(PROVIDER_TIMEOUT, self.running.acquire()).await.ok()?.ok()?;
         Some(Permit { _running: running, _queue: queued })
     }
 }

@@ -1,4 +1,5 @@
-//! External export of a published result. Its state goes from Submitted to Accepted to Settled; Accepted may be skipped.
+//! External export: records what a caller reports about the settlement of a published result on an external rail. The first
+//! report may have any state; later ones only go forward, from Submitted to Accepted to Settled.
 
 use super::command::Refusal;
 use super::event::Change;
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn export_only_goes_forward_and_a_repeat_changes_nothing() {
         use ExportState::{Accepted, Settled, Submitted};
-        for (from, to, moves) in [
+        for (from, to, is_allowed) in [
             (Submitted, Accepted, true),
             (Submitted, Settled, true),
             (Accepted, Settled, true),
@@ -95,16 +96,19 @@ mod tests {
             let later = ExternalExport { exported_at_ms: 6, ..export(to) };
             match record_export(&known, "receipt", &later) {
                 Ok(after) if from == to => assert_eq!(after, known),
-                Ok(after) => assert!(moves && after.export == Some(later), "{from:?} {to:?}"),
+                Ok(after) => assert!(is_allowed && after.export == Some(later), "{from:?} {to:?}"),
                 Err(refusal) => {
-                    assert!(!moves && refusal == Refusal::ExportConflict(export(from)), "{from:?} {to:?}")
+                    assert!(
+                        !is_allowed && refusal == Refusal::ExportConflict(export(from)),
+                        "{from:?} {to:?}"
+                    )
                 }
             }
         }
     }
 
     #[test]
-    fn export_on_another_rail_or_under_another_id_is_a_conflict() {
+    fn rail_and_external_id_never_change_and_the_ref_only_with_the_state() {
         let known =
             record_export(&published_operation(), "receipt", &export(ExportState::Submitted)).unwrap();
         let next = || export(ExportState::Accepted);
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn custody_signature_can_be_exported_until_it_is_settled() {
+    fn external_export_is_a_next_action_until_it_is_settled() {
         let names = |operation: &Operation| {
             operation.next_actions().iter().map(|action| action.as_str()).collect::<Vec<_>>()
         };

@@ -1,9 +1,8 @@
-//! Reads the log of all events. The log only grows and its rows never change, so a second statement sees at least the
-//! log that the first one saw.
+//! Reads the log of all events, a Merkle tree (RFC 6962). It only grows and its rows never change, so statements that depend on
+//! each other need no common transaction: a later one sees at least the entries that an earlier one saw.
 //!
-//! Heads and proofs are checked before they are returned. The root after the last entry is stored with that entry.
-//! The nodes that are read must lead to this root, so a damaged node is detected, even in a proof about an old size
-//! of the log.
+//! Heads and proofs are checked before they are returned. The root after the last entry is stored with that entry, and the tree
+//! nodes that are read must hash up to it, so a damaged node is detected, even in a proof about an old size of the log.
 
 use crate::error::{failed, unavailable};
 use crate::sqlite::Store;
@@ -52,7 +51,8 @@ impl ReadLog for Store {
             return Ok(None);
         };
         let leaf = NodePosition { level: 0, index };
-        let positions = path.iter().flat_map(|part| part.positions()).chain([leaf]).chain(anchor(size, last));
+        let positions =
+            path.iter().flat_map(|part| part.positions()).chain([leaf]).chain(prefix_positions(size, last));
         let nodes = Nodes::read(self, positions, last).await?;
         let (head, hashes, leaf_hash) = (nodes.head(size)?, nodes.roots(&path)?, nodes.at(leaf)?);
         let checked = verify_inclusion(leaf_hash, index, size, &hashes, head.root);
@@ -65,12 +65,13 @@ impl ReadLog for Store {
         let parts = subtree::consistency(first, second).filter(|_| second <= last.size);
         let Some(parts) = parts else { return Ok(None) };
         let positions = parts.iter().flat_map(|part| part.positions());
-        let positions = positions.chain(anchor(first, last)).chain(anchor(second, last));
+        let positions = positions.chain(prefix_positions(first, last)).chain(prefix_positions(second, last));
         let nodes = Nodes::read(self, positions, last).await?;
         let (first, second, hashes) = (nodes.head(first)?, nodes.head(second)?, nodes.roots(&parts)?);
         let checked = verify_consistency(first.size, second.size, &hashes, first.root, second.root);
-        checked
-            .map_err(|error| damaged(format_args!("{} to {} events: {error}", first.size, second.size)))?;
+        checked.map_err(|error| {
+            damaged(format_args!("size {} is not consistent with size {}: {error}", first.size, second.size))
+        })?;
         Ok(Some(LogConsistency { first, second, hashes }))
     }
 }
@@ -82,25 +83,28 @@ impl Store {
         let row = query.fetch_optional(self.database.reader()).await;
         let row = row.map_err(|error| failed("the head of the log could not be read", &error))?;
         let Some((index, root)) = row else { return Ok(LogHead { size: 0, root: empty_root() }) };
-        let root = root.as_deref().and_then(hash).ok_or_else(|| damaged("its last entry has no root"))?;
+        let root = root
+            .as_deref()
+            .and_then(parse_hash)
+            .ok_or_else(|| damaged("its last entry has no valid root"))?;
         Ok(LogHead { size: index.unsigned_abs().saturating_add(1), root })
     }
 }
 
-/// The nodes that connect the log of `size` with the last root.
-fn anchor(size: u64, last: LogHead) -> impl Iterator<Item = NodePosition> {
+/// The positions of the nodes that show whether the log of `size` is a prefix of the last one.
+fn prefix_positions(size: u64, last: LogHead) -> impl Iterator<Item = NodePosition> {
     let parts = subtree::consistency(size, last.size).unwrap_or_default();
     Subtree::whole(size).into_iter().chain(parts).flat_map(Subtree::positions)
 }
 
-/// Nodes of the log, and its last root, to which they must lead.
+/// Nodes of the Merkle tree, and its last head, which they are checked against.
 struct Nodes {
     hashes: BTreeMap<NodePosition, Hex32>,
     last: LogHead,
 }
 
 impl Nodes {
-    /// Reads the nodes at these positions. Leaves out missing ones.
+    /// Reads the nodes at these positions. Missing ones are omitted.
     async fn read(
         store: &Store,
         positions: impl Iterator<Item = NodePosition>,
@@ -118,20 +122,22 @@ impl Nodes {
         let mut hashes = BTreeMap::new();
         for (level, index, bytes) in rows {
             let position = NodePosition { level, index: index.unsigned_abs() };
-            let hash =
-                hash(&bytes).ok_or_else(|| damaged(format_args!("{} is not a hash", named(position))))?;
+            let hash = parse_hash(&bytes)
+                .ok_or_else(|| damaged(format_args!("the hash of {} is not 32 bytes", named(position))))?;
             hashes.insert(position, if level == 0 { leaf_hash(hash) } else { hash });
         }
         Ok(Self { hashes, last })
     }
 
-    /// The head of the log when it had `size` entries, checked to be a prefix of the last log.
+    /// The head of the log when it had `size` entries, after a check that this log is a prefix of the last one.
     fn head(&self, size: u64) -> Result<LogHead, Unavailable> {
         let whole: Vec<Subtree> = Subtree::whole(size).into_iter().collect();
         let root = self.roots(&whole)?.first().copied().unwrap_or_else(empty_root);
         let parts = subtree::consistency(size, self.last.size).unwrap_or_default();
         let checked = verify_consistency(size, self.last.size, &self.roots(&parts)?, root, self.last.root);
-        checked.map_err(|error| damaged(format_args!("{size} to {} events: {error}", self.last.size)))?;
+        checked.map_err(|error| {
+            damaged(format_args!("size {size} is not consistent with size {}: {error}", self.last.size))
+        })?;
         Ok(LogHead { size, root })
     }
 
@@ -153,7 +159,7 @@ fn named(NodePosition { level, index }: NodePosition) -> String {
     if level == 0 { format!("event {index}") } else { format!("node {index} of level {level}") }
 }
 
-fn hash(bytes: &[u8]) -> Option<Hex32> {
+fn parse_hash(bytes: &[u8]) -> Option<Hex32> {
     bytes.try_into().ok().map(Hex32::new)
 }
 

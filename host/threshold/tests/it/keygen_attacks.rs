@@ -11,7 +11,7 @@ fn failure(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> Threshol
 }
 
 #[test]
-fn wrong_round_2_point_names_its_sender() {
+fn wrong_sub_share_names_its_sender() {
     for profile in SignatureProfile::ALL {
         let error = failure(profile, |message| {
             if message.round == 2 {

@@ -116,7 +116,10 @@ fn leaving_dealer_gets_the_new_public_keys_and_no_share() {
         let mut network =
             Network::redistribute(&old, &redistribute_params(&old, 0, &[0, 1], &[1, 2, 3], 2), 2);
         network.run(|flight| {
-            assert!(flight.message.round != 2 || flight.recipient != 0, "a point for a dealer that leaves");
+            assert!(
+                flight.message.round != 2 || flight.recipient != 0,
+                "a sub-share for a dealer that leaves"
+            );
             true
         });
         assert!(network.failures.is_empty());

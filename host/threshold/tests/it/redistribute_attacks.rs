@@ -28,7 +28,7 @@ fn failure(
 }
 
 #[test]
-fn wrong_point_names_its_dealer() {
+fn wrong_sub_share_names_its_dealer() {
     for profile in SignatureProfile::ALL {
         for (liar, victim) in [(0, 1), (0, 3), (1, 2), (1, 4)] {
             let error = failure(profile, liar, victim, |message| {
@@ -134,7 +134,7 @@ fn polynomial_of_another_degree_is_rejected_and_its_dealer_named() {
     }
 }
 
-/// Dealer 0 sends 3 and 4 another polynomial than 1 and 2, both valid for its own share, with matching points.
+/// Dealer 0 sends 3 and 4 another polynomial than 1 and 2, both valid for its own share, with matching sub-shares.
 /// Without the echo all would finish, with shares of different polynomials.
 #[test]
 fn equivocation_is_detected() {
@@ -187,18 +187,18 @@ fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
     }
 }
 
-/// A participant that only receives does not deal, and a dealer that leaves receives no point.
+/// A participant that only receives does not deal, and a dealer that leaves receives no sub-share.
 #[test]
 fn message_from_a_participant_with_none_to_send_is_rejected() {
     for profile in SignatureProfile::ALL {
         let mut network = network(profile);
         let of = |round| network.in_flight.iter().find(|flight| flight.message.round == round).unwrap();
-        let (mut commitments, mut point) = (copy(&of(1).message), copy(&of(2).message));
+        let (mut commitments, mut sub_share) = (copy(&of(1).message), copy(&of(2).message));
         commitments.from = 2;
         let error = network.sessions.get_mut(&1).unwrap().handle(copy(&commitments)).unwrap_err();
         assert_eq!(error, ThresholdError::UnknownRound { from: 2, round: 1 });
-        (point.from, point.to) = (1, Some(0));
-        let error = network.sessions.get_mut(&0).unwrap().handle(point).unwrap_err();
+        (sub_share.from, sub_share.to) = (1, Some(0));
+        let error = network.sessions.get_mut(&0).unwrap().handle(sub_share).unwrap_err();
         assert_eq!(error, ThresholdError::UnknownRound { from: 1, round: 2 });
         network.run(|_| true);
         network.key();
@@ -248,7 +248,7 @@ fn no_message_contains_a_share() {
     }
 }
 
-/// A participant keeps points that arrive before commitments.
+/// A participant keeps sub-shares that arrive before commitments.
 #[test]
 fn session_completes_whichever_message_arrives_last() {
     let mut all = Vec::new();

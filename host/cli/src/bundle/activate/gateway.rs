@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const PATH: &str = "/v1/policy/bundles";
 
 /// Timeout of one answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause between two requests.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -88,8 +88,8 @@ fn bundles(url: &Url) -> Result<Value, Error> {
 /// Sends the request and reads until the gateway closes the connection.
 fn get(authority: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(authority)?;
-    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-    stream.set_write_timeout(Some(ANSWER_WITHIN))?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
     write!(stream, "GET {PATH} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.take(ANSWER_BYTES_MAX).read_to_string(&mut text)?;

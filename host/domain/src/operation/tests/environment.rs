@@ -1,5 +1,5 @@
-//! The simulated policy, authority and nodes. A request may be lost before it reaches them. A repeat of a ceremony gets the
-//! same outcome.
+//! The simulated policy, authority and nodes. A request may be lost before it reaches them, or be rejected
+//! at random. A ceremony that was performed has one outcome, which each repeat of its effect id gets that is neither.
 
 use super::machine::Random;
 use crate::key::{Epoch, PublicKey};
@@ -13,23 +13,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub(crate) struct Environment {
-    /// The nodes of each effect id when it was first requested.
-    pub(crate) actions: BTreeMap<EffectId, BTreeSet<ParticipantIndex>>,
+    /// For each effect id, the nodes of its first request.
+    pub(crate) requested_nodes: BTreeMap<EffectId, BTreeSet<ParticipantIndex>>,
     /// The outcomes of ceremonies by effect id, for repeats.
     outcomes: BTreeMap<EffectId, Outcome>,
     pub(crate) staged: BTreeSet<ParticipantIndex>,
     pub(crate) committed: BTreeSet<ParticipantIndex>,
-    /// Nodes that released a share of a signature.
+    /// Nodes that released a signature share.
     pub(crate) released: BTreeSet<ParticipantIndex>,
     /// Nodes that discarded the operation.
     pub(crate) discarded: BTreeSet<ParticipantIndex>,
     /// An effect id that was requested again with other nodes.
     pub(crate) reused_id: Option<EffectId>,
+    /// An upper bound on the signatures that may exist.
     pub(crate) n_signatures: u32,
-    /// Nodes that never confirm admission, receipts, promotion, publication or discarding. Ceremonies ignore this: there all
-    /// nodes take part.
+    /// Nodes that never acknowledge an admission, a policy receipt, an epoch commit, a publication or a discard. Ceremonies
+    /// ignore this set: nodes in it still take part.
     pub(crate) down: BTreeSet<ParticipantIndex>,
-    /// Switches random faults off: every node that is not `down` answers.
+    /// Switches off random faults.
     pub(crate) is_reliable: bool,
 }
 
@@ -41,7 +42,7 @@ impl Environment {
         operation: &Operation,
         effect: &Effect,
     ) -> Option<Outcome> {
-        let first = self.actions.entry(effect.id).or_insert_with(|| effect.nodes.clone());
+        let first = self.requested_nodes.entry(effect.id).or_insert_with(|| effect.nodes.clone());
         if *first != effect.nodes {
             self.reused_id = Some(effect.id);
         }
@@ -93,7 +94,7 @@ impl Environment {
         }
     }
 
-    /// The authority's decision on all approvals; at random, the policy denies.
+    /// The authority's decision on the operation with all its approvals. The policy denies at random.
     fn decision(&self, random: &mut Random, operation: &Operation) -> Outcome {
         let request = operation.request(Moment::Admission, &operation.approvals);
         let policy = samples::evaluated(&request, operation.policy.clone());
@@ -125,10 +126,11 @@ impl Environment {
             let outcome = if random.one_in(3) { rejected() } else { lost };
             if !stages {
                 self.released.extend(nodes.iter().filter(|_| random.one_in(3)));
-                // A signature may exist that no outcome has. Counts too many: shares of different attempts do not combine.
+                // The released shares may form a signature that no outcome reports. This overcounts: shares of different
+                // attempts do not combine.
                 self.n_signatures += u32::from(self.released.is_superset(nodes));
             }
-            // A lost attempt stays lost: a repeat of its id gets the same outcome.
+            // A failed attempt stays failed: performing its id again returns the same outcome.
             self.outcomes.insert(id, outcome.clone());
             return outcome;
         }
@@ -170,7 +172,7 @@ impl Environment {
         Outcome::Staged { staged, receipts }
     }
 
-    /// Receipts of a random part of the nodes that are not `down`; of all of these if `is_reliable`.
+    /// Receipts of a random subset of the nodes that are not `down`; of all of these if `is_reliable`.
     fn acks(
         &self,
         random: &mut Random,
@@ -188,7 +190,7 @@ impl Environment {
         (!self.is_reliable && random.one_in(40)).then(rejected)
     }
 
-    /// Whether so many nodes have released a share, or are down without having discarded, that a signature may exist.
+    /// Whether a signature may exist: whether enough holders have released a share, or are down and have not discarded.
     pub(crate) fn may_be_signed(&self, operation: &Operation) -> bool {
         let Some(plan) = operation.plan().filter(|plan| !plan.stages_epoch()) else { return false };
         let not_discarding = plan.holders.iter().filter(|node| {
