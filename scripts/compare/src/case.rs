@@ -93,6 +93,7 @@ fn approval(subject: &str) -> Approval {
         roles: vec!["approver".into()],
         claimed_at_ms: 1,
         approved_at_ms: EpochMs(1_700_000_000_000),
+        signature: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `bundles/cedar-example` evaluated by cedar-policy in process, with the entities and context of policy-guest/cedar.
 
 use crate::case::Case;
-use crate::{Answer, Judge};
+use crate::{Allowed, Runner};
 use cedar_policy::{
     Authorizer, Context, Decision, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
     RestrictedExpression as Expression,
@@ -23,28 +23,28 @@ impl Parsed {
     }
 }
 
-impl Judge for Parsed {
+impl Runner for Parsed {
     fn name(&self) -> String {
         "cedar-example, cedar-policy in process, parsed before".into()
     }
 
-    fn judge(&self, case: &Case) -> Answer {
-        judge(&self.0, case)
+    fn evaluate(&self, case: &Case) -> Allowed {
+        evaluate(&self.0, case)
     }
 }
 
-impl Judge for ParsedEachTime {
+impl Runner for ParsedEachTime {
     fn name(&self) -> String {
         "cedar-example, cedar-policy in process, parsed each time".into()
     }
 
-    fn judge(&self, case: &Case) -> Answer {
-        judge(&TEXT.parse()?, case)
+    fn evaluate(&self, case: &Case) -> Allowed {
+        evaluate(&TEXT.parse()?, case)
     }
 }
 
 /// A policy that fails denies, as in the bundle.
-fn judge(policies: &PolicySet, case: &Case) -> Answer {
+fn evaluate(policies: &PolicySet, case: &Case) -> Allowed {
     let (principal, action, resource) = (
         uid("Subject", &case.request().submitter.subject_id)?,
         uid("Action", "payment")?,

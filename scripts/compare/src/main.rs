@@ -1,4 +1,5 @@
-//! The cost of isolation compared with policy engines in process: one request, evaluated in seven ways.
+//! Policy engines in process, compared with the default policy as a native Rust function: one request, evaluated in five ways.
+//! `cargo bench -p gateway-policy --bench evaluation` compares the same function with the isolated policy.
 //!
 //! ```sh
 //! cargo run --release --locked --manifest-path scripts/compare/Cargo.toml
@@ -13,12 +14,10 @@
 
 mod case;
 mod cedar;
-mod isolated;
 mod native;
 mod rego;
 
 use case::Case;
-use gateway_policy::PolicyEngine;
 use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -27,47 +26,38 @@ use std::time::{Duration, Instant};
 const TIME_MAX: Duration = Duration::from_secs(20);
 const ROUNDS_MAX: usize = 20_000;
 
-/// Whether the payment is allowed.
-type Answer = Result<bool, Box<dyn Error>>;
+/// Whether the policy allows the payment.
+type Allowed = Result<bool, Box<dyn Error>>;
 
-trait Judge {
+trait Runner {
     fn name(&self) -> String;
 
-    fn judge(&self, case: &Case) -> Answer;
+    fn evaluate(&self, case: &Case) -> Allowed;
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let engine = PolicyEngine::new()?;
-    let isolated = isolated::Isolated::load(&engine, "payment-guard")?;
-    let parsed = cedar::Parsed::new()?;
+    let (native, parsed) = (native::Native::new(), cedar::Parsed::new()?);
     // The first of each group is the baseline.
-    measure(&[
-        &isolated,
-        &native::Native::new(),
-        &rego::Interpreted::new()?,
-        &rego::Compiled::new()?,
-        &parsed,
-    ])?;
-    let isolated_cedar = isolated::Isolated::load(&engine, "cedar-example")?;
-    measure(&[&isolated, &parsed, &cedar::ParsedEachTime, &isolated_cedar])
+    measure(&[&native, &rego::Interpreted::new()?, &rego::Compiled::new()?, &parsed])?;
+    measure(&[&native, &parsed, &cedar::ParsedEachTime])
 }
 
-fn measure(judges: &[&dyn Judge]) -> Result<(), Box<dyn Error>> {
+fn measure(runners: &[&dyn Runner]) -> Result<(), Box<dyn Error>> {
     let (case, forbidden) = (Case::to("acct-2")?, Case::to("acct-9")?);
-    for judge in judges {
-        check(*judge, &case, true)?;
-        check(*judge, &forbidden, false)?;
+    for runner in runners {
+        check(*runner, &case, true)?;
+        check(*runner, &forbidden, false)?;
     }
-    let mut columns: Vec<_> = judges.iter().map(|judge| (*judge, Vec::new())).collect();
+    let mut columns: Vec<_> = runners.iter().map(|runner| (*runner, Vec::new())).collect();
     let started = Instant::now();
     let mut n_rounds = 0;
     while n_rounds < ROUNDS_MAX && started.elapsed() < TIME_MAX {
-        for (judge, times_ns) in &mut columns {
+        for (runner, times_ns) in &mut columns {
             let before = Instant::now();
-            let allows = black_box(judge.judge(black_box(&case))?);
+            let allows = black_box(runner.evaluate(black_box(&case))?);
             times_ns.push(before.elapsed().as_nanos());
             if !allows {
-                return Err(format!("{} decided differently", judge.name()).into());
+                return Err(format!("{} decided differently", runner.name()).into());
             }
         }
         n_rounds += 1;
@@ -76,23 +66,23 @@ fn measure(judges: &[&dyn Judge]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn check(judge: &dyn Judge, case: &Case, is_due: bool) -> Result<(), Box<dyn Error>> {
+fn check(runner: &dyn Runner, case: &Case, is_due: bool) -> Result<(), Box<dyn Error>> {
     let word = |allows| if allows { "ALLOW" } else { "DENY" };
-    let (decision, expected) = (word(judge.judge(case)?), word(is_due));
+    let (decision, expected) = (word(runner.evaluate(case)?), word(is_due));
     if decision == expected {
-        println!("{expected} as expected: {}", judge.name());
+        println!("{expected} as expected: {}", runner.name());
         return Ok(());
     }
-    Err(format!("{}: {decision} instead of {expected}", judge.name()).into())
+    Err(format!("{}: {decision} instead of {expected}", runner.name()).into())
 }
 
-fn print(columns: Vec<(&dyn Judge, Vec<u128>)>, n_rounds: usize) {
+fn print(columns: Vec<(&dyn Runner, Vec<u128>)>, n_rounds: usize) {
     println!("medians of {n_rounds} rounds, and the ratio to the first");
     let mut first_us = None;
-    for (judge, times_ns) in columns {
+    for (runner, times_ns) in columns {
         let median_us = median_us(times_ns);
         let ratio = median_us / *first_us.get_or_insert(median_us);
-        println!("  {:58} {median_us:9.2} us {ratio:9.3}", judge.name());
+        println!("  {:58} {median_us:9.2} us {ratio:9.3}", runner.name());
     }
 }
 

@@ -1,7 +1,7 @@
 //! The default policy as a plain Rust function.
 
 use crate::case::Case;
-use crate::{Answer, Judge};
+use crate::{Allowed, Runner};
 use gateway_policy_sdk as sdk;
 use payment_guard::PaymentGuard;
 use sdk::Policy as _;
@@ -15,12 +15,12 @@ impl Native {
     }
 }
 
-impl Judge for Native {
+impl Runner for Native {
     fn name(&self) -> String {
         "payment-guard, native Rust".into()
     }
 
-    fn judge(&self, case: &Case) -> Answer {
+    fn evaluate(&self, case: &Case) -> Allowed {
         let verdict = PaymentGuard::evaluate(&request(case)?, &Known(case), &self.0);
         Ok(verdict.decision == sdk::Decision::Allow)
     }

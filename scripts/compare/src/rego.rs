@@ -1,7 +1,7 @@
 //! The default policy's conditions in Rego, run by regorus in process.
 
 use crate::case::Case;
-use crate::{Answer, Judge};
+use crate::{Allowed, Runner};
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::program::Program;
 use regorus::rvm::vm::RegoVM;
@@ -36,24 +36,24 @@ impl Compiled {
     }
 }
 
-impl Judge for Interpreted {
+impl Runner for Interpreted {
     fn name(&self) -> String {
         "the same in Rego, regorus interpreter, cloned".into()
     }
 
-    fn judge(&self, case: &Case) -> Answer {
+    fn evaluate(&self, case: &Case) -> Allowed {
         let mut engine = self.0.clone();
         engine.set_input(input(case)?);
         allows(&engine.eval_rule(ENTRY.into())?)
     }
 }
 
-impl Judge for Compiled {
+impl Runner for Compiled {
     fn name(&self) -> String {
         "the same in Rego, regorus machine, fresh".into()
     }
 
-    fn judge(&self, case: &Case) -> Answer {
+    fn evaluate(&self, case: &Case) -> Allowed {
         let mut machine = RegoVM::new();
         machine.load_program(Arc::clone(&self.0));
         machine.set_input(input(case)?);
@@ -68,7 +68,7 @@ fn engine() -> Result<Engine, Box<dyn Error>> {
 }
 
 /// A result other than true or false is an error: a rule without a value must not look like a denial.
-fn allows(decision: &Value) -> Answer {
+fn allows(decision: &Value) -> Allowed {
     Ok(*decision["allow"].as_bool()?)
 }
 
