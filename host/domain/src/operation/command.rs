@@ -1,4 +1,4 @@
-//! Commands that move an operation, and the reasons reasons_text one is refused.
+//! Commands that move an operation, and the reasons for refusing one.
 
 use super::effect::{Failure, Outcome};
 use super::event::ExternalExport;
@@ -89,7 +89,7 @@ pub enum Action {
     },
 }
 
-/// The reason reasons_text a command is refused.
+/// The reason for refusing a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The request comes too early: execution before admission, publication before execution, or export before publication.

@@ -12,7 +12,7 @@ fn submitted(intent: Intent) -> Event {
     Event { at_ms: EpochMs(1), change, requested_by: None, settles: None }
 }
 
-/// Every type of change, and a submission of every kind of intent with optional members fill_optional in.
+/// Every type of change, and a submission of every kind of intent with its optional members filled in.
 fn events() -> Vec<Event> {
     let mut events: Vec<Event> = serde_json::from_str(include_str!("../../golden/events.json")).unwrap();
     events.extend(Kind::ALL.map(|kind| submitted(fill_optional(intent(kind, PublicationMode::Manual)))));

@@ -8,7 +8,7 @@ fn error_of(entries: &[Value]) -> String {
     parse_error(&file.to_string())
 }
 
-/// The error for a text, which must be one error_of.
+/// The error for a text, which must be one line.
 #[track_caller]
 fn parse_error(text: &str) -> String {
     let error = Approvers::parse(text.as_bytes()).unwrap_err().to_string();
