@@ -1,6 +1,6 @@
 //! Bundles of policies that are built without our SDK.
 //!
-//! `policy-guest/examples/cargo-component/test.sh` tests the same for `cargo component build`.
+//! `policy-guest/examples/cargo-component/test.sh`, which CI runs, tests the same for `cargo component build`.
 
 use super::{bundle, repository, value};
 use std::fs;
