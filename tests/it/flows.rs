@@ -31,7 +31,8 @@ async fn quickstart_publishes_a_signature_that_other_libraries_verify() {
         (&published["state"], &published["runtime"]["phase"]),
         (&json!("published"), &json!("Published"))
     );
-    assert_eq!((&published["next_actions"], &published["links"]), (&json!([]), &json!({})));
+    let own = json!({ "self": { "method": "GET", "href": path(&operation, "") } });
+    assert_eq!((&published["next_actions"], &published["links"]), (&json!([]), &own));
     verify::bip340(&published);
 }
 
@@ -60,7 +61,9 @@ async fn automatic_mode_publishes_without_a_publish_request() {
     let operation = admit(&world, &with(payment("auto"), "/publication_mode", json!("automatic"))).await;
     let executed = world.post_nothing(&path(&operation, "/execute")).await.ok();
     assert_eq!((&executed["state"], &executed["next_actions"]), (&json!("executed"), &json!([])));
-    let now = world.get(&path(&operation, "")).await.ok();
+    assert_eq!((&executed["in_progress"], &executed["result"]), (&json!("publication"), &json!({})));
+    let now = world.get(executed["links"]["self"]["href"].as_str().unwrap()).await.ok();
+    assert_eq!(now["in_progress"], Value::Null);
     assert_eq!((&now["state"], &now["next_actions"]), (&json!("published"), &json!([])));
     verify::bip340(&now);
 }

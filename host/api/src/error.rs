@@ -3,6 +3,7 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
+use gateway_domain::key::fit::EPOCH_FENCE_MISMATCH;
 use gateway_domain::operation::Refusal;
 use gateway_engine::{Dependency, EngineError, Quota, Unavailable};
 use serde::{Deserialize, Serialize};
@@ -210,8 +211,8 @@ impl From<Refusal> for ApiError {
                 Code::ApproverNotPermitted
             }
             Refusal::PolicyRejected { .. } => Code::PolicyRejected,
+            Refusal::Failed(failure) if failure.code == EPOCH_FENCE_MISMATCH => Code::EpochFenceMismatch,
             Refusal::Failed(_) => Code::OperationFailed,
-            Refusal::EpochFenceMismatch { .. } => Code::EpochFenceMismatch,
             Refusal::KeyNotActive { .. } | Refusal::KeyServesOther { .. } => Code::CustodyKeyNotActive,
             Refusal::KeyBusy => Code::CustodyKeyBusy,
             Refusal::EpochConflict(_) => Code::EpochConflict,

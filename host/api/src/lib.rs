@@ -12,6 +12,7 @@ pub mod origin;
 pub mod routes;
 pub mod state;
 pub mod strict;
+pub mod warning;
 pub mod wire;
 
 pub use routes::{Access, ROUTES};

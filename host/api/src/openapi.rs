@@ -5,7 +5,7 @@ mod answers;
 mod examples;
 mod links;
 mod requests;
-mod signatures;
+mod schemas;
 
 use crate::error::{Code, ErrorBody};
 use crate::routes::DOCUMENT;
@@ -58,7 +58,7 @@ fn complete(alternatives: &[Value]) -> Value {
     if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
         components.insert("securitySchemes".to_owned(), schemes);
     }
-    signatures::complete(&mut document);
+    schemas::complete(&mut document);
     requests::complete(&mut document);
     answers::complete(&mut document);
     links::complete(&mut document);

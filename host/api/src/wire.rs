@@ -5,6 +5,8 @@ pub mod approvals;
 pub mod bundles;
 pub mod custody;
 pub mod custody_view;
+pub mod evidence_view;
+pub mod intent_view;
 pub mod log;
 pub mod names;
 pub mod operations;

@@ -46,7 +46,7 @@ pub use event::{
 };
 pub use next::{Step, next};
 pub use order::may_follow;
-pub use phase::{NextAction, Phase, State};
+pub use phase::{NextAction, OwnStep, Phase, State};
 pub use plan::{Plan, plan, target};
 pub use receipts::signed_receipts;
 pub use recover::recovery;

@@ -33,6 +33,8 @@ pub struct Rules {
     /// Development only: creates a key for a payment that names none, and a key without its approvals when an approved
     /// signature needs it.
     pub auto_provision_keys: bool,
+    /// Whether a signature is refused at submission if its epoch fence does not hold; otherwise the answer has a warning.
+    pub refuses_stale_fences: bool,
     /// The number of runtime nodes; participants are numbered from 0.
     pub n_nodes: u16,
     /// The rate limit of a client's submissions.

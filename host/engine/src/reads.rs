@@ -16,6 +16,7 @@ use gateway_domain::key::fit::check_key;
 use gateway_domain::log::{SignedCheckpoint, SignedStatement, TlogProof, VerifierKey};
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::{self, Input, Moment};
+use gateway_domain::time::EpochMs;
 use serde_json::Value;
 
 /// A parsed request to evaluate the policy without an operation.
@@ -72,6 +73,12 @@ impl Engine {
     /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
     pub async fn operation(&self, target: &Target) -> Result<Record, EngineError> {
         self.0.find(target).await
+    }
+
+    /// The time at which the operation fails if it is not decided by then. `None` once it is, and after a failure.
+    #[must_use]
+    pub fn approvals_expire_at(&self, operation: &Operation) -> Option<EpochMs> {
+        operation.approvals_expire_at(self.0.rules.approval_ttl_ms)
     }
 
     /// The operation and its chained events, oldest first.

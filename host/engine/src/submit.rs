@@ -12,7 +12,8 @@ use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family, Intent};
-use gateway_domain::key::fit::check_keys;
+use gateway_domain::key::CustodyKey;
+use gateway_domain::key::fit::{check_keys, fence_holds};
 use gateway_domain::key::transitions::Keys;
 use gateway_domain::operation::{Action, KeySlot, Submission, open};
 use gateway_domain::policy::{self, Moment};
@@ -44,8 +45,16 @@ pub struct Submitted {
     pub replayed: bool,
     /// Whether it existed and was created by a request with another body.
     pub body_differs: bool,
+    /// Whether the epoch fence does not hold, so that execution will fail; false for a replay.
+    pub fence_is_stale: bool,
     /// The client's quota. `None` for a replay, which takes no token, and while the limit is off.
     pub quota: Option<Quota>,
+}
+
+impl Submitted {
+    const fn replay(record: Record, body_differs: bool) -> Self {
+        Self { record, replayed: true, body_differs, fence_is_stale: false, quota: None }
+    }
 }
 
 impl Engine {
@@ -115,7 +124,7 @@ pub(crate) enum Prepared<'e> {
 
 impl Prepared<'_> {
     fn existing(record: Record, body_differs: bool) -> Self {
-        Self::Existing(Box::new(Submitted { record, replayed: true, body_differs, quota: None }))
+        Self::Existing(Box::new(Submitted::replay(record, body_differs)))
     }
 }
 
@@ -134,6 +143,7 @@ pub(crate) struct NewOperation<'e> {
     claim: String,
     pub(crate) keys: Keys,
     token: Option<Token>,
+    fence_is_stale: bool,
 }
 
 /// The id, lock and key of an operation that does not exist yet, before the policy is evaluated.
@@ -206,6 +216,7 @@ impl Inner {
         let successor = successor(submit)?;
         let keys = self.keys_in(&key, successor.as_ref()).await?;
         check_keys(&submit.intent, &key.key_ref, &keys, may_lack_key)?;
+        let fence_is_stale = self.check_fence(&submit.intent, keys.subject.as_ref())?;
         let intent_hash = submit.intent.hash()?;
         let request = policy::Request {
             moment: Moment::Submit,
@@ -235,7 +246,21 @@ impl Inner {
             unknown_fields,
             policy,
         };
-        Ok(Prepared::New(Box::new(NewOperation { engine: self, lock, submission, claim, keys, token })))
+        let new = NewOperation { engine: self, lock, submission, claim, keys, token, fence_is_stale };
+        Ok(Prepared::New(Box::new(new)))
+    }
+
+    /// Whether the intent is fenced to another epoch than the key's active one, where that is not refused.
+    fn check_fence(&self, intent: &Intent, key: Option<&CustodyKey>) -> Result<bool, EngineError> {
+        let active_root = key.map_or(Hex32::ZERO, |key| key.epoch.root);
+        if fence_holds(intent, active_root) {
+            return Ok(false);
+        }
+        if !self.rules.refuses_stale_fences {
+            return Ok(true);
+        }
+        let message = format!("must be the key's active epoch root, `{active_root}`");
+        Err(EngineError::Invalid { pointer: "/epoch_fence_token_hex", message })
     }
 
     /// Checks that every participant is one of the deployment's nodes.
@@ -310,7 +335,7 @@ impl Inner {
         if session.operation.body_digest != submit.body_digest {
             return Err(EngineError::KeyExists(key_ref.0.clone()));
         }
-        Ok(Submitted { record: session.into_record(), replayed: true, body_differs: false, quota: None })
+        Ok(Submitted::replay(session.into_record(), false))
     }
 }
 
@@ -320,12 +345,13 @@ impl NewOperation<'_> {
     /// # Errors
     /// [`EngineError`]: `Conflict`, `RateLimited`, `Unavailable`.
     pub(crate) async fn create(self) -> Result<Submitted, EngineError> {
-        let Self { engine, lock, submission, claim, keys, token } = self;
+        let Self { engine, lock, submission, claim, keys, token, fence_is_stale } = self;
         let events = open(submission, engine.ports.clock.now());
         let mut session = Session::open(engine, lock, events, claim, keys, token)?;
         session.drive_or_wait().await?;
         let quota = session.quota();
-        Ok(Submitted { record: session.into_record(), replayed: false, body_differs: false, quota })
+        let record = session.into_record();
+        Ok(Submitted { record, replayed: false, body_differs: false, fence_is_stale, quota })
     }
 }
 

@@ -17,7 +17,7 @@ use gateway_evidence::roots::RootsFile;
 use gateway_runtime::EmbeddedFleet;
 use gateway_seal::key_file;
 use gateway_store::Store;
-use operation_gateway::settings::{Settings, resolve};
+use operation_gateway::settings::{Profile, Settings, resolve};
 use operation_gateway::{SystemClock, compose};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -178,6 +178,24 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let settings = parse_settings(folder.path(), overrides);
         let node_settings = parse_settings(folder.path(), &[overrides, node_overrides].concat());
+        Self::ticking_from(folder, settings, node_settings, Profile::Development).await
+    }
+
+    /// As [`Self::ticking`], with the rules of the production profile for requests.
+    pub(crate) async fn ticking_in_production() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = || parse_settings(folder.path(), &[]);
+        let (settings, node_settings) = (settings(), settings());
+        Self::ticking_from(folder, settings, node_settings, Profile::Production).await
+    }
+
+    /// `profile` applies to requests only: the policy and the keys are the tests' own.
+    async fn ticking_from(
+        folder: TempDir,
+        mut settings: Settings,
+        node_settings: Settings,
+        profile: Profile,
+    ) -> Self {
         let (store, real, ports) = real_ports(&settings, &node_settings, Arc::new(TickingClock)).await;
         let pause: Arc<Mutex<Option<Pause>>> = Arc::default();
         let evaluations: Arc<Mutex<Vec<Evaluation>>> = Arc::default();
@@ -188,6 +206,7 @@ impl World {
             nodes: Arc::new(FaultyNodes::new(faults.clone(), real)),
             ..ports
         };
+        settings.profile = profile;
         let app = open_app(&settings, ports);
         Self { pause, evaluations, faults, ..Self::new(app, store, settings, folder) }
     }

@@ -68,13 +68,14 @@ async fn identified_caller_approves_only_as_itself() {
 async fn approval_after_the_deadline_fails_the_operation() {
     let world = World::with(&[("approval_ttl_ms", "1")]).await;
     let operation = submit(&world, &payment("expired")).await;
+    assert_eq!(operation["expires_at_ms"], operation["created_at_ms"].as_u64().unwrap() + 1);
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     let message =
         world.post(&path(&operation, "/approve"), &approval("alice")).await.fails(409, "operation_failed");
     assert!(message.contains("no quorum within 1 ms"), "{message}");
     let now = world.get(&path(&operation, "")).await.ok();
-    assert_eq!(
-        (&now["state"], &now["intent"]["failure"]["code"]),
-        (&json!("failed"), &json!("approval_expired"))
-    );
+    assert_eq!((&now["state"], &now["expires_at_ms"]), (&json!("failed"), &Value::Null));
+    let failure = json!({ "code": "approval_expired", "message": "no quorum within 1 ms of submission", "culprits": [] });
+    assert_eq!(now["failure"], failure);
+    assert_eq!(now["intent"], operation["intent"]);
 }

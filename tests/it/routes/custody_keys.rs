@@ -226,7 +226,10 @@ async fn signature_profile_aliases_of_the_deployment_are_accepted() {
         answer.header("warning"),
         "299 - \"signature_profile ecdsa-x is replaced by frost-ed25519-sha512\""
     );
-    let intent = answer.ok()["operation"]["intent"].clone();
+    let shown = answer.ok()["operation"].clone();
+    assert_eq!(shown["warnings"][0]["code"], "signature_profile_replaced");
+    assert_eq!(shown["warnings"][0]["pointer"], "/signature_profile");
+    let intent = shown["intent"].clone();
     assert_eq!(intent["signature_profile"], "frost-ed25519-sha512");
     assert_eq!(intent["requested_signature_profile"], "ecdsa-\u{e9}\"x");
     let exact =
@@ -270,7 +273,9 @@ async fn request_without_an_idempotency_key_is_identified_by_its_content() {
     let named = submit(&world, &refresh_path, &refresh("2")).await;
     let other = world.post(&refresh_path, &with(refresh("2"), "/reason", json!("other"))).await;
     assert!(other.header("warning").contains("another body"));
-    assert_eq!(other.ok()["operation"]["intent"]["reason"], named["intent"]["reason"]);
+    let other = other.ok()["operation"].clone();
+    assert_eq!(other["intent"]["reason"], named["intent"]["reason"]);
+    assert_eq!(other["warnings"][0]["code"], "idempotency_mismatch");
 }
 
 #[tokio::test]

@@ -132,7 +132,13 @@ async fn unknown_members_are_warned_about_or_refused() {
     let body = with(payment("extra"), "/payment/colour\u{e9}", json!([1.5]));
     let answer = world.post(SIGN, &body).await;
     assert_eq!(answer.header("warning"), "299 - \"ignored unknown members: /payment/colour\"");
-    answer.ok();
+    let shown = answer.ok()["operation"].clone();
+    let warnings = json!([{
+        "code": "unknown_member", "pointer": "/payment/colour\u{e9}",
+        "message": "is not a member of this request, and was ignored",
+    }]);
+    assert_eq!(shown["warnings"], warnings);
+    assert_eq!(world.get(&path(&shown, "")).await.ok()["warnings"], json!([]));
     let strict = World::with(&[("unknown_fields", "reject")]).await;
     let message = strict.post(SIGN, &body).await.fails(400, "invalid_json");
     assert!(message.contains("is not a member of this request"), "{message}");

@@ -25,7 +25,7 @@ async fn nodes_refuse_approvals_invented_by_the_gateway() {
     assert!(message.contains("refuses: approval of `bob`: `not_signed`"), "{message}");
     let view = world.get(&path(&operation, "")).await.ok();
     assert_eq!(
-        (&view["state"], &view["intent"]["failure"]["code"], &view["result"]),
+        (&view["state"], &view["failure"]["code"], &view["result"]),
         (&json!("failed"), &json!("approval_refused"), &json!({}))
     );
     world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_failed");

@@ -77,8 +77,7 @@ async fn wrong_approval_signature_is_refused_and_leaves_nothing() {
         }))
     };
     // Recent enough, but a clock skew and a millisecond before the submission: readers of the evidence would reject it.
-    let before =
-        operation["intent"]["created_at_ms"].as_i64().unwrap() - i64::try_from(CLOCK_SKEW_MS).unwrap() - 1;
+    let before = operation["created_at_ms"].as_i64().unwrap() - i64::try_from(CLOCK_SKEW_MS).unwrap() - 1;
     for (wrong, fault) in [
         (approval("alice"), "not_signed"),
         (signers.body(&other, "alice"), "bad_signature"),

@@ -58,18 +58,27 @@ impl From<Fault> for ApiError {
 
 /// Reads the whole body. It may contain secrets, so the returned buffer is zeroized on drop; the HTTP server's are not.
 async fn read_bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiError> {
-    check_media_type(request.headers().get(header::CONTENT_TYPE))?;
+    let media_type = request.headers().get(header::CONTENT_TYPE).cloned();
     let too_large =
         || ApiError::new(Code::PayloadTooLarge, format!("the body must be at most {bytes_max} bytes"));
     let declared =
         request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    if declared.is_some_and(|length: u64| length > bytes_max as u64) {
+    // A body of zero bytes has no media type, whatever the header says.
+    if declared.is_some_and(|length: u64| length > 0) {
+        check_media_type(media_type.as_ref())?;
+    }
+    if declared.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
     // One deadline for the whole body, so a client that sends it byte by byte cannot extend it.
     let reading = timeout(app.options().body_within, axum::body::to_bytes(request.into_body(), bytes_max));
     match reading.await {
-        Ok(Ok(bytes)) => Ok(Zeroizing::new(Vec::from(bytes))),
+        Ok(Ok(bytes)) => {
+            if !bytes.is_empty() {
+                check_media_type(media_type.as_ref())?;
+            }
+            Ok(Zeroizing::new(Vec::from(bytes)))
+        }
         Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
         Ok(Err(_)) => Err(ApiError::new(Code::InvalidJson, "the body could not be read to its end")),
         Err(_) => Err(too_slow(app.options().body_within)),

@@ -11,15 +11,14 @@ pub(super) fn complete(document: &mut Value) {
     if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
         components.insert("headers".to_owned(), headers());
     }
-    if let Some(Value::Object(body)) = document.pointer_mut("/components/schemas/ErrorBody") {
-        body.insert("additionalProperties".to_owned(), json!(false));
-    }
+    let descriptions = descriptions(document);
     each_operation(document, |path, operation| {
         let errors = errors(path, operation);
         let takes_body = operation.contains_key("requestBody");
         let takes_token = errors.contains(&Code::PolicyAdmissionRateLimited);
         let Some(Value::Object(answers)) = operation.get_mut("responses") else { return };
         for (status, answer) in answers.iter_mut() {
+            describe(answer, &descriptions);
             add_headers(answer, status, headers_of_answer(takes_body), takes_token);
         }
         for (status, codes) in group_by_status(&errors) {
@@ -28,6 +27,26 @@ pub(super) fn complete(document: &mut Value) {
             answers.insert(status, answer);
         }
     });
+}
+
+/// The descriptions of all schemas, by their references.
+fn descriptions(document: &Value) -> BTreeMap<String, Value> {
+    let schemas = document.pointer("/components/schemas").and_then(Value::as_object);
+    let described = schemas.into_iter().flatten().filter_map(|(name, schema)| {
+        Some((format!("#/components/schemas/{name}"), schema.get("description")?.clone()))
+    });
+    described.collect()
+}
+
+/// Describes an answer without a description as its schema is described.
+fn describe(answer: &mut Value, descriptions: &BTreeMap<String, Value>) {
+    let reference = answer.pointer("/content/application~1json/schema/$ref").and_then(Value::as_str);
+    let description = reference.and_then(|reference| descriptions.get(reference)).cloned();
+    let Some(answer) = answer.as_object_mut() else { return };
+    if answer.get("description").and_then(Value::as_str).is_none_or(str::is_empty) {
+        answer
+            .insert("description".to_owned(), description.unwrap_or_else(|| json!("The request succeeded.")));
+    }
 }
 
 fn add_headers(answer: &mut Value, status: &str, mut names: Vec<Header>, takes_token: bool) {
@@ -76,14 +95,16 @@ fn group_by_status(codes: &[Code]) -> BTreeMap<String, Vec<&'static str>> {
     statuses
 }
 
-/// The response for errors with these codes.
+/// The response for errors with these codes, which `x-error-codes` lists for programs. All errors have one schema, so that
+/// generated clients have one type for them.
 fn error_response(codes: &[&str]) -> Value {
     let description = codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ");
-    let body = json!({ "allOf": [
-        { "$ref": "#/components/schemas/ErrorBody" },
-        { "properties": { "error": { "enum": codes } } },
-    ] });
-    json!({ "description": description, "content": { "application/json": { "schema": body } } })
+    let body = json!({ "$ref": "#/components/schemas/ErrorBody" });
+    json!({
+        "description": description,
+        "content": { "application/json": { "schema": body } },
+        "x-error-codes": codes,
+    })
 }
 
 /// The components of all headers, by name.

@@ -61,9 +61,9 @@ fn links(family: &str, at: &str) -> Map<String, Value> {
     }
     // The operation's first event is in the log, which therefore has at least one event.
     links.extend([
-        link("log_tlog_proof".to_owned(), json!({ "operation_id": id, "seq": 1 })),
-        link("log_inclusion".to_owned(), json!({ "index": 0, "size": 1 })),
-        link("log_consistency".to_owned(), json!({ "first": 1, "second": 1 })),
+        link("log_tlog_proof".to_owned(), json!({ "operation_id": id, "seq": "1" })),
+        link("log_inclusion".to_owned(), json!({ "index": "0", "size": "1" })),
+        link("log_consistency".to_owned(), json!({ "first": "1", "second": "1" })),
     ]);
     links
 }

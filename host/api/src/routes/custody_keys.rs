@@ -1,6 +1,6 @@
 //! `/v1/custody/keys`.
 
-use super::lifecycle::{Answer, submission_headers, warn};
+use super::lifecycle::{Answer, submission_warnings};
 use crate::error::ApiError;
 use crate::error::Code::{self, *};
 use crate::extract::{Body, Caller, PathKeyRef, query};
@@ -9,9 +9,7 @@ use crate::wire::custody::{
     CustodyKeyCreateRequest, CustodyKeyRecoverRequest, CustodyKeyRefreshRequest, CustodyKeyReshareRequest,
     CustodyKeyRotateRequest, CustodySignRequest, KeyRequest,
 };
-use crate::wire::custody_view::{
-    CustodyKeyView, CustodyOperationResponse, CustodyOperationView, CustodyOperationsResponse,
-};
+use crate::wire::custody_view::{CustodyKeyView, CustodyOperationResponse, CustodyOperationsResponse};
 use crate::wire::{bind_caller, body_digest, not_empty};
 use axum::Json;
 use axum::extract::State;
@@ -20,7 +18,6 @@ use gateway_auth::Principal;
 use gateway_auth::Scope::*;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{KeyRef, Tenant};
-use gateway_domain::intent::Intent;
 use gateway_engine::{KeyTarget, Submit, Submitted, Visibility};
 
 /// Default number of operations on a page.
@@ -49,16 +46,11 @@ pub async fn create(
     let submitter = bind_caller(&caller.principal, request.client.parse()?)?;
     let tenant = Tenant(request.tenant_id);
     check_tenant(&caller.principal, &submitter, &tenant)?;
-    let warning = substitution_warning(&intent);
     let body_digest = body_digest(&intent, &submitter)?;
     let unknown_fields = body.unknown.clone();
     let submit = Submit { tenant, submitter, idempotency_key: None, intent, body_digest, unknown_fields };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
-    let (mut headers, answer) = submission_answer(&app, &body.unknown, &submitted).await?;
-    if let Some(warning) = warning {
-        warn(&mut headers, &warning);
-    }
-    Ok((headers, answer))
+    submission_answer(&app, &body.unknown, &submitted).await
 }
 
 /// Checks that the key's tenant is the caller's own. An unrestricted caller has the tenant in its `client`, or any tenant if
@@ -73,13 +65,6 @@ fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenan
     }
     let message = format!("`/tenant_id` must be the caller's tenant, `{own}`");
     Err(ApiError::new(Code::ClientBindingMismatch, message))
-}
-
-/// The text of the `Warning` about a substituted profile.
-fn substitution_warning(intent: &Intent) -> Option<String> {
-    let Intent::KeyCreate(create) = intent else { return None };
-    let requested = create.requested_signature_profile.as_ref()?;
-    Some(format!("signature_profile {requested} is replaced by {}", create.signature_profile))
 }
 
 /// Shows the key.
@@ -120,7 +105,7 @@ pub async fn operations(
     let found = app.engine().key_operations(&target, before, n_max).await?;
     let mut operations = Vec::with_capacity(found.records.len());
     for record in &found.records {
-        operations.push(super::custody_operations::view(&app, record).await?);
+        operations.push(super::custody_operations::view(&app, record, Vec::new()).await?);
     }
     Ok(Json(CustodyOperationsResponse { operations, next_cursor: found.next.map(|next| next.to_string()) }))
 }
@@ -205,6 +190,7 @@ async fn submission_answer(
     unknown: &[String],
     submitted: &Submitted,
 ) -> Answer<CustodyOperationResponse> {
-    let operation: CustodyOperationView = super::custody_operations::view(app, &submitted.record).await?;
-    Ok((submission_headers(unknown, submitted), Json(CustodyOperationResponse { operation })))
+    let (warnings, headers) = submission_warnings(unknown, submitted);
+    let operation = super::custody_operations::view(app, &submitted.record, warnings).await?;
+    Ok((headers, Json(CustodyOperationResponse { operation })))
 }

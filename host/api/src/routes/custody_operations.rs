@@ -1,15 +1,17 @@
 //! `/v1/custody/operations`.
 
-use super::lifecycle::{self, Answer, requester, warn_unknown};
+use super::lifecycle::{self, Answer, requester};
 use crate::error::ApiError;
 use crate::error::Code::*;
 use crate::extract::{Body, Caller, PathOperationId};
 use crate::state::App;
+use crate::warning::{self, Warning};
 use crate::wire::custody::CustodyExternalExportRequest;
 use crate::wire::custody_view::CustodyOperationView;
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
+use crate::wire::view::OperationView;
 use axum::Json;
 use axum::extract::{Request, State};
 use gateway_auth::Scope::*;
@@ -18,9 +20,19 @@ use gateway_engine::Export;
 use gateway_engine::ports::Record;
 
 /// The operation, with the members that depend on its key.
-pub(super) async fn view(app: &App, record: &Record) -> Result<CustodyOperationView, ApiError> {
+pub(super) async fn view(
+    app: &App,
+    record: &Record,
+    warnings: Vec<Warning>,
+) -> Result<CustodyOperationView, ApiError> {
     let key = app.engine().key_of(&record.operation).await?;
-    Ok(CustodyOperationView::new(record, key.as_ref()))
+    let view = OperationView::new(record, app.engine().approvals_expire_at(&record.operation), warnings);
+    Ok(CustodyOperationView::new(view, record, key.as_ref()))
+}
+
+/// The answer to a command, with its warnings also as headers.
+async fn answer(app: &App, record: &Record, warnings: Vec<Warning>) -> Answer<CustodyOperationView> {
+    Ok((warning::headers(&warnings), Json(view(app, record, warnings).await?)))
 }
 
 /// Shows the operation.
@@ -35,7 +47,7 @@ pub async fn show(
     State(app): State<App>,
 ) -> Result<Json<CustodyOperationView>, ApiError> {
     let record = app.engine().operation(&lifecycle::target(Family::Custody, &caller, id)).await?;
-    Ok(Json(view(&app, &record).await?))
+    Ok(Json(view(&app, &record, Vec::new()).await?))
 }
 
 /// Records an approval; reaching the quorum triggers admission.
@@ -58,8 +70,8 @@ pub async fn approve(
     body: Body<ApproveOperationRequest>,
 ) -> Answer<CustodyOperationView> {
     let target = lifecycle::target(Family::Custody, &caller, id);
-    let (headers, record) = lifecycle::approve(&app, &caller.principal, target, body).await?;
-    Ok((headers, Json(view(&app, &record).await?)))
+    let (warnings, record) = lifecycle::approve(&app, &caller.principal, target, body).await?;
+    answer(&app, &record, warnings).await
 }
 
 /// Obtains the nodes' policy receipts and executes the operation; safe to repeat.
@@ -81,8 +93,8 @@ pub async fn execute(
 ) -> Answer<CustodyOperationView> {
     let target = lifecycle::target(Family::Custody, &caller, id);
     let executed = lifecycle::execute(&app, &caller.principal, target, request).await;
-    let (headers, record) = executed.map_err(ApiError::for_execute)?;
-    Ok((headers, Json(view(&app, &record).await?)))
+    let (warnings, record) = executed.map_err(ApiError::for_execute)?;
+    answer(&app, &record, warnings).await
 }
 
 /// Publishes the result; safe to repeat.
@@ -102,8 +114,8 @@ pub async fn publish(
     body: Body<PublishOperationRequest>,
 ) -> Answer<CustodyOperationView> {
     let target = lifecycle::target(Family::Custody, &caller, id);
-    let (headers, record) = lifecycle::publish(&app, &caller.principal, target, body).await?;
-    Ok((headers, Json(view(&app, &record).await?)))
+    let (warnings, record) = lifecycle::publish(&app, &caller.principal, target, body).await?;
+    answer(&app, &record, warnings).await
 }
 
 /// Recovers one runtime effect; idempotent by `effect_id`.
@@ -123,8 +135,8 @@ pub async fn node_recovery(
     request: Request,
 ) -> Answer<CustodyOperationView> {
     let target = lifecycle::target(Family::Custody, &caller, id);
-    let (headers, _, record) = lifecycle::node_recovery(&app, &caller.principal, target, request).await?;
-    Ok((headers, Json(view(&app, &record).await?)))
+    let (warnings, _, record) = lifecycle::node_recovery(&app, &caller.principal, target, request).await?;
+    answer(&app, &record, warnings).await
 }
 
 /// Records the progress of the published result on an external rail.
@@ -148,5 +160,5 @@ pub async fn external_export(
     let export = Export { requester, ..body.value.export()? };
     let target = lifecycle::target(Family::Custody, &caller, id);
     let record = app.engine().export(target, export).await?;
-    Ok((warn_unknown(&body.unknown), Json(view(&app, &record).await?)))
+    answer(&app, &record, Warning::unknown_members(&body.unknown)).await
 }

@@ -5,6 +5,7 @@ use super::lifecycle;
 use crate::error::ApiError;
 use crate::extract::{Caller, PathOperationId, query};
 use crate::state::App;
+use crate::wire::evidence_view::{AuditDocument, EvidenceDocument};
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use gateway_auth::Scope::*;
@@ -18,11 +19,11 @@ use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use serde_json::{Value, json};
 
 macro_rules! export_route {
-    ($(#[$doc:meta])* $name:ident, $path:literal, $id:literal, $tag:literal, $scope:ident, $kind:ident, $family:ident) => {
+    ($(#[$doc:meta])* $name:ident, $path:literal, $id:literal, $tag:literal, $scope:ident, $kind:ident, $document:ident, $family:ident) => {
         $(#[$doc])*
         #[utoipa::path(
             get, path = $path, operation_id = $id, tag = $tag,
-            security(("bearer" = [$scope])), responses((status = 200, body = Object)),
+            security(("bearer" = [$scope])), responses((status = 200, body = $document)),
             params((
                 "after_seq" = Option<u64>, Query,
                 description = "Number of an event: the page begins with the next one. Without it, the page has the newest events",
@@ -42,25 +43,25 @@ macro_rules! export_route {
 export_route! {
     /// Exports the operation's events with proofs and signatures, for offline verification.
     operation_evidence, "/v1/operations/{operationId}/evidence",
-    "operation_evidence", "operations", OperationsRead, Evidence, Product
+    "operation_evidence", "operations", OperationsRead, Evidence, EvidenceDocument, Product
 }
 
 export_route! {
     /// Exports the audit log: the same events, with accounts, free texts and operands as hashes.
     operation_audit_replay, "/v1/operations/{operationId}/audit-replay",
-    "operation_audit_replay", "operations", AuditRead, Audit, Product
+    "operation_audit_replay", "operations", AuditRead, Audit, AuditDocument, Product
 }
 
 export_route! {
     /// Exports the operation's events with proofs and signatures, for offline verification.
     custody_evidence, "/v1/custody/operations/{operationId}/evidence",
-    "custody_operation_evidence", "custody", CustodyRead, Evidence, Custody
+    "custody_operation_evidence", "custody", CustodyRead, Evidence, EvidenceDocument, Custody
 }
 
 export_route! {
     /// Exports the audit log: the same events, with accounts, free texts and operands as hashes.
     custody_audit_replay, "/v1/custody/operations/{operationId}/audit-replay",
-    "custody_operation_audit_replay", "custody", AuditRead, Audit, Custody
+    "custody_operation_audit_replay", "custody", AuditRead, Audit, AuditDocument, Custody
 }
 
 async fn export(

@@ -3,13 +3,14 @@
 use crate::error::{ApiError, Code, rate_limit_headers};
 use crate::extract::{Body, Caller};
 use crate::state::App;
+use crate::warning::{self, Warning};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
 use crate::wire::{ClientBinding, bind_caller, fresh_salt};
 use axum::Json;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use gateway_auth::Principal;
 use gateway_domain::ids::OperationId;
 use gateway_domain::intent::Family;
@@ -34,11 +35,11 @@ pub async fn approve(
     principal: &Principal,
     target: Target,
     body: Body<ApproveOperationRequest>,
-) -> Result<(HeaderMap, Record), ApiError> {
+) -> Result<(Vec<Warning>, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     check_approver(principal, &body.value)?;
     let record = app.engine().approve(target, Approve { requester, ..body.value.vote()? }).await?;
-    Ok((warn_unknown(&body.unknown), record))
+    Ok((Warning::unknown_members(&body.unknown), record))
 }
 
 /// Executes an operation.
@@ -50,13 +51,13 @@ pub async fn execute(
     principal: &Principal,
     target: Target,
     request: Request,
-) -> Result<(HeaderMap, Record), ApiError> {
+) -> Result<(Vec<Warning>, Record), ApiError> {
     let bytes_max = app.options().body_bytes_max;
     let body = Body::<ExecuteOperationRequest>::read_optional(request, app, bytes_max).await?;
     let requester = requester(principal, body.value.client, &body.unknown)?;
     let execute = Execute { requested_at_ms: body.value.requested_at_ms, requester };
     let record = app.engine().execute(target, execute).await?;
-    Ok((warn_unknown(&body.unknown), record))
+    Ok((Warning::unknown_members(&body.unknown), record))
 }
 
 /// Publishes an operation.
@@ -68,10 +69,10 @@ pub async fn publish(
     principal: &Principal,
     target: Target,
     body: Body<PublishOperationRequest>,
-) -> Result<(HeaderMap, Record), ApiError> {
+) -> Result<(Vec<Warning>, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     let record = app.engine().publish(target, Publish { requester, ..body.value.publish() }).await?;
-    Ok((warn_unknown(&body.unknown), record))
+    Ok((Warning::unknown_members(&body.unknown), record))
 }
 
 /// Recovers one effect of an operation.
@@ -83,18 +84,22 @@ pub async fn node_recovery(
     principal: &Principal,
     target: Target,
     request: Request,
-) -> Result<(HeaderMap, Recovery, Record), ApiError> {
+) -> Result<(Vec<Warning>, Recovery, Record), ApiError> {
     let bytes_max = app.options().recovery_body_bytes_max;
     let body = Body::<NodeRecoveryRequest>::read_optional(request, app, bytes_max).await?;
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     let recover = Recover { requester, ..body.value.recover()? };
     let (recovery, record) = app.engine().recover(target, recover).await?;
-    Ok((warn_unknown(&body.unknown), recovery, record))
+    Ok((Warning::unknown_members(&body.unknown), recovery, record))
 }
 
-/// The headers of a submission's answer: whether it is a replay, the rate limit, and warnings.
-pub fn submission_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
-    let mut headers = warn_unknown(unknown);
+/// The warnings about a submission, and the headers of its answer.
+pub fn submission_warnings(unknown: &[String], submitted: &Submitted) -> (Vec<Warning>, HeaderMap) {
+    let mut warnings = Warning::unknown_members(unknown);
+    warnings.extend(submitted.body_differs.then(Warning::idempotency_mismatch));
+    warnings.extend(submitted.fence_is_stale.then(Warning::stale_fence));
+    warnings.extend(Warning::replaced_profile(&submitted.record.operation.intent));
+    let mut headers = warning::headers(&warnings);
     if submitted.replayed {
         headers.insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
     }
@@ -103,33 +108,7 @@ pub fn submission_headers(unknown: &[String], submitted: &Submitted) -> HeaderMa
             headers.insert(name, value);
         }
     }
-    if submitted.body_differs {
-        warn(&mut headers, "this idempotency key was first used with another body");
-    }
-    headers
-}
-
-/// The headers of an answer: a `Warning` with the ignored members, if there are any.
-pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    if !unknown.is_empty() {
-        let shown = |name: &String| name.chars().filter(|c| is_visible(*c)).take(64).collect::<String>();
-        let names = unknown.iter().map(shown).collect::<Vec<_>>().join(" ");
-        warn(&mut headers, &format!("ignored unknown members: {names}"));
-    }
-    headers
-}
-
-/// Adds a `Warning`. Characters of `text` that are not visible ASCII or a space are left out.
-pub fn warn(headers: &mut HeaderMap, text: &str) {
-    let shown: String = text.chars().filter(|c| is_visible(*c) || *c == ' ').collect();
-    if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{shown}\"")) {
-        headers.append(header::WARNING, value);
-    }
-}
-
-const fn is_visible(c: char) -> bool {
-    c.is_ascii_graphic() && c != '"' && c != '\\'
+    (warnings, headers)
 }
 
 /// The requester, for evidence: the authenticated caller, which `client` must agree with if it is given, or for an

@@ -1,10 +1,11 @@
 //! `/v1/operations`.
 
-use super::lifecycle::{self, Answer, submission_headers};
+use super::lifecycle::{self, Answer, submission_warnings};
 use crate::error::ApiError;
 use crate::error::Code::*;
 use crate::extract::{Body, Caller, PathOperationId};
 use crate::state::App;
+use crate::warning::{self, Warning};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, OperationNodeRecoveryResponse,
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
@@ -13,10 +14,12 @@ use crate::wire::view::OperationView;
 use crate::wire::{bind_caller, body_digest, not_empty};
 use axum::Json;
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 use gateway_auth::Scope::*;
 use gateway_domain::intent::Family;
 use gateway_domain::operation::{Recovery, RecoveryOutcome};
 use gateway_engine::Submit;
+use gateway_engine::ports::Record;
 
 /// Creates an operation, or returns the existing one with the same `idempotency_key`.
 #[utoipa::path(
@@ -35,8 +38,17 @@ pub async fn sign(
 ) -> Answer<SignOperationResponse> {
     let unknown = body.unknown.clone();
     let submitted = app.engine().submit(parse_submission(&caller, body)?).await?;
-    let headers = submission_headers(&unknown, &submitted);
-    Ok((headers, Json(SignOperationResponse { operation: OperationView::from(&submitted.record) })))
+    let (warnings, headers) = submission_warnings(&unknown, &submitted);
+    Ok((headers, Json(SignOperationResponse { operation: view(&app, &submitted.record, warnings) })))
+}
+
+fn view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView {
+    OperationView::new(record, app.engine().approvals_expire_at(&record.operation), warnings)
+}
+
+/// The answer to a command, with its warnings also as headers.
+fn answer(app: &App, record: &Record, warnings: Vec<Warning>) -> (HeaderMap, Json<OperationView>) {
+    (warning::headers(&warnings), Json(view(app, record, warnings)))
 }
 
 fn parse_submission(caller: &Caller, body: Body<SignOperationRequest>) -> Result<Submit, ApiError> {
@@ -67,7 +79,7 @@ pub async fn show(
     State(app): State<App>,
 ) -> Result<Json<OperationView>, ApiError> {
     let record = app.engine().operation(&lifecycle::target(Family::Product, &caller, id)).await?;
-    Ok(Json(OperationView::from(&record)))
+    Ok(Json(view(&app, &record, Vec::new())))
 }
 
 /// Records an approval; reaching the quorum triggers admission.
@@ -90,8 +102,8 @@ pub async fn approve(
     body: Body<ApproveOperationRequest>,
 ) -> Answer<OperationView> {
     let target = lifecycle::target(Family::Product, &caller, id);
-    let (headers, record) = lifecycle::approve(&app, &caller.principal, target, body).await?;
-    Ok((headers, Json(OperationView::from(&record))))
+    let (warnings, record) = lifecycle::approve(&app, &caller.principal, target, body).await?;
+    Ok(answer(&app, &record, warnings))
 }
 
 /// Obtains the nodes' policy receipts and executes the operation; safe to repeat.
@@ -113,8 +125,8 @@ pub async fn execute(
 ) -> Answer<OperationView> {
     let target = lifecycle::target(Family::Product, &caller, id);
     let executed = lifecycle::execute(&app, &caller.principal, target, request).await;
-    let (headers, record) = executed.map_err(ApiError::for_execute)?;
-    Ok((headers, Json(OperationView::from(&record))))
+    let (warnings, record) = executed.map_err(ApiError::for_execute)?;
+    Ok(answer(&app, &record, warnings))
 }
 
 /// Publishes the result; safe to repeat.
@@ -134,8 +146,8 @@ pub async fn publish(
     body: Body<PublishOperationRequest>,
 ) -> Answer<OperationView> {
     let target = lifecycle::target(Family::Product, &caller, id);
-    let (headers, record) = lifecycle::publish(&app, &caller.principal, target, body).await?;
-    Ok((headers, Json(OperationView::from(&record))))
+    let (warnings, record) = lifecycle::publish(&app, &caller.principal, target, body).await?;
+    Ok(answer(&app, &record, warnings))
 }
 
 /// Recovers one runtime effect; idempotent by `effect_id`.
@@ -153,13 +165,11 @@ pub async fn node_recovery(
     request: Request,
 ) -> Answer<OperationNodeRecoveryResponse> {
     let target = lifecycle::target(Family::Product, &caller, id);
-    let (headers, recovery, record) =
+    let (warnings, recovery, record) =
         lifecycle::node_recovery(&app, &caller.principal, target, request).await?;
-    let answer = OperationNodeRecoveryResponse {
-        recovery: recovery_view(recovery),
-        operation: OperationView::from(&record),
-    };
-    Ok((headers, Json(answer)))
+    let headers = warning::headers(&warnings);
+    let operation = view(&app, &record, warnings);
+    Ok((headers, Json(OperationNodeRecoveryResponse { recovery: recovery_view(recovery), operation })))
 }
 
 fn recovery_view(recovery: Recovery) -> RecoveryView {

@@ -1,11 +1,11 @@
 //! `/v1/policy`.
 
-use super::lifecycle::warn_unknown;
 use crate::error::ApiError;
 use crate::error::Code::*;
 use crate::extract::{Body, Caller, query};
 use crate::state::App;
 use crate::strict::Fault;
+use crate::warning::{self, Warning};
 use crate::wire::bundles::PolicyBundlesResponse;
 use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
 use crate::wire::{bind_caller, not_empty};
@@ -63,7 +63,8 @@ pub async fn preview(
     let approvals = approvals.collect::<Result<Vec<_>, ApiError>>()?;
     let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals };
     let outcome = app.engine().preview(preview).await.map_err(within_intent)?;
-    Ok((warn_unknown(&body.unknown), Json(PolicyPreview::from(&outcome))))
+    let warnings = Warning::unknown_members(&body.unknown);
+    Ok((warning::headers(&warnings), Json(PolicyPreview::from(&outcome))))
 }
 
 /// Prefixes the engine's pointers, which are relative to the intent, with the intent's own.

@@ -31,10 +31,6 @@ pub struct CustodyOperationView {
     pub asset_id: String,
     /// The tenant that owns the operation.
     pub tenant_id: String,
-    /// Time of submission, epoch milliseconds.
-    pub created_at_ms: u64,
-    /// Time of the last change, epoch milliseconds.
-    pub updated_at_ms: u64,
     /// The name of the key that gets a new epoch: for a rotation the new key. Null for a signature.
     #[schema(required = true)]
     pub target_key_ref: Option<String>,
@@ -48,8 +44,33 @@ pub struct CustodyOperationView {
     pub target_participants: Vec<u16>,
     /// The last recorded state on an external rail; absent until one is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<ExternalExportView>)]
     pub external_export: Option<ExternalExport>,
+}
+
+/// A recorded state on an external rail.
+#[derive(ToSchema)]
+pub struct ExternalExportView {
+    /// The rail's name.
+    pub rail: String,
+    /// The caller's reference for this step.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    pub export_ref: String,
+    /// The state.
+    pub state: ExportStateName,
+    /// The rail's id for the export.
+    pub external_id: String,
+    /// The time by the caller's clock, milliseconds since 1970; not verified.
+    pub exported_at_ms: i64,
+}
+
+/// The states of an export, in order.
+#[derive(ToSchema)]
+#[expect(missing_docs, reason = "the interface's own words")]
+pub enum ExportStateName {
+    Submitted,
+    Accepted,
+    Settled,
 }
 
 /// The types of custody operations.
@@ -66,21 +87,19 @@ pub enum CustodyOperationType {
 }
 
 impl CustodyOperationView {
-    /// The operation, with the members that depend on its key.
+    /// The view of any operation, with the members that custody operations have in addition.
     #[must_use]
-    pub fn new(record: &Record, key: Option<&CustodyKey>) -> Self {
+    pub fn new(view: OperationView, record: &Record, key: Option<&CustodyKey>) -> Self {
         let operation = &record.operation;
         let admitted = operation.admission.as_ref().map(|admission| admission.decision.target.clone());
         let target = admitted.unwrap_or_else(|| target(operation, key));
         let target_slot = operation.successor.as_ref().unwrap_or(&operation.key);
         Self {
-            operation: OperationView::from(record),
+            operation: view,
             operation_type: operation.intent.operation_type(),
             key_ref: operation.key.key_ref.0.clone(),
             asset_id: asset_id(operation, key),
             tenant_id: operation.tenant.0.clone(),
-            created_at_ms: operation.created_at_ms.0,
-            updated_at_ms: operation.updated_at_ms.0,
             target_key_ref: target.as_ref().map(|_| target_slot.key_ref.0.clone()),
             target_epoch_hex: target.as_ref().map(|target| target.epoch.hex32()),
             target_threshold: target.as_ref().map(|target| target.threshold.0),

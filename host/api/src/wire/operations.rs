@@ -246,12 +246,23 @@ pub struct OperationNodeRecoveryResponse {
     pub operation: OperationView,
 }
 
+/// The outcomes of a recovery.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum RecoveryOutcomeName {
+    /// The effect is completed.
+    Complete,
+    /// The operation has no completed effect with this id.
+    UnknownEffect,
+}
+
 /// The recovery of an effect.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecoveryView {
     /// The effect's id in the request.
     pub effect_id: String,
-    /// `complete`, or `unknown_effect` if the operation has no completed effect with this id.
+    /// The outcome.
+    #[schema(value_type = RecoveryOutcomeName)]
     pub outcome: String,
     /// The result root in the request. For a completed effect it is the effect's own.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]

@@ -1,11 +1,14 @@
 //! [`OperationView`]: an operation as responses show it.
 
 use super::approvals::ApprovalStatementView;
+use super::intent_view::{IntentView, OperationResult};
 use super::policy::PolicyPreview;
+use crate::warning::Warning;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
-use gateway_domain::operation::{NextAction, Operation, State};
+use gateway_domain::operation::{Failure, NextAction, Operation, OwnStep, State};
 use gateway_domain::roster::Roster;
+use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Record;
 use gateway_evidence::summary::result;
 use serde::Serialize;
@@ -22,9 +25,8 @@ pub struct OperationView {
     /// The state.
     #[schema(value_type = OperationState)]
     pub state: State,
-    /// The intent as submitted, with `operation_type`, `intent_hash`, `key_ref`, `key_id`, `created_at_ms` and
-    /// `updated_at_ms` (milliseconds since 1970), and `failure` if the operation failed.
-    #[schema(value_type = Object)]
+    /// The intent as submitted, with `operation_type`, `intent_hash`, `key_ref` and `key_id`. Never changes.
+    #[schema(value_type = IntentView)]
     pub intent: Value,
     /// The approvals so far.
     pub approvals: ApprovalsView,
@@ -36,12 +38,66 @@ pub struct OperationView {
     /// Hashes and receipts of the operation.
     pub runtime: RuntimeView,
     /// The published signature; empty before publication, and for operations on keys.
-    #[schema(value_type = Object)]
+    #[schema(value_type = OperationResult)]
     pub result: Value,
     /// The actions that the operation's state allows now: the last path segment of each endpoint.
+    #[schema(value_type = Vec<ActionName>)]
     pub next_actions: Vec<String>,
-    /// Method and path of each next action.
+    /// Method and path of each next action, and as `self` of the operation.
     pub links: BTreeMap<String, Link>,
+    /// The step that the gateway completes by itself: read the operation again at `links.self` for its outcome. Null while it
+    /// waits for a request, and at its end.
+    #[schema(required = true, value_type = Option<StepInProgress>)]
+    pub in_progress: Option<OwnStep>,
+    /// Why the operation failed, or is being discarded; null otherwise.
+    #[schema(required = true)]
+    pub failure: Option<FailureView>,
+    /// What the gateway ignored or replaced in the request that this answers; empty on reads.
+    pub warnings: Vec<Warning>,
+    /// Time of submission, milliseconds since 1970.
+    pub created_at_ms: u64,
+    /// Time of the latest change, milliseconds since 1970.
+    pub updated_at_ms: u64,
+    /// Time at which the operation fails if it is not admitted by then, milliseconds since 1970; null once it is admitted or has
+    /// failed.
+    #[schema(required = true)]
+    pub expires_at_ms: Option<u64>,
+}
+
+/// The reason why an operation failed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FailureView {
+    /// The code, on which clients can rely: `approval_expired`, `policy_rejected`, `admission_expired`, `epoch_fence_mismatch` and
+    /// others.
+    pub code: String,
+    /// What happened, for people. The wording may change.
+    pub message: String,
+    /// The participants that caused it by misbehaving, by index.
+    pub culprits: Vec<u16>,
+}
+
+impl From<&Failure> for FailureView {
+    fn from(failure: &Failure) -> Self {
+        Self {
+            code: failure.code.clone(),
+            message: failure.detail.clone(),
+            culprits: failure.culprits.iter().map(|participant| participant.0).collect(),
+        }
+    }
+}
+
+/// A step that the gateway completes by itself.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum StepInProgress {
+    /// The authority decides on the approved operation, and the nodes check and store the decision.
+    Admission,
+    /// The nodes sign, or change their shares.
+    Execution,
+    /// The nodes record that the result is published.
+    Publication,
+    /// The nodes erase what they have of an operation that fails.
+    Discard,
 }
 
 /// The states of an operation.
@@ -59,6 +115,32 @@ pub enum OperationState {
     Failed,
 }
 
+/// The states of an operation, in PascalCase.
+#[derive(ToSchema)]
+#[expect(missing_docs, reason = "the state names of the interface")]
+pub enum RuntimePhase {
+    Submitted,
+    PendingApproval,
+    Admitted,
+    ReceiptMaterialized,
+    Executing,
+    Executed,
+    Published,
+    Failed,
+}
+
+/// The endpoints that advance an operation, by the last segment of their paths.
+#[derive(ToSchema)]
+#[schema(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the last segments of the paths")]
+pub enum ActionName {
+    Approve,
+    Execute,
+    Publish,
+    NodeRecovery,
+    ExternalExport,
+}
+
 /// Approvals so far.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApprovalsView {
@@ -74,6 +156,7 @@ pub struct ApprovalsView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RuntimeView {
     /// The state, in PascalCase.
+    #[schema(value_type = RuntimePhase)]
     pub phase: String,
     /// Head of the operation's hash chain.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
@@ -106,8 +189,10 @@ pub struct Link {
     pub href: String,
 }
 
-impl From<&Record> for OperationView {
-    fn from(record: &Record) -> Self {
+impl OperationView {
+    /// The view of an operation whose approvals expire at `expires_at`, in the answer to a request with these warnings.
+    #[must_use]
+    pub fn new(record: &Record, expires_at: Option<EpochMs>, warnings: Vec<Warning>) -> Self {
         let operation = &record.operation;
         let next_actions = operation.next_actions().iter().map(|action| action.as_str().to_owned());
         let next_actions: Vec<String> = next_actions.collect();
@@ -120,8 +205,14 @@ impl From<&Record> for OperationView {
             policy: PolicyPreview::from(&operation.policy),
             runtime: runtime(record),
             result: result(operation),
-            links: next_actions.iter().map(|action| (action.clone(), link(operation, action))).collect(),
+            links: links(operation, &next_actions),
             next_actions,
+            in_progress: operation.in_progress(),
+            failure: operation.failure.as_ref().map(FailureView::from),
+            warnings,
+            created_at_ms: operation.created_at_ms.0,
+            updated_at_ms: operation.updated_at_ms.0,
+            expires_at_ms: expires_at.map(|at| at.0),
         }
     }
 }
@@ -157,7 +248,7 @@ fn runtime(record: &Record) -> RuntimeView {
     }
 }
 
-/// The intent, with the operation's key, hash, type, times and failure.
+/// The intent, with the operation's key, hash and type.
 fn intent(operation: &Operation) -> Value {
     let mut summary = match serde_json::to_value(&operation.intent) {
         Ok(Value::Object(members)) => members,
@@ -169,11 +260,6 @@ fn intent(operation: &Operation) -> Value {
     add(&mut summary, "intent_hash", json!(operation.intent_hash));
     add(&mut summary, "key_ref", json!(operation.key.key_ref));
     add(&mut summary, "key_id", json!(operation.key.key_id));
-    add(&mut summary, "created_at_ms", json!(operation.created_at_ms));
-    add(&mut summary, "updated_at_ms", json!(operation.updated_at_ms));
-    if let Some(failure) = &operation.failure {
-        add(&mut summary, "failure", json!(failure));
-    }
     Value::Object(summary)
 }
 
@@ -183,10 +269,14 @@ pub fn roster(roster: &Roster) -> Vec<u16> {
     roster.iter().map(|participant| participant.0).collect()
 }
 
-fn link(operation: &Operation, action: &str) -> Link {
+fn links(operation: &Operation, next_actions: &[String]) -> BTreeMap<String, Link> {
     let family = match operation.intent.family() {
         Family::Product => "/v1/operations",
         Family::Custody => "/v1/custody/operations",
     };
-    Link { method: "POST", href: format!("{family}/{}/{action}", operation.id) }
+    let own = format!("{family}/{}", operation.id);
+    let action = |name: &String| (name.clone(), Link { method: "POST", href: format!("{own}/{name}") });
+    let mut links: BTreeMap<_, _> = next_actions.iter().map(action).collect();
+    links.insert("self".to_owned(), Link { method: "GET", href: own });
+    links
 }

@@ -3,7 +3,7 @@
 
 use super::transitions::Keys;
 use super::{CustodyKey, EPOCHS_MAX, KeyState};
-use crate::ids::{EpochName, KeyRef};
+use crate::ids::{EpochName, Hex32, KeyRef};
 use crate::intent::{Intent, KeyUse, Payment, Recover, SigningTerms};
 use crate::operation::command::Refusal;
 use crate::roster::{Roster, Threshold};
@@ -83,6 +83,18 @@ pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
         Intent::Rotate(rotate) => check_union("/participants", key, &rotate.participants),
         Intent::Recover(recover) => check_recovery(recover, key),
     }
+}
+
+/// The code of an operation that failed because its key left the epoch of the fence.
+pub const EPOCH_FENCE_MISMATCH: &str = "epoch_fence_mismatch";
+
+/// Whether the key, whose active epoch has this root, is in the epoch that the intent is fenced to; true for an intent without a
+/// fence. A fence that does not hold never will: no epoch comes back, and no one knows the root of one that does not exist yet,
+/// which is zero here.
+#[must_use]
+pub fn fence_holds(intent: &Intent, active_root: Hex32) -> bool {
+    let fence = intent.signing_terms().and_then(|terms| terms.epoch_fence_token_hex.as_ref());
+    fence.is_none_or(|fence| active_root != Hex32::ZERO && *fence == active_root.to_string())
 }
 
 /// Whether a key that signs for `serves` may be used for `key_use`. A key signs for one family: otherwise a digest from the

@@ -71,8 +71,7 @@ fn record_late(operation: &Operation, approval: &Approval) -> Vec<Change> {
 
 /// Fails an operation that has no quorum, or no decision, within `approval_ttl_ms` of its submission.
 pub(super) fn expire(operation: &Operation, at: EpochMs, approval_ttl_ms: u64) -> Vec<Change> {
-    let waits = matches!(operation.phase, Phase::PendingApproval | Phase::Deciding);
-    if !waits || at < operation.created_at_ms.plus_ms(approval_ttl_ms) {
+    if operation.approvals_expire_at(approval_ttl_ms).is_none_or(|expiry| at < expiry) {
         return Vec::new();
     }
     let missing = if operation.phase == Phase::Deciding { "decision" } else { "quorum" };

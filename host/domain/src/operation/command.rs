@@ -135,12 +135,6 @@ pub enum Refusal {
     /// The operation has failed.
     #[error("operation failed: {}", .0.detail)]
     Failed(Failure),
-    /// The key is not in the epoch that the caller's fence names.
-    #[error("`epoch_fence_token_hex` is not the key's active epoch root `{actual}`")]
-    EpochFenceMismatch {
-        /// The root of the key's active epoch.
-        actual: Hex32,
-    },
     /// A key in this state cannot sign or be changed.
     #[error("the key is `{state}`")]
     KeyNotActive {

@@ -9,7 +9,7 @@ use super::state::Operation;
 use crate::admission::AdmissionDecision;
 use crate::intent::OperationType;
 use crate::key::CustodyKey;
-use crate::key::fit::check_epoch;
+use crate::key::fit::{EPOCH_FENCE_MISMATCH, check_epoch, fence_holds};
 use crate::time::EpochMs;
 
 /// The changes that a request to execute causes; none when the operation is already executing or executed.
@@ -53,18 +53,24 @@ fn start(
         return Ok(vec![give_up(operation, failure, None)]);
     }
     if let Some(key) = key {
+        if !fence_holds(&operation.intent, key.epoch.root) {
+            let failure = Failure {
+                code: EPOCH_FENCE_MISMATCH.to_owned(),
+                detail: format!(
+                    "`epoch_fence_token_hex` is not the key's active epoch root `{}`",
+                    key.epoch.root
+                ),
+                culprits: Vec::new(),
+            };
+            return Ok(vec![give_up(operation, failure, None)]);
+        }
         check_key(operation, key)?;
     }
     Ok(vec![Change::ExecutionRequested { requested_at_ms }])
 }
 
-/// Checks that the key is in the epoch of the caller's fence, and that it can sign or be changed now.
+/// Checks that the key can sign or be changed now.
 fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
-    let terms = operation.intent.signing_terms();
-    let fence = terms.and_then(|terms| terms.epoch_fence_token_hex.as_ref());
-    if fence.is_some_and(|fence| *fence != key.epoch.root.to_string()) {
-        return Err(Refusal::EpochFenceMismatch { actual: key.epoch.root });
-    }
     match operation.intent.operation_type() {
         OperationType::Sign if key.state.can_sign() => check_generation(operation, key),
         OperationType::KeyCreate => Ok(()),

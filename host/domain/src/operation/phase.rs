@@ -142,7 +142,41 @@ impl NextAction {
     }
 }
 
+/// A step that the gateway completes by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnStep {
+    /// The authority's decision, and the nodes' receipts for it.
+    Admission,
+    /// The policy receipt and the ceremony.
+    Execution,
+    /// The nodes' publication receipts.
+    Publication,
+    /// The nodes' discard receipts.
+    Discard,
+}
+
 impl Phase {
+    /// The step that the gateway completes by itself in this phase. `None` if it rests until a caller acts, or for good.
+    #[must_use]
+    pub const fn in_progress(&self) -> Option<OwnStep> {
+        match self {
+            Self::Deciding | Self::Admitting => Some(OwnStep::Admission),
+            Self::IssuingReceipt
+            | Self::ReceiptMaterialized
+            | Self::Executing { .. }
+            | Self::CommittingEpoch { .. } => Some(OwnStep::Execution),
+            Self::Publishing => Some(OwnStep::Publication),
+            Self::Discarding => Some(OwnStep::Discard),
+            Self::Submitted
+            | Self::PendingApproval
+            | Self::Admitted
+            | Self::Executed
+            | Self::Published
+            | Self::Failed => None,
+        }
+    }
+
     /// The public state.
     #[must_use]
     pub const fn state(&self) -> State {
