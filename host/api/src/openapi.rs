@@ -22,7 +22,17 @@ use utoipa::OpenApi;
     info(
         title = "operation-gateway",
         version = "1.0",
-        description = "Signing operations with approvals, policy and threshold keys."
+        description = include_str!("openapi/introduction.md"),
+        contact(name = "The operator of this gateway"),
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    servers((url = "/", description = "This gateway")),
+    tags(
+        (name = "operations", description = "Payments"),
+        (name = "custody", description = "Keys: their creation, changes and signatures"),
+        (name = "policy", description = "The policy that decides on operations"),
+        (name = "log", description = "The log of all events, for auditors and monitors"),
+        (name = "health", description = "Probes, metrics and this document; no credentials needed"),
     ),
     components(schemas(
         ErrorBody,
@@ -59,19 +69,30 @@ fn complete(alternatives: &[Value]) -> Value {
         components.insert("securitySchemes".to_owned(), schemes);
     }
     schemas::complete(&mut document);
-    requests::complete(&mut document);
+    let requests = requests::complete(&mut document);
+    schemas::complete_nullable(&mut document, &requests);
     answers::complete(&mut document);
     links::complete(&mut document);
     each_operation(&mut document, |_, operation| name_scope(operation, alternatives));
     document
 }
 
-/// Replaces the variant of [`Scope`] in `security` by the scope's name, and adds the alternatives.
+/// Replaces the variant of [`Scope`] in `security` by the scope's name, adds the alternatives, and names the scope in the
+/// description.
 fn name_scope(operation: &mut Map<String, Value>, alternatives: &[Value]) {
-    if let Some(scope) = scope(operation) {
-        let needed = [json!({ "bearer": [scope.name()] })];
-        operation.insert("security".to_owned(), [alternatives, &needed].concat().into());
-    }
+    let (security, needs) = match scope(operation) {
+        None => (Vec::new(), "Needs no credentials.".to_owned()),
+        Some(scope) => {
+            let needed = [json!({ "bearer": [scope.name()] })];
+            ([alternatives, &needed].concat(), format!("Needs the scope `{}`.", scope.name()))
+        }
+    };
+    operation.insert("security".to_owned(), security.into());
+    let description = match operation.get("description").and_then(Value::as_str) {
+        Some(description) => format!("{description}\n\n{needs}"),
+        None => needs,
+    };
+    operation.insert("description".to_owned(), description.into());
 }
 
 fn scope(operation: &Map<String, Value>) -> Option<Scope> {

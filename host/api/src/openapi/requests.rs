@@ -5,14 +5,14 @@ use crate::strict::{ARRAY_ENTRIES_MAX, TEXT_BYTES_MAX};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// Completes the parameters and bodies of every operation.
-pub(super) fn complete(document: &mut Value) {
+/// Completes the parameters and bodies of every operation. Returns the names of all schemas that requests have.
+pub(super) fn complete(document: &mut Value) -> BTreeSet<String> {
     let mut shapes = BTreeSet::new();
     each_operation(document, |path, operation| {
         complete_parameters(path, operation);
         shapes.extend(complete_body(operation));
     });
-    limit_shapes(document, shapes);
+    limit_shapes(document, shapes)
 }
 
 /// Adds the path's parameters. An optional query parameter is absent, never null.
@@ -24,14 +24,17 @@ fn complete_parameters(path: &str, operation: &mut Map<String, Value>) {
             kinds.retain(|kind| kind != "null");
         }
     }
-    let mut add = |name: &str, schema: Value| {
+    let mut add = |name: &str, description: &str, schema: Value| {
         if path.contains(&format!("{{{name}}}")) {
-            parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+            parameters.push(json!({
+                "name": name, "in": "path", "required": true, "description": description, "schema": schema,
+            }));
         }
     };
-    add("operationId", json!({ "type": "string", "pattern": "^[0-9a-f]{64}$", "description": "Hex32" }));
+    let hex_32 = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" });
+    add("operationId", "The operation's id: 64 lowercase hexadecimal characters", hex_32);
     // Without a maximum: a name above the limit is answered like an unknown one.
-    add("keyRef", json!({ "type": "string", "minLength": 1, "description": "The key's name" }));
+    add("keyRef", "The key's name", json!({ "type": "string", "minLength": 1 }));
 }
 
 /// Adds examples, and returns the name of the body's shape. An optional body is absent, never null.
@@ -46,8 +49,8 @@ fn complete_body(operation: &mut Map<String, Value>) -> Option<String> {
     Some(name)
 }
 
-/// Adds limits to these shapes and to all shapes within them.
-fn limit_shapes(document: &mut Value, mut waiting: BTreeSet<String>) {
+/// Adds limits to these shapes and to all shapes within them, and returns the names of all.
+fn limit_shapes(document: &mut Value, mut waiting: BTreeSet<String>) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     while let Some(name) = waiting.pop_first() {
         let Some(shape) = document.pointer_mut(&format!("/components/schemas/{name}")) else { continue };
@@ -55,6 +58,7 @@ fn limit_shapes(document: &mut Value, mut waiting: BTreeSet<String>) {
         seen.insert(name);
         waiting.retain(|name| !seen.contains(name));
     }
+    seen
 }
 
 /// Adds the limits of `crate::strict`, and collects the shapes that the schema refers to. A string's limit is in bytes there

@@ -2,6 +2,7 @@
 
 use super::referenced_shape;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 type Schemas = Map<String, Value>;
 
@@ -27,7 +28,7 @@ pub(super) fn complete(document: &mut Value) {
     flatten(schemas);
     complete_intents(schemas);
     complete_approval_signature(schemas);
-    schemas.values_mut().for_each(complete_nullable);
+    schemas.remove("SignatureKind");
     if let Some(Value::Object(body)) = schemas.get_mut("ErrorBody") {
         body.insert("additionalProperties".to_owned(), json!(false));
     }
@@ -168,21 +169,44 @@ fn complete_approval_signature(schemas: &mut Schemas) {
     schemas.insert("ApprovalSignature".to_owned(), union(&description, &members));
 }
 
-/// Puts null last: generators of clients understand `anyOf` of a schema and null, but not `oneOf` of null and a schema.
-fn complete_nullable(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            if let Some(Value::Array(either)) = members.get("oneOf")
-                && let [null, other] = either.as_slice()
-                && *null == json!({ "type": "null" })
-            {
-                let either = json!([other, null]);
-                members.remove("oneOf");
-                members.insert("anyOf".to_owned(), either);
-            }
-            members.values_mut().for_each(complete_nullable);
+/// Says which members may be null. A member of a response that is not required is absent, never null; one of a request may be
+/// either. `requests` are the schemas that requests have.
+pub(super) fn complete_nullable(document: &mut Value, requests: &BTreeSet<String>) {
+    let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") else { return };
+    for (name, schema) in schemas.iter_mut() {
+        let required = schema.get("required").cloned().unwrap_or_default();
+        let is_required =
+            |member: &str| required.as_array().is_some_and(|all| all.iter().any(|one| one == member));
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+        for (member, schema) in properties.into_iter().flatten() {
+            let may_be_null = requests.contains(name) || is_required(member);
+            complete_member(schema, may_be_null);
         }
-        Value::Array(items) => items.iter_mut().for_each(complete_nullable),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// utoipa writes `oneOf` of a reference and null; generators of clients understand `anyOf`, with the description beside it.
+fn complete_member(schema: &mut Value, may_be_null: bool) {
+    let absent = json!({ "type": "null" });
+    let Some(members) = schema.as_object_mut() else { return };
+    if !may_be_null && let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|one| one != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            members.insert("type".to_owned(), only);
+        }
+    }
+    let Some(Value::Array(either)) = members.get("oneOf").filter(|_| members.len() == 1) else { return };
+    let Some(Value::Object(other)) =
+        either.iter().find(|one| **one != absent).filter(|_| either.contains(&absent))
+    else {
+        return;
+    };
+    let mut other = other.clone();
+    if may_be_null {
+        let description = other.remove("description").unwrap_or_default();
+        *schema = json!({ "anyOf": [other, absent], "description": description });
+    } else {
+        *schema = Value::Object(other);
     }
 }

@@ -89,7 +89,7 @@ pub async fn show(
     security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyOperationsResponse)),
     params(
         ("limit" = Option<u32>, Query, description = "Maximum number of operations on a page; 50 by default", minimum = 1, maximum = 200),
-        ("cursor" = Option<u64>, Query, description = "`next_cursor` of the previous page; without it the first page"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page; without it the first page", pattern = "^[0-9]{1,18}$"),
     ),
 )]
 pub async fn operations(

@@ -2,20 +2,19 @@
 
 use crate::openapi;
 use crate::state::App;
-use crate::wire::readiness::ReadinessView;
+use crate::wire::readiness::{HealthView, ReadinessView};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use serde_json::{Value, json};
 use std::sync::LazyLock;
 
 /// Liveness: answers while the process runs, and checks no dependency.
 #[utoipa::path(
-    get, path = "/healthz", tag = "health", responses((status = 200, body = Object)),
+    get, path = "/healthz", tag = "health", responses((status = 200, body = HealthView)),
 )]
-pub async fn healthz() -> Json<Value> {
-    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+pub async fn healthz() -> Json<HealthView> {
+    Json(HealthView { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
 /// Readiness: the result of each check. Expensive checks run at most once a second.

@@ -10,6 +10,15 @@ use utoipa::ToSchema;
 /// Maximum number of damaged records in `detail`; further ones are counted.
 const DAMAGED_NAMED_MAX: usize = 8;
 
+/// Answer of `GET /healthz`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HealthView {
+    /// `ok`.
+    pub status: &'static str,
+    /// The gateway's version.
+    pub version: &'static str,
+}
+
 /// Answer of `GET /readyz`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReadinessView {

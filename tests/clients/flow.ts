@@ -1,0 +1,101 @@
+// A payment and a key's life through a client that openapi-typescript generated. Usage: node flow.js BASE_URL
+import createClient from "openapi-fetch";
+import type { components, paths } from "./openapi.js";
+
+type View = components["schemas"]["OperationView"];
+type CustodyView = components["schemas"]["CustodyOperationView"];
+
+const api = createClient<paths>({ baseUrl: process.argv[2] });
+const run = `typescript-${Date.now()}`;
+const caller = (scope: string) => ({ client_id: "typescript", subject_id: "carol", roles: ["operator"], scopes: [scope] });
+const approval = (subject_id: string) => ({ subject_id, roles: ["approver"], approved_at_ms: Date.now() });
+const publication = { scope: "signature", requested_at_ms: Date.now() };
+
+function ok<T>(answer: { data?: T; error?: components["schemas"]["ErrorBody"] }): T {
+  if (answer.data === undefined) throw new Error(`${answer.error?.error}: ${answer.error?.message}`);
+  return answer.data;
+}
+
+function expect(view: View | CustodyView, state: components["schemas"]["OperationState"]): void {
+  if (view.state !== state) throw new Error(`${view.operation_id} is ${view.state}, not ${state}: ${view.failure?.message}`);
+}
+
+async function pay(): Promise<void> {
+  const body: components["schemas"]["SignOperationRequest"] = {
+    idempotency_key: run,
+    payment: { from_account: "acct-operating", to_account: "acct-supplier", amount_minor: 12_500, currency: "EUR" },
+    requested_participants: [0, 1, 2],
+    publication_mode: "manual",
+    client: caller("operations.sign"),
+  };
+  const { operation_id: operationId } = ok(await api.POST("/v1/operations/sign", { body })).operation;
+  const params = { path: { operationId } };
+  for (const subject of ["alice", "bob"]) {
+    ok(await api.POST("/v1/operations/{operationId}/approve", { params, body: approval(subject) }));
+  }
+  expect(ok(await api.POST("/v1/operations/{operationId}/execute", { params })), "executed");
+  const view = ok(await api.POST("/v1/operations/{operationId}/publish", { params, body: publication }));
+  expect(view, "published");
+  if (view.intent.kind !== "payment" || view.intent.amount_minor !== 12_500) throw new Error("another intent");
+  if (view.result.signature_hex?.length !== 128) throw new Error("no signature");
+  const evidence = ok(await api.GET("/v1/operations/{operationId}/evidence", { params }));
+  if (evidence.events.length !== evidence.total_events || evidence.decision === null) throw new Error("no evidence");
+  console.log(`payment    ${operationId} ${view.state}`);
+}
+
+// Approves and executes a custody operation, and publishes it or waits until the gateway has.
+async function complete(submitted: CustodyView): Promise<CustodyView> {
+  const params = { path: { operationId: submitted.operation_id } };
+  for (const subject of ["alice", "bob"]) {
+    ok(await api.POST("/v1/custody/operations/{operationId}/approve", { params, body: approval(subject) }));
+  }
+  let view = ok(await api.POST("/v1/custody/operations/{operationId}/execute", { params }));
+  if (view.next_actions.includes("publish")) {
+    view = ok(await api.POST("/v1/custody/operations/{operationId}/publish", { params, body: publication }));
+  }
+  while (view.in_progress === "publication") {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    view = ok(await api.GET("/v1/custody/operations/{operationId}", { params }));
+  }
+  expect(view, "published");
+  console.log(`${view.operation_type.padEnd(10)} ${view.operation_id} ${view.state}`);
+  return view;
+}
+
+async function custody(): Promise<void> {
+  const keyRef = `vault-${run}`;
+  const params = { path: { keyRef } };
+  const key: components["schemas"]["CustodyKeyCreateRequest"] = {
+    key_ref: keyRef, tenant_id: "default", asset_id: "btc", purpose: "cold storage", threshold: 2, participants: [0, 1, 2],
+    signature_profile: "frost-ed25519-sha512", chains: ["bitcoin"], client: caller("custody.manage"),
+  };
+  await complete(ok(await api.POST("/v1/custody/keys", { body: key })).operation);
+  const transfer: components["schemas"]["CustodySignRequest"] = {
+    idempotency_key: run, asset_id: "btc", action: "transfer", chain_id: "bitcoin", request_digest: "5a".repeat(32),
+    typed_data_root: "6b".repeat(32), requested_participants: [0, 1, 2], publication_mode: "manual",
+    client: caller("custody.sign"),
+  };
+  const signed = await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/sign", { params, body: transfer })).operation);
+  if (signed.result.signed_digest !== transfer.request_digest) throw new Error("another digest");
+  const change = { reason: "drill", publication_mode: "automatic" as const, client: caller("custody.manage") };
+  const refresh = { ...change, target_epoch: "2" };
+  await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/refresh", { params, body: refresh })).operation);
+  const reshare = { ...change, target_epoch: "3", new_participants: [0, 1, 2, 3], threshold: 3 };
+  await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/reshare", { params, body: reshare })).operation);
+  const shown = ok(await api.GET("/v1/custody/keys/{keyRef}", { params }));
+  if (shown.state !== "active" || shown.active_epoch !== "3" || shown.threshold !== 3) throw new Error("another key");
+  const page = ok(await api.GET("/v1/custody/keys/{keyRef}/operations", { params: { ...params, query: { limit: 3 } } }));
+  const query = { limit: 3, cursor: page.next_cursor };
+  const last = ok(await api.GET("/v1/custody/keys/{keyRef}/operations", { params: { ...params, query } }));
+  if (page.operations.length + last.operations.length !== 4) throw new Error("not all operations listed");
+}
+
+async function errors(): Promise<void> {
+  const missing = await api.GET("/v1/operations/{operationId}", { params: { path: { operationId: "00".repeat(32) } } });
+  if (missing.error?.error !== "operation_not_found") throw new Error("no error");
+  console.log(`error      ${missing.error.error}`);
+}
+
+await pay();
+await custody();
+await errors();
