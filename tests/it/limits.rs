@@ -5,7 +5,7 @@ use crate::harness::world::{Answer, World};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use gateway_api::ROUTES;
 use gateway_api::state::App;
@@ -135,7 +135,10 @@ async fn request_above_the_time_limit_gets_503() {
         String::new,
     );
     let limit = from_fn_with_state(app, gateway_api::layers::limit);
-    let router = Router::new().route("/never", get(std::future::pending::<()>)).layer(limit);
+    let router = Router::new()
+        .route("/never", get(std::future::pending::<()>))
+        .layer(limit)
+        .layer(from_fn(gateway_api::layers::observe));
     let answer = crate::harness::timed::send_to(router, Request::get("/never")).await;
     assert_eq!(answer.header("retry-after"), "1");
     answer.fails(503, "runtime_unavailable");

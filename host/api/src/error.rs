@@ -1,5 +1,6 @@
-//! Errors of the API: `{ "error": code, "message": text }`. [`Code`] lists all codes.
+//! Errors of the API: `{ "error": code, "message": text, "request_id": id }`. [`Code`] lists all codes.
 
+use crate::layers;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
@@ -86,6 +87,9 @@ pub struct ErrorBody {
     pub error: Code,
     /// What is wrong, for people. The wording may change.
     pub message: String,
+    /// The response's `x-request-id`, which the gateway's log has too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 /// An error response.
@@ -144,7 +148,11 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = axum::Json(ErrorBody { error: self.code, message: self.message });
+        let body = axum::Json(ErrorBody {
+            error: self.code,
+            message: self.message,
+            request_id: layers::current_request_id(),
+        });
         let mut response = (self.code.status(), body).into_response();
         for (name, value) in self.headers {
             if let Ok(value) = HeaderValue::from_str(&value) {

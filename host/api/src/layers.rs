@@ -27,8 +27,8 @@ pub async fn observe(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let id = request_id.to_str().unwrap_or_default().to_owned();
-    let span = tracing::info_span!("request", request_id = id);
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let span = tracing::info_span!("request", request_id = id.as_str());
+    let mut response = CURRENT_REQUEST_ID.scope(id, next.run(request).instrument(span.clone())).await;
     let status = response.status().as_u16();
     let route = route.as_deref().unwrap_or("(unmatched)");
     counters::count_request(&method, route, response.status());
@@ -37,6 +37,16 @@ pub async fn observe(request: Request, next: Next) -> Response {
     response.headers_mut().insert(REQUEST_ID.clone(), request_id);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+tokio::task_local! {
+    static CURRENT_REQUEST_ID: String;
+}
+
+/// The id of the request that this task answers. `None` outside of [`observe`].
+#[must_use]
+pub fn current_request_id() -> Option<String> {
+    CURRENT_REQUEST_ID.try_with(Clone::clone).ok()
 }
 
 /// The client's id if it is valid, else a new one.

@@ -145,15 +145,17 @@ impl Engine {
 
 /// Keys.
 impl Engine {
-    /// The key, and the latest custody operation on it.
+    /// The key, the latest custody operation on it, and the time of the request that created it.
     ///
     /// # Errors
-    /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Unavailable`.
-    pub async fn key(&self, target: &KeyTarget) -> Result<(CustodyKey, OperationId), EngineError> {
+    /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Damaged`, `Unavailable`.
+    pub async fn key(&self, target: &KeyTarget) -> Result<(CustodyKey, OperationId, EpochMs), EngineError> {
         let key = self.0.find_key(target).await?;
         let latest = self.0.ports.reads.key_operations(key.key_id, None, 1).await?;
         let latest = latest.first().map_or(key.created_by, |(_, id)| *id);
-        Ok((key, latest))
+        let creation = self.0.ports.reads.operation_load(key.created_by).await?;
+        let created_at = creation.map_or(EpochMs(0), |creation| creation.operation.created_at_ms);
+        Ok((key, latest, created_at))
     }
 
     /// At most `n_max` custody operations on the key, newest first. With `before`, only those before this position.

@@ -70,8 +70,14 @@ impl Answer {
             self.json
         );
         let members: Vec<_> = self.json.as_object().unwrap().keys().collect();
-        assert_eq!(members, ["error", "message"], "members of an error body");
+        assert_eq!(members, ["error", "message", "request_id"], "members of an error body");
+        assert_eq!(self.json["request_id"], self.header("x-request-id"));
         self.json["message"].as_str().unwrap().to_owned()
+    }
+
+    /// The body without the id of its request, to compare errors.
+    pub(crate) fn without_request_id(&self) -> String {
+        String::from_utf8(self.bytes.clone()).unwrap().replace(self.header("x-request-id"), "")
     }
 
     /// The value of a header; empty if the header is missing.

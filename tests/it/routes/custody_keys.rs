@@ -336,7 +336,7 @@ async fn key_of_another_tenant_gets_exactly_the_answer_of_an_unknown_key() {
     for suffix in ["", "/operations"] {
         let theirs = world.call_as(&headers("other"), "GET", &key_path("ours", suffix), &Value::Null).await;
         let missing = world.call_as(&headers("other"), "GET", &key_path("none", suffix), &Value::Null).await;
-        assert_eq!(theirs.json.to_string().replace("ours", "none"), missing.json.to_string());
+        assert_eq!(theirs.without_request_id().replace("ours", "none"), missing.without_request_id());
         theirs.fails(404, "custody_key_not_found");
     }
     for (action, body) in [("/sign", sign("a")), ("/refresh", refresh("2")), ("/rotate", rotate("n"))] {

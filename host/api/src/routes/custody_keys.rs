@@ -78,8 +78,8 @@ pub async fn show(
     State(app): State<App>,
 ) -> Result<Json<CustodyKeyView>, ApiError> {
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
-    let (key, latest) = app.engine().key(&target).await?;
-    Ok(Json(CustodyKeyView::new(&key, latest)))
+    let (key, latest, created_at) = app.engine().key(&target).await?;
+    Ok(Json(CustodyKeyView::new(&key, latest, created_at)))
 }
 
 /// Lists the key's custody operations, newest first.

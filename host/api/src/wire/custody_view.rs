@@ -5,6 +5,7 @@ use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::{Intent, KeyUse, OperationType};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{ExternalExport, Operation, target};
+use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -145,6 +146,21 @@ pub struct CustodyKeyView {
     pub key_id: Hex32,
     /// `<profile>:<public key hex>`; empty until the key is generated.
     pub public_key_artifact_ref: String,
+    /// The public key, 32 bytes in hexadecimal: of Ed25519 (RFC 8032), or the x coordinate on secp256k1 (BIP-340). Empty until the
+    /// key is generated.
+    #[schema(pattern = "^([0-9a-f]{64})?$")]
+    pub public_key_hex: String,
+    /// The signature profile.
+    #[schema(value_type = super::intent_view::SignatureProfile)]
+    pub signature_profile: String,
+    /// The tenant that owns the key.
+    pub tenant_id: String,
+    /// The asset of the key.
+    pub asset_id: String,
+    /// The purpose, for people.
+    pub purpose: String,
+    /// Time of the request that created the key, milliseconds since 1970.
+    pub created_at_ms: u64,
     /// The permanent use of the key; null until the first signing operation on it is admitted, if its creation named none.
     #[schema(required = true, value_type = Option<super::custody::KeyUse>)]
     pub serves: Option<KeyUse>,
@@ -184,14 +200,24 @@ pub enum CustodyKeyState {
 }
 
 impl CustodyKeyView {
-    /// The key with its latest operation.
+    /// The key with its latest operation and the time of its creation.
     #[must_use]
-    pub fn new(key: &CustodyKey, latest: OperationId) -> Self {
+    pub fn new(key: &CustodyKey, latest: OperationId, created_at: EpochMs) -> Self {
         Self {
             key_ref: key.key_ref.0.clone(),
             state: key.state,
             key_id: key.key_id.0,
             public_key_artifact_ref: key.public_key_artifact_ref(),
+            public_key_hex: key
+                .public
+                .as_ref()
+                .map(|public| public.public_key_hex.clone())
+                .unwrap_or_default(),
+            signature_profile: key.signature_profile.clone(),
+            tenant_id: key.tenant.0.clone(),
+            asset_id: key.asset_id.clone(),
+            purpose: key.purpose.clone(),
+            created_at_ms: created_at.0,
             serves: key.serves,
             active_epoch: key.epoch.name.0.clone(),
             active_epoch_root: key.epoch.root,
