@@ -1,4 +1,6 @@
-// A payment and a key's life through a client that openapi-typescript generated. Usage: node flow.js BASE_URL
+// A payment and a key's life through a client that openapi-typescript generated. Writes the evidence of each operation.
+// Usage: node flow.js BASE_URL EVIDENCE_FOLDER
+import { writeFileSync } from "node:fs";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./openapi.js";
 
@@ -20,6 +22,11 @@ function expect(view: View | CustodyView, state: components["schemas"]["Operatio
   if (view.state !== state) throw new Error(`${view.operation_id} is ${view.state}, not ${state}: ${view.failure?.message}`);
 }
 
+function save(name: string, evidence: components["schemas"]["EvidenceDocument"]): void {
+  if (evidence.events.length !== evidence.total_events || evidence.decision === null) throw new Error("no evidence");
+  writeFileSync(`${process.argv[3]}/${name}.json`, JSON.stringify(evidence));
+}
+
 async function pay(): Promise<void> {
   const body: components["schemas"]["SignOperationRequest"] = {
     idempotency_key: run,
@@ -38,8 +45,7 @@ async function pay(): Promise<void> {
   expect(view, "published");
   if (view.intent.kind !== "payment" || view.intent.amount_minor !== 12_500) throw new Error("another intent");
   if (view.result.signature_hex?.length !== 128) throw new Error("no signature");
-  const evidence = ok(await api.GET("/v1/operations/{operationId}/evidence", { params }));
-  if (evidence.events.length !== evidence.total_events || evidence.decision === null) throw new Error("no evidence");
+  save("payment", ok(await api.GET("/v1/operations/{operationId}/evidence", { params })));
   console.log(`payment    ${operationId} ${view.state}`);
 }
 
@@ -58,6 +64,7 @@ async function complete(submitted: CustodyView): Promise<CustodyView> {
     view = ok(await api.GET("/v1/custody/operations/{operationId}", { params }));
   }
   expect(view, "published");
+  save(view.operation_type, ok(await api.GET("/v1/custody/operations/{operationId}/evidence", { params })));
   console.log(`${view.operation_type.padEnd(10)} ${view.operation_id} ${view.state}`);
   return view;
 }
@@ -82,12 +89,19 @@ async function custody(): Promise<void> {
   await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/refresh", { params, body: refresh })).operation);
   const reshare = { ...change, target_epoch: "3", new_participants: [0, 1, 2, 3], threshold: 3 };
   await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/reshare", { params, body: reshare })).operation);
+  const recover = {
+    ...change, target_epoch: "4", recovery_case_ref: "case-1", recovering_participant: 3, helper_participants: [0, 1, 2],
+    helper_share_cids: ["cid-0", "cid-1", "cid-2"],
+  };
+  await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/recover", { params, body: recover })).operation);
   const shown = ok(await api.GET("/v1/custody/keys/{keyRef}", { params }));
-  if (shown.state !== "active" || shown.active_epoch !== "3" || shown.threshold !== 3) throw new Error("another key");
+  if (shown.state !== "active" || shown.active_epoch !== "4" || shown.threshold !== 3) throw new Error("another key");
   const page = ok(await api.GET("/v1/custody/keys/{keyRef}/operations", { params: { ...params, query: { limit: 3 } } }));
   const query = { limit: 3, cursor: page.next_cursor };
   const last = ok(await api.GET("/v1/custody/keys/{keyRef}/operations", { params: { ...params, query } }));
-  if (page.operations.length + last.operations.length !== 4) throw new Error("not all operations listed");
+  if (page.operations.length + last.operations.length !== 5) throw new Error("not all operations listed");
+  const rotate = { ...change, target_epoch: "1", new_key_ref: `${keyRef}-2`, participants: [0, 1, 2], threshold: 2 };
+  await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/rotate", { params, body: rotate })).operation);
 }
 
 async function errors(): Promise<void> {

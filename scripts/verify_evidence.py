@@ -1,0 +1,467 @@
+#!/usr/bin/env python3
+"""Verifies an operation's evidence from host/docs/evidence.md alone, section "Writing a verifier". Shares no code with the gateway.
+
+Usage: verify_evidence.py ROOTS EVIDENCE
+
+ROOTS     the output of `operation-gateway evidence roots`, from the operator
+EVIDENCE  the answer of GET .../evidence, complete (`truncated` is false), - for standard input
+
+Needs the packages cryptography and coincurve. Prints each check; exits with 1 at the first one that does not hold. It does not check
+what the command `operation-gateway evidence verify` checks in addition: approvers' signatures, a second run of the policy, and which
+and how many people and nodes had to act.
+"""
+import base64
+import hashlib
+import json
+import re
+import sys
+
+from coincurve import PublicKeyXOnly
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+ZERO = "0" * 64
+
+
+class Refused(Exception):
+    pass
+
+
+def need(holds, why):
+    if not holds:
+        raise Refused(why)
+
+
+# Canonical bytes and digests.
+
+
+def text(value):
+    """A string as RFC 8785 writes it: json.dumps escapes the same characters in the same way."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def canonical(value):
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int):
+        return f'"{value}"'
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    need(isinstance(value, dict), f"{value!r} has no canonical form")
+    names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+    return "{" + ",".join(f"{text(name)}:{canonical(value[name])}" for name in names) + "}"
+
+
+def sha256(*parts):
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def digest(tag, value):
+    return sha256(tag.encode(), canonical(value).encode())
+
+
+def unique(pairs):
+    need(len(pairs) == len(dict(pairs)), "a member appears twice")
+    return dict(pairs)
+
+
+def without(value, *names):
+    return {name: member for name, member in value.items() if name not in names}
+
+
+# Signatures.
+
+
+def ed25519(public_key, signature, message):
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(signature, message)
+        return True
+    except (InvalidSignature, ValueError):
+        return False
+
+
+def dsse(payload_type, payload):
+    return f"DSSEv1 {len(payload_type)} {payload_type} {len(payload)} ".encode() + payload
+
+
+def note_is_signed(note, keys):
+    """A C2SP signed note: its text, if one of these verifier keys signed it."""
+    body, _, signatures = note.rpartition("\n\n")
+    body += "\n"
+    for key in keys:
+        name, key_hash, encoded = key.split("+", 2)
+        public_key = base64.b64decode(encoded)[1:]
+        for line in signatures.splitlines():
+            signed = re.fullmatch(r"\u2014 (\S+) (\S+)", line)
+            if signed and signed[1] == name:
+                raw = base64.b64decode(signed[2])
+                if raw[:4].hex() == key_hash and ed25519(public_key.hex(), raw[4:], body.encode()):
+                    return body
+    raise Refused("no trusted log key signed the note")
+
+
+# The Merkle tree (RFC 9162, sections 2.1.3.2 and 2.1.4.2).
+
+
+def node(left, right):
+    return hashlib.sha256(b"\1" + left + right).digest()
+
+
+def inclusion_root(leaf, index, size, path):
+    need(index < size, "the index is outside the log")
+    fn, sn, root = index, size - 1, leaf
+    for sibling in path:
+        need(sn > 0, "the inclusion proof is too long")
+        if fn & 1 or fn == sn:
+            root = node(sibling, root)
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            root = node(root, sibling)
+        fn, sn = fn >> 1, sn >> 1
+    need(sn == 0, "the inclusion proof is too short")
+    return root
+
+
+def check_consistency(first, second, first_root, second_root, path):
+    if first == second:
+        need(first_root == second_root and not path, "logs of one size differ")
+        return
+    path = ([first_root] if first & (first - 1) == 0 else []) + path
+    need(path, "the consistency proof is empty")
+    fn, sn = first - 1, second - 1
+    while fn & 1:
+        fn, sn = fn >> 1, sn >> 1
+    old = new = path[0]
+    for part in path[1:]:
+        need(sn > 0, "the consistency proof is too long")
+        if fn & 1 or fn == sn:
+            old, new = node(part, old), node(part, new)
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            new = node(new, part)
+        fn, sn = fn >> 1, sn >> 1
+    need(sn == 0 and old == first_root and new == second_root, "the logs are not consistent")
+
+
+# The checks, in the order of the page.
+
+
+def last_four(value):
+    return "\u2026" + (value[-4:] if len(value) > 4 else "")
+
+
+def opened(entry):
+    """The event with its disclosed fields in the place of their commitments."""
+    event, n_opened = json.loads(json.dumps(entry["event"])), 0
+    for field in entry["disclosures"]:
+        holder, tokens = event, [part.replace("~1", "/").replace("~0", "~") for part in field["path"].split("/")[1:]]
+        for token in tokens[:-1]:
+            holder = holder[int(token) if isinstance(holder, list) else token]
+        last = int(tokens[-1]) if isinstance(holder, list) else tokens[-1]
+        hidden = holder[last]
+        need(hidden["commitment"] == digest("svc/field/v1", field), f"event {entry['seq']}: {field['path']} was altered")
+        need(hidden.get("shown", last_four(str(field["value"]))) == last_four(str(field["value"])), "a masked form was altered")
+        holder[last], n_opened = field["value"], n_opened + 1
+    need('"commitment"' not in json.dumps(event), f"event {entry['seq']}: not every field is disclosed")
+    return event, n_opened
+
+
+def check_chain(document):
+    head, total = ZERO, 0
+    events = []
+    for number, entry in enumerate(document["events"], 1):
+        need(entry["seq"] == number, f"event {number} is missing")
+        head = sha256(b"svc/event/v1", bytes.fromhex(head), canonical(entry["event"]).encode())
+        need(entry["event_hash"] == head, f"event {number} was altered")
+        event, n_opened = opened(entry)
+        total += n_opened
+        need(not events or events[-1]["at_ms"] <= event["at_ms"], f"event {number} is earlier than the one before it")
+        events.append(event)
+    need(document["record_root"] == head and document["total_events"] == len(events), "not the last event")
+    need(document["previous_hash"] == ZERO and document["next_after_seq"] is None, "not the only page")
+    return events, f"{len(events)} events, {total} opened fields"
+
+
+STATES = {
+    "submitted": "submitted",
+    "approval_requested": "pending_approval",
+    "admission_applied": "admitted",
+    "receipt_materialized": "receipt_materialized",
+    "ceremony_started": "executing",
+    "executed": "executed",
+    "published": "published",
+    "failed": "failed",
+}
+STEPS = {
+    "admission_applied": "admission",
+    "receipt_materialized": "policy-receipt",
+    "executed": "execute",
+    "epoch_decided": "execute",
+    "epoch_acked": "commit-epoch",
+    "published": "publish",
+    "failed": "discard",
+}
+MOMENTS = {"submitted": "submit", "approval_recorded": "approval", "approvals_waived": "approval"}
+
+
+def summary(submission, events):
+    """The members of a document that follow from its events alone."""
+    custody = submission["intent"]["kind"] != "payment"
+    found = {
+        **{name: submission[name] for name in ["operation_id", "tenant", "submitter", "intent", "intent_hash"]},
+        **{"key_id": submission["key"]["key_id"], "key_ref": submission["key"]["key_ref"]},
+        **{"family": "custody" if custody else "product", "approvals": [], "policy": [], "receipts": [], "effects": []},
+        **{"decision": None, "result": {}, "result_ref": None, "publication_receipt": None, "external_export": None},
+    }
+    signature = None
+    for number, event in enumerate(events, 1):
+        change = event["change"]
+        kind = change["type"]
+        found["state"] = STATES.get(kind, found.get("state"))
+        if kind == "aborted" and submission["intent"]["kind"] not in ("payment", "asset_action"):
+            found["state"] = "failed"
+        if kind == "aborted" and found["state"] != "failed":
+            found["state"] = "executing"
+        if kind == "approval_recorded":
+            found["approvals"].append(change["approval"])
+        if change.get("policy"):
+            names = ["decision", "bundle_id", "bundle_hash", "input_hash", "output_hash", "fuel_used"]
+            outcome = {name: change["policy"][name] for name in names}
+            found["policy"].append({"seq": number, "moment": MOMENTS.get(kind, "admission"), **outcome})
+        if kind == "decision_signed":
+            found["decision"] = {name: change["admission"][name] for name in ["admission_hash", "envelope"]}
+        if change.get("receipts") and kind in STEPS:
+            found["receipts"].append({"step": STEPS[kind], "receipts": change["receipts"]})
+        if event.get("settles"):
+            effect = event["settles"]["id"]
+            effect_id = f"{effect['operation']}.{effect['step']}.{effect['attempt']}"
+            found["effects"].append({"effect_id": effect_id, "result_root": event["settles"]["result_root"]})
+        if kind == "executed":
+            found["result_ref"], signature = change["result_ref"], change["signature"]
+        if kind == "published":
+            found["publication_receipt"], found["result"] = change["publication_receipt"], signature or {}
+        if kind == "externally_exported":
+            found["external_export"] = without(change, "type")
+    return found
+
+
+def check_operation(document, events):
+    submission = events[0]["change"]
+    need(submission["type"] == "submitted", "the first event is not a submission")
+    need(submission["intent_hash"] == digest("svc/intent/v1", submission["intent"]), "another intent hash")
+    key = {"tenant_id": submission["tenant"], "key_ref": submission["key"]["key_ref"]}
+    need(submission["key"]["key_id"] == digest("svc/key-id/v1", key), "another key id")
+    for name, value in summary(submission, events).items():
+        need(document[name] == value, f"`{name}` does not follow from the events")
+    return submission
+
+
+def check_policy(submission, events):
+    approvals, evaluated = [], 0
+    admitted_over, admission = [], None
+    for event in events:
+        change = event["change"]
+        if change["type"] == "approval_recorded":
+            approvals.append(change["approval"])
+        outcome = change.get("policy")
+        if outcome is None:
+            continue
+        request = {
+            "moment": MOMENTS.get(change["type"], "admission"),
+            "key_ref": submission["key"]["key_ref"],
+            "approvals": approvals,
+            **{name: submission[name] for name in ["intent_hash", "tenant", "submitter", "intent"]},
+        }
+        need(outcome["input_hash"] == digest("svc/policy-input/v1", request), "another policy input")
+        output = {name: outcome[name] for name in ["decision", "reasons", "obligations", "quorum"]}
+        need(outcome["output_hash"] == digest("svc/policy-output/v1", output), "another policy output")
+        if change["type"] == "decision_signed":
+            admitted_over, admission = list(approvals), change
+        evaluated += 1
+    return admitted_over, admission, f"{evaluated} evaluations"
+
+
+def check_admission(roots, submission, approvals, signed):
+    admission, outcome = signed["admission"], signed["policy"]
+    envelope, kind = admission["envelope"], "application/vnd.svc.admission-decision.v1+json"
+    need(envelope["payloadType"] == kind, "another payload")
+    payload = base64.b64decode(envelope["payload"], validate=True)
+    authorities = {sha256(b"svc/key/v1", bytes.fromhex(key))[:32]: key for key in roots["authorities"]}
+    valid = [
+        ed25519(authorities[one["keyid"]], base64.b64decode(one["sig"]), dsse(kind, payload))
+        for one in envelope["signatures"]
+        if one["keyid"] in authorities
+    ]
+    need(valid and all(valid), "the authority did not sign the decision")
+    decision = admission["decision"]
+    need(payload == canonical(decision).encode(), "the decision is not the one that is signed")
+    need(admission["admission_hash"] == sha256(b"svc/admission/v1", payload), "another admission hash")
+    root = digest("svc/approvals/v1", {"intent_hash": submission["intent_hash"], "approvals": approvals})
+    expected = {
+        "operation_id": submission["operation_id"],
+        "intent_hash": submission["intent_hash"],
+        "key_id": submission["key"]["key_id"],
+        "approvals_root": root,
+        "bundle_hash": outcome["bundle_hash"],
+        "policy_input_hash": outcome["input_hash"],
+        "policy_output_hash": outcome["output_hash"],
+    }
+    for name, value in expected.items():
+        need(decision[name] == value, f"the decision has another `{name}`")
+    if submission["intent"]["kind"] == "asset_action":
+        request = submission["intent"]["request_digest"]
+    else:
+        request = {"intent": submission["intent"], "key_id": decision["key_id"], "operation_id": decision["operation_id"]}
+        request = digest("svc/signing-request/v2", request)
+    need(decision["request_digest"] == request, "the decision has another `request_digest`")
+    return admission["admission_hash"], decision
+
+
+def check_receipts(roots, events, admission_hash, decision):
+    attempt, epoch_root, result_ref, checked = 1, None, None, 0
+    signs = decision["operation_type"] == "sign"
+
+    def transition(participant, *steps):
+        head = admission_hash
+        for step, number in steps:
+            link = {"previous": head, "step": step, "attempt": number, "operation_id": decision["operation_id"]}
+            head = digest("svc/node-transition/v1", {**link, "participant": participant})
+        return head
+
+    for event in events:
+        change = event["change"]
+        kind, subject, number = change["type"], admission_hash, 1
+        start = [("admission", 1)]
+        after_execute = [*start, ("policy-receipt", 1), ("execute", attempt)]
+        after_commit = after_execute if signs else [*after_execute, ("commit-epoch", 1)]
+        if kind == "attempt_lost":
+            attempt = change["attempt"] + 1
+        elif kind == "epoch_decided":
+            epoch_root, result_ref = change["staged"]["epoch"]["root"], digest("svc/result/v1", change["staged"])
+        elif kind == "executed" and change["signature"]:
+            result_ref = digest("svc/result/v1", change["signature"])
+        if kind == "executed":
+            need(change["result_ref"] == result_ref, "another result_ref")
+        basis = ["bundle_hash", "policy_input_hash", "policy_output_hash", "approvals_root"]
+        if kind == "admission_applied":
+            steps = start
+        elif kind == "receipt_materialized":
+            steps = [*start, ("policy-receipt", 1)]
+            subject = digest("svc/receipt/policy/v1", {name: decision[name] for name in basis})
+        elif kind == "executed" and change["signature"]:
+            steps, number = after_execute, attempt
+            share = {name: change["signature"][name] for name in ["signed_digest", "package_hash"]}
+            subject = digest("svc/receipt/share/v1", share)
+        elif kind == "epoch_decided":
+            steps, number, subject = after_execute, attempt, epoch_root
+        elif kind == "epoch_acked":
+            steps, subject = after_commit, epoch_root
+        elif kind == "published":
+            steps, subject = [*after_commit, ("publish", 1)], result_ref
+        elif kind == "failed":
+            steps = [*start, ("discard", 1)]
+        else:
+            continue
+        for receipt in change.get("receipts", []):
+            statement = {
+                "operation_id": decision["operation_id"],
+                "participant": receipt["participant"],
+                "step": steps[-1][0],
+                "attempt": number,
+                "admission_hash": admission_hash,
+                "transition_hash": transition(receipt["participant"], *steps),
+                "subject": subject,
+            }
+            need(receipt["transition_hash"] == statement["transition_hash"], f"{kind}: another transition")
+            payload = canonical(statement).encode()
+            signed = dsse("application/vnd.svc.node-receipt.v1+json", payload)
+            key = roots["nodes"][str(receipt["participant"])]
+            need(ed25519(key, bytes.fromhex(receipt["node_signature"]), signed), f"{kind}: a receipt was altered")
+            checked += 1
+    return f"{checked} signed by their nodes"
+
+
+def check_signature(document, events, decision):
+    signature = next((event["change"]["signature"] for event in events if event["change"].get("signature")), None)
+    if signature is None:
+        return "none made"
+    need(signature["signed_digest"] == decision["request_digest"], "another digest was signed")
+    key, message = bytes.fromhex(signature["public_key_hex"]), bytes.fromhex(signature["signed_digest"])
+    raw, profile = bytes.fromhex(signature["signature_hex"]), signature["signature_profile"]
+    if profile == "frost-ed25519-sha512":
+        holds = ed25519(key.hex(), raw, message)
+    else:
+        need(profile == "frost-secp256k1-sha256-tr", "an unknown signature profile")
+        holds = PublicKeyXOnly(key).verify(raw, message)
+    need(holds, "the signature does not verify")
+    stated = decision.get("derivation", {}).get("public_key_hex") or document["key"]["public_key_artifact_ref"].split(":")[1]
+    need(signature["public_key_hex"] == stated, "the signature is by another key")
+    return profile
+
+
+def check_log(roots, document):
+    header, rest = document["log"]["proof"].split("\n", 1)
+    need(header == "c2sp.org/tlog-proof@v1", "not a tlog-proof")
+    index, _, rest = rest.partition("\n")
+    lines, _, checkpoint = rest.partition("\n\n") if not rest.startswith("\n") else ("", "", rest[1:])
+    path = [base64.b64decode(line, validate=True) for line in lines.splitlines()]
+    _, size, root, *_ = note_is_signed(checkpoint, roots["logs"]).split("\n")
+    index, size, root = int(index.removeprefix("index ")), int(size), base64.b64decode(root)
+    need(index == document["log"]["index"], "another index")
+    leaf = hashlib.sha256(b"\0" + bytes.fromhex(document["record_root"])).digest()
+    need(inclusion_root(leaf, index, size, path) == root, "the last event is not in the log")
+    proof = [bytes.fromhex(part) for part in document["log"]["consistency"]]
+    check_consistency(index + 1, size, bytes.fromhex(document["ledger_root"]), root, proof)
+    return size, f"event {index} of {size}"
+
+
+def check_key(roots, document, log_size):
+    statement = {
+        "operation_id": document["operation_id"],
+        "record_root": document["record_root"],
+        "log_size": log_size,
+        "stated_at_ms": document["key_stated_at_ms"],
+        "key": document["key"],
+    }
+    subject, stated, *_ = note_is_signed(document["key_note"], roots["logs"]).split("\n")
+    need(subject.endswith("/key-state") and stated == canonical(statement), "another statement about the key")
+    return (document["key"] or {}).get("state", "no key")
+
+
+def verify(roots, document):
+    need(document["format"] == "svc/evidence/v2" and not document["truncated"], "not complete evidence of format v2")
+    events, shown = check_chain(document)
+    print(f"chain      ok  {shown}")
+    submission = check_operation(document, events)
+    print(f"operation  ok  {submission['operation_id']} {submission['intent']['kind']} {document['state']}")
+    approvals, signed, shown = check_policy(submission, events)
+    print(f"policy     ok  {shown}")
+    if signed:
+        admission_hash, decision = check_admission(roots, submission, approvals, signed)
+        print(f"admission  ok  signed over {len(approvals)} approvals")
+        print(f"receipts   ok  {check_receipts(roots, events, admission_hash, decision)}")
+        print(f"signature  ok  {check_signature(document, events, decision)}")
+    log_size, shown = check_log(roots, document)
+    print(f"log        ok  {shown}")
+    print(f"key        ok  {check_key(roots, document, log_size)}")
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    try:
+        with open(sys.argv[1], encoding="utf-8") as file:
+            roots = json.load(file)
+        with sys.stdin if sys.argv[2] == "-" else open(sys.argv[2], encoding="utf-8") as file:
+            verify(roots, json.load(file, object_pairs_hook=unique))
+    except (Refused, KeyError, IndexError, TypeError, ValueError) as refused:
+        print(f"FAIL: {refused!r}" if not isinstance(refused, Refused) else f"FAIL: {refused}")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

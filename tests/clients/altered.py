@@ -1,0 +1,66 @@
+"""Alters every value of evidence documents, one at a time, and checks that scripts/verify_evidence.py refuses each.
+
+Usage: altered.py ROOTS EVIDENCE...
+"""
+
+import contextlib
+import copy
+import importlib.util
+import io
+import json
+import pathlib
+import sys
+
+path = pathlib.Path(__file__).parents[2] / "scripts/verify_evidence.py"
+spec = importlib.util.spec_from_file_location("verify_evidence", path)
+verifier = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(verifier)
+
+
+def leaves(value, path=()):
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from leaves(member, (*path, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, (*path, index))
+    else:
+        yield path, value
+
+
+def other(value):
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if not value:
+        return "x"
+    middle = len(value) // 2
+    return value[:middle] + ("1" if value[middle] == "0" else "0") + value[middle + 1 :]
+
+
+def is_accepted(roots, document):
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            verifier.verify(roots, document)
+    except (verifier.Refused, KeyError, IndexError, TypeError, ValueError):
+        return False
+    return True
+
+
+roots = json.loads(pathlib.Path(sys.argv[1]).read_text())
+n_altered, accepted = 0, []
+for name in sys.argv[2:]:
+    document = json.loads(pathlib.Path(name).read_text())
+    assert is_accepted(roots, document), name
+    for path, value in leaves(document):
+        altered = copy.deepcopy(document)
+        holder = altered
+        for step in path[:-1]:
+            holder = holder[step]
+        holder[path[-1]] = other(value)
+        n_altered += 1
+        if is_accepted(roots, altered):
+            accepted.append(f"{name}: /{'/'.join(map(str, path))}")
+print(f"{n_altered} altered values, {len(accepted)} accepted")
+sys.exit("\n".join(accepted) if accepted else 0)
