@@ -222,10 +222,8 @@ def summary(submission, events):
         change = event["change"]
         kind = change["type"]
         found["state"] = STATES.get(kind, found.get("state"))
-        if kind == "aborted" and submission["intent"]["kind"] not in ("payment", "asset_action"):
-            found["state"] = "failed"
-        if kind == "aborted" and found["state"] != "failed":
-            found["state"] = "executing"
+        if kind == "aborted":
+            found["state"] = "executing" if submission["intent"]["kind"] in ("payment", "asset_action") else "failed"
         if kind == "approval_recorded":
             found["approvals"].append(change["approval"])
         if change.get("policy"):

@@ -28,7 +28,6 @@ pub(super) fn complete(document: &mut Value) {
     flatten(schemas);
     complete_intents(schemas);
     complete_approval_signature(schemas);
-    schemas.remove("SignatureKind");
     if let Some(Value::Object(body)) = schemas.get_mut("ErrorBody") {
         body.insert("additionalProperties".to_owned(), json!(false));
     }
@@ -37,18 +36,17 @@ pub(super) fn complete(document: &mut Value) {
 /// Replaces each `allOf`, which utoipa derives from flattened members, by one object. Removes parts that are used nowhere else.
 fn flatten(schemas: &mut Schemas) {
     let parts = schemas.clone();
-    let mut flattened = Vec::new();
+    let mut flattened = BTreeSet::new();
     for schema in schemas.values_mut() {
         if let Some(Value::Array(parts)) = schema.get("allOf") {
             flattened.extend(parts.iter().filter_map(referenced_shape).map(str::to_owned));
         }
         *schema = merged(schema, &parts);
     }
-    for name in flattened {
-        let reference = json!(format!("#/components/schemas/{name}")).to_string();
-        if !json!(schemas).to_string().contains(&reference) {
-            schemas.remove(&name);
-        }
+    let all = json!(schemas).to_string();
+    let is_used = |name: &String| all.contains(&json!(format!("#/components/schemas/{name}")).to_string());
+    for name in flattened.iter().filter(|name| !is_used(name)) {
+        schemas.remove(name);
     }
 }
 
@@ -115,7 +113,7 @@ fn complete_intents(schemas: &mut Schemas) {
     schemas.insert("IntentView".to_owned(), union("An intent with its hash and key, by `kind`.", &views));
 }
 
-/// One of several objects, which their member `kind` tells apart.
+/// A union of objects, with `kind` as its discriminator.
 fn union(description: &str, members: &[(&str, String)]) -> Value {
     let path = |name: &String| format!("#/components/schemas/{name}");
     let schemas: Vec<_> = members.iter().map(|(_, name)| json!({ "$ref": path(name) })).collect();

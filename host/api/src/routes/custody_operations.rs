@@ -11,7 +11,6 @@ use crate::wire::custody_view::CustodyOperationView;
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
-use crate::wire::view::OperationView;
 use axum::Json;
 use axum::extract::{Request, State};
 use gateway_auth::Scope::*;
@@ -26,8 +25,7 @@ pub(super) async fn view(
     warnings: Vec<Warning>,
 ) -> Result<CustodyOperationView, ApiError> {
     let key = app.engine().key_of(&record.operation).await?;
-    let view = OperationView::new(record, app.engine().approvals_expire_at(&record.operation), warnings);
-    Ok(CustodyOperationView::new(view, record, key.as_ref()))
+    Ok(CustodyOperationView::new(lifecycle::view(app, record, warnings), record, key.as_ref()))
 }
 
 /// The answer to a command, with its warnings also as headers.

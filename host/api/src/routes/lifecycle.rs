@@ -7,6 +7,7 @@ use crate::warning::{self, Warning};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
+use crate::wire::view::OperationView;
 use crate::wire::{ClientBinding, bind_caller, fresh_salt};
 use axum::Json;
 use axum::extract::Request;
@@ -24,6 +25,11 @@ pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
 /// The operation with this id, if it is of this family and the caller can see it.
 pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
     Target { family, visibility: caller.visibility(), id }
+}
+
+/// The view of an operation in the answer to a request with these warnings.
+pub fn view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView {
+    OperationView::new(record, app.engine().approvals_expire_at(&record.operation), warnings)
 }
 
 /// Records an approval.

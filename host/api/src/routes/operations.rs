@@ -1,6 +1,6 @@
 //! `/v1/operations`.
 
-use super::lifecycle::{self, Answer, submission_warnings};
+use super::lifecycle::{self, Answer, submission_warnings, view};
 use crate::error::ApiError;
 use crate::error::Code::*;
 use crate::extract::{Body, Caller, PathOperationId};
@@ -40,10 +40,6 @@ pub async fn sign(
     let submitted = app.engine().submit(parse_submission(&caller, body)?).await?;
     let (warnings, headers) = submission_warnings(&unknown, &submitted);
     Ok((headers, Json(SignOperationResponse { operation: view(&app, &submitted.record, warnings) })))
-}
-
-fn view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView {
-    OperationView::new(record, app.engine().approvals_expire_at(&record.operation), warnings)
 }
 
 /// The answer to a command, with its warnings also as headers.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use utoipa::ToSchema;
 
 /// The kind of an approver's signature.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignatureKind {
     /// Ed25519 (RFC 8032) over the message.
@@ -24,6 +24,7 @@ pub enum SignatureKind {
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ApprovalSignature {
     /// The kind of signature.
+    #[schema(value_type = String)]
     pub kind: SignatureKind,
     /// Ed25519: the public key, 64 hexadecimal characters.
     #[schema(pattern = "^[0-9a-f]{64}$")]

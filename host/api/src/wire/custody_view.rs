@@ -58,20 +58,11 @@ pub struct ExternalExportView {
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub export_ref: String,
     /// The state.
-    pub state: ExportStateName,
+    pub state: super::custody::ExternalExportState,
     /// The rail's id for the export.
     pub external_id: String,
     /// The time by the caller's clock, milliseconds since 1970; not verified.
     pub exported_at_ms: i64,
-}
-
-/// The states of an export, in order.
-#[derive(ToSchema)]
-#[expect(missing_docs, reason = "the interface's own words")]
-pub enum ExportStateName {
-    Submitted,
-    Accepted,
-    Settled,
 }
 
 /// The types of custody operations.

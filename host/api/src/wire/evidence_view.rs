@@ -93,7 +93,7 @@ pub struct EvidencePage {
     pub total_events: u64,
     /// Whether this page lacks some of them.
     pub truncated: bool,
-    /// The hash of the event before the first one on this page; 64 zeros if there is none.
+    /// The hash of the event before the first one on this page; 64 zeros if the page begins with the first event.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub previous_hash: String,
     /// `after_seq` of the next page; null on the last one.

@@ -207,7 +207,7 @@ impl OperationView {
             result: result(operation),
             links: links(operation, &next_actions),
             next_actions,
-            in_progress: operation.in_progress(),
+            in_progress: operation.phase.in_progress(),
             failure: operation.failure.as_ref().map(FailureView::from),
             warnings,
             created_at_ms: operation.created_at_ms.0,

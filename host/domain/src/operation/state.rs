@@ -3,7 +3,7 @@
 use super::effect::{Failure, SignatureResult};
 use super::event::ExportState;
 use super::event::{Change, Event, ExternalExport, KeySlot, Recovery, SettledEffect, Submission};
-use super::phase::{NextAction, OwnStep, Phase, State};
+use super::phase::{NextAction, Phase, State};
 use crate::admission::Admission;
 use crate::approval::limits::CLOCK_SKEW_MS;
 use crate::approval::{Approval, ApprovalError, ApprovalSubject, check_claimed_time};
@@ -97,12 +97,6 @@ impl Operation {
             _ if self.is_discarding_signature() => &[NextAction::Execute],
             (_, phase) => phase.next_actions(self.intent.publication_mode()),
         }
-    }
-
-    /// The step that the gateway completes by itself; see [`Phase::in_progress`].
-    #[must_use]
-    pub const fn in_progress(&self) -> Option<OwnStep> {
-        self.phase.in_progress()
     }
 
     /// The time at which it fails if the authority has not decided by then. `None` once it has, and after a failure.
