@@ -316,6 +316,10 @@ def check_admission(roots, submission, approvals, signed):
         request = {"intent": submission["intent"], "key_id": decision["key_id"], "operation_id": decision["operation_id"]}
         request = digest("svc/signing-request/v2", request)
     need(decision["request_digest"] == request, "the decision has another `request_digest`")
+    derived, intent = decision.get("derivation", {}), submission["intent"]
+    asked = {"path": intent.get("bip32", {}).get("path"), "taproot": intent.get("taproot")}
+    need({name: derived.get(name) for name in asked} == asked, "the decision is for another derived key")
+    need(bool(derived) == any(value is not None for value in asked.values()), "the decision is for another derived key")
     return admission["admission_hash"], decision
 
 

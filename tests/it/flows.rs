@@ -1,5 +1,6 @@
 //! Payments from submission to publication.
 
+use crate::harness::custody::{create_key, key_path, refresh, sign};
 use crate::harness::process::{Process, SIGN};
 use crate::harness::samples::{admit, approval, path, payment, publication, publish, submit, with};
 use crate::harness::verify;
@@ -118,6 +119,30 @@ async fn different_body_under_the_same_idempotency_key_is_warned_about_and_recor
     assert_eq!(again["intent"]["amount_minor"], first["intent"]["amount_minor"]);
     let audit = world.get(&path(&first, "/audit-replay")).await.ok();
     assert_eq!(audit["events"][2]["event"]["change"]["type"], "replay_noted");
+}
+
+#[tokio::test]
+async fn different_body_is_refused_for_a_caller_that_rejects_it() {
+    let world = World::start().await;
+    create_key(&world, "vault").await;
+    let requests = [
+        (SIGN.to_owned(), payment("same"), "/payment/amount_minor", json!(1)),
+        (key_path("vault", "/sign"), sign("same"), "/action", json!("burn")),
+        (key_path("vault", "/refresh"), refresh("2"), "/reason", json!("other")),
+    ];
+    for (path, body, pointer, value) in requests {
+        let reject = [("idempotency-mismatch", "reject")];
+        let first = world.call_as(&reject, "POST", &path, &body).await.ok()["operation"].clone();
+        let same = world.call_as(&reject, "POST", &path, &body).await;
+        assert_eq!(same.header("idempotency-replayed"), "true");
+        same.ok();
+        let other = with(body, pointer, value);
+        let message = world.call_as(&reject, "POST", &path, &other).await.fails(409, "idempotency_mismatch");
+        assert!(message.contains(first["operation_id"].as_str().unwrap()), "{message}");
+        world.post(&path, &other).await.ok();
+        let unknown = [("idempotency-mismatch", "warn")];
+        world.call_as(&unknown, "POST", &path, &other).await.fails(400, "invalid_request");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod access;
+mod addresses;
 mod approvers;
 mod bundle;
 mod canaries;
@@ -25,6 +26,7 @@ mod ledger;
 mod limits;
 mod moments;
 mod nodes;
+mod openapi_examples;
 mod origin;
 mod policies;
 mod providers;

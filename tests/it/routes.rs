@@ -5,6 +5,7 @@ mod audit_replay;
 mod custody_keys;
 mod custody_operations;
 mod execute;
+mod faults;
 mod health;
 mod log;
 mod node_recovery;

@@ -35,6 +35,9 @@ fn n_admitted(answers: Vec<Answer>, limit: &str) -> usize {
         answers.into_iter().partition(|answer| answer.status == StatusCode::OK);
     assert!(admitted.iter().all(|answer| answer.json["state"] == "admitted"), "{admitted:?}");
     for answer in denied {
+        let reasons = answer.json["reasons"].as_array().unwrap();
+        let codes: Vec<_> = reasons.iter().map(|reason| reason["code"].as_str().unwrap()).collect();
+        assert_eq!(codes, ["velocity_exceeded"], "only what denies");
         let why = answer.fails(403, "policy_rejected");
         assert!(why.contains("velocity_exceeded") && why.contains(limit), "{why}");
     }

@@ -23,7 +23,9 @@ IMPOSSIBLE = re.compile(
             r"^`(/intent)?/bip32/path` must be two non-hardened indices as `digits/digits`, each at most 2147483647$",
             # Between a body and the key or the operation of its path.
             r"^`(/intent)?/\w+` must be participants of the key: [\d, ]+$",
-            r"^`(/intent)?/bip32` must be left out: the key's profile is `[\w-]+`, and only keys of `[\w-]+` have child keys$",
+            r"^`(/intent)?/(bip32|taproot)` must be left out: the key's profile is `[\w-]+`, and only keys of `[\w-]+` have child keys and Taproot outputs$",
+            r"^`path` has no child key: profile `frost-ed25519-sha512` has no non-hardened derivation$",
+            r"^`path` must be two non-hardened indices as `digits/digits`, each at most 2147483647$",
             r"^`(/intent)?/threshold` must be at least the key's threshold, \d+$",
             r"^`(/intent)?/(requested|helper)_participants` must name at least \d+ participants, the (key's )?threshold$",
             r"^`/(new_)?participants` with the key's present participants must name 2 to 64 participants, not \d+$",
@@ -68,7 +70,9 @@ def filter_failure(context, failure, case, response):
     """Drops failures that are permitted refusals."""
     if not isinstance(failure, RejectedPositiveData) or response.status_code != 400:
         return True
-    return not is_permitted_refusal(case, response.json().get("message", ""))
+    body = response.json()
+    faults = [f"`{fault['pointer']}` {fault['message']}" for fault in body.get("errors", [])]
+    return not all(is_permitted_refusal(case, fault) for fault in faults or [body.get("message", "")])
 
 
 # Ids seen in answers, by family. Generators cannot guess them, so they replace half of the well-formed ids.

@@ -1,11 +1,13 @@
 //! Errors of the API: `{ "error": code, "message": text, "request_id": id }`. [`Code`] lists all codes.
 
 use crate::layers;
+use crate::strict::Fault;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
 use gateway_domain::key::fit::EPOCH_FENCE_MISMATCH;
 use gateway_domain::operation::Refusal;
+use gateway_domain::policy::Statement;
 use gateway_engine::{Dependency, EngineError, Quota, Unavailable};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -55,6 +57,7 @@ codes! {
     NotFound = "not_found", NOT_FOUND;
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT;
+    IdempotencyMismatch = "idempotency_mismatch", CONFLICT;
     OperationNotExecuted = "operation_not_executed", CONFLICT;
     ResultRefMismatch = "result_ref_mismatch", CONFLICT;
     PublicationReceiptMismatch = "publication_receipt_mismatch", CONFLICT;
@@ -90,6 +93,21 @@ pub struct ErrorBody {
     /// The response's `x-request-id`, which the gateway's log has too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// Every fault of the request's body that can be found at once, at most 16.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Fault>,
+    /// The reasons for which the policy denies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
+}
+
+/// A reason for which the policy denies.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Reason {
+    /// The code, which the manifest of the policy's bundle declares.
+    pub code: String,
+    /// The operands, and what would change the decision, for people; may be empty.
+    pub detail: String,
 }
 
 /// An error response.
@@ -98,13 +116,15 @@ pub struct ApiError {
     code: Code,
     message: String,
     headers: Vec<(HeaderName, String)>,
+    faults: Vec<Fault>,
+    reasons: Vec<Reason>,
 }
 
 impl ApiError {
     /// An error with this code.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), headers: Vec::new() }
+        Self { code, message: message.into(), headers: Vec::new(), faults: Vec::new(), reasons: Vec::new() }
     }
 
     /// Adds a header.
@@ -118,6 +138,12 @@ impl ApiError {
     fn with_quota(self, quota: Option<Quota>) -> Self {
         let headers = quota.into_iter().flat_map(rate_limit_headers);
         headers.fold(self, |error, (name, value)| error.with_header(name, value))
+    }
+
+    /// Adds the reasons for which the policy denies.
+    fn with_reasons(self, reasons: Vec<Statement>) -> Self {
+        let reasons = reasons.into_iter().map(|Statement { code, detail }| Reason { code, detail }).collect();
+        Self { reasons, ..self }
     }
 
     /// The caller lacks the scope that the endpoint requires.
@@ -152,6 +178,8 @@ impl IntoResponse for ApiError {
             error: self.code,
             message: self.message,
             request_id: layers::current_request_id(),
+            errors: self.faults,
+            reasons: self.reasons,
         });
         let mut response = (self.code.status(), body).into_response();
         for (name, value) in self.headers {
@@ -160,6 +188,18 @@ impl IntoResponse for ApiError {
             }
         }
         response
+    }
+}
+
+/// The faults of a request's body, of which there is at least one.
+impl From<Vec<Fault>> for ApiError {
+    fn from(faults: Vec<Fault>) -> Self {
+        let first = faults.first().map(ToString::to_string).unwrap_or_default();
+        let message = match faults.len() {
+            0 | 1 => first,
+            n_faults => format!("{first} (the first of {n_faults} faults, which `errors` lists)"),
+        };
+        Self { faults, ..Self::new(Code::InvalidJson, message) }
     }
 }
 
@@ -176,15 +216,16 @@ impl From<EngineError> for ApiError {
                 Code::InvalidRequest,
                 format!("{message}; name the tenant in `client.tenant` or in the identity headers"),
             ),
+            EngineError::NoChild(why) => {
+                Self::new(Code::InvalidRequest, format!("`path` has no child key: {why}"))
+            }
             EngineError::KeyExists(_) => Self::new(Code::CustodyKeyExists, message),
             EngineError::Refused(refusal) => Self::from(refusal),
-            EngineError::PolicyRejected { quota, .. } => {
-                Self::new(Code::PolicyRejected, message).with_quota(quota)
+            EngineError::PolicyRejected { reasons, quota, .. } => {
+                Self::new(Code::PolicyRejected, message).with_quota(quota).with_reasons(reasons)
             }
             EngineError::RateLimited { quota, .. } => rate_limited(&message, quota),
-            EngineError::Invalid { pointer, .. } => {
-                Self::new(Code::InvalidJson, format!("`{pointer}` {message}"))
-            }
+            EngineError::Invalid { pointer, .. } => vec![Fault::at(pointer, message)].into(),
             EngineError::Conflict => {
                 Self::new(Code::ConcurrentUpdate, format!("{message}; send the request again"))
             }
@@ -211,6 +252,9 @@ impl From<EngineError> for ApiError {
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
+        if let Refusal::PublicationScope { allowed } = refusal {
+            return vec![Fault::at("/scope", format!("must be {allowed}"))].into();
+        }
         let code = match &refusal {
             Refusal::NotExecuted { .. } => Code::OperationNotExecuted,
             Refusal::ResultRefMismatch { .. } => Code::ResultRefMismatch,
@@ -228,7 +272,11 @@ impl From<Refusal> for ApiError {
             Refusal::PublicationReceiptMismatch => Code::PublicationReceiptMismatch,
             Refusal::ExportConflict(_) => Code::ExternalExportConflict,
         };
-        Self::new(code, refusal.to_string())
+        let error = Self::new(code, refusal.to_string());
+        match refusal {
+            Refusal::PolicyRejected { reasons } => error.with_reasons(reasons),
+            _ => error,
+        }
     }
 }
 

@@ -60,6 +60,29 @@ fn record_rejection(why: &Unauthenticated) {
     tracing::info!(reason = why.reason(), "caller refused");
 }
 
+/// The header `Idempotency-Mismatch: reject`: the caller wants 409, not the existing operation, when its idempotency key was
+/// first used with another body.
+pub struct RejectsMismatch(pub bool);
+
+/// The name of that header.
+pub const IDEMPOTENCY_MISMATCH: &str = "idempotency-mismatch";
+
+impl<S: Send + Sync> FromRequestParts<S> for RejectsMismatch {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let mut values = parts.headers.get_all(IDEMPOTENCY_MISMATCH).iter().peekable();
+        let is_given = values.peek().is_some();
+        if values.all(|value| value.as_bytes().eq_ignore_ascii_case(b"reject")) {
+            return Ok(Self(is_given));
+        }
+        Err(ApiError::new(
+            Code::InvalidRequest,
+            "the header `Idempotency-Mismatch` must be `reject` or absent",
+        ))
+    }
+}
+
 /// The `{operationId}` of the path.
 pub struct PathOperationId(pub OperationId);
 

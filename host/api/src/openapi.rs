@@ -99,6 +99,16 @@ fn scope(operation: &Map<String, Value>) -> Option<Scope> {
     serde_json::from_value(operation.get("security")?.pointer("/0/bearer/0")?.clone()).ok()
 }
 
+/// A valid body of this shape, as JSON, with the members of all its examples.
+#[must_use]
+pub fn example_of<T: utoipa::ToSchema>() -> Vec<u8> {
+    let examples = examples::for_shape(&T::name());
+    let values = examples.as_object().into_iter().flatten().filter_map(|(_, example)| example.get("value"));
+    let members = values.filter_map(Value::as_object).flatten();
+    let all: Map<String, Value> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
+    Value::Object(all).to_string().into_bytes()
+}
+
 /// Calls `complete` with each path and its operation.
 fn each_operation(document: &mut Value, mut complete: impl FnMut(&str, &mut Map<String, Value>)) {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);

@@ -58,6 +58,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(evidence::operation_audit_replay),
         routes!(custody_keys::create),
         routes!(custody_keys::show),
+        routes!(custody_keys::derive),
         routes!(custody_keys::operations),
         routes!(custody_keys::sign),
         routes!(custody_keys::refresh),

@@ -1,15 +1,19 @@
-//! The reader of request bodies. It rejects duplicate members, deep nesting, inexact integers, and strings, arrays and maps
+//! The reader of request bodies: start at [`read_checked()`]. It rejects duplicate members, deep nesting, inexact integers, and strings, arrays and maps
 //! above their limits. A message has the JSON pointer of the value.
 //!
 //! serde_json alone accepts duplicates of members that it does not know, and an array in place of a struct, so that two
 //! readers of one body could see different requests. `parse` therefore builds a `Json` value, from which [`read()`]
 //! deserializes the shape (ADR 33).
 
+mod faults;
 mod parse;
 mod read;
 
-pub use read::{Reading, read};
+pub use faults::read_checked;
+pub use read::Reading;
 
+use serde::Serialize;
+use utoipa::ToSchema;
 use zeroize::Zeroizing;
 
 /// Deepest nesting of objects and arrays: far more than any request needs, far less than overflows the stack.
@@ -25,7 +29,7 @@ pub const ARRAY_ENTRIES_MAX: usize = 64;
 const UNKNOWN_NAMED_MAX: usize = 16;
 
 /// A JSON value. Strings are overwritten when dropped: they may be secret.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Json {
     Null,
     Bool(bool),
@@ -53,13 +57,35 @@ impl Json {
 }
 
 /// The reason why a body is invalid, and the position in it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, ToSchema)]
 #[error("{}{message}", subject(.pointer))]
 pub struct Fault {
-    /// JSON pointer (RFC 6901); empty for the whole body.
+    /// JSON pointer (RFC 6901) to the member; empty for the whole body.
     pub pointer: String,
-    /// The rule that the value breaks.
+    /// The code, on which clients can rely.
+    pub code: FaultCode,
+    /// The rule that the value breaks, for people. The wording may change.
     pub message: String,
+    /// The pointer of another member with which the value was compared.
+    #[serde(skip)]
+    #[schema(ignore)]
+    compared_with: Option<String>,
+}
+
+/// The kinds of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultCode {
+    /// The body is missing or is not strict JSON.
+    NotJson,
+    /// The member is missing, or null.
+    Required,
+    /// The value has another type.
+    WrongType,
+    /// The request has no such member.
+    UnknownMember,
+    /// The value is not allowed.
+    InvalidValue,
 }
 
 fn subject(pointer: &str) -> String {
@@ -67,15 +93,29 @@ fn subject(pointer: &str) -> String {
 }
 
 impl Fault {
-    /// A fault at a JSON pointer.
+    /// A value at a JSON pointer that is not allowed.
     #[must_use]
     pub fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), message: message.into() }
+        let (pointer, message) = (pointer.into(), message.into());
+        Self { pointer, code: FaultCode::InvalidValue, message, compared_with: None }
     }
 
-    /// Prefixes the pointer with that of the enclosing value.
+    /// The fault with another code.
+    #[must_use]
+    pub fn of(self, code: FaultCode) -> Self {
+        Self { code, ..self }
+    }
+
+    /// The fault of a value that does not fit the value at another pointer. If that one is faulty too, this one is not reported.
+    #[must_use]
+    pub fn compared_with(self, other: &str) -> Self {
+        Self { compared_with: Some(other.to_owned()), ..self }
+    }
+
+    /// Prefixes the pointers with that of the enclosing value.
     #[must_use]
     pub fn within(self, pointer: &str) -> Self {
-        Self { pointer: format!("{pointer}{}", self.pointer), message: self.message }
+        let compared_with = self.compared_with.map(|other| format!("{pointer}{other}"));
+        Self { pointer: format!("{pointer}{}", self.pointer), compared_with, ..self }
     }
 }

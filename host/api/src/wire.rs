@@ -15,17 +15,34 @@ pub mod readiness;
 pub mod view;
 
 use crate::error::ApiError;
+use crate::state::Options;
 use crate::strict::Fault;
 use gateway_auth::Principal;
 use gateway_domain::binding::{ClientBinding as Binding, CredentialDigest};
 use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, Tenant};
 use gateway_domain::intent::{Intent, PublicationMode as Mode};
-use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, PARTICIPANTS_MAX, Roster, THRESHOLD_MIN};
+use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, PARTICIPANTS_MAX, Roster, THRESHOLD_MIN, Threshold};
 use gateway_engine::EngineError;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Array, Object, Type};
+
+/// The shape of a request's body.
+pub trait RequestShape: DeserializeOwned + ToSchema {
+    /// The values that were checked and parsed.
+    type Checked;
+
+    /// Checks and parses the members, except for [`Self::client`].
+    ///
+    /// # Errors
+    /// [`Fault`] at the first member that is not allowed.
+    fn check(&self, options: &Options) -> Result<Self::Checked, Fault>;
+
+    /// The caller's claim about itself, in the member `client`.
+    fn client(&self) -> Option<&ClientBinding>;
+}
 
 /// The caller, as the request states it. It must agree with an authenticated caller, whose identity evidence then records.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
@@ -50,28 +67,30 @@ pub struct ClientBinding {
 }
 
 impl ClientBinding {
-    /// Rejects empty names, and replaces the ids of credentials by salted digests.
+    /// Checks the names of the binding at this pointer.
     ///
     /// # Errors
-    /// [`ApiError`] for an empty name, or when the operating system provides no randomness.
-    pub fn parse(self) -> Result<Binding, ApiError> {
-        self.parse_at("/client")
+    /// [`Fault`] for an empty name.
+    pub fn check(&self, pointer: &str) -> Result<(), Fault> {
+        let names = [("client_id", Some(&self.client_id)), ("subject_id", Some(&self.subject_id))];
+        let names = names.into_iter().chain([("tenant", self.tenant.as_ref())]);
+        let mut given = names.filter_map(|(name, text)| Some((name, text?)));
+        given.try_for_each(|(name, text)| not_empty(&format!("{pointer}/{name}"), text).map(drop))
     }
 
-    /// As [`Self::parse`], for a binding at another pointer.
+    /// The binding for evidence: the ids of credentials are replaced by salted digests.
     ///
     /// # Errors
-    /// As [`Self::parse`].
-    pub fn parse_at(self, pointer: &str) -> Result<Binding, ApiError> {
-        let name = |name: &str, text: String| not_empty(&format!("{pointer}/{name}"), text);
+    /// [`ApiError`] when the operating system provides no randomness.
+    pub fn parse(self) -> Result<Binding, ApiError> {
         Ok(Binding {
-            client_id: name("client_id", self.client_id)?,
-            subject_id: name("subject_id", self.subject_id)?,
+            client_id: self.client_id,
+            subject_id: self.subject_id,
             roles: self.roles,
             scopes: self.scopes,
             cert_sha256: self.cert_sha256.as_deref().map(salted_digest).transpose()?,
             token_jti: self.token_jti.as_deref().map(salted_digest).transpose()?,
-            tenant: self.tenant.map(|tenant| name("tenant", tenant)).transpose()?.map(Tenant),
+            tenant: self.tenant.map(Tenant),
         })
     }
 }
@@ -149,6 +168,16 @@ pub fn participants() -> Array {
 /// [`Fault`] when the list is not a roster.
 pub fn roster(pointer: &str, indices: &[u16]) -> Result<Roster, Fault> {
     Roster::parse(indices).map_err(|impossible| Fault::at(pointer, impossible.to_string()))
+}
+
+/// Parses the threshold of these participants, which are at another pointer.
+///
+/// # Errors
+/// [`Fault`] at `/threshold` when so many participants cannot have it.
+pub fn threshold(threshold: u16, participants: &Roster, at: &str) -> Result<Threshold, Fault> {
+    participants
+        .threshold(threshold)
+        .map_err(|impossible| Fault::at("/threshold", impossible.to_string()).compared_with(at))
 }
 
 /// A digest of the intent and the caller's ids and tenant, by which another body with the same idempotency key is noticed.

@@ -4,7 +4,7 @@
 use crate::canonical::{self, CanonicalError};
 use crate::dsse::{Envelope, EnvelopeError, KeySet};
 use crate::ids::{EpochName, Hex32, KeyId, OperationId};
-use crate::intent::{KeyUse, OperationType};
+use crate::intent::{KeyUse, OperationType, Taproot};
 use crate::roster::{Roster, Threshold};
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct AdmissionDecision {
     /// The generation that the operation makes; `None` for signing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<Target>,
-    /// The child key that signs, if one was requested.
+    /// The derived key that signs, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub derivation: Option<Derivation>,
     /// The bundle that allowed it.
@@ -74,15 +74,19 @@ pub struct Target {
     pub threshold: Threshold,
 }
 
-/// A non-hardened BIP-32 child key.
+/// A key that is derived from the operation's: a non-hardened BIP-32 child key, a Taproot output key, or both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Derivation {
-    /// The path, as `digits/digits`.
-    pub path: String,
-    /// The additive tweak: the sum of `I_L` along the path.
+    /// The child's path, as `digits/digits`; `None` for an output key of the key itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path: Option<String>,
+    /// The Taproot output, if its output key signs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub taproot: Option<Taproot>,
+    /// The additive tweak: the sum of `I_L` along the path, plus or minus the Taproot tweak.
     pub tweak: Hex32,
-    /// The child's public key: 32 bytes, hexadecimal.
+    /// The public key that verifies the signature: 32 bytes, hexadecimal.
     pub public_key_hex: String,
 }
 

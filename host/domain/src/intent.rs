@@ -6,7 +6,7 @@ mod signing;
 pub use lifecycle::{
     EPOCH_CHARACTERS_MAX, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SIGNATURE_PROFILES,
 };
-pub use signing::{AssetAction, BIP32_INDEX_MAX, Bip32, InvalidBip32Path, Payment};
+pub use signing::{AssetAction, BIP32_INDEX_MAX, Bip32, InvalidBip32Path, Payment, Taproot};
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
@@ -91,11 +91,25 @@ pub struct SigningTerms {
     /// The requested number of signers, at least the key's threshold; `None` for the key's threshold.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub threshold: Option<Threshold>,
+    /// The child key that signs, if it is not the key itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bip32: Option<Bip32>,
+    /// The Taproot output that is spent: its output key signs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub taproot: Option<Taproot>,
     /// Root of the epoch that the caller expects, hexadecimal; execution in another epoch is refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub epoch_fence_token_hex: Option<String>,
     /// Who starts the publication.
     pub publication_mode: PublicationMode,
+}
+
+impl SigningTerms {
+    /// Whether a key that is derived from the operation's signs.
+    #[must_use]
+    pub const fn has_derived_key(&self) -> bool {
+        self.bip32.is_some() || self.taproot.is_some()
+    }
 }
 
 /// The request without `client` and idempotency key. Approvals and the admission decision are bound to its hash.
@@ -170,20 +184,6 @@ impl Intent {
             Self::Reshare(_) => OperationType::Reshare,
             Self::Rotate(_) => OperationType::Rotate,
             Self::Recover(_) => OperationType::Recover,
-        }
-    }
-
-    /// The child key that signs, if it is not the key itself.
-    #[must_use]
-    pub const fn bip32(&self) -> Option<&Bip32> {
-        match self {
-            Self::Payment(payment) => payment.bip32.as_ref(),
-            Self::AssetAction(_)
-            | Self::KeyCreate(_)
-            | Self::Refresh(_)
-            | Self::Reshare(_)
-            | Self::Rotate(_)
-            | Self::Recover(_) => None,
         }
     }
 

@@ -4,6 +4,7 @@ use crate::canonical::{self, CanonicalError};
 use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::intent::KeyUse;
 use crate::roster::{ParticipantIndex, Roster, Threshold};
+use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -107,6 +108,8 @@ pub struct CustodyKey {
     pub participants: Roster,
     /// The generation of shares that signs.
     pub epoch: Epoch,
+    /// The time at which that generation replaced the one before it; `None` until the key is generated.
+    pub epoch_since_ms: Option<EpochMs>,
     /// The names of earlier generations that signed, oldest first.
     // INVARIANT: at most EPOCHS_MAX, and never the name of `epoch`; kept by `check_epoch`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -121,6 +124,8 @@ pub struct CustodyKey {
     pub replaced_by: Option<KeyRef>,
     /// The operation that created it.
     pub created_by: OperationId,
+    /// The time at which that operation was submitted.
+    pub created_at_ms: EpochMs,
     /// The lifecycle operation that is executing on it.
     // INVARIANT: Some only between ExecutionRequested and Executed/Failed of that operation; kept by `after`.
     pub busy_with: Option<OperationId>,

@@ -103,6 +103,12 @@ impl std::fmt::Display for Statement {
     }
 }
 
+/// The statements as one text, separated by semicolons.
+#[must_use]
+pub fn join(statements: &[Statement]) -> String {
+    statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// A fact that the policy read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactRead {

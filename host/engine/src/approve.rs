@@ -56,7 +56,7 @@ impl UseCase for (Target, Approve) {
         session.record_approval(approval, policy, requester).await?;
         // The drive commits the approval before it decides the admission. If that fails, a later drive decides it.
         session.drive_or_wait().await?;
-        check_not_failed(&session.operation)?;
+        engine.check_not_failed(&session.operation)?;
         Ok(session.into_record())
     }
 }
@@ -76,6 +76,12 @@ impl Session<'_> {
     ) -> Result<(), EngineError> {
         let action = Action::Approve { approval: approval.clone(), policy: policy.clone() };
         let Err(refusal) = self.decide_at(approval.approved_at_ms, requester, action) else { return Ok(()) };
+        let refusal = match (refusal, &policy) {
+            (Refusal::PolicyRejected { .. }, Some(policy)) => {
+                Refusal::PolicyRejected { reasons: self.engine.denials(policy) }
+            }
+            (other, _) => other,
+        };
         if let Some(policy) = policy {
             self.engine.record_refused_approval(&self.operation, &approval, policy, requester).await?;
         }
@@ -136,20 +142,20 @@ impl Inner {
         }
         Ok(Some(policy))
     }
+
+    /// Returns the failure of an operation that the drive after its last approval ended, for example by a denial.
+    fn check_not_failed(&self, operation: &Operation) -> Result<(), Refusal> {
+        match (&operation.phase, &operation.failure) {
+            (Phase::Failed, Some(failure)) if failure.code == "policy_rejected" => {
+                Err(Refusal::PolicyRejected { reasons: self.denials(&operation.policy) })
+            }
+            (_, Some(failure)) => Err(Refusal::Failed(failure.clone())),
+            (_, None) => Ok(()),
+        }
+    }
 }
 
 /// The approvals so far, followed by this one.
 fn approvals_with(operation: &Operation, approval: &Approval) -> Vec<Approval> {
     [operation.approvals.as_slice(), std::slice::from_ref(approval)].concat()
-}
-
-/// Returns the failure of an operation that the drive after its last approval ended, for example by a denial.
-fn check_not_failed(operation: &Operation) -> Result<(), Refusal> {
-    match (&operation.phase, &operation.failure) {
-        (Phase::Failed, Some(failure)) if failure.code == "policy_rejected" => {
-            Err(Refusal::PolicyRejected { reasons: vec![failure.detail.clone()] })
-        }
-        (_, Some(failure)) => Err(Refusal::Failed(failure.clone())),
-        (_, None) => Ok(()),
-    }
 }

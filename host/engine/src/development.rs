@@ -144,11 +144,18 @@ impl Inner {
             body_digest: submission.body_digest,
             unknown_fields: Vec::new(),
         };
-        let submitted =
-            match self.prepare_on_key(&create, submission.key.clone(), claim, Origin::Gateway).await? {
-                Prepared::Existing(submitted) => *submitted,
-                Prepared::New(new) => new.create().await?,
-            };
+        let slot = submission.key.clone();
+        let prepared = self.prepare_on_key(&create, slot, claim, Origin::Gateway).await;
+        let prepared = prepared.map_err(|error| match error {
+            EngineError::PolicyRejected { reasons, quota, .. } => {
+                EngineError::PolicyRejected { creating: Some(submission.key.key_ref.clone()), reasons, quota }
+            }
+            other => other,
+        });
+        let submitted = match prepared? {
+            Prepared::Existing(submitted) => *submitted,
+            Prepared::New(new) => new.create().await?,
+        };
         Ok(submitted.record.operation.id)
     }
 }

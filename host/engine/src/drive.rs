@@ -6,7 +6,6 @@ use crate::failpoint::failpoint;
 use crate::policy::{PartyLocks, check_evaluated};
 use crate::ports::AdmissionRequest;
 use crate::session::Session;
-use gateway_domain::admission::Derivation;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
@@ -160,10 +159,12 @@ impl Inner {
             return Err(fault.into());
         }
         if !policy.is_allowed() || !policy.quorum.satisfied {
-            return Ok(rejection("policy_rejected", policy.reason_texts().join("; "), Some(policy)));
+            return Ok(rejection("policy_rejected", policy::join(&self.denials(&policy)), Some(policy)));
         }
-        let derivation = match self.derivation(operation, key) {
-            Ok(derivation) => derivation,
+        let terms = operation.intent.signing_terms().zip(key);
+        let derivation = terms.map(|(terms, key)| self.ports.nodes.derivation(key, terms)).transpose();
+        let derivation = match derivation {
+            Ok(derivation) => derivation.flatten(),
             Err(why) => return Ok(rejection("derivation_impossible", why, None)),
         };
         let now = self.ports.clock.now();
@@ -178,18 +179,6 @@ impl Inner {
         };
         let admission = Box::new(self.ports.authority.sign(request).await?);
         Ok(Outcome::DecisionSigned { policy, admission })
-    }
-
-    /// The child key that the intent requests; `None` if it requests none.
-    fn derivation(
-        &self,
-        operation: &Operation,
-        key: Option<&CustodyKey>,
-    ) -> Result<Option<Derivation>, String> {
-        match (operation.intent.bip32(), key) {
-            (Some(bip32), Some(key)) => self.ports.nodes.derive(key, bip32).map(Some),
-            (Some(_) | None, _) => Ok(None),
-        }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use crate::rate_limit::Quota;
 use gateway_domain::canonical::CanonicalError;
-use gateway_domain::ids::{KeyId, OperationId};
+use gateway_domain::ids::{KeyId, KeyRef, OperationId};
 use gateway_domain::key::fit::KeyError;
 use gateway_domain::operation::Refusal;
+use gateway_domain::policy;
 use std::fmt;
 
 /// A dependency did not answer, or too few nodes did. The request can be retried.
@@ -103,14 +104,19 @@ pub enum EngineError {
     /// A key of this name exists and was created by another request.
     #[error("key `{0}` already exists")]
     KeyExists(String),
+    /// The key has no child key at the requested path.
+    #[error("{0}")]
+    NoChild(String),
     /// The operation's state forbids it.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The policy denied the submission.
-    #[error("policy denies the operation: {}", .reasons.join("; "))]
+    #[error("policy denies {}: {}", denied(.creating), policy::join(.reasons))]
     PolicyRejected {
-        /// The policy's reasons.
-        reasons: Vec<String>,
+        /// The key whose creation was denied, if the gateway submitted that creation for a payment.
+        creating: Option<KeyRef>,
+        /// The reasons that deny.
+        reasons: Vec<policy::Statement>,
         /// The client's quota, because a refusal takes a token; `None` while the limit is off.
         quota: Option<Quota>,
     },
@@ -142,6 +148,15 @@ pub enum EngineError {
     /// A bug of the gateway.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+fn denied(creating: &Option<KeyRef>) -> String {
+    creating.as_ref().map_or("the operation".to_owned(), |key_ref| {
+        format!(
+            "the creation of key `{key_ref}`, which development makes for a payment without a key (permit `key_create` in the policy, or name \
+             a key in `key_ref`)"
+        )
+    })
 }
 
 impl EngineError {

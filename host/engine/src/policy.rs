@@ -46,7 +46,7 @@ impl Inner {
             Some(payment) => Some(self.ports.reads.spending_totals(request.tenant, payment, now).await?),
             None => None,
         };
-        let facts = facts_for(&rules, key, totals.as_ref(), now);
+        let facts = facts_for(&rules, key, intent.signing_terms(), totals.as_ref(), now);
         let outcome = self.ports.policy.evaluate(request, &facts).await;
         if totals.is_none() {
             check_totals_not_needed(intent, &outcome)?;
@@ -67,6 +67,14 @@ impl Inner {
         let required =
             if is_waived { 0 } else { self.required_approvals(&operation.intent, &operation.submitter) };
         self.evaluate(operation.request(moment, approvals), key, payment, required).await
+    }
+
+    /// The reasons for a denial, without those that the policy declares as conditions that are met. All of them if it declares
+    /// every one so.
+    pub(crate) fn denials(&self, outcome: &policy::Outcome) -> Vec<policy::Statement> {
+        let denies = |reason: &&policy::Statement| self.ports.policy.denies_for(&reason.code);
+        let denials: Vec<_> = outcome.reasons.iter().filter(denies).cloned().collect();
+        if denials.is_empty() { outcome.reasons.clone() } else { denials }
     }
 
     /// Records a decision that changes no operation. Returns once the record is durable.

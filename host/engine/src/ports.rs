@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{Bip32, Payment};
+use gateway_domain::intent::{Payment, SigningTerms};
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
 use gateway_domain::policy::{self, Facts, SpendingTotals};
@@ -264,6 +264,9 @@ pub trait EvaluatePolicy: Send + Sync {
     /// One evaluation. If the bundle fails, the outcome is a `DENY` that names the fault.
     async fn evaluate(&self, request: policy::Request<'_>, facts: &Facts) -> policy::Outcome;
 
+    /// Whether the active policy declares this reason as one for which it denies.
+    fn denies_for(&self, code: &str) -> bool;
+
     /// Whether the active policy may read a fact whose name begins with `prefix`. Facts that cost a read of the store are
     /// offered only then.
     fn may_read_facts(&self, prefix: &str) -> bool;
@@ -358,8 +361,24 @@ pub trait DriveNodes: Send + Sync {
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String>;
 
-    /// The child key at a path. `Err` says, for people, why it cannot be derived.
-    fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String>;
+    /// The derived key that a signature requests; `None` for the key itself. `Err` says, for people, why it cannot be derived.
+    fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String>;
+
+    /// The public keys at a path of a secp256k1 key; an empty path is the key itself. `Err` as above.
+    fn derived_keys(&self, key: &CustodyKey, path: &[u32]) -> Result<DerivedKeys, String>;
+}
+
+/// The public forms of a secp256k1 key or of its child. From them and the network, wallets compute addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DerivedKeys {
+    /// The x coordinate (BIP-340): 32 bytes, hexadecimal.
+    pub public_key_hex: String,
+    /// The point, compressed (SEC 1): 33 bytes, hexadecimal.
+    pub point_hex: String,
+    /// The extended public key (BIP-32), with which anyone can compute the public keys below it: `xpub…`.
+    pub extended_public_key: String,
+    /// The output key (BIP-86): 32 bytes, hexadecimal.
+    pub taproot_output_key_hex: String,
 }
 
 /// The gateway's clock.

@@ -3,7 +3,8 @@
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, ReadError};
 use crate::ports::{
-    LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord, Record, Visibility,
+    DerivedKeys, LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord, Record,
+    Visibility,
 };
 use crate::session::Target;
 use gateway_domain::approval::Approval;
@@ -12,9 +13,9 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Intent};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::key::fit::check_key;
+use gateway_domain::key::fit::{BIP32_PROFILE, check_key};
 use gateway_domain::log::{SignedCheckpoint, SignedStatement, TlogProof, VerifierKey};
-use gateway_domain::operation::Operation;
+use gateway_domain::operation::{Operation, Refusal};
 use gateway_domain::policy::{self, Input, Moment};
 use gateway_domain::time::EpochMs;
 use serde_json::Value;
@@ -145,17 +146,36 @@ impl Engine {
 
 /// Keys.
 impl Engine {
-    /// The key, the latest custody operation on it, and the time of the request that created it.
+    /// The key, and the latest custody operation on it.
     ///
     /// # Errors
     /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Damaged`, `Unavailable`.
-    pub async fn key(&self, target: &KeyTarget) -> Result<(CustodyKey, OperationId, EpochMs), EngineError> {
+    pub async fn key(&self, target: &KeyTarget) -> Result<(CustodyKey, OperationId), EngineError> {
         let key = self.0.find_key(target).await?;
         let latest = self.0.ports.reads.key_operations(key.key_id, None, 1).await?;
         let latest = latest.first().map_or(key.created_by, |(_, id)| *id);
-        let creation = self.0.ports.reads.operation_load(key.created_by).await?;
-        let created_at = creation.map_or(EpochMs(0), |creation| creation.operation.created_at_ms);
-        Ok((key, latest, created_at))
+        Ok((key, latest))
+    }
+
+    /// The public forms of the key, or of its child at a path.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `NoChild`, `Damaged`, `Unavailable`; `Refused` for a key that is not
+    /// generated yet. `None` for a key that has no children, without a path.
+    pub async fn derived_keys(
+        &self,
+        target: &KeyTarget,
+        path: &[u32],
+    ) -> Result<(CustodyKey, Option<DerivedKeys>), EngineError> {
+        let key = self.0.find_key(target).await?;
+        if key.public.is_none() {
+            return Err(Refusal::KeyNotActive { state: key.state.as_str() }.into());
+        }
+        if path.is_empty() && key.signature_profile != BIP32_PROFILE {
+            return Ok((key, None));
+        }
+        let derived = self.0.ports.nodes.derived_keys(&key, path).map_err(EngineError::NoChild)?;
+        Ok((key, Some(derived)))
     }
 
     /// At most `n_max` custody operations on the key, newest first. With `before`, only those before this position.

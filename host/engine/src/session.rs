@@ -269,7 +269,7 @@ impl<'e> Session<'e> {
             None if self.operation.intent.operation_type() == OperationType::Sign => return Ok(Vec::new()),
             None => self.engine.keys_of(&self.operation).await?,
         };
-        let fold = |keys, event: &Event| transitions::after(keys, &self.operation, &event.change);
+        let fold = |keys, event: &Event| transitions::after(keys, &self.operation, event);
         let after = self.pending.iter().fold(before.clone(), fold);
         let changes = [(before.subject, after.subject), (before.successor, after.successor)];
         Ok(changes.into_iter().filter_map(|(before, after)| key_change(before, after?)).collect())

@@ -313,11 +313,11 @@ impl Inner {
         policy: policy::Outcome,
         token: Option<Token>,
     ) -> Result<EngineError, EngineError> {
-        let (evaluated, reasons) = (check_evaluated(&policy), policy.reason_texts());
+        let (evaluated, reasons) = (check_evaluated(&policy), self.denials(&policy));
         let quota = self.record_refusal(id, request, policy, token).await?;
         Ok(match evaluated {
             Err(fault) => fault.into(),
-            Ok(()) => EngineError::PolicyRejected { reasons, quota },
+            Ok(()) => EngineError::PolicyRejected { creating: None, reasons, quota },
         })
     }
 

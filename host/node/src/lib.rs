@@ -61,3 +61,4 @@ pub use generations::Generations;
 pub use node::{Clock, Node, NodeConfig, NodeSettings, read_identity};
 pub use peers::{PeerConflict, Peers};
 pub use signing::{RoundOne, SignedShare};
+pub use verify::derivation;

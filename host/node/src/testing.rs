@@ -113,6 +113,8 @@ pub fn terms(participants: &[u16]) -> SigningTerms {
     SigningTerms {
         requested_participants: roster(participants),
         threshold: None,
+        bip32: None,
+        taproot: None,
         epoch_fence_token_hex: None,
         publication_mode: PublicationMode::Manual,
     }
@@ -192,8 +194,7 @@ pub fn payment(participants: &[u16], path: Option<&str>) -> Intent {
         amount_minor: 12_500,
         currency: "EUR".to_owned(),
         reference: None,
-        bip32,
-        terms: terms(participants),
+        terms: SigningTerms { bip32, ..terms(participants) },
     })
 }
 

@@ -8,7 +8,7 @@ use gateway_domain::admission::{self, Admission, AdmissionDecision, DecisionErro
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{
-    Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SigningTerms, key_id,
+    Bip32, Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SigningTerms, Taproot, key_id,
 };
 use gateway_domain::key::FIRST_EPOCH;
 use gateway_domain::operation::EffectStep;
@@ -173,22 +173,34 @@ pub(crate) fn check_generation(
     if decision.threshold.0 < keys.threshold() {
         return Err(refused("the decision lowers the key's threshold").into());
     }
-    if decision.derivation != derivation(intent, keys)? {
-        return Err(refused("the decision is for another child key than the intent").into());
+    let terms = intent.signing_terms();
+    let derivation = terms.map(|terms| derivation(terms, keys)).transpose().map_err(refused)?.flatten();
+    if decision.derivation != derivation {
+        return Err(refused("the decision is for another derived key than the intent").into());
     }
     Ok(())
 }
 
-/// Derives the child key that the intent requests, if any, from this node's own copy of the public keys.
-fn derivation(intent: &Intent, keys: &PublicKeys) -> Result<Option<Derivation>, Rejection> {
-    let Intent::Payment(payment) = intent else { return Ok(None) };
-    let Some(bip32) = &payment.bip32 else { return Ok(None) };
-    let path = bip32.indices().map_err(|error| refused(error.to_string()))?;
-    let child = derive(keys, &path).map_err(|error| refused(error.to_string()))?;
+/// The derived key that a signature requests; `None` for the key itself. A node derives it from its own copy of the public keys.
+///
+/// # Errors
+/// The reason, for people: the path is malformed, or the key's profile has no derived keys.
+pub fn derivation(terms: &SigningTerms, keys: &PublicKeys) -> Result<Option<Derivation>, String> {
+    let (bip32, taproot) = (&terms.bip32, terms.taproot);
+    if !terms.has_derived_key() {
+        return Ok(None);
+    }
+    let path = bip32.as_ref().map(Bip32::indices).transpose().map_err(|error| error.to_string())?;
+    let mut key = derive(keys, path.as_ref().map_or(&[], |path| path)).map_err(|error| error.to_string())?;
+    if let Some(Taproot { merkle_root }) = taproot {
+        let root = merkle_root.map(|root| *root.as_bytes());
+        key = key.taproot(root.as_ref()).map_err(|error| error.to_string())?;
+    }
     Ok(Some(Derivation {
-        path: bip32.path.clone(),
-        tweak: Hex32::new(*child.tweak.as_bytes()),
-        public_key_hex: hex::encode(child.public_key),
+        path: bip32.as_ref().map(|bip32| bip32.path.clone()),
+        taproot,
+        tweak: Hex32::new(*key.tweak.as_bytes()),
+        public_key_hex: hex::encode(key.public_key),
     }))
 }
 

@@ -70,7 +70,11 @@ impl<'a> Owned<'a> {
             intent: self.intent(request.intent),
             participants: &self.participants,
             threshold: threshold(request.intent).map(|threshold| threshold.0),
-            bip32_path: request.intent.bip32().map(|child| child.path.as_str()),
+            bip32_path: request
+                .intent
+                .signing_terms()
+                .and_then(|terms| terms.bip32.as_ref())
+                .map(|child| child.path.as_str()),
             approvals,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
-use crate::bundle::{Bundle, BundleError, Declaration, World};
+use crate::bundle::{Bundle, BundleError, Declaration, Severity, World};
 use crate::convert::{self, Owned};
 use crate::data::Data;
 use crate::fact_names::FactNames;
@@ -41,6 +41,8 @@ pub struct Evaluator {
     bundle_hash: Hex32,
     sequence: u64,
     reasons: BTreeSet<String>,
+    /// Those of severity `error`.
+    denials: BTreeSet<String>,
     obligations: BTreeSet<String>,
     contents: Arc<Contents>,
     fuel_max: u64,
@@ -87,6 +89,9 @@ impl Evaluator {
             bundle_hash: bundle.hash(),
             sequence: bundle.manifest().sequence,
             reasons: codes(&bundle.manifest().reasons),
+            denials: codes(
+                bundle.manifest().reasons.iter().filter(|reason| reason.severity == Severity::Error),
+            ),
             obligations: codes(&bundle.manifest().obligations),
             contents: Arc::new(Contents {
                 data: Data::of(bundle)?,
@@ -131,6 +136,11 @@ impl Evaluator {
     #[must_use]
     pub fn may_read_facts(&self, prefix: &str) -> bool {
         self.contents.fact_names.has_prefix(prefix)
+    }
+
+    /// Whether the manifest declares this reason as one for which an operation is denied.
+    pub(crate) fn denies_for(&self, code: &str) -> bool {
+        self.denials.contains(code)
     }
 
     pub(crate) fn fact_names(&self) -> &FactNames {
@@ -364,8 +374,8 @@ impl RawEvaluation {
     }
 }
 
-fn codes(declarations: &[Declaration]) -> BTreeSet<String> {
-    declarations.iter().map(|declaration| declaration.code.clone()).collect()
+fn codes<'a>(declarations: impl IntoIterator<Item = &'a Declaration>) -> BTreeSet<String> {
+    declarations.into_iter().map(|declaration| declaration.code.clone()).collect()
 }
 
 /// Checks that the component imports exactly what its manifest declares, and nothing that its world does not provide.

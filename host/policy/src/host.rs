@@ -143,6 +143,10 @@ impl EvaluatePolicy for PolicyHost {
         outcome
     }
 
+    fn denies_for(&self, code: &str) -> bool {
+        self.active().is_some_and(|evaluator| evaluator.denies_for(code))
+    }
+
     fn may_read_facts(&self, prefix: &str) -> bool {
         // The candidate must be evaluated with the facts that it would get if it were active.
         self.active().is_some_and(|evaluator| evaluator.may_read_facts(prefix))

@@ -6,17 +6,17 @@ use crate::fan_out::Answer;
 use crate::fleet::EmbeddedFleet;
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
-use gateway_domain::ids::{Hex32, KeyId};
-use gateway_domain::intent::{Bip32, OperationType};
+use gateway_domain::ids::KeyId;
+use gateway_domain::intent::{OperationType, SigningTerms};
 use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
 use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::receipt::ReceiptKind;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{DriveNodes, NodesStatus};
+use gateway_engine::ports::{DerivedKeys, DriveNodes, NodesStatus};
 use gateway_node::{Call, CommitEpoch, Node, Publication, Published};
-use gateway_threshold::PublicKeys;
-use gateway_threshold::derive::derive;
+use gateway_threshold::derive::{derive, extended_public_key};
+use gateway_threshold::{PublicKeys, ThresholdError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -68,15 +68,25 @@ impl DriveNodes for EmbeddedFleet {
         self.shares_not_held(participant, keys).await
     }
 
-    fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {
-        let keys = self.public_keys(key)?;
-        let path = bip32.indices().map_err(|error| error.to_string())?;
-        let child = derive(&keys, &path).map_err(|error| error.to_string())?;
-        Ok(Derivation {
-            path: bip32.path.clone(),
-            tweak: Hex32::new(*child.tweak.as_bytes()),
-            public_key_hex: hex::encode(child.public_key),
-        })
+    fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String> {
+        if !terms.has_derived_key() {
+            return Ok(None);
+        }
+        gateway_node::derivation(terms, &*self.public_keys(key)?)
+    }
+
+    fn derived_keys(&self, key: &CustodyKey, path: &[u32]) -> Result<DerivedKeys, String> {
+        let keys = &*self.public_keys(key)?;
+        let derive = || {
+            let child = derive(keys, path)?;
+            Ok(DerivedKeys {
+                public_key_hex: hex::encode(child.public_key),
+                point_hex: hex::encode(child.point),
+                extended_public_key: extended_public_key(keys, path)?,
+                taproot_output_key_hex: hex::encode(child.taproot(None)?.public_key),
+            })
+        };
+        derive().map_err(|error: ThresholdError| error.to_string())
     }
 }
 

@@ -148,7 +148,7 @@ impl KeyFold {
         let key_of = |id| self.keys.get(&id).cloned();
         let subject = key_of(operation.key.key_id);
         let successor = operation.successor.as_ref().and_then(|slot| key_of(slot.key_id));
-        let after = transitions::after(Keys { subject, successor }, &operation, &event.change);
+        let after = transitions::after(Keys { subject, successor }, &operation, event);
         for key in [after.subject, after.successor].into_iter().flatten() {
             self.keys.insert(key.key_id, key);
         }

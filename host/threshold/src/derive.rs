@@ -1,12 +1,13 @@
-//! Child keys: BIP-32 public derivation. Steps are numbered as in `protocols.md`, section "Child keys".
+//! Child keys (BIP-32) and Taproot output keys (BIP-341). Steps are numbered as in `protocols.md`, section "Child keys".
 //!
 //! Supports only non-hardened children (<https://github.com/bitcoin/bips/blob/master/bip-0032.mediawiki>, CKDpub) of
 //! `frost-secp256k1-sha256-tr` keys. They are derived from the group key and the chain code.
 
+use bip32::{ChildNumber, ExtendedKeyAttrs, Prefix, PublicKey, XPub};
 use frost_core::{Element, Field, Group, Scalar};
 use frost_secp256k1_tr::Secp256K1Sha256TR;
 use hmac::{Hmac, Mac};
-use sha2::Sha512;
+use sha2::{Digest, Sha256, Sha512};
 
 use crate::suite::{Suite, point, point_bytes, scalar, scalar_bytes};
 use crate::{PublicKeys, SignatureProfile, ThresholdError, Tweak};
@@ -17,15 +18,20 @@ type ScalarField = <<Secp256k1 as frost_core::Ciphersuite>::Group as Group>::Fie
 /// The lowest hardened index.
 const HARDENED: u32 = 1 << 31;
 
+/// First byte of a compressed point whose y is odd (SEC 1, section 2.3.3).
+const SEC1_ODD: u8 = 3;
+
 /// Most indexes in a derivation path: BIP-32 stores the depth in one byte.
 pub const PATH_INDEXES_MAX: usize = 255;
 
-/// A child key, and the tweak for signing with it.
+/// A derived key, and the tweak for signing with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Derivation {
-    /// The child's BIP-340 public key: x of its point.
+    /// The BIP-340 public key: x of the point.
     pub public_key: [u8; 32],
-    /// The [`SigningPackage::tweak`](crate::sign::SigningPackage::tweak) that signs under this child key.
+    /// The point: the group key plus the tweak times the generator; compressed SEC 1.
+    pub point: [u8; 33],
+    /// The [`SigningPackage::tweak`](crate::sign::SigningPackage::tweak) that signs under this key.
     pub tweak: Tweak,
 }
 
@@ -59,7 +65,59 @@ pub fn derive(keys: &PublicKeys, path: &[u32]) -> Result<Derivation, ThresholdEr
     // Step 1.2
     let root = Node { key, chain_code: *keys.chain_code(), tweak: ScalarField::zero() };
     let child = path.iter().try_fold(root, |node, index| node.child(*index))?;
-    child.derivation().ok_or(malformed)
+    Derivation::new(&child.key, &child.tweak).ok_or(malformed)
+}
+
+/// The extended public key (`xpub…`) of the child at `path`, from which anyone can derive all further children.
+///
+/// # Errors
+///
+/// As [`derive`].
+pub fn extended_public_key(keys: &PublicKeys, path: &[u32]) -> Result<String, ThresholdError> {
+    derive(keys, path)?;
+    let malformed = |_| ThresholdError::MalformedMaterial { what: "public keys" };
+    let root = ExtendedKeyAttrs {
+        depth: 0,
+        parent_fingerprint: [0; 4],
+        child_number: ChildNumber(0),
+        chain_code: *keys.chain_code(),
+    };
+    let point = keys.verifying_key().try_into();
+    let point = point.map_err(|_| ThresholdError::MalformedMaterial { what: "public keys" })?;
+    let root = XPub::new(PublicKey::from_bytes(point).map_err(malformed)?, root);
+    let child = path.iter().try_fold(root, |node, index| node.derive_child(ChildNumber(*index)));
+    Ok(child.map_err(malformed)?.to_string(Prefix::XPUB))
+}
+
+impl Derivation {
+    /// Step 1.5. `None` if the key is the identity, which has negligible probability.
+    fn new(key: &Element<Secp256k1>, tweak: &Scalar<Secp256k1>) -> Option<Self> {
+        let point: [u8; 33] = point_bytes::<Secp256k1>(key)?.try_into().ok()?;
+        let public_key = Secp256k1::public_key(&point)?;
+        let tweak = scalar_bytes::<Secp256k1>(tweak).as_ref().try_into().ok()?;
+        Some(Self { public_key, point, tweak: Tweak::from_bytes(tweak).ok()? })
+    }
+
+    /// Steps 2.1 to 2.3: the Taproot output key (BIP-341) with this key as internal key. `merkle_root` is the root of the script
+    /// tree; without one the output can be spent by this key only, as in BIP-86.
+    ///
+    /// # Errors
+    ///
+    /// [`ThresholdError::InvalidOutputKey`], with negligible probability.
+    pub fn taproot(&self, merkle_root: Option<&[u8; 32]>) -> Result<Self, ThresholdError> {
+        self.output_key(merkle_root).ok_or(ThresholdError::InvalidOutputKey)
+    }
+
+    fn output_key(&self, merkle_root: Option<&[u8; 32]>) -> Option<Self> {
+        let tag = Sha256::digest(b"TapTweak");
+        let hash = Sha256::new().chain_update(tag).chain_update(tag).chain_update(self.public_key);
+        let hash = hash.chain_update(merkle_root.map_or(&[][..], |root| root)).finalize();
+        let step = scalar::<Secp256k1>(&hash)?;
+        // BIP-341 adds the step to the point with even y, which is the negative of this one if its y is odd.
+        let step = if self.point.first() == Some(&SEC1_ODD) { ScalarField::zero() - step } else { step };
+        let key = point::<Secp256k1>(&self.point)? + Secp256k1::generator_times(&step);
+        Self::new(&key, &(scalar::<Secp256k1>(self.tweak.as_bytes())? + step))
+    }
 }
 
 impl Node {
@@ -82,12 +140,5 @@ impl Node {
         let key = self.key + Secp256k1::generator_times(&step);
         point_bytes::<Secp256k1>(&key)?;
         Some(Self { key, chain_code: right.try_into().ok()?, tweak: self.tweak + step })
-    }
-
-    /// Step 1.5
-    fn derivation(&self) -> Option<Derivation> {
-        let public_key = Secp256k1::public_key(&point_bytes::<Secp256k1>(&self.key)?)?;
-        let tweak = scalar_bytes::<Secp256k1>(&self.tweak).as_ref().try_into().ok()?;
-        Some(Derivation { public_key, tweak: Tweak::from_bytes(tweak).ok()? })
     }
 }

@@ -90,6 +90,9 @@ pub enum ThresholdError {
         /// The index.
         index: u32,
     },
+    /// The Taproot tweak is not below the group order, or the output key is the identity (probability below 2⁻¹²⁷).
+    #[error("the key has no Taproot output key")]
+    InvalidOutputKey,
 
     // Rejected messages; the session continues as if they had not arrived.
     /// The sender has no message for us in any round of the ceremony.
@@ -264,6 +267,7 @@ impl ThresholdError {
             | Self::HardenedIndex { .. }
             | Self::PathTooDeep { .. }
             | Self::InvalidChild { .. }
+            | Self::InvalidOutputKey
             | Self::UnknownSender { .. }
             | Self::WrongRecipient { .. }
             | Self::SessionFailed

@@ -77,10 +77,11 @@ fn payment(recipient: &str) -> Result<Intent, Box<dyn Error>> {
         amount_minor: 12_500,
         currency: "EUR".into(),
         reference: Some("invoice 17".into()),
-        bip32: None,
         terms: SigningTerms {
             requested_participants: Roster::parse(&[0, 1, 2])?,
             threshold: None,
+            bip32: None,
+            taproot: None,
             epoch_fence_token_hex: None,
             publication_mode: PublicationMode::Manual,
         },

@@ -5,7 +5,7 @@ use crate::harness::world::World;
 use gateway_domain::operation::Evaluation;
 use gateway_evidence::verify::Status;
 use gateway_evidence::{Reader, RerunPolicy};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Checks that hold for a published payment. The first five hold before its admission, the first seven before its publication.
 const ALL: [&str; 10] = [
@@ -37,6 +37,21 @@ async fn evidence_of_a_child_key_payment_holds() {
     let body = with(payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));
     let (world, evidence) = published_evidence(&body).await;
     assert_holds(&verify(&evidence, &roots(&world).await), &ALL);
+}
+
+#[tokio::test]
+async fn evidence_of_a_signature_for_a_taproot_output_holds() {
+    let world = World::start().await;
+    let create = with(custody::key("btc"), "/signature_profile", json!("frost-secp256k1-sha256-tr"));
+    custody::execute(&world, custody::KEYS, &create).await;
+    let path = json!({ "network": "bitcoin", "path": "0/7" });
+    for bip32 in [Value::Null, path] {
+        let mut body = with(custody::sign(&bip32.to_string()), "/bip32", bip32);
+        body["taproot"] = json!({ "merkle_root": "11".repeat(32) });
+        let operation = custody::publish(&world, &custody::key_path("btc", "/sign"), &body).await;
+        let evidence = world.get(&custody::path(&operation, "/evidence")).await.ok();
+        assert_holds(&verify(&evidence, &roots(&world).await), &ALL);
+    }
 }
 
 #[tokio::test]

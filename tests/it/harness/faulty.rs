@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
 use gateway_domain::ids::{KeyId, OperationId};
-use gateway_domain::intent::Bip32;
+use gateway_domain::intent::SigningTerms;
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_engine::ports::{DriveNodes, NodesStatus};
+use gateway_engine::ports::{DerivedKeys, DriveNodes, NodesStatus};
 use gateway_engine::{Dependency, Unavailable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +95,11 @@ impl DriveNodes for FaultyNodes {
         self.real.missing_shares(participant, keys).await
     }
 
-    fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {
-        self.real.derive(key, bip32)
+    fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String> {
+        self.real.derivation(key, terms)
+    }
+
+    fn derived_keys(&self, key: &CustodyKey, path: &[u32]) -> Result<DerivedKeys, String> {
+        self.real.derived_keys(key, path)
     }
 }

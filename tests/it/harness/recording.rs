@@ -43,6 +43,10 @@ impl EvaluatePolicy for RecordingPolicy {
         self.host.evaluate(request, facts).await
     }
 
+    fn denies_for(&self, code: &str) -> bool {
+        self.host.denies_for(code)
+    }
+
     fn may_read_facts(&self, beginning: &str) -> bool {
         self.host.may_read_facts(beginning)
     }

@@ -2,7 +2,7 @@ use super::assert_refused_by_name;
 use crate::harness::modes::{TestCaller, test_caller};
 use crate::harness::process::SIGN;
 use crate::harness::samples::{path, payment, submit, with};
-use crate::harness::world::World;
+use crate::harness::world::{Answer, World};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -84,6 +84,26 @@ async fn policy_refusal_creates_no_operation() {
         let body = with(body, "/idempotency_key", json!(format!("amount{amount}")));
         world.post(SIGN, &body).await.fails(403, "policy_rejected");
     }
+}
+
+/// The codes of the reasons in an error body.
+fn reasons(answer: &Answer) -> Vec<&str> {
+    let reasons = answer.json["reasons"].as_array().unwrap().iter();
+    reasons.map(|reason| reason["code"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn refusal_lists_the_reasons_that_deny_and_no_others() {
+    let world = World::with(&[("permitted_recipients", "acct-tax")]).await;
+    let zero = with(payment("zero"), "/payment/amount_minor", json!(0));
+    let answer = world.post(SIGN, &zero).await;
+    assert_eq!(reasons(&answer), ["recipient_not_permitted", "amount_not_positive"]);
+    let answer = world.post(SIGN, &with(zero, "/payment/to_account", json!("acct-tax"))).await;
+    assert_eq!(reasons(&answer), ["amount_not_positive"]);
+    let detail = answer.json["reasons"][0]["detail"].as_str().unwrap().to_owned();
+    let message = answer.fails(403, "policy_rejected");
+    assert_eq!(message, format!("policy denies the operation: amount_not_positive: {detail}"));
+    assert!(detail.contains("amount_minor 0 EUR"), "{detail}");
 }
 
 #[tokio::test]

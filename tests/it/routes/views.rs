@@ -34,7 +34,7 @@ fn mask(value: Value) -> Value {
         Value::Object(members) => members
             .into_iter()
             .map(|(name, value)| {
-                let is_time = name.ends_with("_at_ms") && value.is_number();
+                let is_time = name.ends_with("_ms") && value.is_number();
                 let value = if is_time { json!("<ms>") } else { mask(value) };
                 (name, value)
             })

@@ -1,25 +1,28 @@
-//! Reads request bodies: media type, size, deadline, and strict JSON (see [`strict`]).
+//! Reads request bodies: media type, size, deadline, strict JSON (see [`strict`]), and the rules of each shape.
 
 use crate::error::{ApiError, Code};
+use crate::openapi::example_of;
 use crate::state::{App, UnknownFields};
-use crate::strict::{self, Fault, Reading};
+use crate::strict::{self, Fault, FaultCode, Reading};
+use crate::wire::RequestShape;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderValue, header};
 use http_body_util::LengthLimitError;
-use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// A JSON request body, deserialized into `T`.
-pub struct Body<T> {
+/// A JSON request body, deserialized into `T` and checked.
+pub struct Body<T: RequestShape> {
     /// The deserialized body.
     pub value: T,
+    /// The values that were checked and parsed.
+    pub checked: T::Checked,
     /// JSON pointers to members of the body that `T` does not have; at most 16.
     pub unknown: Vec<String>,
 }
 
-impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+impl<T: RequestShape> FromRequest<App> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
@@ -27,12 +30,12 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     }
 }
 
-impl<T: DeserializeOwned> Body<T> {
+impl<T: RequestShape> Body<T> {
     /// Reads a body of at most `bytes_max` bytes; a blank one is an empty object.
     ///
     /// # Errors
-    /// [`ApiError`] if the body is of another media type, too large, too slow, interrupted, not strict JSON, or does not match `T`.
-    /// Members that `T` does not have are an error only where the settings say so.
+    /// [`ApiError`] if the body is of another media type, too large, too slow or interrupted, or for every fault of its content.
+    /// Members that `T` does not have are faults only where the settings say so.
     pub async fn read_optional(request: Request, app: &App, bytes_max: usize) -> Result<Self, ApiError> {
         let bytes = read_bytes(request, app, bytes_max).await?;
         let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
@@ -40,19 +43,18 @@ impl<T: DeserializeOwned> Body<T> {
     }
 
     fn parse(bytes: &[u8], app: &App) -> Result<Self, ApiError> {
-        let Reading { value, unknown } = strict::read(bytes)?;
-        match (app.options().unknown_fields, unknown.first()) {
-            (UnknownFields::Reject, Some(pointer)) => {
-                Err(Fault::at(pointer, "is not a member of this request").into())
+        let options = app.options();
+        let check = |Reading { value, unknown }: &Reading<T>| {
+            if let (UnknownFields::Reject, Some(pointer)) = (options.unknown_fields, unknown.first()) {
+                let fault = Fault::at(pointer, "is not a member of this request");
+                return Err(fault.of(FaultCode::UnknownMember));
             }
-            (UnknownFields::Warn | UnknownFields::Reject, _) => Ok(Self { value, unknown }),
-        }
-    }
-}
-
-impl From<Fault> for ApiError {
-    fn from(fault: Fault) -> Self {
-        Self::new(Code::InvalidJson, fault.to_string())
+            let checked = value.check(options)?;
+            value.client().map_or(Ok(()), |client| client.check("/client"))?;
+            Ok(checked)
+        };
+        let (Reading { value, unknown }, checked) = strict::read_checked(bytes, example_of::<T>, check)?;
+        Ok(Self { value, checked, unknown })
     }
 }
 

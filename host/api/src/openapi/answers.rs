@@ -1,6 +1,6 @@
 //! Responses: the errors that all routes of a kind share, grouped by status, and headers.
 
-use super::{each_operation, scope};
+use super::{each_operation, referenced_shape, scope};
 use crate::error::Code;
 use gateway_auth::Scope;
 use serde_json::{Map, Value, json};
@@ -12,6 +12,7 @@ pub(super) fn complete(document: &mut Value) {
         components.insert("headers".to_owned(), headers());
     }
     let descriptions = descriptions(document);
+    let examples = serde_json::from_str(EXAMPLES).unwrap_or_default();
     each_operation(document, |path, operation| {
         let errors = errors(path, operation);
         let takes_body = operation.contains_key("requestBody");
@@ -19,6 +20,7 @@ pub(super) fn complete(document: &mut Value) {
         let Some(Value::Object(answers)) = operation.get_mut("responses") else { return };
         for (status, answer) in answers.iter_mut() {
             describe(answer, &descriptions);
+            add_example(answer, &examples);
             add_headers(answer, status, headers_of_answer(takes_body), takes_token);
         }
         for (status, codes) in group_by_status(&errors) {
@@ -46,6 +48,20 @@ fn describe(answer: &mut Value, descriptions: &BTreeMap<String, Value>) {
     if answer.get("description").and_then(Value::as_str).is_none_or(str::is_empty) {
         answer
             .insert("description".to_owned(), description.unwrap_or_else(|| json!("The request succeeded.")));
+    }
+}
+
+/// An example answer for each shape. The answers to the examples of requests, with other ids, hashes, keys and times.
+const EXAMPLES: &str = include_str!("answers.json");
+
+fn add_example(answer: &mut Value, examples: &Value) {
+    let Some(content) = answer.pointer_mut("/content/application~1json").and_then(Value::as_object_mut)
+    else {
+        return;
+    };
+    let example = content.get("schema").and_then(referenced_shape).and_then(|shape| examples.get(shape));
+    if let Some(example) = example.cloned() {
+        content.insert("example".to_owned(), example);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Requests: path parameters, examples, and the limits of the strict reader, which utoipa does not derive.
 
 use super::{each_operation, examples, referenced_shape};
+use crate::error::Code;
+use crate::extract::IDEMPOTENCY_MISMATCH;
 use crate::strict::{ARRAY_ENTRIES_MAX, TEXT_BYTES_MAX};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -15,8 +17,10 @@ pub(super) fn complete(document: &mut Value) -> BTreeSet<String> {
     limit_shapes(document, shapes)
 }
 
-/// Adds the path's parameters. An optional query parameter is absent, never null.
+/// Adds the path's and the header's parameters. An optional query parameter is absent, never null.
 fn complete_parameters(path: &str, operation: &mut Map<String, Value>) {
+    let errors = operation.get("x-errors").and_then(Value::as_array);
+    let can_mismatch = errors.is_some_and(|errors| errors.contains(&json!(Code::IdempotencyMismatch)));
     let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
     let Some(parameters) = parameters.as_array_mut() else { return };
     for parameter in parameters.iter_mut() {
@@ -35,6 +39,12 @@ fn complete_parameters(path: &str, operation: &mut Map<String, Value>) {
     add("operationId", "The operation's id: 64 lowercase hexadecimal characters", hex_32);
     // Without a maximum: a name above the limit is answered like an unknown one.
     add("keyRef", "The key's name", json!({ "type": "string", "minLength": 1 }));
+    if can_mismatch {
+        parameters.push(json!({
+            "name": IDEMPOTENCY_MISMATCH, "in": "header", "schema": { "type": "string", "enum": ["reject"] },
+            "description": "Answers 409 `idempotency_mismatch`, and not the existing operation, when the idempotency key was first used with another body",
+        }));
+    }
 }
 
 /// Adds examples, and returns the name of the body's shape. An optional body is absent, never null.

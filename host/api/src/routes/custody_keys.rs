@@ -3,14 +3,16 @@
 use super::lifecycle::{Answer, submission_warnings};
 use crate::error::ApiError;
 use crate::error::Code::{self, *};
-use crate::extract::{Body, Caller, PathKeyRef, query};
+use crate::extract::{Body, Caller, PathKeyRef, RejectsMismatch, query};
 use crate::state::App;
 use crate::wire::custody::{
     CustodyKeyCreateRequest, CustodyKeyRecoverRequest, CustodyKeyRefreshRequest, CustodyKeyReshareRequest,
     CustodyKeyRotateRequest, CustodySignRequest, KeyRequest,
 };
-use crate::wire::custody_view::{CustodyKeyView, CustodyOperationResponse, CustodyOperationsResponse};
-use crate::wire::{bind_caller, body_digest, not_empty};
+use crate::wire::custody_view::{
+    CustodyKeyView, CustodyOperationResponse, CustodyOperationsResponse, KeyDerivation,
+};
+use crate::wire::{bind_caller, body_digest};
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
@@ -18,6 +20,7 @@ use gateway_auth::Principal;
 use gateway_auth::Scope::*;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{KeyRef, Tenant};
+use gateway_domain::intent::Bip32;
 use gateway_engine::{KeyTarget, Submit, Submitted, Visibility};
 
 /// Default number of operations on a page.
@@ -41,8 +44,7 @@ pub async fn create(
     caller: Caller,
     body: Body<CustodyKeyCreateRequest>,
 ) -> Answer<CustodyOperationResponse> {
-    let request = body.value;
-    let (key_ref, intent) = request.parse(app.options())?;
+    let (request, (key_ref, intent)) = (body.value, body.checked);
     let submitter = bind_caller(&caller.principal, request.client.parse()?)?;
     let tenant = Tenant(request.tenant_id);
     check_tenant(&caller.principal, &submitter, &tenant)?;
@@ -50,7 +52,8 @@ pub async fn create(
     let unknown_fields = body.unknown.clone();
     let submit = Submit { tenant, submitter, idempotency_key: None, intent, body_digest, unknown_fields };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
-    submission_answer(&app, &body.unknown, &submitted).await
+    // Another body is `custody_key_exists` already.
+    submission_answer(&app, &body.unknown, &submitted, RejectsMismatch(false)).await
 }
 
 /// Checks that the key's tenant is the caller's own. An unrestricted caller has the tenant in its `client`, or any tenant if
@@ -78,8 +81,35 @@ pub async fn show(
     State(app): State<App>,
 ) -> Result<Json<CustodyKeyView>, ApiError> {
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
-    let (key, latest, created_at) = app.engine().key(&target).await?;
-    Ok(Json(CustodyKeyView::new(&key, latest, created_at)))
+    let (key, latest) = app.engine().key(&target).await?;
+    Ok(Json(CustodyKeyView::new(&key, latest)))
+}
+
+/// Shows the forms of the key's public key from which addresses are made, or of a child's.
+#[utoipa::path(
+    get, path = "/v1/custody/keys/{keyRef}/derive", operation_id = "custody_key_derive", tag = "custody",
+    security(("bearer" = [CustodyRead])), responses((status = 200, body = KeyDerivation)),
+    params((
+        "path" = Option<String>, Query, pattern = "^[0-9]{1,10}/[0-9]{1,10}$",
+        description = "The child: two decimal indices below 2^31, separated by `/`, as in `bip32.path` of a signature. Without it the key itself",
+    )),
+    extensions(("x-errors" = json!([CustodyKeyNotActive]))),
+)]
+pub async fn derive(
+    PathKeyRef(key_ref): PathKeyRef,
+    caller: Caller,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<KeyDerivation>, ApiError> {
+    let path = query::once(uri.query().unwrap_or_default(), "path")?;
+    // A client that percent-encodes the separator means the same.
+    let path = path.map(|path| path.replace("%2F", "/").replace("%2f", "/"));
+    let indices = path.as_deref().map(Bip32::parse_path).transpose();
+    let indices = indices.map_err(|invalid| query::invalid_query(format!("`path` {invalid}")))?;
+    let target = KeyTarget { visibility: caller.visibility(), key_ref };
+    let derived = app.engine().derived_keys(&target, indices.as_ref().map_or(&[], |path| path)).await?;
+    let (key, derived) = derived;
+    Ok(Json(KeyDerivation::new(&key, path, derived)))
 }
 
 /// Lists the key's custody operations, newest first.
@@ -118,16 +148,17 @@ macro_rules! on_key {
             security(("bearer" = [$needs])), request_body = $request,
             responses((status = 200, body = CustodyOperationResponse)),
             extensions(("x-errors" = json!([
-                PolicyRejected, $($conflict,)+ PolicyAdmissionRateLimited, PolicyUnavailable, RuntimeUnavailable,
+                PolicyRejected, $($conflict,)+ IdempotencyMismatch, PolicyAdmissionRateLimited, PolicyUnavailable, RuntimeUnavailable,
             ]))),
         )]
         pub async fn $name(
             PathKeyRef(key_ref): PathKeyRef,
             caller: Caller,
+            rejects: RejectsMismatch,
             State(app): State<App>,
             body: Body<$request>,
         ) -> Answer<CustodyOperationResponse> {
-            submit(&app, &caller, key_ref, body).await
+            submit(&app, &caller, key_ref, rejects, body).await
         }
     };
 }
@@ -166,13 +197,12 @@ async fn submit<R: KeyRequest>(
     app: &App,
     caller: &Caller,
     key_ref: KeyRef,
+    rejects: RejectsMismatch,
     body: Body<R>,
 ) -> Answer<CustodyOperationResponse> {
-    let request = body.value;
-    let idempotency_key = request.idempotency_key().map(|key| not_empty("/idempotency_key", key));
-    let idempotency_key = idempotency_key.transpose()?;
-    let intent = request.intent()?;
-    let submitter = bind_caller(&caller.principal, request.client().clone().parse()?)?;
+    let (request, intent) = (body.value, body.checked);
+    let idempotency_key = request.idempotency_key().map(str::to_owned);
+    let submitter = bind_caller(&caller.principal, request.into_client().parse()?)?;
     let visibility = match (&caller.principal, &submitter.tenant) {
         (Principal::Unrestricted, Some(tenant)) => Visibility::Tenant(tenant.clone()),
         (Principal::Unrestricted | Principal::Identified(_), _) => caller.visibility(),
@@ -182,15 +212,16 @@ async fn submit<R: KeyRequest>(
     let unknown_fields = body.unknown.clone();
     let submit = Submit { tenant, submitter, idempotency_key, intent, body_digest, unknown_fields };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
-    submission_answer(app, &body.unknown, &submitted).await
+    submission_answer(app, &body.unknown, &submitted, rejects).await
 }
 
 async fn submission_answer(
     app: &App,
     unknown: &[String],
     submitted: &Submitted,
+    rejects: RejectsMismatch,
 ) -> Answer<CustodyOperationResponse> {
-    let (warnings, headers) = submission_warnings(unknown, submitted);
+    let (warnings, headers) = submission_warnings(unknown, submitted, rejects)?;
     let operation = super::custody_operations::view(app, &submitted.record, warnings).await?;
     Ok((headers, Json(CustodyOperationResponse { operation })))
 }

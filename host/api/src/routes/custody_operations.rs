@@ -155,7 +155,7 @@ pub async fn external_export(
     body: Body<CustodyExternalExportRequest>,
 ) -> Answer<CustodyOperationView> {
     let requester = requester(&caller.principal, body.value.client.clone(), &body.unknown)?;
-    let export = Export { requester, ..body.value.export()? };
+    let export = Export { requester, ..body.checked };
     let target = lifecycle::target(Family::Custody, &caller, id);
     let record = app.engine().export(target, export).await?;
     answer(&app, &record, Warning::unknown_members(&body.unknown)).await

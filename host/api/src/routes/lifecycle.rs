@@ -1,7 +1,7 @@
 //! The code that the handlers of both families share.
 
 use crate::error::{ApiError, Code, rate_limit_headers};
-use crate::extract::{Body, Caller};
+use crate::extract::{Body, Caller, RejectsMismatch};
 use crate::state::App;
 use crate::warning::{self, Warning};
 use crate::wire::operations::{
@@ -44,7 +44,7 @@ pub async fn approve(
 ) -> Result<(Vec<Warning>, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     check_approver(principal, &body.value)?;
-    let record = app.engine().approve(target, Approve { requester, ..body.value.vote()? }).await?;
+    let record = app.engine().approve(target, Approve { requester, ..body.checked }).await?;
     Ok((Warning::unknown_members(&body.unknown), record))
 }
 
@@ -77,7 +77,7 @@ pub async fn publish(
     body: Body<PublishOperationRequest>,
 ) -> Result<(Vec<Warning>, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
-    let record = app.engine().publish(target, Publish { requester, ..body.value.publish() }).await?;
+    let record = app.engine().publish(target, Publish { requester, ..body.checked }).await?;
     Ok((Warning::unknown_members(&body.unknown), record))
 }
 
@@ -94,13 +94,27 @@ pub async fn node_recovery(
     let bytes_max = app.options().recovery_body_bytes_max;
     let body = Body::<NodeRecoveryRequest>::read_optional(request, app, bytes_max).await?;
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
-    let recover = Recover { requester, ..body.value.recover()? };
+    let recover = Recover { requester, ..body.checked };
     let (recovery, record) = app.engine().recover(target, recover).await?;
     Ok((Warning::unknown_members(&body.unknown), recovery, record))
 }
 
 /// The warnings about a submission, and the headers of its answer.
-pub fn submission_warnings(unknown: &[String], submitted: &Submitted) -> (Vec<Warning>, HeaderMap) {
+///
+/// # Errors
+/// `idempotency_mismatch` if the operation was created by another body and the caller rejects that.
+pub fn submission_warnings(
+    unknown: &[String],
+    submitted: &Submitted,
+    RejectsMismatch(rejects): RejectsMismatch,
+) -> Result<(Vec<Warning>, HeaderMap), ApiError> {
+    if submitted.body_differs && rejects {
+        let id = submitted.record.operation.id;
+        let message = format!(
+            "this idempotency key was first used with another body, which created operation `{id}`; send that body, or another key"
+        );
+        return Err(ApiError::new(Code::IdempotencyMismatch, message));
+    }
     let mut warnings = Warning::unknown_members(unknown);
     warnings.extend(submitted.body_differs.then(Warning::idempotency_mismatch));
     warnings.extend(submitted.fence_is_stale.then(Warning::stale_fence));
@@ -114,7 +128,7 @@ pub fn submission_warnings(unknown: &[String], submitted: &Submitted) -> (Vec<Wa
             headers.insert(name, value);
         }
     }
-    (warnings, headers)
+    Ok((warnings, headers))
 }
 
 /// The requester, for evidence: the authenticated caller, which `client` must agree with if it is given, or for an

@@ -3,7 +3,7 @@
 use super::lifecycle::{self, Answer, submission_warnings, view};
 use crate::error::ApiError;
 use crate::error::Code::*;
-use crate::extract::{Body, Caller, PathOperationId};
+use crate::extract::{Body, Caller, PathOperationId, RejectsMismatch};
 use crate::state::App;
 use crate::warning::{self, Warning};
 use crate::wire::operations::{
@@ -11,7 +11,7 @@ use crate::wire::operations::{
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
 };
 use crate::wire::view::OperationView;
-use crate::wire::{bind_caller, body_digest, not_empty};
+use crate::wire::{bind_caller, body_digest};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
@@ -27,18 +27,19 @@ use gateway_engine::ports::Record;
     security(("bearer" = [OperationsSign])), request_body = SignOperationRequest,
     responses((status = 200, body = SignOperationResponse)),
     extensions(("x-errors" = json!([
-        PolicyRejected, CustodyKeyNotFound, CustodyKeyNotActive, ConcurrentUpdate,
+        PolicyRejected, CustodyKeyNotFound, CustodyKeyNotActive, IdempotencyMismatch, ConcurrentUpdate,
         PolicyAdmissionRateLimited, PolicyUnavailable, RuntimeUnavailable,
     ]))),
 )]
 pub async fn sign(
     State(app): State<App>,
     caller: Caller,
+    rejects: RejectsMismatch,
     body: Body<SignOperationRequest>,
 ) -> Answer<SignOperationResponse> {
     let unknown = body.unknown.clone();
     let submitted = app.engine().submit(parse_submission(&caller, body)?).await?;
-    let (warnings, headers) = submission_warnings(&unknown, &submitted);
+    let (warnings, headers) = submission_warnings(&unknown, &submitted, rejects)?;
     Ok((headers, Json(SignOperationResponse { operation: view(&app, &submitted.record, warnings) })))
 }
 
@@ -48,16 +49,14 @@ fn answer(app: &App, record: &Record, warnings: Vec<Warning>) -> (HeaderMap, Jso
 }
 
 fn parse_submission(caller: &Caller, body: Body<SignOperationRequest>) -> Result<Submit, ApiError> {
-    let request = body.value;
-    let idempotency_key = not_empty("/idempotency_key", &request.idempotency_key)?;
-    let intent = request.intent()?;
+    let (request, intent) = (body.value, body.checked);
     let claimed = request.client.parse()?;
     let body_digest = body_digest(&intent, &claimed)?;
     let submitter = bind_caller(&caller.principal, claimed)?;
     Ok(Submit {
         tenant: submitter.tenant(),
         submitter,
-        idempotency_key: Some(idempotency_key),
+        idempotency_key: Some(request.idempotency_key),
         intent,
         body_digest,
         unknown_fields: body.unknown,

@@ -1,6 +1,6 @@
 //! Parses a body into a [`Json`] value.
 
-use super::{DEPTH_MAX, Fault, Json};
+use super::{DEPTH_MAX, Fault, FaultCode, Json};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,13 +12,13 @@ use zeroize::Zeroizing;
 /// [`Fault`] when it is missing or not JSON, has a member twice, or is nested deeper than [`DEPTH_MAX`].
 pub(super) fn parse(bytes: &[u8]) -> Result<Json, Fault> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(Fault::at("", "is missing"));
+        return Err(Fault::at("", "is missing").of(FaultCode::NotJson));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = Depth(0).deserialize(&mut deserializer);
     parsed.and_then(|json| deserializer.end().map(|()| json)).map_err(|error| {
         let what = if error.is_data() { "is refused" } else { "is not JSON" };
-        Fault::at("", format!("{what}: {error}"))
+        Fault::at("", format!("{what}: {error}")).of(FaultCode::NotJson)
     })
 }
 

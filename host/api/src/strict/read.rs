@@ -1,8 +1,7 @@
 //! Reads a body into a request shape. `serde_ignored` finds members that the shape does not have, and `serde_path_to_error`
 //! the position of a value that does not fit.
 
-use super::parse::parse;
-use super::{ARRAY_ENTRIES_MAX, Fault, Json, TEXT_BYTES_MAX, UNKNOWN_NAMED_MAX};
+use super::{ARRAY_ENTRIES_MAX, Fault, FaultCode, Json, TEXT_BYTES_MAX, UNKNOWN_NAMED_MAX};
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
@@ -21,17 +20,15 @@ pub struct Reading<T> {
 /// Reads a body.
 ///
 /// # Errors
-/// [`Fault`] when it is missing or not JSON, has a member twice, is nested deeper than [`super::DEPTH_MAX`], or at the
-/// first member that does not fit the shape.
-pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Reading<T>, Fault> {
-    let json = parse(body)?;
+/// [`Fault`] at the first member that does not fit the shape.
+pub(super) fn read<T: DeserializeOwned>(json: &Json) -> Result<Reading<T>, Fault> {
     let mut unknown = Vec::new();
     let mut on_unknown = |path: serde_ignored::Path<'_>| {
         if unknown.len() < UNKNOWN_NAMED_MAX {
             unknown.push(pointer_of_unknown(&path));
         }
     };
-    let value = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(&json, &mut on_unknown));
+    let value = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(json, &mut on_unknown));
     let value = value.map_err(|error| {
         let pointer: String = error.path().iter().map(pointer_segment).collect();
         error.into_inner().within(&pointer)
@@ -71,13 +68,13 @@ impl de::Error for Fault {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::at(format!("/{field}"), "is required")
+        Self::at(format!("/{field}"), "is required").of(FaultCode::Required)
     }
 }
 
 impl Json {
     fn must_be(&self, what: &str) -> Fault {
-        Fault::at("", format!("must be {what}, not {}", self.kind()))
+        Fault::at("", format!("must be {what}, not {}", self.kind())).of(FaultCode::WrongType)
     }
 
     fn integer<T: TryFrom<i64>>(&self, min: impl fmt::Display, max: impl fmt::Display) -> Result<T, Fault> {
@@ -239,7 +236,9 @@ mod tests {
     }
 
     fn shape(text: &str) -> Result<Reading<Shape>, String> {
-        read(text.as_bytes()).map_err(|fault| fault.to_string())
+        super::super::parse::parse(text.as_bytes())
+            .and_then(|json| read(&json))
+            .map_err(|fault| fault.to_string())
     }
 
     #[test]

@@ -48,23 +48,23 @@ impl ApprovalSignature {
     ///
     /// # Errors
     /// [`Fault`] at the member that is missing, malformed, or of the other kind.
-    pub fn parse(self, at: &str) -> Result<Signature, Fault> {
+    pub fn parse(&self, at: &str) -> Result<Signature, Fault> {
         let Self { kind, public_key, credential_id, authenticator_data, client_data_json, signature } = self;
         let webauthn = [
-            ("credential_id", &credential_id),
-            ("authenticator_data", &authenticator_data),
-            ("client_data_json", &client_data_json),
+            ("credential_id", credential_id),
+            ("authenticator_data", authenticator_data),
+            ("client_data_json", client_data_json),
         ];
         match kind {
             SignatureKind::Ed25519 => {
                 check_absent(at, "ed25519", &webauthn)?;
                 Ok(Signature::Ed25519 {
                     public_key: parse_member(at, "public_key", public_key.as_deref())?,
-                    signature: parse_member(at, "signature", Some(&signature))?,
+                    signature: parse_member(at, "signature", Some(signature))?,
                 })
             }
             SignatureKind::Webauthn => {
-                check_absent(at, "webauthn", &[("public_key", &public_key)])?;
+                check_absent(at, "webauthn", &[("public_key", public_key)])?;
                 Ok(Signature::Webauthn {
                     credential_id: parse_member(at, "credential_id", credential_id.as_deref())?,
                     authenticator_data: parse_member(
@@ -73,7 +73,7 @@ impl ApprovalSignature {
                         authenticator_data.as_deref(),
                     )?,
                     client_data_json: parse_member(at, "client_data_json", client_data_json.as_deref())?,
-                    signature: parse_member(at, "signature", Some(&signature))?,
+                    signature: parse_member(at, "signature", Some(signature))?,
                 })
             }
         }

@@ -1,8 +1,8 @@
 //! Request shapes of the custody family.
 
 use super::names::key_ref;
-use super::operations::parse_fence_token;
-use super::{ClientBinding, PublicationMode, not_empty, participants, roster};
+use super::operations::{Bip32, Taproot, parse_fence_token};
+use super::{ClientBinding, PublicationMode, RequestShape, not_empty, participants, roster, threshold};
 use crate::state::Options;
 use crate::strict::{Fault, TEXT_BYTES_MAX};
 use gateway_domain::ids::{EpochName, Hex32, KeyRef};
@@ -11,7 +11,7 @@ use gateway_domain::intent::{
     SigningTerms,
 };
 use gateway_domain::operation::{ExportState, ExternalExport};
-use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
+use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Export;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,18 +20,12 @@ use utoipa::ToSchema;
 type Texts = BTreeMap<String, String>;
 
 /// A request to create an operation on the key of its path.
-pub trait KeyRequest {
+pub trait KeyRequest: RequestShape<Checked = Intent> {
     /// The idempotency key, if the request has one.
     fn idempotency_key(&self) -> Option<&str>;
 
     /// The caller's claim about itself.
-    fn client(&self) -> &ClientBinding;
-
-    /// The checked intent, without client and idempotency key.
-    ///
-    /// # Errors
-    /// [`Fault`] at the invalid member.
-    fn intent(&self) -> Result<Intent, Fault>;
+    fn into_client(self) -> ClientBinding;
 }
 
 /// Body of `POST /v1/custody/keys`.
@@ -88,12 +82,10 @@ impl From<KeyUse> for intent::KeyUse {
     }
 }
 
-impl CustodyKeyCreateRequest {
-    /// The checked key name and intent.
-    ///
-    /// # Errors
-    /// [`Fault`] at the invalid member.
-    pub fn parse(&self, options: &Options) -> Result<(KeyRef, Intent), Fault> {
+impl RequestShape for CustodyKeyCreateRequest {
+    type Checked = (KeyRef, Intent);
+
+    fn check(&self, options: &Options) -> Result<(KeyRef, Intent), Fault> {
         let key_ref = key_ref("/key_ref", &self.key_ref)?;
         not_empty("/tenant_id", &self.tenant_id)?;
         let participants = roster("/participants", &self.participants)?;
@@ -105,7 +97,7 @@ impl CustodyKeyCreateRequest {
         let create = KeyCreate {
             asset_id: not_empty("/asset_id", &self.asset_id)?,
             purpose: not_empty("/purpose", &self.purpose)?,
-            threshold: threshold(&participants, self.threshold)?,
+            threshold: threshold(self.threshold, &participants, "/participants")?,
             participants,
             signature_profile: profile.to_owned(),
             requested_signature_profile: (requested != profile).then_some(requested),
@@ -113,6 +105,10 @@ impl CustodyKeyCreateRequest {
             serves: self.serves.map(Into::into).or(options.keys_serve),
         };
         Ok((key_ref, Intent::KeyCreate(create)))
+    }
+
+    fn client(&self) -> Option<&ClientBinding> {
+        Some(&self.client)
     }
 }
 
@@ -140,6 +136,10 @@ pub struct CustodySignRequest {
     /// 0-based signer indices, each once.
     #[schema(schema_with = participants)]
     pub requested_participants: Vec<u16>,
+    /// The child key that signs; without it the key itself. Only for keys of `frost-secp256k1-sha256-tr`.
+    pub bip32: Option<Bip32>,
+    /// The Taproot output that the signature spends: its output key signs. Only for keys of `frost-secp256k1-sha256-tr`.
+    pub taproot: Option<Taproot>,
     /// Fence token, the key's `active_epoch_root`: execution fails when the key has another one.
     #[schema(pattern = "^[0-9a-f]{1,128}$")]
     pub epoch_fence_token_hex: Option<String>,
@@ -157,14 +157,28 @@ impl KeyRequest for CustodySignRequest {
         Some(&self.idempotency_key)
     }
 
-    fn client(&self) -> &ClientBinding {
-        &self.client
+    fn into_client(self) -> ClientBinding {
+        self.client
+    }
+}
+
+impl RequestShape for CustodySignRequest {
+    type Checked = Intent;
+
+    fn client(&self) -> Option<&ClientBinding> {
+        Some(&self.client)
     }
 
-    fn intent(&self) -> Result<Intent, Fault> {
+    fn check(&self, _: &Options) -> Result<Intent, Fault> {
+        not_empty("/idempotency_key", &self.idempotency_key)?;
         let terms = SigningTerms {
             requested_participants: roster("/requested_participants", &self.requested_participants)?,
             threshold: None,
+            bip32: self.bip32.as_ref().map(Bip32::parse).transpose()?,
+            taproot: self
+                .taproot
+                .as_ref()
+                .map(|taproot| intent::Taproot { merkle_root: taproot.merkle_root }),
             epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(parse_fence_token).transpose()?,
             publication_mode: self.publication_mode.into(),
         };
@@ -221,11 +235,20 @@ macro_rules! change_request {
                 self.idempotency_key.as_deref()
             }
 
-            fn client(&self) -> &ClientBinding {
-                &self.client
+            fn into_client(self) -> ClientBinding {
+                self.client
+            }
+        }
+
+        impl RequestShape for $name {
+            type Checked = Intent;
+
+            fn client(&self) -> Option<&ClientBinding> {
+                Some(&self.client)
             }
 
-            fn intent(&self) -> Result<Intent, Fault> {
+            fn check(&self, _: &Options) -> Result<Intent, Fault> {
+                self.idempotency_key.as_ref().map(|key| not_empty("/idempotency_key", key)).transpose()?;
                 let intent: fn(&Self) -> Result<Intent, Fault> = $intent;
                 intent(self)
             }
@@ -251,7 +274,7 @@ change_request! {
     }
     |request| {
         let new_participants = roster("/new_participants", &request.new_participants)?;
-        let threshold = threshold(&new_participants, request.threshold)?;
+        let threshold = threshold(request.threshold, &new_participants, "/new_participants")?;
         Ok(Intent::Reshare(Reshare { change: request.change()?, new_participants, threshold }))
     }
 }
@@ -271,7 +294,7 @@ change_request! {
     }
     |request| {
         let participants = roster("/participants", &request.participants)?;
-        let threshold = threshold(&participants, request.threshold)?;
+        let threshold = threshold(request.threshold, &participants, "/participants")?;
         let new_key_ref = key_ref("/new_key_ref", &request.new_key_ref)?;
         Ok(Intent::Rotate(Rotate { change: request.change()?, new_key_ref, participants, threshold }))
     }
@@ -300,7 +323,7 @@ change_request! {
         let helper_participants = roster("/helper_participants", &request.helper_participants)?;
         if helper_participants.as_set().contains(&recovering_participant) {
             let message = format!("must not name participant `{recovering_participant}`, whose share is recovered");
-            return Err(Fault::at("/helper_participants", message));
+            return Err(Fault::at("/helper_participants", message).compared_with("/recovering_participant"));
         }
         Ok(Intent::Recover(Recover {
             change: request.change()?,
@@ -344,29 +367,27 @@ pub struct CustodyExternalExportRequest {
     pub client: Option<ClientBinding>,
 }
 
-impl CustodyExternalExportRequest {
-    /// The checked request for the engine.
-    ///
-    /// # Errors
-    /// [`Fault`] for an empty rail or external id.
-    pub fn export(self) -> Result<Export, Fault> {
+impl RequestShape for CustodyExternalExportRequest {
+    type Checked = Export;
+
+    fn client(&self) -> Option<&ClientBinding> {
+        self.client.as_ref()
+    }
+
+    fn check(&self, _: &Options) -> Result<Export, Fault> {
         let export = ExternalExport {
-            rail: not_empty("/rail", self.rail)?,
+            rail: not_empty("/rail", &self.rail)?,
             export_ref: self.export_ref,
             state: match self.state {
                 ExternalExportState::Submitted => ExportState::Submitted,
                 ExternalExportState::Accepted => ExportState::Accepted,
                 ExternalExportState::Settled => ExportState::Settled,
             },
-            external_id: not_empty("/external_id", self.external_id)?,
+            external_id: not_empty("/external_id", &self.external_id)?,
             exported_at_ms: self.exported_at_ms,
         };
-        Ok(Export { publication_receipt: self.publication_receipt, export, requester: None })
+        Ok(Export { publication_receipt: self.publication_receipt.clone(), export, requester: None })
     }
-}
-
-fn threshold(participants: &Roster, threshold: u16) -> Result<Threshold, Fault> {
-    participants.threshold(threshold).map_err(|impossible| Fault::at("/threshold", impossible.to_string()))
 }
 
 fn epoch(name: &str) -> Result<EpochName, Fault> {

@@ -5,8 +5,7 @@ use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::{Intent, KeyUse, OperationType};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{ExternalExport, Operation, target};
-use gateway_domain::time::EpochMs;
-use gateway_engine::ports::Record;
+use gateway_engine::ports::{DerivedKeys, Record};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -160,6 +159,9 @@ pub struct CustodyKeyView {
     /// The root of that epoch, used as the fence token of signatures; 64 zeros until the key is generated.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub active_epoch_root: Hex32,
+    /// Time at which that epoch began, milliseconds since 1970; null until the key is generated.
+    #[schema(required = true)]
+    pub active_epoch_since_ms: Option<u64>,
     /// The number of participants that must sign together.
     pub threshold: u16,
     /// The share holders, by index.
@@ -173,6 +175,36 @@ pub struct CustodyKeyView {
     /// The name of the key that replaces this one; absent if no key does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<String>,
+}
+
+/// The public forms of a key, or of a child of it. `host/docs/addresses.md` says which addresses they give.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct KeyDerivation {
+    /// The key's name.
+    pub key_ref: String,
+    /// The key's id.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub key_id: Hex32,
+    /// The signature profile.
+    #[schema(value_type = super::intent_view::SignatureProfile)]
+    pub signature_profile: String,
+    /// The path of the child; null for the key itself.
+    #[schema(required = true)]
+    pub path: Option<String>,
+    /// The public key, 32 bytes in hexadecimal: of Ed25519 (RFC 8032), or the x coordinate on secp256k1 (BIP-340).
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    pub public_key_hex: String,
+    /// The point on secp256k1, compressed (SEC 1), 33 bytes in hexadecimal; null for Ed25519.
+    #[schema(required = true, pattern = "^0[23][0-9a-f]{64}$")]
+    pub compressed_public_key_hex: Option<String>,
+    /// The extended public key (BIP-32, version bytes `xpub`), with which anyone can compute all public keys below it; null for
+    /// Ed25519.
+    #[schema(required = true, pattern = "^xpub[1-9A-HJ-NP-Za-km-z]{107}$")]
+    pub extended_public_key: Option<String>,
+    /// The Taproot output key without scripts (BIP-86), 32 bytes in hexadecimal; null for Ed25519. Signatures for it need
+    /// `taproot` in the request.
+    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
+    pub taproot_output_key_hex: Option<String>,
 }
 
 /// The states of a key.
@@ -190,10 +222,34 @@ pub enum CustodyKeyState {
     Failed,
 }
 
-impl CustodyKeyView {
-    /// The key with its latest operation and the time of its creation.
+impl KeyDerivation {
+    /// The forms of the key, or of its child at `path`. `derived` is `None` for Ed25519.
     #[must_use]
-    pub fn new(key: &CustodyKey, latest: OperationId, created_at: EpochMs) -> Self {
+    pub fn new(key: &CustodyKey, path: Option<String>, derived: Option<DerivedKeys>) -> Self {
+        let own = key.public.as_ref().map(|public| public.public_key_hex.clone());
+        let (public_key_hex, point, extended, output_key) = match derived {
+            None => (own.unwrap_or_default(), None, None, None),
+            Some(DerivedKeys { public_key_hex, point_hex, extended_public_key, taproot_output_key_hex }) => {
+                (public_key_hex, Some(point_hex), Some(extended_public_key), Some(taproot_output_key_hex))
+            }
+        };
+        Self {
+            key_ref: key.key_ref.0.clone(),
+            key_id: key.key_id.0,
+            signature_profile: key.signature_profile.clone(),
+            path,
+            public_key_hex,
+            compressed_public_key_hex: point,
+            extended_public_key: extended,
+            taproot_output_key_hex: output_key,
+        }
+    }
+}
+
+impl CustodyKeyView {
+    /// The key with its latest operation.
+    #[must_use]
+    pub fn new(key: &CustodyKey, latest: OperationId) -> Self {
         Self {
             key_ref: key.key_ref.0.clone(),
             state: key.state,
@@ -208,10 +264,11 @@ impl CustodyKeyView {
             tenant_id: key.tenant.0.clone(),
             asset_id: key.asset_id.clone(),
             purpose: key.purpose.clone(),
-            created_at_ms: created_at.0,
+            created_at_ms: key.created_at_ms.0,
             serves: key.serves,
             active_epoch: key.epoch.name.0.clone(),
             active_epoch_root: key.epoch.root,
+            active_epoch_since_ms: key.epoch_since_ms.map(|at| at.0),
             threshold: key.threshold.0,
             participants: roster(&key.participants),
             latest_operation_id: latest.0,

@@ -257,10 +257,123 @@ pub struct EvidenceEvent {
     /// The hash of this event and of the hash of the previous one.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub event_hash: String,
-    /// The event as it was hashed. Its `change.type` names what happened.
-    #[schema(value_type = Object)]
-    pub event: serde_json::Value,
+    /// The event as it was hashed.
+    pub event: EventContent,
     /// The openings of the commitments that this document discloses.
     #[schema(value_type = Vec<Object>)]
     pub disclosures: Vec<serde_json::Value>,
+}
+
+/// An event. In place of a member that is not disclosed stands an object with its `commitment`.
+#[derive(ToSchema)]
+pub struct EventContent {
+    /// The time, milliseconds since 1970.
+    pub at_ms: u64,
+    /// What happened.
+    pub change: EventChange,
+    /// The client whose request caused this event and perhaps the ones after it.
+    #[schema(value_type = Option<Object>)]
+    pub asked_by: Option<serde_json::Value>,
+    /// The effect whose outcome caused this event and perhaps the ones after it.
+    pub settles: Option<SettledEffect>,
+}
+
+/// A completed effect.
+#[derive(ToSchema)]
+pub struct SettledEffect {
+    /// The effect's id.
+    pub id: EffectId,
+    /// The digest of its outcome.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    pub result_root: String,
+}
+
+/// The id of an effect. `effect_id` in requests is its members in this order, joined by dots.
+#[derive(ToSchema)]
+pub struct EffectId {
+    /// The operation's id.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    pub operation: String,
+    /// The step.
+    pub step: EffectStep,
+    /// The attempt, from 1.
+    pub attempt: u32,
+}
+
+/// The steps of an operation that have effects.
+#[derive(ToSchema)]
+#[schema(rename_all = "kebab-case")]
+pub enum EffectStep {
+    /// The policy is evaluated over the approvals, and the authority signs the decision.
+    Decision,
+    /// The nodes store the decision.
+    Admission,
+    /// The nodes sign the policy receipt.
+    PolicyReceipt,
+    /// The nodes sign, or make new shares.
+    Execute,
+    /// The nodes use the new shares.
+    CommitEpoch,
+    /// The nodes sign the publication receipt.
+    Publish,
+    /// The nodes discard the operation.
+    Discard,
+}
+
+/// A change of an operation; each type has further members, which `host/docs/evidence.md` names.
+#[derive(ToSchema)]
+pub struct EventChange {
+    /// The type of change.
+    #[serde(rename = "type")]
+    pub kind: EventType,
+}
+
+/// The types of changes, in the order of an operation's life.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum EventType {
+    /// The operation was created.
+    Submitted,
+    /// It waits for approvals.
+    ApprovalRequested,
+    /// An approval was received and counts.
+    ApprovalRecorded,
+    /// Development only: a key is created without the approvals that are missing.
+    ApprovalsWaived,
+    /// An approval arrived after the quorum, and changes nothing.
+    LateApprovalRecorded,
+    /// The quorum is reached.
+    QuorumReached,
+    /// The policy allowed the operation, and the authority signed the decision.
+    DecisionSigned,
+    /// Enough nodes verified and stored the decision.
+    AdmissionApplied,
+    /// A client requested the execution.
+    ExecutionRequested,
+    /// Enough nodes signed the policy receipt.
+    ReceiptMaterialized,
+    /// The nodes began to sign, or to make shares.
+    CeremonyStarted,
+    /// An attempt failed, and another follows.
+    AttemptLost,
+    /// Every receiver has stored its new share.
+    EpochDecided,
+    /// The nodes use the new shares.
+    EpochAcked,
+    /// The signature or the new shares exist.
+    Executed,
+    /// The publication began.
+    PublicationRequested,
+    /// The result is published.
+    Published,
+    /// The operation ends, once its nodes have discarded it.
+    Aborted,
+    /// The operation failed.
+    Failed,
+    /// A request with the same idempotency key had another body.
+    ReplayNoted,
+    /// An effect was recovered by a request.
+    RecoveryRecorded,
+    /// The result moved on an external rail.
+    ExternallyExported,
 }

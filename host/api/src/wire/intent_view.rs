@@ -3,7 +3,7 @@
 
 use super::custody::KeyUse;
 use super::custody_view::CustodyOperationType;
-use super::operations::Bip32;
+use super::operations::{Bip32, Taproot};
 use super::{PublicationMode, participants};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -97,6 +97,10 @@ pub struct AssetActionIntent {
     /// Root of the typed data from which the caller computed the digest; not verified.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub typed_data_root: String,
+    /// The child key that signs; absent for the key itself.
+    pub bip32: Option<Bip32>,
+    /// The Taproot output whose output key signs; absent if none does.
+    pub taproot: Option<Taproot>,
     /// The caller's fields that accompany the digest.
     pub public_fields: Option<BTreeMap<String, String>>,
 }

@@ -3,7 +3,8 @@
 use super::approvals::ApprovalSignature;
 use super::names::key_ref;
 use super::view::OperationView;
-use super::{ClientBinding, PublicationMode, not_empty, participants, roster};
+use super::{ClientBinding, PublicationMode, RequestShape, not_empty, participants, roster, threshold};
+use crate::state::Options;
 use crate::strict::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Bip32 as DomainBip32, Intent, Payment, SigningTerms};
@@ -44,6 +45,14 @@ pub struct Bip32 {
     pub path: String,
 }
 
+/// A Taproot output (BIP 341). Its output key signs; the internal key is the key, or the child key that `bip32` names.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Taproot {
+    /// The root of the output's script tree. Without it only the key can spend the output (BIP 86).
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
+    pub merkle_root: Option<Hex32>,
+}
+
 /// Body of `POST /v1/operations/sign`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct SignOperationRequest {
@@ -72,18 +81,19 @@ pub struct SignOperationRequest {
     pub client: ClientBinding,
 }
 
-impl SignOperationRequest {
-    /// The checked intent, without client and idempotency key.
-    ///
-    /// # Errors
-    /// [`Fault`] at the invalid member.
-    pub fn intent(&self) -> Result<Intent, Fault> {
+impl RequestShape for SignOperationRequest {
+    type Checked = Intent;
+
+    fn check(&self, _: &Options) -> Result<Intent, Fault> {
+        not_empty("/idempotency_key", &self.idempotency_key)?;
         let requested_participants = roster("/requested_participants", &self.requested_participants)?;
         let threshold =
-            self.threshold.map(|threshold| requested_participants.threshold(threshold)).transpose();
+            self.threshold.map(|it| threshold(it, &requested_participants, "/requested_participants"));
         let terms = SigningTerms {
-            threshold: threshold.map_err(|impossible| Fault::at("/threshold", impossible.to_string()))?,
+            threshold: threshold.transpose()?,
             requested_participants,
+            bip32: self.bip32.as_ref().map(Bip32::parse).transpose()?,
+            taproot: None,
             epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(parse_fence_token).transpose()?,
             publication_mode: self.publication_mode.into(),
         };
@@ -95,14 +105,17 @@ impl SignOperationRequest {
             amount_minor: self.payment.amount_minor,
             currency: not_empty("/payment/currency", &self.payment.currency)?,
             reference: self.payment.reference.clone(),
-            bip32: self.bip32.as_ref().map(Bip32::parse).transpose()?,
             terms,
         }))
+    }
+
+    fn client(&self) -> Option<&ClientBinding> {
+        Some(&self.client)
     }
 }
 
 impl Bip32 {
-    fn parse(&self) -> Result<DomainBip32, Fault> {
+    pub(super) fn parse(&self) -> Result<DomainBip32, Fault> {
         let network = not_empty("/bip32/network", &self.network)?;
         let bip32 = DomainBip32 { network, path: self.path.clone() };
         bip32.indices().map_err(|invalid| Fault::at("/bip32/path", invalid.to_string()))?;
@@ -142,22 +155,22 @@ pub struct ApproveOperationRequest {
     pub client: Option<ClientBinding>,
 }
 
-impl ApproveOperationRequest {
-    /// The checked approval for the engine.
-    ///
-    /// # Errors
-    /// [`Fault`] for an empty subject or a malformed signature.
-    pub fn vote(self) -> Result<Approve, Fault> {
-        let subject_id = not_empty("/subject_id", self.subject_id)?;
-        let signature = self.signature.map(|signature| signature.parse("/signature")).transpose()?;
-        let signature = signature.map(Box::new);
+impl RequestShape for ApproveOperationRequest {
+    type Checked = Approve;
+
+    fn check(&self, _: &Options) -> Result<Approve, Fault> {
+        let signature = self.signature.as_ref().map(|signature| signature.parse("/signature"));
         Ok(Approve {
-            subject_id,
-            roles: self.roles,
+            subject_id: not_empty("/subject_id", &self.subject_id)?,
+            roles: self.roles.clone(),
             claimed_at_ms: self.approved_at_ms,
-            signature,
+            signature: signature.transpose()?.map(Box::new),
             requester: None,
         })
+    }
+
+    fn client(&self) -> Option<&ClientBinding> {
+        self.client.as_ref()
     }
 }
 
@@ -180,6 +193,18 @@ pub struct ExecuteOperationRequest {
     pub client: Option<ClientBinding>,
 }
 
+impl RequestShape for ExecuteOperationRequest {
+    type Checked = ();
+
+    fn check(&self, _: &Options) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn client(&self) -> Option<&ClientBinding> {
+        self.client.as_ref()
+    }
+}
+
 /// Body of `POST .../publish`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct PublishOperationRequest {
@@ -194,16 +219,20 @@ pub struct PublishOperationRequest {
     pub client: Option<ClientBinding>,
 }
 
-impl PublishOperationRequest {
-    /// The request for the engine.
-    #[must_use]
-    pub fn publish(self) -> Publish {
-        Publish {
-            scope: self.scope,
-            expected_result_ref: self.expected_result_ref,
+impl RequestShape for PublishOperationRequest {
+    type Checked = Publish;
+
+    fn check(&self, _: &Options) -> Result<Publish, Fault> {
+        Ok(Publish {
+            scope: self.scope.clone(),
+            expected_result_ref: self.expected_result_ref.clone(),
             requested_at_ms: self.requested_at_ms,
             requester: None,
-        }
+        })
+    }
+
+    fn client(&self) -> Option<&ClientBinding> {
+        self.client.as_ref()
     }
 }
 
@@ -223,17 +252,19 @@ pub struct NodeRecoveryRequest {
     pub client: Option<ClientBinding>,
 }
 
-impl NodeRecoveryRequest {
-    /// The checked request for the engine.
-    ///
-    /// # Errors
-    /// [`Fault`] for an empty effect id.
-    pub fn recover(self) -> Result<Recover, Fault> {
+impl RequestShape for NodeRecoveryRequest {
+    type Checked = Recover;
+
+    fn check(&self, _: &Options) -> Result<Recover, Fault> {
         Ok(Recover {
-            effect_id: not_empty("/effect_id", self.effect_id)?,
+            effect_id: not_empty("/effect_id", &self.effect_id)?,
             result_root: self.result_root,
             requester: None,
         })
+    }
+
+    fn client(&self) -> Option<&ClientBinding> {
+        self.client.as_ref()
     }
 }
 

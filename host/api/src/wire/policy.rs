@@ -1,8 +1,15 @@
 //! Shapes of the policy preview.
 
 use super::operations::{ApproveOperationRequest, SignOperationRequest};
+use super::{ClientBinding, RequestShape};
+use crate::state::Options;
+use crate::strict::Fault;
+use gateway_domain::approval::Approval;
 use gateway_domain::ids::Hex32;
+use gateway_domain::intent::Intent;
 use gateway_domain::policy::{Decision, Outcome};
+use gateway_domain::time::EpochMs;
+use gateway_engine::Approve;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -14,6 +21,39 @@ pub struct PolicyPreviewRequest {
     /// Approvals of it, oldest first.
     #[serde(default)]
     pub approvals: Vec<ApproveOperationRequest>,
+}
+
+impl RequestShape for PolicyPreviewRequest {
+    type Checked = (Intent, Vec<Approval>);
+
+    fn check(&self, options: &Options) -> Result<Self::Checked, Fault> {
+        let intent = self.intent.check(options).map_err(|fault| fault.within("/intent"))?;
+        self.intent.client.check("/intent/client")?;
+        let approvals = self.approvals.iter().enumerate().map(|(index, approval)| {
+            let pointer = format!("/approvals/{index}");
+            let vote = approval.check(options).map_err(|fault| fault.within(&pointer))?;
+            approval.client.as_ref().map_or(Ok(()), |client| client.check(&format!("{pointer}/client")))?;
+            Ok(preview_approval(vote))
+        });
+        Ok((intent, approvals.collect::<Result<_, Fault>>()?))
+    }
+
+    /// The client is the intent's.
+    fn client(&self) -> Option<&ClientBinding> {
+        None
+    }
+}
+
+/// The approval as it would be recorded, except that its time is the claimed one. A signature is not verified: it would be
+/// over the id of an operation, which does not exist.
+fn preview_approval(vote: Approve) -> Approval {
+    Approval {
+        approved_at_ms: EpochMs(u64::try_from(vote.claimed_at_ms).unwrap_or_default()),
+        subject_id: vote.subject_id,
+        roles: vote.roles,
+        claimed_at_ms: vote.claimed_at_ms,
+        signature: None,
+    }
 }
 
 /// The result of an evaluation.

@@ -42,7 +42,6 @@ pub(crate) fn payment(key_ref: Option<&str>) -> Intent {
         amount_minor: 12_500,
         currency: "EUR".into(),
         reference: None,
-        bip32: None,
         terms: terms(None),
     })
 }
@@ -51,6 +50,8 @@ fn terms(threshold: Option<u16>) -> SigningTerms {
     SigningTerms {
         requested_participants: roster(&[0, 1, 2]),
         threshold: threshold.map(Threshold),
+        bip32: None,
+        taproot: None,
         epoch_fence_token_hex: None,
         publication_mode: PublicationMode::Manual,
     }

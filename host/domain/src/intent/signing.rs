@@ -26,10 +26,7 @@ pub struct Payment {
     /// Free text of the caller.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reference: Option<String>,
-    /// The child key that signs, if it is not the key itself.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub bip32: Option<Bip32>,
-    /// Signers, threshold, fence, publication.
+    /// Signers, threshold, child key, fence, publication.
     #[serde(flatten)]
     pub terms: SigningTerms,
 }
@@ -50,7 +47,7 @@ pub struct AssetAction {
     /// The caller's fields that accompany the digest.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub public_fields: BTreeMap<String, String>,
-    /// Signers, threshold, fence, publication.
+    /// Signers, threshold, child key, fence, publication.
     #[serde(flatten)]
     pub terms: SigningTerms,
 }
@@ -64,6 +61,15 @@ pub struct Bip32 {
     pub path: String,
 }
 
+/// A Taproot output (BIP-341), whose output key signs in place of the key or child key, which is its internal key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Taproot {
+    /// The root of the output's script tree; without one only the key can spend the output, as in BIP-86.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub merkle_root: Option<Hex32>,
+}
+
 /// The path is not `digits/digits` with both below 2^31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be two non-hardened indices as `digits/digits`, each at most {BIP32_INDEX_MAX}")]
@@ -75,7 +81,15 @@ impl Bip32 {
     /// # Errors
     /// [`InvalidBip32Path`] when it has another form.
     pub fn indices(&self) -> Result<[u32; 2], InvalidBip32Path> {
-        let (first, second) = self.path.split_once('/').ok_or(InvalidBip32Path)?;
+        Self::parse_path(&self.path)
+    }
+
+    /// As [`Self::indices`], of a path alone.
+    ///
+    /// # Errors
+    /// As [`Self::indices`].
+    pub fn parse_path(path: &str) -> Result<[u32; 2], InvalidBip32Path> {
+        let (first, second) = path.split_once('/').ok_or(InvalidBip32Path)?;
         Ok([index(first)?, index(second)?])
     }
 }

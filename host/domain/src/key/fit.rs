@@ -4,11 +4,11 @@
 use super::transitions::Keys;
 use super::{CustodyKey, EPOCHS_MAX, KeyState};
 use crate::ids::{EpochName, Hex32, KeyRef};
-use crate::intent::{Intent, KeyUse, Payment, Recover, SigningTerms};
+use crate::intent::{Intent, KeyUse, Recover, SigningTerms};
 use crate::operation::command::Refusal;
 use crate::roster::{Roster, Threshold};
 
-/// The signature profile that supports BIP-32 child keys.
+/// The signature profile that supports BIP-32 child keys and Taproot outputs.
 pub const BIP32_PROFILE: &str = "frost-secp256k1-sha256-tr";
 
 /// The reason why a key cannot do what an intent requests.
@@ -73,10 +73,7 @@ pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
     check_epoch(key, intent)?;
     check_use(intent, key)?;
     match intent {
-        Intent::Payment(payment) => {
-            check_child(payment, key)?;
-            check_terms(&payment.terms, key)
-        }
+        Intent::Payment(payment) => check_terms(&payment.terms, key),
         Intent::AssetAction(action) => check_terms(&action.terms, key),
         Intent::KeyCreate(_) | Intent::Refresh(_) => Ok(()),
         Intent::Reshare(reshare) => check_union("/new_participants", key, &reshare.new_participants),
@@ -123,16 +120,18 @@ fn check_use(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
     }
 }
 
-/// Checks that the key supports child keys, if the payment requests one.
-fn check_child(payment: &Payment, key: &CustodyKey) -> Result<(), KeyError> {
-    if payment.bip32.is_none() || key.signature_profile == BIP32_PROFILE {
+/// Checks that the key supports child keys and Taproot, if the terms request one.
+fn check_derivation(terms: &SigningTerms, key: &CustodyKey) -> Result<(), KeyError> {
+    let requested = [("/bip32", terms.bip32.is_some()), ("/taproot", terms.taproot.is_some())];
+    let requested = requested.into_iter().find(|(_, is_requested)| *is_requested);
+    let Some((pointer, _)) = requested.filter(|_| key.signature_profile != BIP32_PROFILE) else {
         return Ok(());
-    }
+    };
     let message = format!(
-        "must be left out: the key's profile is `{}`, and only keys of `{BIP32_PROFILE}` have child keys",
+        "must be left out: the key's profile is `{}`, and only keys of `{BIP32_PROFILE}` have child keys and Taproot outputs",
         key.signature_profile
     );
-    Err(KeyError::Invalid { pointer: "/bip32", message })
+    Err(KeyError::Invalid { pointer, message })
 }
 
 fn not_active(key: &CustodyKey) -> KeyError {
@@ -141,6 +140,7 @@ fn not_active(key: &CustodyKey) -> KeyError {
 
 /// Checks that every signer holds a share, that the threshold is not lowered, and that there are enough signers.
 fn check_terms(terms: &SigningTerms, key: &CustodyKey) -> Result<(), KeyError> {
+    check_derivation(terms, key)?;
     if !key.participants.contains_all(&terms.requested_participants) {
         return Err(not_holders("/requested_participants", key));
     }

@@ -3,7 +3,7 @@
 use super::{CustodyKey, Epoch, FIRST_EPOCH, KeyState};
 use crate::ids::{EpochName, Hex32};
 use crate::intent::{Intent, KeyCreate, OperationType, Rotate};
-use crate::operation::event::Change;
+use crate::operation::event::{Change, Event};
 use crate::operation::state::Operation;
 
 /// The keys of an operation.
@@ -18,28 +18,29 @@ pub struct Keys {
 /// The keys after an operation's event. `operation` is the operation *after* the event. A signing operation changes
 /// only the family that the key signs for, if it is not fixed yet.
 #[must_use]
-pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
+pub fn after(keys: Keys, operation: &Operation, event: &Event) -> Keys {
     let Keys { subject, successor } = keys;
+    let change = &event.change;
     match &operation.intent {
         Intent::Payment(_) | Intent::AssetAction(_) => {
             Keys { subject: subject.map(|key| fix_use(key, operation, change)), successor }
         }
         Intent::KeyCreate(create) => {
             let new = Some(CustodyKey::creating(operation, create));
-            Keys { subject: after_creation(subject, new, operation, change), successor }
+            Keys { subject: after_creation(subject, new, operation, event), successor }
         }
         Intent::Rotate(rotate) => {
             let new = subject.as_ref().and_then(|subject| subject.successor(operation, rotate));
-            let mut successor = after_creation(successor, new, operation, change);
+            let mut successor = after_creation(successor, new, operation, event);
             if let (Change::Executed { .. }, Some(key), Some(old)) = (change, &mut successor, &subject)
                 && key.created_by == operation.id
             {
                 (key.serves, key.serves_since) = (old.serves, old.serves_since);
             }
-            Keys { subject: after_change(subject, operation, change), successor }
+            Keys { subject: after_change(subject, operation, event), successor }
         }
         Intent::Refresh(_) | Intent::Reshare(_) | Intent::Recover(_) => {
-            Keys { subject: after_change(subject, operation, change), successor }
+            Keys { subject: after_change(subject, operation, event), successor }
         }
     }
 }
@@ -61,11 +62,11 @@ fn after_creation(
     key: Option<CustodyKey>,
     new: Option<CustodyKey>,
     operation: &Operation,
-    change: &Change,
+    event: &Event,
 ) -> Option<CustodyKey> {
-    if !matches!(change, Change::Submitted(_)) {
+    if !matches!(event.change, Change::Submitted(_)) {
         let is_ours = |key: &CustodyKey| key.created_by == operation.id && key.state == KeyState::Creating;
-        return key.map(|key| if is_ours(&key) { apply(key, operation, change) } else { key });
+        return key.map(|key| if is_ours(&key) { apply(key, operation, event) } else { key });
     }
     match (key, new) {
         (None, new) => new,
@@ -78,17 +79,17 @@ fn after_creation(
 
 /// The key that a lifecycle operation changes, from the start of its execution on. Before that, the operation changes
 /// nothing.
-fn after_change(key: Option<CustodyKey>, operation: &Operation, change: &Change) -> Option<CustodyKey> {
+fn after_change(key: Option<CustodyKey>, operation: &Operation, event: &Event) -> Option<CustodyKey> {
     let key = key?;
-    let starts = matches!(change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();
+    let starts = matches!(event.change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();
     let is_executing = key.busy_with == Some(operation.id);
-    Some(if starts || is_executing { apply(key, operation, change) } else { key })
+    Some(if starts || is_executing { apply(key, operation, event) } else { key })
 }
 
 /// Applies a change of the operation that creates or changes the key.
-fn apply(mut key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
+fn apply(mut key: CustodyKey, operation: &Operation, event: &Event) -> CustodyKey {
     let successor = operation.successor.as_ref().filter(|successor| successor.key_id != key.key_id);
-    match change {
+    match &event.change {
         Change::ExecutionRequested { .. } => {
             key.busy_with = Some(operation.id);
             key.state = busy_state(&key, operation);
@@ -100,6 +101,7 @@ fn apply(mut key: CustodyKey, operation: &Operation, change: &Change) -> Custody
                 key.past_epochs.push(key.epoch.name);
             }
             key.epoch = staged.epoch.clone();
+            key.epoch_since_ms = Some(event.at_ms);
             key.public = Some(staged.public.clone());
             key.participants = staged.participants.clone();
             key.threshold = staged.threshold;
@@ -165,11 +167,13 @@ impl CustodyKey {
             threshold: create.threshold,
             participants: create.participants.clone(),
             epoch: Epoch { name: EpochName(FIRST_EPOCH.to_owned()), root: Hex32::ZERO },
+            epoch_since_ms: None,
             past_epochs: Vec::new(),
             public: None,
             replaces: None,
             replaced_by: None,
             created_by: operation.id,
+            created_at_ms: operation.created_at_ms,
             busy_with: None,
             revision: 0,
         }
@@ -192,11 +196,13 @@ impl CustodyKey {
             threshold: rotate.threshold,
             participants: rotate.participants.clone(),
             epoch: Epoch { name: rotate.change.target_epoch.clone(), root: Hex32::ZERO },
+            epoch_since_ms: None,
             past_epochs: Vec::new(),
             public: None,
             replaces: Some(self.key_ref.clone()),
             replaced_by: None,
             created_by: operation.id,
+            created_at_ms: operation.created_at_ms,
             busy_with: None,
             revision: 0,
         })

@@ -35,7 +35,7 @@ pub(super) fn decide(
     }
     let Some(policy) = policy else { return Ok(Vec::new()) };
     if !policy.is_allowed() {
-        return Err(Refusal::PolicyRejected { reasons: policy.reason_texts() });
+        return Err(Refusal::PolicyRejected { reasons: policy.reasons.clone() });
     }
     if !policy.quorum.subjects.contains(&approval.subject_id) {
         return Err(Refusal::ApproverNotPermitted {

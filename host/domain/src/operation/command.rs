@@ -127,10 +127,10 @@ pub enum Refusal {
         fault: ApprovalError,
     },
     /// The policy denies the operation.
-    #[error("policy denies the operation{}", reasons_text(.reasons))]
+    #[error("policy denies the operation: {}", policy::join(.reasons))]
     PolicyRejected {
         /// The policy's reasons.
-        reasons: Vec<String>,
+        reasons: Vec<policy::Statement>,
     },
     /// The operation has failed.
     #[error("operation failed: {}", .0.detail)]

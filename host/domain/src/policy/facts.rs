@@ -1,6 +1,7 @@
 //! The facts that a deployment offers to policies, each defined in one place.
 
 use super::FactRead;
+use crate::intent::{SigningTerms, Taproot};
 use crate::key::CustodyKey;
 use crate::policy::SpendingTotals;
 use crate::time::EpochMs;
@@ -44,11 +45,13 @@ impl Facts {
     }
 }
 
-/// The facts for one evaluation. `totals` is `None` when the policy may not read spending totals.
+/// The facts for one evaluation. `terms` are those of a signature; `totals` is `None` when the policy may not read spending
+/// totals.
 #[must_use]
 pub fn facts_for(
     rules: &Rules,
     key: Option<&CustodyKey>,
+    terms: Option<&SigningTerms>,
     totals: Option<&SpendingTotals>,
     now: EpochMs,
 ) -> Facts {
@@ -66,13 +69,42 @@ pub fn facts_for(
             ("key.roster", roster_text(key)),
         ]
     });
+    let taproot = terms.and_then(|terms| terms.taproot).map(|Taproot { merkle_root }| {
+        let root = merkle_root.map_or("none".to_owned(), |root| root.to_string());
+        ("signature.taproot_merkle_root", root)
+    });
     let totals = totals.map(SpendingTotals::facts);
-    Facts::from_pairs(
-        deployment.into_iter().chain(key.into_iter().flatten()).chain(totals.into_iter().flatten()),
-    )
+    let of_request = key.into_iter().flatten().chain(taproot).chain(totals.into_iter().flatten());
+    Facts::from_pairs(deployment.into_iter().chain(of_request))
 }
 
 /// The participants' indices, ascending, separated by commas.
 fn roster_text(key: &CustodyKey) -> String {
     key.participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Hex32;
+    use crate::intent::{Intent, PublicationMode};
+    use crate::testing::samples::{Kind, intent};
+
+    #[test]
+    fn taproot_output_of_a_signature_is_a_fact() {
+        let rules =
+            Rules { permitted_recipients: "*".into(), required_approvals: 2, separation_of_duties: false };
+        let Intent::AssetAction(action) = intent(Kind::AssetAction, PublicationMode::Manual) else {
+            panic!()
+        };
+        let fact = |taproot| {
+            let terms = SigningTerms { taproot, ..action.terms.clone() };
+            let facts = facts_for(&rules, None, Some(&terms), None, EpochMs(1));
+            facts.get("signature.taproot_merkle_root").map(str::to_owned)
+        };
+        assert_eq!(fact(None), None);
+        assert_eq!(fact(Some(Taproot { merkle_root: None })), Some("none".to_owned()));
+        let root = Hex32::new([7; 32]);
+        assert_eq!(fact(Some(Taproot { merkle_root: Some(root) })), Some(root.to_string()));
+    }
 }

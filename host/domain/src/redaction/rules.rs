@@ -126,12 +126,13 @@ const PAYMENT: &Group = &[
     ("amount_minor", Open),
     ("currency", Open),
     ("reference", Parties),
-    ("bip32", Members(&[&[("network", Open), ("path", Open)]])),
 ];
 
 const SIGNING_TERMS: &Group = &[
     ("requested_participants", Open),
     ("threshold", Open),
+    ("bip32", Members(&[&[("network", Open), ("path", Open)]])),
+    ("taproot", Members(&[&[("merkle_root", Open)]])),
     ("epoch_fence_token_hex", Open),
     ("publication_mode", Open),
 ];

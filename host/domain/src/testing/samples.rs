@@ -55,6 +55,8 @@ fn terms(publication_mode: PublicationMode) -> SigningTerms {
     SigningTerms {
         requested_participants: roster(&[0, 1, 2]),
         threshold: None,
+        bip32: None,
+        taproot: None,
         epoch_fence_token_hex: None,
         publication_mode,
     }
@@ -77,7 +79,6 @@ pub fn intent(kind: Kind, mode: PublicationMode) -> Intent {
             amount_minor: 12_500,
             currency: "EUR".into(),
             reference: None,
-            bip32: None,
             terms: terms(mode),
         }),
         Kind::AssetAction => Intent::AssetAction(AssetAction {
@@ -196,11 +197,13 @@ pub fn key() -> CustodyKey {
         threshold: Threshold(2),
         participants: roster(&[0, 1, 2]),
         epoch: Epoch { name: EpochName("1".into()), root: hex32(9) },
+        epoch_since_ms: Some(EpochMs(2)),
         past_epochs: vec![],
         public: Some(PublicKey { public_key_hex: "00".repeat(32), package_hex: String::new() }),
         replaces: None,
         replaced_by: None,
         created_by: OperationId(Hex32::ZERO),
+        created_at_ms: EpochMs(1),
         busy_with: None,
         revision: 3,
     }

@@ -6,7 +6,7 @@ use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::error_chain;
-use gateway_domain::intent::{Intent, KeyUse};
+use gateway_domain::intent::{Intent, KeyUse, Taproot};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::policy;
 use std::fmt::Display;
@@ -78,13 +78,31 @@ fn check_decision(
     if let Ok(digest) = operation.intent.request_digest(operation.id, operation.key.key_id) {
         check("request_digest", "the digest to be signed", &decision.request_digest, &digest);
     }
-    let signer =
-        |path: Option<&String>| path.map_or("the key itself".to_owned(), |path| format!("child {path}"));
-    let decided = signer(decision.derivation.as_ref().map(|child| &child.path));
-    let intended = signer(operation.intent.bip32().map(|child| &child.path));
+    let derived = decision.derivation.as_ref();
+    let decided = signer(
+        derived.and_then(|derived| derived.path.as_ref()),
+        derived.and_then(|derived| derived.taproot.as_ref()),
+    );
+    let terms = operation.intent.signing_terms();
+    let intended = signer(
+        terms.and_then(|terms| terms.bip32.as_ref()).map(|child| &child.path),
+        terms.and_then(|terms| terms.taproot.as_ref()),
+    );
     check("derivation", "the signing key", &decided, &intended);
     if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
         check("approvals_root", "the root of the approvals", &decision.approvals_root, &root);
+    }
+}
+
+/// The key that signs, in words.
+fn signer(path: Option<&String>, taproot: Option<&Taproot>) -> String {
+    let key = path.map_or("the key itself".to_owned(), |path| format!("child {path}"));
+    match taproot {
+        None => key,
+        Some(Taproot { merkle_root: None }) => format!("the Taproot output key of {key} without scripts"),
+        Some(Taproot { merkle_root: Some(root) }) => {
+            format!("the Taproot output key of {key} with the script tree {root}")
+        }
     }
 }
 

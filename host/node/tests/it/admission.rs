@@ -1,11 +1,11 @@
 //! The admissions that a node accepts, and one changed value at a time that makes it refuse.
 
 use crate::support::{Group, KEY, code, other_root};
-use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::admission::{AdmissionDecision, Derivation, Target};
 use gateway_domain::approval::approvals_root;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId};
-use gateway_domain::intent::{Intent, KeyUse, OperationType};
+use gateway_domain::intent::{Bip32, Intent, KeyUse, OperationType, SigningTerms, Taproot};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
@@ -13,7 +13,7 @@ use gateway_node::testing::{
     Case, NOT_AFTER, SUITES, approvals, asset_action, authority, hex32, owner, payment, recover, refresh,
     reshare, roster, rotate,
 };
-use gateway_node::{AdmitRequest, Code, Node, NodeError};
+use gateway_node::{AdmitRequest, Code, Node, NodeError, derivation};
 use gateway_threshold::derive::derive;
 
 async fn group() -> Group {
@@ -258,8 +258,9 @@ async fn child_key_must_be_the_one_the_node_derives() {
     );
     let child = |path: [u32; 2], text: &str| {
         let child = derive(group.keys(), &path).unwrap();
-        gateway_domain::admission::Derivation {
-            path: text.into(),
+        Derivation {
+            path: Some(text.into()),
+            taproot: None,
             tweak: Hex32::new(*child.tweak.as_bytes()),
             public_key_hex: hex::encode(child.public_key),
         }
@@ -269,6 +270,44 @@ async fn child_key_must_be_the_one_the_node_derives() {
     let unasked = group.case(2, payment(&[0, 1, 2], None)).derived(child([0, 17], "0/17"));
     assert_eq!(code(group.nodes[0].admit(&unasked.request()).await), Code::AdmissionRefused);
     group.nodes[0].admit(&valid.derived(child([0, 17], "0/17")).request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn output_key_must_be_the_one_the_node_derives() {
+    let group = group().await;
+    let asked = |taproot, path: Option<&str>| {
+        let Intent::AssetAction(mut action) = asset_action(&[0, 1, 2], 7) else { panic!() };
+        let bip32 = path.map(|path| Bip32 { network: "bitcoin".into(), path: path.into() });
+        action.terms = SigningTerms { bip32, taproot, ..action.terms };
+        group.case(1, Intent::AssetAction(action))
+    };
+    let scripts = |byte| Some(Taproot { merkle_root: Some(hex32(byte)) });
+    let key_only = Some(Taproot { merkle_root: None });
+    let valid = asked(scripts(1), Some("0/17"));
+    let of = |taproot, path| {
+        let case = asked(taproot, path);
+        derivation(case.intent.signing_terms().unwrap(), group.keys()).unwrap()
+    };
+    let others = [
+        None,
+        of(None, Some("0/17")),
+        of(key_only, Some("0/17")),
+        of(scripts(2), Some("0/17")),
+        of(scripts(1), None),
+        of(scripts(1), Some("0/17")).map(|right| Derivation { taproot: key_only, ..right }),
+        of(scripts(1), Some("0/17")).map(|right| Derivation { tweak: hex32(3), ..right }),
+    ];
+    for other in others {
+        let mut case = valid.clone();
+        case.decision.derivation = other.clone();
+        assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused, "{other:?}");
+    }
+    let unasked = asked(None, None).derived(of(key_only, None).unwrap());
+    assert_eq!(code(group.nodes[0].admit(&unasked.request()).await), Code::AdmissionRefused);
+    let right = of(scripts(1), Some("0/17")).unwrap();
+    let internal = derive(group.keys(), &[0, 17]).unwrap();
+    assert_eq!(right.public_key_hex, hex::encode(internal.taproot(Some(&[1; 32])).unwrap().public_key));
+    group.nodes[0].admit(&valid.derived(right).request()).await.unwrap();
 }
 
 #[tokio::test]

@@ -234,10 +234,11 @@ pub(super) fn payment(to: &str, approvers: &[&str]) -> TestRequest {
             amount_minor: 12_500,
             currency: "EUR".into(),
             reference: Some("invoice 17".into()),
-            bip32: None,
             terms: SigningTerms {
                 requested_participants: Roster::parse(&[0, 1, 2]).unwrap(),
                 threshold: None,
+                bip32: None,
+                taproot: None,
                 epoch_fence_token_hex: None,
                 publication_mode: PublicationMode::Manual,
             },

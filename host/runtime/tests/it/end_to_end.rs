@@ -58,9 +58,8 @@ async fn child_key_signs() {
 async fn impossible_derivation_path_is_explained() {
     let world = World::with_key(3, 2, SUITES[0]).await;
     let key = world.keys.values().next().unwrap();
-    let bip32 = gateway_domain::intent::Bip32 { network: "bitcoin".into(), path: "0/1".into() };
     assert_eq!(
-        world.fleet.derive(key, &bip32).unwrap_err(),
+        world.fleet.derived_keys(key, &[0, 1]).unwrap_err(),
         "profile `frost-ed25519-sha512` has no non-hardened derivation"
     );
 }

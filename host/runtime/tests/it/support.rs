@@ -195,9 +195,8 @@ impl World {
             case = case.changing(&key.participants, target);
             case.decision.serves = key.serves;
         }
-        if let (Intent::Payment(payment), Some(key)) = (&operation.intent, key) {
-            case.decision.derivation =
-                payment.bip32.as_ref().map(|bip32| self.fleet.derive(key, bip32).unwrap());
+        if let (Some(terms), Some(key)) = (operation.intent.signing_terms(), key) {
+            case.decision.derivation = self.fleet.derivation(key, terms).unwrap();
         }
         case
     }
@@ -214,7 +213,8 @@ impl World {
         let at = EpochMs(self.now.load(Ordering::Relaxed));
         let new_key = operation.successor.as_ref().map_or(operation.key.key_id, |slot| slot.key_id);
         if !self.keys.contains_key(&new_key) {
-            let submitted = Change::Submitted(Box::new(submission(0, operation.intent.clone())));
+            let change = Change::Submitted(Box::new(submission(0, operation.intent.clone())));
+            let submitted = Event { at_ms: at, change, requested_by: None, settles: None };
             let subject = self.keys.get(&operation.key.key_id).cloned();
             self.store_keys(after(Keys { subject, successor: None }, &operation, &submitted));
         }
@@ -224,7 +224,7 @@ impl World {
             let subject = self.keys.get(&operation.key.key_id).cloned();
             let slot = operation.successor.as_ref();
             let successor = slot.and_then(|slot| self.keys.get(&slot.key_id).cloned());
-            self.store_keys(after(Keys { subject, successor }, &operation, &event.change));
+            self.store_keys(after(Keys { subject, successor }, &operation, &event));
         }
         operation
     }

@@ -123,7 +123,7 @@ pub(crate) fn on_key(commit: Commit, before: Option<&CustodyKey>) -> Commit {
 
 /// The commit with the changes that its events make to the operation's keys.
 pub(crate) fn on_keys(mut commit: Commit, before: Keys) -> Commit {
-    let fold = |keys, event: &Event| transitions::after(keys, &commit.operation, &event.change);
+    let fold = |keys, event: &Event| transitions::after(keys, &commit.operation, event);
     let after = commit.events.iter().fold(before.clone(), fold);
     let pairs = [(before.subject, after.subject), (before.successor, after.successor)];
     let changed = pairs.into_iter().filter(|(before, after)| before != after);

@@ -1,6 +1,7 @@
 //! The signed decision must match the operation. The attacker can sign any decision, since it has the authority's key.
 
 use super::{Alter, Forgery};
+use crate::harness::samples::with;
 use serde_json::{Value, json};
 
 const DECISION: &str = "decision_signed";
@@ -43,6 +44,8 @@ async fn decision_with_an_unrequested_child_key_is_found() {
         (&child, Value::Null),
         (&child, derivation("0/8")),
         (&child, derivation("00/7")),
+        (&plain, json!({ "taproot": {}, "tweak": "11".repeat(32), "public_key_hex": "22".repeat(32) })),
+        (&child, with(derivation("0/7"), "/taproot", json!({}))),
     ] {
         let alter = |decision: &mut Value| decision["derivation"] = derivation;
         let forged = forgery.forger.with_decision(alter).await;

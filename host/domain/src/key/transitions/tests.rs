@@ -34,6 +34,12 @@ fn active() -> CustodyKey {
     CustodyKey { state: KeyState::Active, ..CustodyKey::creating(&create, intent) }
 }
 
+/// The keys after a change of the operation, in an event at 2 ms.
+fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
+    let event = Event { at_ms: EpochMs(2), change: change.clone(), requested_by: None, settles: None };
+    super::after(keys, operation, &event)
+}
+
 /// The subject key after a change of the operation.
 fn subject(key: &CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
     let keys = Keys { subject: Some(key.clone()), successor: None };
@@ -104,6 +110,18 @@ fn successor_inherits_the_family_when_the_rotation_executes() {
     let decided = after(executing, &rotate, &staged("r-1"));
     let successor = after(decided, &rotate, &EXECUTED).successor.unwrap();
     assert_eq!((successor.state, successor.serves), (KeyState::Active, Some(KeyUse::Payments)));
+    assert_eq!((successor.created_at_ms, successor.epoch_since_ms), (EpochMs(1), Some(EpochMs(2))));
+}
+
+#[test]
+fn epoch_begins_when_its_shares_are_decided() {
+    let refresh = operation(Kind::Refresh, 2);
+    let before = CustodyKey { epoch_since_ms: Some(EpochMs(1)), ..active() };
+    let busy = subject(&before, &refresh, &REQUESTED);
+    assert_eq!(busy.epoch_since_ms, Some(EpochMs(1)));
+    assert_eq!(subject(&busy, &refresh, &failed()).epoch_since_ms, Some(EpochMs(1)));
+    let decided = subject(&busy, &refresh, &staged("9"));
+    assert_eq!((decided.epoch.name.0.as_str(), decided.epoch_since_ms), ("9", Some(EpochMs(2))));
 }
 
 #[test]
