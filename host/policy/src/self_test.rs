@@ -33,6 +33,12 @@ impl Evaluator {
         Ok(self.evaluate(&request, &facts, self.fuel_max()).outcome.into())
     }
 
+    /// The first fact that the vector sets and this policy may not read, so that the policy cannot answer the vector.
+    #[must_use]
+    pub fn undeclared_fact<'a>(&self, vector: &'a Vector) -> Option<&'a str> {
+        vector.undeclared_fact(self.fact_names())
+    }
+
     /// The facts that a vector sets. `file` is the vector's file, for errors.
     ///
     /// # Errors

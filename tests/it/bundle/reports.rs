@@ -160,6 +160,46 @@ fn diff_prints_changed_files_and_decisions() {
     assert_eq!(back["verdicts"]["n_asked"], json["verdicts"]["n_asked"]);
 }
 
+/// A new version that reads more facts has vectors that the old version cannot answer.
+#[test]
+fn diff_reports_vectors_with_facts_that_one_bundle_does_not_declare() {
+    let (guard, strict) = (guard(), committed("payment-guard-strict"));
+    let diff = |old: &str, new: &str| -> Value {
+        serde_json::from_str(&bundle(&payment_guard(), &["diff", old, new, "--json"]).ok()).unwrap()
+    };
+    let (upgrade, back) = (diff(&guard, &strict), diff(&strict, &guard));
+    let verdicts = &upgrade["verdicts"];
+    let only_new = verdicts["only_new"].as_array().unwrap();
+    let velocity = |one: &&Value| one["file"] == "tests/velocity.json";
+    assert!(only_new.iter().any(|one| velocity(&one)), "{verdicts}");
+    for one in only_new {
+        assert!(one["undeclared_fact"].as_str().unwrap().starts_with("velocity."), "{one}");
+        assert!(one["answer"]["decision"].is_string(), "{one}");
+    }
+    assert_eq!(verdicts["only_old"], json!([]));
+    assert!(
+        verdicts["n_asked"].as_u64().unwrap() > 0,
+        "vectors whose facts both declare are run: {verdicts}"
+    );
+    assert_eq!(back["verdicts"]["only_old"], verdicts["only_new"]);
+    assert_eq!(back["verdicts"]["only_new"], json!([]));
+    assert_eq!(back["verdicts"]["n_asked"], verdicts["n_asked"]);
+
+    let text = bundle(&payment_guard(), &["diff", &guard, &strict]).ok();
+    let one = &only_new[0];
+    let name = |member: &str| one[member].as_str().unwrap();
+    let line = format!("+ {}: {}\n    old  not run: ", name("file"), name("name"));
+    assert!(text.contains(&line), "no `{line}` in {text}");
+    assert!(
+        text.contains(&format!("does not declare the fact `{}`\n    new  ", name("undeclared_fact"))),
+        "{text}"
+    );
+    let end = format!("; {} run by the new bundle only, 0 by the old bundle only\n", only_new.len());
+    assert!(text.ends_with(&end), "{text}");
+    let text = bundle(&payment_guard(), &["diff", &strict, &guard]).ok();
+    assert!(text.contains(&format!("- {}: {}\n    old  ", name("file"), name("name"))), "{text}");
+}
+
 #[test]
 fn bench_prints_times_and_fuel() {
     let output = bundle(&payment_guard(), &["bench", ".", "--rounds", "3"]).ok();
