@@ -7,9 +7,13 @@ use gateway_domain::policy::Facts;
 /// Runs all vectors with the manifest's limits.
 ///
 /// # Errors
-/// [`BundleError::Vector`] for the first vector with another verdict than expected.
+/// [`BundleError::NoVectors`] if there are none; [`BundleError::Vector`] for the first vector with another verdict than expected.
 pub(crate) fn run(evaluator: &Evaluator, bundle: &Bundle) -> Result<(), BundleError> {
-    for (file, vector) in bundle.vectors()? {
+    let vectors = bundle.vectors()?;
+    if vectors.is_empty() {
+        return Err(BundleError::NoVectors);
+    }
+    for (file, vector) in vectors {
         let actual = evaluator.answer(&file, &vector)?;
         if actual != vector.expect {
             return Err(BundleError::Vector {

@@ -108,6 +108,10 @@ pub enum BundleError {
     Component(#[source] wasmtime::Error),
     #[error("calling `describe` of `policy.wasm` failed: {}", .0.kind())]
     Describe(crate::EvaluationFault),
+    #[error(
+        "the bundle has no test vectors: add at least one to `tests/`, with the verdict that it must give"
+    )]
+    NoVectors,
     #[error("test vector `{name}` of `{file}` gives {actual}, not {expected}")]
     Vector { file: String, name: String, expected: String, actual: String },
 }
