@@ -94,7 +94,13 @@ impl CommandOutput {
     /// The error line of a command that exited with 1 and printed nothing else.
     #[track_caller]
     fn error_line(self) -> String {
-        assert_eq!((self.code, self.stdout.as_str()), (Some(1), ""), "{}", self.stderr);
+        self.error_line_with_code(1)
+    }
+
+    /// The error line of a command that exited with this code and printed nothing else.
+    #[track_caller]
+    fn error_line_with_code(self, code: i32) -> String {
+        assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{}", self.stderr);
         let line = self.stderr.strip_suffix('\n').unwrap().strip_prefix("operation-gateway: ").unwrap();
         assert!(!line.contains('\n') && !line.is_empty(), "{line}");
         line.to_owned()

@@ -84,7 +84,10 @@ pub enum BundleError {
     NotYetValid { not_before_ms: u64, now_ms: u64 },
     #[error("bundle expired at {not_after_ms} ms; the time is {now_ms} ms")]
     Expired { not_after_ms: u64, now_ms: u64 },
-    #[error("bundle sequence {offered} is not above {reached}, which has been activated already")]
+    #[error(
+        "bundle sequence {offered} is not above {reached}, which has been activated already: raise `sequence` in `manifest.json`, \
+         or return to an earlier bundle with `bundle rollback`"
+    )]
     Rollback { offered: u64, reached: u64 },
 
     #[error("sequence {offered} is above the limit of {max}", max = crate::limits::SEQUENCE_MAX)]
