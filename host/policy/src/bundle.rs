@@ -14,7 +14,7 @@ mod world;
 
 pub use activation::{ACTIVATION_PAYLOAD_TYPE, ActivationRecord, REASON_BYTES_MAX, SignedActivation};
 pub use error::BundleError;
-pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE, is_signature};
+pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE, SOURCE_BUNDLE, is_signature};
 pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WASI_WORLD, WORLD};
 pub use trust::{DEVELOPMENT_ROLE, Pins, Role, TrustPolicy};
 pub use vectors::{Expectation, Vector, VectorInput};

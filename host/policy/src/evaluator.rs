@@ -378,6 +378,7 @@ fn check_imports(imports: &[String], declared: &[String], world: World) -> Resul
         return Err(BundleError::UnusedCapability(capability.clone()));
     }
     match imports.iter().find(|import| !world.provides(import)) {
+        Some(import) if World::Wasi.provides(import) => Err(BundleError::NeedsWasi(import.clone())),
         Some(import) => Err(BundleError::UnknownCapability(import.clone())),
         None => Ok(()),
     }

@@ -93,6 +93,33 @@ fn failing_vector_is_reported_by_test_and_lint() {
 }
 
 #[test]
+fn undeclared_fact_is_reported_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    copy_unsigned(folder.path());
+    for file in ["custody", "payments", "quorum"] {
+        let path = folder.path().join(format!("tests/{file}.json"));
+        let mut vectors: Vec<Value> = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        vectors.truncate(1);
+        vectors[0]["facts"] = json!({});
+        fs::write(path, json!(vectors).to_string()).unwrap();
+    }
+    alter_manifest(folder.path(), |manifest| manifest["facts"] = json!([]));
+    bundle(folder.path(), &["complete", "."]).ok();
+    let undeclared = "undeclared_fact `deployment.permitted_recipients`";
+    let tested = bundle(folder.path(), &["test", "."]).findings();
+    assert!(tested.contains(&format!("\n  fault     {undeclared}\n")), "{tested}");
+    let json = bundle(folder.path(), &["test", ".", "--json"]).findings();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let faults: Vec<_> = json["failures"].as_array().unwrap().iter().map(|it| &it["fault"]).collect();
+    assert!(faults.contains(&&json!(undeclared)), "{json}");
+    let linted = bundle(folder.path(), &["lint", "."]).findings();
+    let finding = format!("vector_faults: a vector ends in the fault {undeclared}, not in a verdict\n");
+    assert!(linted.contains(&finding), "{linted}");
+    let refused = sign(folder.path(), ".").error_line();
+    assert!(refused.contains("gives the fault undeclared_fact `deployment."), "{refused}");
+}
+
+#[test]
 fn bundle_of_another_tool_is_completed_and_can_be_signed() {
     let folder = tempfile::tempdir().unwrap();
     copy(&payment_guard(), folder.path());

@@ -29,15 +29,31 @@ pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
     alter_and_sign(BundleFiles::read(&root).unwrap(), sequence, signer, |_| ())
 }
 
-/// As [`release`], with too little fuel for any evaluation, and with one vector, which expects that fault.
+/// As [`release`], with too little fuel for any evaluation.
 pub(crate) fn starved_release(sequence: u64, signer: &SigningKey) -> BundleFiles {
+    faulty_release(sequence, signer, "out_of_fuel", |manifest| manifest.limits.fuel = FUEL_STARVED)
+}
+
+/// As [`release`], but declares no facts, so that the first one that the policy reads ends the evaluation.
+pub(crate) fn undeclaring_release(sequence: u64, signer: &SigningKey) -> BundleFiles {
+    faulty_release(sequence, signer, "undeclared_fact", |manifest| manifest.facts.clear())
+}
+
+/// As [`release`], with a manifest that makes every evaluation end in this fault, and with one vector, which expects that.
+fn faulty_release(
+    sequence: u64,
+    signer: &SigningKey,
+    fault: &str,
+    change: impl FnOnce(&mut Manifest),
+) -> BundleFiles {
     let (kept, is_vector) = ("tests/payments.json", |name: &str| name.starts_with("tests/"));
     let files = release(sequence, signer);
     let mut vectors: Vec<Vector> = serde_json::from_slice(files.get(kept).unwrap()).unwrap();
     vectors.truncate(1);
+    vectors[0].facts.clear();
     vectors[0].expect = Expectation {
         decision: Decision::Deny,
-        reasons: vec!["policy_fault:out_of_fuel".to_owned()],
+        reasons: vec![format!("policy_fault:{fault}")],
         obligations: Vec::new(),
         subjects: Vec::new(),
         required: 0,
@@ -49,7 +65,7 @@ pub(crate) fn starved_release(sequence: u64, signer: &SigningKey) -> BundleFiles
     alter_and_sign(files, sequence, signer, |manifest| {
         manifest.files.retain(|name, _| !is_vector(name));
         manifest.files.insert(kept.to_owned(), hash);
-        manifest.limits.fuel = FUEL_STARVED;
+        change(manifest);
     })
 }
 

@@ -40,7 +40,7 @@ pub(super) fn decide(
     if !policy.quorum.subjects.contains(&approval.subject_id) {
         return Err(Refusal::ApproverNotPermitted {
             subject_id: approval.subject_id.clone(),
-            reasons: policy.reason_texts(),
+            reasons: new_reasons(operation, policy),
         });
     }
     let mut changes = vec![Change::ApprovalRecorded { approval: approval.clone(), policy: policy.clone() }];
@@ -48,6 +48,13 @@ pub(super) fn decide(
         changes.push(Change::QuorumReached);
     }
     Ok(changes)
+}
+
+/// The policy's reasons that it did not have at its last evaluation before this approval: those for this approval, without those
+/// for the operation.
+fn new_reasons(operation: &Operation, policy: &policy::Outcome) -> Vec<String> {
+    let is_new = |reason: &&policy::Statement| !operation.policy.reasons.contains(reason);
+    policy.reasons.iter().filter(is_new).map(ToString::to_string).collect()
 }
 
 /// Waives the approvals of a key creation that the policy allows without any.

@@ -375,10 +375,7 @@ fn pure_world_refuses_wasi_imports() {
         let wasm = wasi_guest(&[used], &format!("(call {used} (i32.const 512)) i32.const 0"));
         assert!(load(&wasm, WASI_WORLD).is_ok());
         let refused = load(&wasm, WORLD).unwrap_err();
-        assert!(
-            matches!(&refused, BundleError::UnknownCapability(name) if name.starts_with("wasi:")),
-            "{refused}"
-        );
+        assert!(matches!(&refused, BundleError::NeedsWasi(name) if name.starts_with("wasi:")), "{refused}");
     }
 }
 
