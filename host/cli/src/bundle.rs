@@ -246,7 +246,7 @@ fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(String, bo
             success(json, &public)
         }
         Command::Sign { dir, key } => success(json, &sign::sign(&dir.dir, &key::load(key)?)?),
-        Command::Wit => Ok((template::WIT.to_owned(), true)),
+        Command::Wit => success(json, &template::Contract { wit: template::WIT }),
         Command::Verify { dir, trust, active } => {
             let last = active.as_deref().map(LastActivation::of_bundle).transpose()?;
             success(json, &verify::verify(source::read(&dir.dir)?, trust, last, now)?)

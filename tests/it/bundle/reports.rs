@@ -9,17 +9,29 @@ use std::fs;
 
 /// Replaces hexadecimal words of 32 or more digits by `[hash]`, and numbers of four or more digits by `[n]`.
 fn mask(text: &str) -> String {
+    let is_number = |word: &str| word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+    mask_words(text, |word| hash_mask(word).or(is_number(word).then_some("[n]")))
+}
+
+/// Replaces hexadecimal words of 32 or more digits by `[hash]`.
+pub(super) fn mask_hashes(text: &str) -> String {
+    mask_words(text, hash_mask)
+}
+
+fn hash_mask(word: &str) -> Option<&'static str> {
+    let is_hash = word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then_some("[hash]")
+}
+
+/// Replaces each word that has a mask.
+fn mask_words(text: &str, mask: impl Fn(&str) -> Option<&'static str>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
         let end = rest.find(|character| !is_word(character)).unwrap_or(rest.len()).max(first.len_utf8());
         let (word, after) = rest.split_at(end);
-        out.push_str(match word {
-            _ if word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) => "[hash]",
-            _ if word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit()) => "[n]",
-            _ => word,
-        });
+        out.push_str(mask(word).unwrap_or(word));
         rest = after;
     }
     out
@@ -239,6 +251,42 @@ fn bench_prints_times_and_fuel() {
             "{cost}"
         );
     }
+}
+
+#[test]
+fn every_command_prints_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    copy_unsigned(&here.join("guard"));
+    let (key, trust) = (committed("development-signing-key.json"), committed("trust-development.json"));
+    let hash = "ab".repeat(32);
+    let commands: [&[&str]; 16] = [
+        &["new", "acme"],
+        &["build", "guard", "--component", "guard/policy.wasm"],
+        &["complete", "guard"],
+        &["test", "guard"],
+        &["bench", "guard", "--rounds", "1"],
+        &["key", "new", "author.key", "--roots", "roots.json"],
+        &["sign", "guard", "--key", &key],
+        &["wit"],
+        &["verify", "guard", "--trust", &trust],
+        &["inspect", "guard"],
+        &["lint", "guard"],
+        &["diff", "guard", "guard"],
+        &["pack", "guard", "guard.tar"],
+        &["activate", "guard", "--into", "active", "--trust", &trust],
+        &["rollback", "--to", &hash, "--sequence", "9", "--reason", "why", "--key", &key, "--out", "record"],
+        &["countersign", "record", "--key", &key],
+    ];
+    for arguments in commands {
+        let output = bundle(here, &[arguments, &["--json"]].concat()).ok();
+        let parsed: Result<Value, _> = serde_json::from_str(&output);
+        assert!(parsed.is_ok_and(|json| json.is_object()), "{arguments:?}: {output}");
+    }
+    let help = bundle(here, &["--help"]).ok();
+    let n_commands =
+        help.lines().filter(|line| line.starts_with("  ") && line.as_bytes()[2].is_ascii_lowercase()).count();
+    assert_eq!(n_commands, commands.len() + 1, "every command but `help` is above: {help}");
 }
 
 #[test]

@@ -94,7 +94,9 @@ pub(crate) fn test(path: &Path) -> Result<Tested, Error> {
         return test_files(&source::read(path)?);
     }
     cargo::test(path)?;
-    test_files(&build::build_in_memory(path)?)
+    let files = build::build_in_memory(path)?;
+    cargo::show_progress("running the vectors");
+    test_files(&files)
 }
 
 fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
