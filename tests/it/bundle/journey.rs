@@ -2,8 +2,11 @@
 
 use super::reports::mask_hashes;
 use super::{CommandOutput, bundle, command, value};
-use crate::harness::process::Process;
+use crate::harness::custody;
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, publish_step};
+use crate::harness::samples::{approval, path, with};
 use crate::harness::terminal::run_at_terminal;
+use crate::harness::verify;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,8 +77,9 @@ fn run_transcript(folder: &Path) -> (String, Vec<String>) {
     (printed, arguments(serve).into_iter().map(str::to_owned).collect())
 }
 
+/// Runs the commands of the guide at a terminal, then the quickstart under the new policy.
 #[test]
-fn guide_shows_what_its_commands_print() {
+fn guide_shows_what_its_commands_print_and_the_new_policy_admits_the_quickstart() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let (printed, serve) = run_transcript(here);
@@ -105,6 +109,25 @@ fn guide_shows_what_its_commands_print() {
     assert_eq!((&answer["decision"], &answer["bundle_hash"]), (&json!("ALLOW"), &json!(hash)));
     assert_eq!(answer["reasons"], json!(["amount_permitted: 12500 EUR"]));
     assert_eq!(preview(100_001)["decision"], "DENY");
+
+    let view = drive(&gateway.address, SIGN, &quickstart(12_500), &[EXECUTE, publish_step()]).unwrap();
+    assert_eq!(
+        (&view["state"], &view["approvals"]["subjects"]),
+        (&json!("published"), &json!(["alice", "bob"]))
+    );
+    verify::bip340(&view);
+    // The key that this payment needed was created by the gateway itself; a client may not create one.
+    let (status, refused) = gateway.call("POST", custody::KEYS, Some(&custody::key("treasury-1")));
+    assert_eq!((status, &refused["error"]), (403, &json!("policy_rejected")), "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("not_a_payment"), "{refused}");
+    // The template gives no reason for an approval that does not count.
+    let other = with(quickstart(1), "/idempotency_key", json!("own"));
+    let operation = gateway.post(SIGN, Some(&other))["operation"].clone();
+    let (status, refused) = gateway.call("POST", &path(&operation, "/approve"), Some(&approval("carol")));
+    assert_eq!(
+        (status, &refused["message"]),
+        (403, &json!("approval of `carol` does not count: the policy gives no reason"))
+    );
 }
 
 /// The payment of `scripts/quickstart`, which names no key.
