@@ -208,7 +208,8 @@ enum KeyCommand {
     },
 }
 
-/// Runs one command and prints its report. Exit code 1: it failed, or its report has findings. 3: [`EXIT_NOT_CONFIRMED`].
+/// Runs one command and prints its report. Exit code 1: it failed, or its report has findings. 3: an activation replaced
+/// the folder, and the gateway did not confirm it.
 #[must_use]
 pub fn run(bundle: &Bundle, now: EpochMs) -> ExitCode {
     match report(bundle, now) {

@@ -8,6 +8,7 @@ use crate::harness::bundles::wait_until;
 use crate::harness::certificates::Authority;
 use crate::harness::port::Port;
 use crate::harness::process::Process;
+use crate::harness::wire::eventually;
 use crate::harness::{modes, tls};
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer};
 use serde_json::json;
@@ -189,6 +190,46 @@ fn folder_that_was_replaced_without_confirmation_exits_with_3() {
         "{refused}"
     );
     assert!(refused.ends_with("is not among the pinned ones"), "{refused}");
+}
+
+#[test]
+fn gateway_that_does_not_answer_for_a_while_is_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let trust = committed("trust-development.json");
+    release(&here.join("first"), "1.0.1", 101);
+    let second = release(&here.join("second"), "1.0.2", 102);
+    copy(&here.join("first"), &here.join("active"));
+    let none = json!({ "active": null, "refused": [] });
+    let active = json!({ "active": { "bundle_hash": second, "activation_sequence": 102 }, "refused": [] });
+    let gateway = FakeProvider::start(Behaviour::Answers(200, none.to_string()));
+    let url = format!("http://{}", gateway.address);
+    let activate = |seconds: &str| {
+        let arguments = ["activate", "second", "--into", "active", "--trust", &trust, "--gateway", &url];
+        bundle(here, &[&arguments[..], &["--wait", seconds]].concat())
+    };
+    let output = std::thread::scope(|scope| {
+        let running = scope.spawn(|| activate("100"));
+        eventually("the gateway was asked before the swap", || !gateway.requests().is_empty());
+        gateway.behave(Behaviour::HangsUp);
+        eventually("the folder was replaced", || manifest(&here.join("active"))["sequence"] == 102);
+        let n_before = gateway.requests().len();
+        eventually("the gateway is asked again", || gateway.requests().len() > n_before + 1);
+        gateway.behave(Behaviour::Answers(200, active.to_string()));
+        running.join().unwrap()
+    });
+    assert!(output.ok().ends_with("active      the gateway uses it\n"));
+
+    gateway.behave(Behaviour::Answers(200, none.to_string()));
+    let line = std::thread::scope(|scope| {
+        let running = scope.spawn(|| activate("1"));
+        let n_before = gateway.requests().len();
+        eventually("the gateway was asked before the swap", || gateway.requests().len() > n_before);
+        gateway.behave(Behaviour::Answers(500, String::new()));
+        running.join().unwrap().error_line_with_code(3)
+    });
+    let end = format!("but the gateway did not confirm it: the gateway at `{url}` answers with 500");
+    assert!(line.ends_with(&end), "{line}");
 }
 
 #[test]
