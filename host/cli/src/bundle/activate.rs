@@ -45,8 +45,8 @@ impl fmt::Display for Activated {
 /// gateway, waits until it reports the bundle as active.
 ///
 /// # Errors
-/// [`Error::NotConfirmed`] if the folder was replaced and the gateway did not report the bundle as active. With every other error
-/// the folder is unchanged.
+/// [`Error::NotConfirmed`] if the folder was replaced and the gateway did not report the bundle as active. [`Error::Write`] if the
+/// folder, or the folder above it, could not be written. With every other error the folder is unchanged.
 pub(crate) fn activate(
     path: &Path,
     into: &Path,
