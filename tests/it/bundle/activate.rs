@@ -232,6 +232,45 @@ fn gateway_that_does_not_answer_for_a_while_is_asked_again() {
     assert!(line.ends_with(&end), "{line}");
 }
 
+/// Writes the file `token` with this mode.
+fn write_token(folder: &Path, text: &str, mode: u32) {
+    fs::write(folder.join("token"), text).unwrap();
+    fs::set_permissions(folder.join("token"), fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn unusable_token_or_certificates_are_refused_before_anything_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let (trust, guard) = (committed("trust-development.json"), payment_guard());
+    // No server listens on a reserved port.
+    let port = Port::reserve();
+    let https = format!("https://{}", port.address);
+    let refused = |url: &str, more: &[&str]| {
+        let mut command = command(here);
+        command.args(["activate", guard.to_str().unwrap(), "--into", "active", "--trust", &trust]);
+        command.args(["--gateway", url]).args(more).env("OPERATION_GATEWAY_TOKEN", "s3cret");
+        let line = CommandOutput::from(command.output().unwrap()).error_line();
+        assert!(!here.join("active").exists(), "the folder was written: {line}");
+        assert!(!line.contains("s3cret"), "the line has the token: {line}");
+        line
+    };
+    let with_file = ["--token-file", "token"];
+    write_token(here, "s3cret", 0o644);
+    assert_eq!(refused(&https, &with_file), "the file `token` has mode 0644; it must be 0600 or 0400");
+    write_token(here, "s3cret\nsecond line", 0o600);
+    let form = "the token in `token` is not one line of 1 to 16384 visible ASCII characters";
+    assert_eq!(refused(&https, &with_file), form);
+    fs::write(here.join("none.pem"), "none").unwrap();
+    let none = "the certificates in `none.pem` cannot be used: it has no PEM certificate";
+    assert_eq!(refused(&https, &["--ca", "none.pem"]), none);
+    let elsewhere = refused("http://gateway.example", &[]);
+    assert_eq!(
+        elsewhere,
+        "a token is not sent over plain HTTP to another machine: use an https URL in place of `http://gateway.example`, or give no token"
+    );
+}
+
 #[test]
 fn gateway_of_production_confirms_over_https_to_a_token() {
     let folder = tempfile::tempdir().unwrap();
@@ -254,20 +293,16 @@ fn gateway_of_production_confirms_over_https_to_a_token() {
     let gateway = Process::start(here, None, &[&policy[..], &tokens, &files.settings("off")].concat());
 
     let token = |scope: &str| issuer.token(&modes::claims(modes::test_caller("carol", scope)));
-    let write_token = |text: &str, mode| {
-        fs::write(here.join("token"), text).unwrap();
-        fs::set_permissions(here.join("token"), fs::Permissions::from_mode(mode)).unwrap();
-    };
     let https = format!("https://{}", gateway.address);
-    let run = |url: &str, more: &[&str], variable: &str| {
-        let arguments = ["activate", "second", "--into", "active", "--trust", &trust, "--gateway", url];
+    let run = |more: &[&str], variable: &str| {
+        let arguments = ["activate", "second", "--into", "active", "--trust", &trust, "--gateway", &https];
         let mut command = command(here);
         command.args(arguments).args(["--wait", "100"]).args(more).env("OPERATION_GATEWAY_TOKEN", variable);
         CommandOutput::from(command.output().unwrap())
     };
     let with_file = ["--ca", "ca.pem", "--token-file", "token"];
     let refused = |more: &[&str], variable: &str| {
-        let line = run(&https, more, variable).error_line();
+        let line = run(more, variable).error_line();
         assert_eq!(manifest(&here.join("active"))["sequence"], 101, "the folder was replaced: {line}");
         assert!(!line.contains(&token("operations.read")[..20]), "the line has the token: {line}");
         line.replace(&https, "URL")
@@ -290,27 +325,15 @@ fn gateway_of_production_confirms_over_https_to_a_token() {
         without.starts_with("the gateway at `URL` answers with 401: it needs a valid token"),
         "{without}"
     );
-    write_token(&token("custody.read"), 0o600);
+    write_token(here, &token("custody.read"), 0o600);
     assert!(refused(&with_file, "").contains("answers with 403: the token needs the scope `audit.read`"));
-    write_token(&token("operations.read"), 0o644);
-    assert_eq!(refused(&with_file, ""), "the file `token` has mode 0644; it must be 0600 or 0400");
-    write_token(&format!("{}\nsecond line", token("operations.read")), 0o600);
-    assert_eq!(
-        refused(&with_file, ""),
-        "the token in `token` is not one line of 1 to 16384 visible ASCII characters"
-    );
-    fs::write(here.join("none.pem"), "none").unwrap();
-    let none = refused(&["--ca", "none.pem"], "");
-    assert_eq!(none, "the certificates in `none.pem` cannot be used: it has no PEM certificate");
-    let elsewhere = run("http://gateway.example", &[], &token("operations.read")).error_line();
-    assert!(elsewhere.starts_with("a token is not sent over plain HTTP to another machine"), "{elsewhere}");
 
     // The file wins over the variable.
-    write_token(&format!("{}\n", token("operations.read")), 0o600);
-    let confirmed = run(&https, &with_file, "another token").ok();
+    write_token(here, &format!("{}\n", token("operations.read")), 0o600);
+    let confirmed = run(&with_file, "another token").ok();
     assert!(confirmed.ends_with("active      the gateway uses it\n"), "{confirmed}");
     assert_eq!(manifest(&here.join("active"))["sequence"], 102);
-    let again = run(&https, &["--ca", "ca.pem"], &token("audit.read")).ok();
+    let again = run(&["--ca", "ca.pem"], &token("audit.read")).ok();
     assert!(again.contains("follows     itself: it is the active bundle"), "{again}");
 }
 
