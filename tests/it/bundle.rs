@@ -26,7 +26,7 @@ fn committed(name: &str) -> String {
 }
 
 /// Runs `operation-gateway bundle` with these arguments in `folder`.
-fn bundle(folder: &Path, arguments: &[&str]) -> CommandOutput {
+pub(crate) fn bundle(folder: &Path, arguments: &[&str]) -> CommandOutput {
     command(folder).args(arguments).output().unwrap().into()
 }
 
@@ -70,7 +70,7 @@ fn command(folder: &Path) -> Command {
 
 /// The exit code and output of a command.
 #[derive(Debug)]
-struct CommandOutput {
+pub(crate) struct CommandOutput {
     code: Option<i32>,
     stdout: String,
     stderr: String,
@@ -86,7 +86,7 @@ impl From<Output> for CommandOutput {
 impl CommandOutput {
     /// The standard output of a command that exited with 0.
     #[track_caller]
-    fn ok(self) -> String {
+    pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self.stdout
     }
@@ -94,7 +94,13 @@ impl CommandOutput {
     /// The error line of a command that exited with 1 and printed nothing else.
     #[track_caller]
     fn error_line(self) -> String {
-        assert_eq!((self.code, self.stdout.as_str()), (Some(1), ""), "{}", self.stderr);
+        self.error_line_with_code(1)
+    }
+
+    /// The error line of a command that exited with this code and printed nothing else.
+    #[track_caller]
+    fn error_line_with_code(self, code: i32) -> String {
+        assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{}", self.stderr);
         let line = self.stderr.strip_suffix('\n').unwrap().strip_prefix("operation-gateway: ").unwrap();
         assert!(!line.contains('\n') && !line.is_empty(), "{line}");
         line.to_owned()

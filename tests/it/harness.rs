@@ -19,6 +19,7 @@ pub(crate) mod provider;
 pub(crate) mod proxy;
 pub(crate) mod recording;
 pub(crate) mod samples;
+pub(crate) mod terminal;
 pub(crate) mod timed;
 pub(crate) mod tls;
 pub(crate) mod verify;

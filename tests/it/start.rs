@@ -1,6 +1,6 @@
 //! Starts that must fail: with one error line, a non-zero exit code, and without leaving files behind.
 
-use crate::bundle::copy;
+use crate::bundle::{bundle, copy};
 use crate::harness::process::{Process, SIGN, command};
 use crate::harness::samples::payment;
 use std::fs;
@@ -51,6 +51,26 @@ fn altered_bundle_prevents_startup() {
     fs::write(extra.join("tests/more.json"), "[]").unwrap();
     fs::copy(altered.parent().unwrap().join("bundle/policy.wasm"), extra.join("policy.wasm")).unwrap();
     assert!(start_error(&extra).contains("bundle"));
+}
+
+#[test]
+fn folder_that_is_not_a_bundle_is_named_with_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let start_error = |bundle: &str| {
+        let bundle = folder.path().join(bundle);
+        let line = Process::start_error(folder.path(), &[("policy_bundle", bundle.to_str().unwrap())]);
+        line.replace(folder.path().to_str().unwrap(), "FOLDER")
+    };
+    bundle(folder.path(), &["new", "acme"]).ok();
+    assert_eq!(
+        start_error("acme"),
+        "operation-gateway: policy bundle `FOLDER/acme`: the folder has the sources of a policy: name the folder `bundle` in it, \
+         once `operation-gateway bundle build` and `bundle sign` have completed it"
+    );
+    assert_eq!(
+        start_error("acme/policy"),
+        "operation-gateway: policy bundle `FOLDER/acme/policy`: bundle file `manifest.json` is missing"
+    );
 }
 
 #[test]

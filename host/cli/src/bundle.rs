@@ -35,7 +35,10 @@ use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use verify::LastActivation;
+
+/// Exit code of an activation that replaced the folder and was not confirmed by the gateway.
+const EXIT_NOT_CONFIRMED: u8 = 3;
 
 /// The command line of `operation-gateway bundle`.
 #[derive(Debug, Args)]
@@ -100,12 +103,15 @@ enum Command {
     },
     /// Print the WIT interface between the gateway and a policy
     Wit,
-    /// Check a bundle as an activation with these trust roots does, except for its sequence
+    /// Check a bundle as an activation with these trust roots does; its sequence only with --active
     Verify {
         #[command(flatten)]
         dir: Dir,
         #[command(flatten)]
         trust: Trust,
+        /// The bundle that is active now, whose sequence must be lower
+        #[arg(long, value_name = "BUNDLE")]
+        active: Option<PathBuf>,
     },
     /// Print a bundle's contents without verifying them
     Inspect(Dir),
@@ -135,6 +141,7 @@ enum Command {
         file: PathBuf,
     },
     /// Verify a bundle and replace the folder that a gateway watches, atomically
+    #[command(after_help = activate::EXIT_CODES)]
     Activate {
         #[command(flatten)]
         dir: Dir,
@@ -143,12 +150,8 @@ enum Command {
         into: PathBuf,
         #[command(flatten)]
         trust: Trust,
-        /// Wait until this gateway reports the bundle as active: http://HOST:PORT
-        #[arg(long, value_name = "URL")]
-        gateway: Option<String>,
-        /// How long to wait
-        #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-        wait: u64,
+        #[command(flatten)]
+        gateway: activate::GatewayArgs,
     },
     /// Sign a record that makes a gateway return to an earlier bundle (its setting policy_activation)
     Rollback {
@@ -205,7 +208,8 @@ enum KeyCommand {
     },
 }
 
-/// Runs one command and prints its report. Exit code 1: it failed, or its report has findings.
+/// Runs one command and prints its report. Exit code 1: it failed, or its report has findings. 3: an activation replaced
+/// the folder, and the gateway did not confirm it.
 #[must_use]
 pub fn run(bundle: &Bundle, now: EpochMs) -> ExitCode {
     match report(bundle, now) {
@@ -213,7 +217,10 @@ pub fn run(bundle: &Bundle, now: EpochMs) -> ExitCode {
             let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
             if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
         }
-        Err(error) => report_errors(&[gateway_domain::error_chain(&error)], EXIT_FAILED),
+        Err(error) => {
+            let code = if let Error::NotConfirmed { .. } = &error { EXIT_NOT_CONFIRMED } else { EXIT_FAILED };
+            report_errors(&[gateway_domain::error_chain(&error)], code)
+        }
     }
 }
 
@@ -240,9 +247,10 @@ fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(String, bo
             success(json, &public)
         }
         Command::Sign { dir, key } => success(json, &sign::sign(&dir.dir, &key::load(key)?)?),
-        Command::Wit => Ok((template::WIT.to_owned(), true)),
-        Command::Verify { dir, trust } => {
-            success(json, &verify::verify(source::read(&dir.dir)?, &trust.roots, &trust.pins, now)?)
+        Command::Wit => success(json, &template::Contract { wit: template::WIT }),
+        Command::Verify { dir, trust, active } => {
+            let last = active.as_deref().map(LastActivation::of_bundle).transpose()?;
+            success(json, &verify::verify(source::read(&dir.dir)?, trust, last, now)?)
         }
         Command::Inspect(Dir { dir }) => success(json, &inspect::inspect(dir)?),
         Command::Lint { dir, strict } => {
@@ -251,15 +259,8 @@ fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(String, bo
         }
         Command::Diff { old, new } => success(json, &diff::diff(old, new)?),
         Command::Pack { dir, file } => success(json, &tarball::write(&source::read(&dir.dir)?, file)?),
-        Command::Activate { dir, into, trust, gateway, wait } => {
-            let url = gateway.as_deref().map(str::parse).transpose()?;
-            let files = source::read(&dir.dir)?;
-            let bundle = verify::verify(files.clone(), &trust.roots, &trust.pins, now)?;
-            let activated = activate::activate(bundle, &files, into)?;
-            match url {
-                Some(url) => success(json, &activate::wait(activated, &url, Duration::from_secs(*wait))?),
-                None => success(json, &activated),
-            }
+        Command::Activate { dir, into, trust, gateway } => {
+            success(json, &activate::activate(&dir.dir, into, trust, gateway, now)?)
         }
         Command::Rollback { rollback, keys, out } => {
             let keys = keys.iter().map(|file| key::load(file)).collect::<Result<Vec<_>, _>>()?;

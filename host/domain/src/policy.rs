@@ -62,6 +62,9 @@ pub struct Request<'a> {
     pub approvals: &'a [Approval],
 }
 
+/// The kind of failure of a policy that read a fact which its manifest does not declare: the last of the facts read.
+pub const UNDECLARED_FACT: &str = "undeclared_fact";
+
 /// The policy's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -206,6 +209,18 @@ impl Outcome {
     #[must_use]
     pub fn reason_texts(&self) -> Vec<String> {
         self.reasons.iter().map(ToString::to_string).collect()
+    }
+
+    /// The kind of failure, followed by the fact's name if the policy read a fact that its manifest does not declare; `None` if the
+    /// bundle did not fail.
+    #[must_use]
+    pub fn fault_text(&self) -> Option<String> {
+        let fault = self.fault.as_ref()?;
+        Some(match self.facts.last() {
+            // The guest chose the name.
+            Some(read) if fault == UNDECLARED_FACT => format!("{fault} `{}`", read.name.escape_debug()),
+            Some(_) | None => fault.clone(),
+        })
     }
 
     /// Whether the operation may proceed.

@@ -165,7 +165,7 @@ impl Inner {
 
 /// Refuses the outcome of a bundle that failed: its `DENY` is no decision.
 pub(crate) fn check_evaluated(outcome: &policy::Outcome) -> Result<(), Unavailable> {
-    match &outcome.fault {
+    match outcome.fault_text() {
         None => Ok(()),
         Some(fault) => Err(Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}"))),
     }

@@ -14,12 +14,13 @@ mod world;
 
 pub use activation::{ACTIVATION_PAYLOAD_TYPE, ActivationRecord, REASON_BYTES_MAX, SignedActivation};
 pub use error::BundleError;
-pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE, is_signature};
+pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE, SOURCE_BUNDLE, is_signature};
 pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WASI_WORLD, WORLD};
 pub use trust::{DEVELOPMENT_ROLE, Pins, Role, TrustPolicy};
 pub use vectors::{Expectation, Vector, VectorInput};
 pub use world::World;
 
+use crate::limits::SEQUENCE_MAX;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
@@ -123,17 +124,24 @@ impl Bundle {
         &self.files
     }
 
-    /// Checks that this bundle may become active after the one with the highest sequence that was ever active.
+    /// Checks that this bundle may become active after the last activation: its sequence must be higher, unless the last activation
+    /// was of the same bundle. `last` has the sequence of that activation and the hash of its bundle.
     ///
     /// # Errors
-    /// [`BundleError::Rollback`] for a lower sequence, or for another bundle with the same one.
-    pub fn check_follows(&self, sequence: u64, hash: Hex32) -> Result<(), BundleError> {
-        let follows =
-            self.manifest.sequence > sequence || (self.manifest.sequence == sequence && self.hash == hash);
-        if follows {
-            Ok(())
-        } else {
-            Err(BundleError::Rollback { offered: self.manifest.sequence, reached: sequence })
-        }
+    /// [`BundleError::Rollback`], or [`BundleError::Sequence`] for a sequence above the limit.
+    pub fn check_follows(&self, last: Option<(u64, Hex32)>) -> Result<(), BundleError> {
+        let reached = last.filter(|(_, hash)| *hash != self.hash).map(|(sequence, _)| sequence);
+        check_rises(self.manifest.sequence, reached)
+    }
+}
+
+/// Checks that the offered sequence is within the limit and higher than the one that was reached.
+pub(crate) fn check_rises(offered: u64, reached: Option<u64>) -> Result<(), BundleError> {
+    if offered > SEQUENCE_MAX {
+        return Err(BundleError::Sequence { offered });
+    }
+    match reached {
+        Some(reached) if reached >= offered => Err(BundleError::Rollback { offered, reached }),
+        Some(_) | None => Ok(()),
     }
 }

@@ -22,6 +22,9 @@ use std::thread;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
 
+/// The first bytes of a core module. A component has other ones after `\0asm`.
+const CORE_MODULE: &[u8] = b"\0asm\x01\0\0\0";
+
 /// Why the engine cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -73,6 +76,9 @@ impl PolicyEngine {
 
     /// Compiles a component. A panic of the compiler is an error.
     pub(crate) fn compile(&self, wasm: &[u8]) -> Result<Component, BundleError> {
+        if wasm.starts_with(CORE_MODULE) {
+            return Err(BundleError::CoreModule);
+        }
         let compiled = catch_unwind(AssertUnwindSafe(|| Component::from_binary(&self.engine, wasm)));
         compiled
             .unwrap_or_else(|_| Err(wasmtime::Error::msg("the compiler failed")))

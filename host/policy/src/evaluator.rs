@@ -63,7 +63,8 @@ impl Evaluator {
     /// Links the bundle ([`Evaluator::link`]) and runs its test vectors, as an activation requires.
     ///
     /// # Errors
-    /// [`BundleError`] for the component, an import, a data file, or the first vector with another verdict than expected.
+    /// [`BundleError`] for the component, an import, a data file, the first vector with another verdict than expected, or a bundle
+    /// without vectors.
     pub fn load(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
         let loaded = Self::link(engine, bundle)?;
         crate::self_test::run(&loaded, bundle)?;
@@ -387,6 +388,7 @@ fn check_imports(imports: &[String], declared: &[String], world: World) -> Resul
         return Err(BundleError::UnusedCapability(capability.clone()));
     }
     match imports.iter().find(|import| !world.provides(import)) {
+        Some(import) if World::Wasi.provides(import) => Err(BundleError::NeedsWasi(import.clone())),
         Some(import) => Err(BundleError::UnknownCapability(import.clone())),
         None => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! Why an evaluation gave no verdict. The outcome of such an evaluation is a DENY.
 
+use gateway_domain::policy::UNDECLARED_FACT;
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 use wasmtime_wasi::I32Exit;
 
@@ -80,7 +81,7 @@ impl EvaluationFault {
             Self::UndeclaredCode => "undeclared_code",
             Self::OutputTooLarge => "output_too_large",
             Self::TooManyFacts => "too_many_facts",
-            Self::UndeclaredFact => "undeclared_fact",
+            Self::UndeclaredFact => UNDECLARED_FACT,
             Self::TooMuchData => "too_much_data",
             Self::NotGiven => "not_given",
             Self::PoolExhausted => "pool_exhausted",

@@ -136,7 +136,9 @@ impl EvaluatePolicy for PolicyHost {
     async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
         let Evaluation { outcome, fault } = self.evaluate_with_active(&request, facts).await;
         if let Some(fault) = fault {
-            tracing::error!(bundle_id = outcome.bundle_id, kind = fault.kind(), "policy evaluation failed");
+            let reason = outcome.fault_text().unwrap_or_default();
+            let kind = fault.kind();
+            tracing::error!(bundle_id = outcome.bundle_id, kind, reason, "policy evaluation failed");
         }
         counters::count_evaluation(request.moment, outcome.decision, fault);
         self.shadow.enqueue(&request, facts, &outcome);

@@ -1,11 +1,19 @@
 //! `bundle activate` and `bundle rollback`.
 
-use super::{alter_manifest, bundle, committed, copy, copy_unsigned, payment_guard, replace_in, sign, value};
+use super::{
+    CommandOutput, alter_manifest, bundle, command, committed, copy, copy_unsigned, manifest, payment_guard,
+    sign, value,
+};
 use crate::harness::bundles::wait_until;
+use crate::harness::certificates::Authority;
 use crate::harness::port::Port;
 use crate::harness::process::Process;
+use crate::harness::wire::eventually;
+use crate::harness::{modes, tls};
+use gateway_auth::testing::{Behaviour, FakeProvider, Issuer};
 use serde_json::json;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 #[test]
@@ -23,7 +31,7 @@ fn refused_activation_leaves_the_folder_unchanged() {
     assert!(activate("guard").error_line().contains("signatures by trusted keys"));
     assert_eq!(manifest(), before);
 
-    replace_in(&here.join("guard/manifest.json"), "\"version\": \"", "\"version\": \"9");
+    alter_manifest(&here.join("guard"), |manifest| manifest["sequence"] = 9_000.into());
     sign(here, "guard").ok();
     activate("guard").ok();
     assert_ne!(manifest(), before);
@@ -42,13 +50,14 @@ fn unreachable_gateway_is_reported_by_address() {
         let arguments = ["activate", guard.to_str().unwrap(), "--into", "active", "--trust", &trust];
         bundle(folder.path(), &[&arguments[..], &["--gateway", url]].concat()).error_line()
     };
-    assert_eq!(activate("https://gateway"), "`https://gateway` is not a URL of the form http://HOST:PORT");
-    assert!(!folder.path().join("active").exists(), "arguments must be checked before anything is written");
+    let form = "is not a URL of the form https://HOST[:PORT] or http://HOST[:PORT]";
+    assert_eq!(activate("ftp://gateway"), format!("`ftp://gateway` {form}"));
     // No server listens on a reserved port.
     let port = Port::reserve();
     let url = format!("http://{}", port.address);
     let output = activate(&url);
     assert!(output.starts_with(&format!("the gateway at `{url}` does not answer")), "{output}");
+    assert!(!folder.path().join("active").exists(), "the gateway must be asked before anything is written");
 }
 
 /// Writes the default policy to `folder` as a signed release of this version and sequence; returns its hash.
@@ -86,8 +95,13 @@ fn running_gateway_activates_and_rolls_back() {
     let output = activate("second", &gateway_arguments).ok();
     assert!(output.contains("active      the gateway uses it"), "{output}");
 
-    let refused = activate("first", &gateway_arguments).error_line();
-    assert!(refused.contains("refuses the bundle: bundle sequence 101 is not above 102"), "{refused}");
+    for arguments in [&gateway_arguments[..], &[]] {
+        let refused = activate("first", arguments).error_line();
+        assert!(refused.starts_with("bundle sequence 101 is not above 102"), "{refused}");
+        assert_eq!(manifest(&here.join("active"))["sequence"], 102, "the folder was replaced");
+    }
+    // The active bundle again, for example with another signature.
+    activate("second", &gateway_arguments).ok();
 
     let arguments = ["rollback", "--to", &first, "--sequence", "103", "--reason", "second denies too much"];
     let output = bundle(here, &[&arguments[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
@@ -97,6 +111,230 @@ fn running_gateway_activates_and_rolls_back() {
         (&shown["active"]["bundle_hash"], &shown["active"]["reason"]),
         (&json!(first), &json!("second denies too much"))
     );
+    // The record's sequence is higher than that of the bundle in the folder, which only the gateway knows.
+    release(&here.join("third"), "1.0.3", 103);
+    let refused = activate("third", &gateway_arguments).error_line();
+    assert!(refused.starts_with("bundle sequence 103 is not above 103"), "{refused}");
+    assert_eq!(manifest(&here.join("active"))["sequence"], 102, "the folder was replaced");
+}
+
+#[test]
+fn lower_or_equal_sequence_than_the_active_bundle_fails_verification() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let trust = committed("trust-development.json");
+    for (name, version, sequence) in [("old", "1.0.1", 101), ("same", "1.0.2", 101), ("new", "1.0.3", 102)] {
+        release(&here.join(name), version, sequence);
+    }
+    let verify =
+        |name: &str, active: &str| bundle(here, &["verify", name, "--trust", &trust, "--active", active]);
+    assert_eq!(
+        verify("old", "new").error_line(),
+        "bundle sequence 101 is not above 102, which has been activated already: raise `sequence` in `manifest.json`, \
+         or return to an earlier bundle with `bundle rollback`"
+    );
+    assert!(verify("same", "old").error_line().starts_with("bundle sequence 101 is not above 101"));
+    assert!(verify("new", "old").ok().ends_with("follows     sequence 101\n"));
+    assert!(verify("new", "new").ok().ends_with("follows     itself: it is the active bundle\n"));
+    let missing = verify("new", "nowhere").error_line();
+    assert_eq!(missing, "`nowhere` is not a bundle: it has no `manifest.json`");
+
+    let activate = |name: &str| bundle(here, &["activate", name, "--into", "active", "--trust", &trust]);
+    activate("new").ok();
+    assert!(activate("old").error_line().starts_with("bundle sequence 101 is not above 102"));
+    assert_eq!(manifest(&here.join("active"))["sequence"], 102, "the folder was replaced");
+    // No gateway has activated a folder without a valid manifest.
+    fs::write(here.join("active/manifest.json"), "{}").unwrap();
+    activate("old").ok();
+}
+
+#[test]
+fn folder_that_was_replaced_without_confirmation_exits_with_3() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let trust = committed("trust-development.json");
+    let first = release(&here.join("first"), "1.0.1", 101);
+    let second = release(&here.join("second"), "1.0.2", 102);
+    copy(&here.join("first"), &here.join("active"));
+    let active = here.join("active").to_str().unwrap().to_owned();
+    let settings = |watch_ms| {
+        [("policy_bundle", active.as_str()), ("policy_trust_roots", &trust), ("policy_watch_ms", watch_ms)]
+    };
+    let activate = |gateway: &Process| {
+        let url = format!("http://{}", gateway.address);
+        let arguments = ["activate", "second", "--into", "active", "--trust", &trust, "--gateway", &url];
+        let line = bundle(here, &[&arguments[..], &["--wait", "1"]].concat()).error_line_with_code(3);
+        assert_eq!(manifest(&here.join("active"))["sequence"], 102);
+        line.replace(&url, "URL")
+    };
+    let replaced = format!("`active` has the bundle `{second}` now, but the gateway did not confirm it: ");
+    let data = tempfile::tempdir().unwrap();
+    // This gateway reads the folder only on SIGHUP.
+    let gateway = Process::start(data.path(), None, &settings("0"));
+    let inactive =
+        format!("bundle `{second}` is not active at the gateway `URL` after 1 s; the active one: `{first}`");
+    assert_eq!(activate(&gateway), format!("{replaced}{inactive}"));
+    drop(gateway);
+
+    fs::remove_dir_all(here.join("active")).unwrap();
+    copy(&here.join("first"), &here.join("active"));
+    let data = tempfile::tempdir().unwrap();
+    let gateway = Process::start(
+        data.path(),
+        None,
+        &[&settings("20")[..], &[("policy_pins", first.as_str())]].concat(),
+    );
+    let refused = activate(&gateway);
+    assert!(
+        refused.starts_with(&format!("{replaced}the gateway at `URL` refuses the bundle: ")),
+        "{refused}"
+    );
+    assert!(refused.ends_with("is not among the pinned ones"), "{refused}");
+}
+
+#[test]
+fn gateway_that_does_not_answer_for_a_while_is_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let trust = committed("trust-development.json");
+    release(&here.join("first"), "1.0.1", 101);
+    let second = release(&here.join("second"), "1.0.2", 102);
+    copy(&here.join("first"), &here.join("active"));
+    let none = json!({ "active": null, "refused": [] });
+    let active = json!({ "active": { "bundle_hash": second, "activation_sequence": 102 }, "refused": [] });
+    let gateway = FakeProvider::start(Behaviour::Answers(200, none.to_string()));
+    let url = format!("http://{}", gateway.address);
+    let activate = |seconds: &str| {
+        let arguments = ["activate", "second", "--into", "active", "--trust", &trust, "--gateway", &url];
+        bundle(here, &[&arguments[..], &["--wait", seconds]].concat())
+    };
+    let output = std::thread::scope(|scope| {
+        let running = scope.spawn(|| activate("100"));
+        eventually("the gateway was asked before the swap", || !gateway.requests().is_empty());
+        gateway.behave(Behaviour::HangsUp);
+        eventually("the folder was replaced", || manifest(&here.join("active"))["sequence"] == 102);
+        let n_before = gateway.requests().len();
+        eventually("the gateway is asked again", || gateway.requests().len() > n_before + 1);
+        gateway.behave(Behaviour::Answers(200, active.to_string()));
+        running.join().unwrap()
+    });
+    assert!(output.ok().ends_with("active      the gateway uses it\n"));
+
+    gateway.behave(Behaviour::Answers(200, none.to_string()));
+    let line = std::thread::scope(|scope| {
+        let running = scope.spawn(|| activate("1"));
+        let n_before = gateway.requests().len();
+        eventually("the gateway was asked before the swap", || gateway.requests().len() > n_before);
+        gateway.behave(Behaviour::Answers(500, String::new()));
+        running.join().unwrap().error_line_with_code(3)
+    });
+    let end = format!("but the gateway did not confirm it: the gateway at `{url}` answers with 500");
+    assert!(line.ends_with(&end), "{line}");
+}
+
+/// Writes the file `token` with this mode.
+fn write_token(folder: &Path, text: &str, mode: u32) {
+    fs::write(folder.join("token"), text).unwrap();
+    fs::set_permissions(folder.join("token"), fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn unusable_token_or_certificates_are_refused_before_anything_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let (trust, guard) = (committed("trust-development.json"), payment_guard());
+    // No server listens on a reserved port.
+    let port = Port::reserve();
+    let https = format!("https://{}", port.address);
+    let refused = |url: &str, more: &[&str]| {
+        let mut command = command(here);
+        command.args(["activate", guard.to_str().unwrap(), "--into", "active", "--trust", &trust]);
+        command.args(["--gateway", url]).args(more).env("OPERATION_GATEWAY_TOKEN", "s3cret");
+        let line = CommandOutput::from(command.output().unwrap()).error_line();
+        assert!(!here.join("active").exists(), "the folder was written: {line}");
+        assert!(!line.contains("s3cret"), "the line has the token: {line}");
+        line
+    };
+    let with_file = ["--token-file", "token"];
+    write_token(here, "s3cret", 0o644);
+    assert_eq!(refused(&https, &with_file), "the file `token` has mode 0644; it must be 0600 or 0400");
+    write_token(here, "s3cret\nsecond line", 0o600);
+    let form = "the token in `token` is not one line of 1 to 16384 visible ASCII characters";
+    assert_eq!(refused(&https, &with_file), form);
+    fs::write(here.join("none.pem"), "none").unwrap();
+    let none = "the certificates in `none.pem` cannot be used: it has no PEM certificate";
+    assert_eq!(refused(&https, &["--ca", "none.pem"]), none);
+    let elsewhere = refused("http://gateway.example", &[]);
+    assert_eq!(
+        elsewhere,
+        "a token is not sent over plain HTTP to another machine: use an https URL in place of `http://gateway.example`, or give no token"
+    );
+}
+
+#[test]
+fn gateway_of_production_confirms_over_https_to_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let trust = committed("trust-development.json");
+    release(&here.join("first"), "1.0.1", 101);
+    release(&here.join("second"), "1.0.2", 102);
+    copy(&here.join("first"), &here.join("active"));
+    let (ours, other) = (Authority::new("ours"), Authority::new("theirs"));
+    let files = tls::Files::write(here, &ours.server(), &ours);
+    fs::write(here.join("ca.pem"), ours.pem()).unwrap();
+    fs::write(here.join("other.pem"), other.pem()).unwrap();
+    let issuer = Issuer::with_one("k1");
+    let provider = FakeProvider::start(Behaviour::Answers(200, issuer.jwks().to_string()));
+    let tokens = modes::settings(modes::Mode::Jwks, &provider, here);
+    let active = here.join("active").to_str().unwrap().to_owned();
+    let policy =
+        [("policy_bundle", active.as_str()), ("policy_trust_roots", &trust), ("policy_watch_ms", "20")];
+    let tokens: Vec<_> = tokens.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let gateway = Process::start(here, None, &[&policy[..], &tokens, &files.settings("off")].concat());
+
+    let token = |scope: &str| issuer.token(&modes::claims(modes::test_caller("carol", scope)));
+    let https = format!("https://{}", gateway.address);
+    let run = |more: &[&str], variable: &str| {
+        let arguments = ["activate", "second", "--into", "active", "--trust", &trust, "--gateway", &https];
+        let mut command = command(here);
+        command.args(arguments).args(["--wait", "100"]).args(more).env("OPERATION_GATEWAY_TOKEN", variable);
+        CommandOutput::from(command.output().unwrap())
+    };
+    let with_file = ["--ca", "ca.pem", "--token-file", "token"];
+    let refused = |more: &[&str], variable: &str| {
+        let line = run(more, variable).error_line();
+        assert_eq!(manifest(&here.join("active"))["sequence"], 101, "the folder was replaced: {line}");
+        assert!(!line.contains(&token("operations.read")[..20]), "the line has the token: {line}");
+        line.replace(&https, "URL")
+    };
+    let certificate = refused(&["--ca", "other.pem"], "");
+    assert!(certificate.starts_with("the gateway at `URL` does not answer: "), "{certificate}");
+    assert!(certificate.contains("certificate"), "{certificate}");
+    // The system's authorities, which `--ca` replaces. This variable names their file.
+    let with_system = |more: &[&str]| {
+        let arguments = ["activate", "second", "--into", "active", "--trust", &trust, "--gateway", &https];
+        let mut command = command(here);
+        command.args(arguments).args(more).env("SSL_CERT_FILE", here.join("ca.pem"));
+        CommandOutput::from(command.output().unwrap()).error_line()
+    };
+    assert!(refused(&[], "").starts_with("the gateway at `URL` does not answer: "));
+    assert!(with_system(&[]).contains(" answers with 401"));
+    assert!(with_system(&["--ca", "other.pem"]).contains(" does not answer: "));
+    let without = refused(&["--ca", "ca.pem"], "");
+    assert!(
+        without.starts_with("the gateway at `URL` answers with 401: it needs a valid token"),
+        "{without}"
+    );
+    write_token(here, &token("custody.read"), 0o600);
+    assert!(refused(&with_file, "").contains("answers with 403: the token needs the scope `audit.read`"));
+
+    // The file wins over the variable.
+    write_token(here, &format!("{}\n", token("operations.read")), 0o600);
+    let confirmed = run(&with_file, "another token").ok();
+    assert!(confirmed.ends_with("active      the gateway uses it\n"), "{confirmed}");
+    assert_eq!(manifest(&here.join("active"))["sequence"], 102);
+    let again = run(&["--ca", "ca.pem"], &token("audit.read")).ok();
+    assert!(again.contains("follows     itself: it is the active bundle"), "{again}");
 }
 
 #[test]

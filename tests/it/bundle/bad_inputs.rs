@@ -4,6 +4,7 @@ use super::{
     alter_manifest, bundle, command, committed, copy, copy_unsigned, payment_guard, replace_in, sign,
 };
 use crate::harness::bundles::{key, write_folder};
+use crate::harness::process::Process;
 use gateway_domain::ids::Hex32;
 use gateway_policy::bundle::pack;
 use gateway_policy::{BundleFiles, PolicyEngine, TrustPolicy};
@@ -132,6 +133,34 @@ fn bundle_that_fails_its_vectors_is_neither_signed_nor_verified() {
     }
     let signatures = fs::read_dir(here.join("guard/signatures")).unwrap().count();
     assert_eq!(signatures, 1, "a signature was added");
+}
+
+#[test]
+fn bundle_without_vectors_is_neither_signed_nor_verified_nor_activated() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    copy_unsigned(&here.join("guard"));
+    fs::remove_dir_all(here.join("guard/tests")).unwrap();
+    bundle(here, &["complete", "guard"]).ok();
+    let files = BundleFiles::read(&here.join("guard")).unwrap();
+    // Signed without the command line, which would refuse to.
+    write_folder(&here.join("signed"), &files.with([pack::sign(&files, &key(1)).unwrap()]).unwrap());
+    let public = Hex32::new(key(1).verifying_key().to_bytes());
+    fs::write(here.join("roots.json"), serde_json::to_vec(&TrustPolicy::of_one("author", public)).unwrap())
+        .unwrap();
+    let no_vectors =
+        "the bundle has no test vectors: add at least one to `tests/`, with the verdict that it must give";
+    assert_eq!(sign(here, "guard").error_line(), no_vectors);
+    assert!(!here.join("guard/signatures").exists(), "a signature was added");
+    assert_eq!(bundle(here, &["verify", "signed", "--trust", "roots.json"]).error_line(), no_vectors);
+    let activate = ["activate", "signed", "--into", "active", "--trust", "roots.json"];
+    assert_eq!(bundle(here, &activate).error_line(), no_vectors);
+    assert!(!here.join("active").exists());
+    let at = |name: &str| here.join(name).to_str().unwrap().to_owned();
+    let (policy, roots) = (at("signed"), at("roots.json"));
+    let settings = [("policy_bundle", policy.as_str()), ("policy_trust_roots", &roots)];
+    let refused = Process::start_error(here, &settings);
+    assert!(refused.ends_with(no_vectors), "{refused}");
 }
 
 #[test]

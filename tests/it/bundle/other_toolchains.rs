@@ -27,6 +27,17 @@ fn component_built_for_wasm32_wasip2_with_wit_bindgen_is_accepted() {
     assert!(manifest.contains("wasi:cli/stdout@0.2."), "{manifest}");
     let tested = bundle(here, &["test", "bundle", "--strict"]).ok();
     assert!(tested.contains("vectors     2 of 2 pass"), "{tested}");
+    // The world without WASI.
+    let pure = manifest.replace("svc:policy-wasi@1.x", "svc:policy@1.x");
+    fs::write(here.join("bundle/manifest.json"), &pure).unwrap();
+    let refused = bundle(here, &["test", "bundle"]).error_line();
+    let (import, rest) = refused.split_once("`, which ").unwrap();
+    assert!(import.starts_with("the component imports `wasi:cli/"), "{refused}");
+    assert_eq!(
+        rest,
+        "only the world `svc:policy-wasi@1.x` provides: name it as `world` in `manifest.json`, or build the component without WASI"
+    );
+    fs::write(here.join("bundle/manifest.json"), &manifest).unwrap();
     bundle(here, &["key", "new", "author.key", "--roots", "roots.json"]).ok();
     bundle(here, &["sign", "bundle", "--key", "author.key"]).ok();
     let pinned = ["verify", "bundle", "--trust", "roots.json", "--pin", value(&built, "bundle hash")];
@@ -40,8 +51,11 @@ fn component_file_that_is_no_component_is_refused_and_nothing_is_written() {
     bundle(here, &["new", "acme"]).ok();
     let before = fs::read(here.join("acme/bundle/manifest.json")).unwrap();
     fs::write(here.join("module.wasm"), b"\0asm\x01\0\0\0").unwrap();
-    for file in ["module.wasm", "missing.wasm"] {
-        bundle(here, &["build", "acme", "--component", file]).error_line();
+    let core = "`policy.wasm` is a core module of WebAssembly, not a component: build it with `operation-gateway bundle build` from \
+                sources with the SDK, or for the target `wasm32-wasip2`, or turn it into one with `wasm-tools component new`";
+    for (file, error) in [("module.wasm", core), ("missing.wasm", "`missing.wasm` cannot be read: ")] {
+        let refused = bundle(here, &["build", "acme", "--component", file]).error_line();
+        assert!(refused.starts_with(error), "{refused}");
         assert_eq!(fs::read(here.join("acme/bundle/manifest.json")).unwrap(), before);
         assert!(!here.join("acme/bundle/policy.wasm").exists());
     }

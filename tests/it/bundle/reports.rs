@@ -9,17 +9,29 @@ use std::fs;
 
 /// Replaces hexadecimal words of 32 or more digits by `[hash]`, and numbers of four or more digits by `[n]`.
 fn mask(text: &str) -> String {
+    let is_number = |word: &str| word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+    mask_words(text, |word| hash_mask(word).or(is_number(word).then_some("[n]")))
+}
+
+/// Replaces hexadecimal words of 32 or more digits by `[hash]`.
+pub(super) fn mask_hashes(text: &str) -> String {
+    mask_words(text, hash_mask)
+}
+
+fn hash_mask(word: &str) -> Option<&'static str> {
+    let is_hash = word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then_some("[hash]")
+}
+
+/// Replaces each word that has a mask.
+fn mask_words(text: &str, mask: impl Fn(&str) -> Option<&'static str>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
         let end = rest.find(|character| !is_word(character)).unwrap_or(rest.len()).max(first.len_utf8());
         let (word, after) = rest.split_at(end);
-        out.push_str(match word {
-            _ if word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) => "[hash]",
-            _ if word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit()) => "[n]",
-            _ => word,
-        });
+        out.push_str(mask(word).unwrap_or(word));
         rest = after;
     }
     out
@@ -93,6 +105,33 @@ fn failing_vector_is_reported_by_test_and_lint() {
 }
 
 #[test]
+fn undeclared_fact_is_reported_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    copy_unsigned(folder.path());
+    for file in ["custody", "payments", "quorum"] {
+        let path = folder.path().join(format!("tests/{file}.json"));
+        let mut vectors: Vec<Value> = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        vectors.truncate(1);
+        vectors[0]["facts"] = json!({});
+        fs::write(path, json!(vectors).to_string()).unwrap();
+    }
+    alter_manifest(folder.path(), |manifest| manifest["facts"] = json!([]));
+    bundle(folder.path(), &["complete", "."]).ok();
+    let undeclared = "undeclared_fact `deployment.permitted_recipients`";
+    let tested = bundle(folder.path(), &["test", "."]).findings();
+    assert!(tested.contains(&format!("\n  fault     {undeclared}\n")), "{tested}");
+    let json = bundle(folder.path(), &["test", ".", "--json"]).findings();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let faults: Vec<_> = json["failures"].as_array().unwrap().iter().map(|it| &it["fault"]).collect();
+    assert!(faults.contains(&&json!(undeclared)), "{json}");
+    let linted = bundle(folder.path(), &["lint", "."]).findings();
+    let finding = format!("vector_faults: a vector ends in the fault {undeclared}, not in a verdict\n");
+    assert!(linted.contains(&finding), "{linted}");
+    let refused = sign(folder.path(), ".").error_line();
+    assert!(refused.contains("gives the fault undeclared_fact `deployment."), "{refused}");
+}
+
+#[test]
 fn bundle_of_another_tool_is_completed_and_can_be_signed() {
     let folder = tempfile::tempdir().unwrap();
     copy(&payment_guard(), folder.path());
@@ -160,6 +199,46 @@ fn diff_prints_changed_files_and_decisions() {
     assert_eq!(back["verdicts"]["n_asked"], json["verdicts"]["n_asked"]);
 }
 
+/// A new version that reads more facts has vectors that the old version cannot answer.
+#[test]
+fn diff_reports_vectors_with_facts_that_one_bundle_does_not_declare() {
+    let (guard, strict) = (guard(), committed("payment-guard-strict"));
+    let diff = |old: &str, new: &str| -> Value {
+        serde_json::from_str(&bundle(&payment_guard(), &["diff", old, new, "--json"]).ok()).unwrap()
+    };
+    let (upgrade, back) = (diff(&guard, &strict), diff(&strict, &guard));
+    let verdicts = &upgrade["verdicts"];
+    let only_new = verdicts["only_new"].as_array().unwrap();
+    let velocity = |one: &&Value| one["file"] == "tests/velocity.json";
+    assert!(only_new.iter().any(|one| velocity(&one)), "{verdicts}");
+    for one in only_new {
+        assert!(one["undeclared_fact"].as_str().unwrap().starts_with("velocity."), "{one}");
+        assert!(one["answer"]["decision"].is_string(), "{one}");
+    }
+    assert_eq!(verdicts["only_old"], json!([]));
+    assert!(
+        verdicts["n_asked"].as_u64().unwrap() > 0,
+        "vectors whose facts both declare are run: {verdicts}"
+    );
+    assert_eq!(back["verdicts"]["only_old"], verdicts["only_new"]);
+    assert_eq!(back["verdicts"]["only_new"], json!([]));
+    assert_eq!(back["verdicts"]["n_asked"], verdicts["n_asked"]);
+
+    let text = bundle(&payment_guard(), &["diff", &guard, &strict]).ok();
+    let one = &only_new[0];
+    let name = |member: &str| one[member].as_str().unwrap();
+    let line = format!("+ {}: {}\n    old  not run: ", name("file"), name("name"));
+    assert!(text.contains(&line), "no `{line}` in {text}");
+    assert!(
+        text.contains(&format!("does not declare the fact `{}`\n    new  ", name("undeclared_fact"))),
+        "{text}"
+    );
+    let end = format!("; {} run by the new bundle only, 0 by the old bundle only\n", only_new.len());
+    assert!(text.ends_with(&end), "{text}");
+    let text = bundle(&payment_guard(), &["diff", &strict, &guard]).ok();
+    assert!(text.contains(&format!("- {}: {}\n    old  ", name("file"), name("name"))), "{text}");
+}
+
 #[test]
 fn bench_prints_times_and_fuel() {
     let output = bundle(&payment_guard(), &["bench", ".", "--rounds", "3"]).ok();
@@ -172,6 +251,42 @@ fn bench_prints_times_and_fuel() {
             "{cost}"
         );
     }
+}
+
+#[test]
+fn every_command_prints_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    copy_unsigned(&here.join("guard"));
+    let (key, trust) = (committed("development-signing-key.json"), committed("trust-development.json"));
+    let hash = "ab".repeat(32);
+    let commands: [&[&str]; 16] = [
+        &["new", "acme"],
+        &["build", "guard", "--component", "guard/policy.wasm"],
+        &["complete", "guard"],
+        &["test", "guard"],
+        &["bench", "guard", "--rounds", "1"],
+        &["key", "new", "author.key", "--roots", "roots.json"],
+        &["sign", "guard", "--key", &key],
+        &["wit"],
+        &["verify", "guard", "--trust", &trust],
+        &["inspect", "guard"],
+        &["lint", "guard"],
+        &["diff", "guard", "guard"],
+        &["pack", "guard", "guard.tar"],
+        &["activate", "guard", "--into", "active", "--trust", &trust],
+        &["rollback", "--to", &hash, "--sequence", "9", "--reason", "why", "--key", &key, "--out", "record"],
+        &["countersign", "record", "--key", &key],
+    ];
+    for arguments in commands {
+        let output = bundle(here, &[arguments, &["--json"]].concat()).ok();
+        let parsed: Result<Value, _> = serde_json::from_str(&output);
+        assert!(parsed.is_ok_and(|json| json.is_object()), "{arguments:?}: {output}");
+    }
+    let help = bundle(here, &["--help"]).ok();
+    let n_commands =
+        help.lines().filter(|line| line.starts_with("  ") && line.as_bytes()[2].is_ascii_lowercase()).count();
+    assert_eq!(n_commands, commands.len() + 1, "every command but `help` is above: {help}");
 }
 
 #[test]

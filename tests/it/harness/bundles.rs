@@ -3,8 +3,12 @@
 use super::process::{Process, request, run};
 use super::wire::poll;
 use ed25519_dalek::SigningKey;
+use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
-use gateway_policy::bundle::{ActivationRecord, MANIFEST_FILE, Manifest, Role, is_signature, pack};
+use gateway_domain::policy::Decision;
+use gateway_policy::bundle::{
+    ActivationRecord, Expectation, MANIFEST_FILE, Manifest, Role, Vector, is_signature, pack,
+};
 use gateway_policy::{BundleFiles, TrustPolicy};
 use serde_json::Value;
 use std::fs;
@@ -25,12 +29,43 @@ pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
     alter_and_sign(BundleFiles::read(&root).unwrap(), sequence, signer, |_| ())
 }
 
-/// As [`release`], with too little fuel for any evaluation, and without vectors, since it would fail them.
+/// As [`release`], with too little fuel for any evaluation.
 pub(crate) fn starved_release(sequence: u64, signer: &SigningKey) -> BundleFiles {
-    let is_vector = |name: &str| name.starts_with("tests/");
-    alter_and_sign(release(sequence, signer).only(|name| !is_vector(name)), sequence, signer, |manifest| {
+    faulty_release(sequence, signer, "out_of_fuel", |manifest| manifest.limits.fuel = FUEL_STARVED)
+}
+
+/// As [`release`], but declares no facts, so that the first one that the policy reads ends the evaluation.
+pub(crate) fn undeclaring_release(sequence: u64, signer: &SigningKey) -> BundleFiles {
+    faulty_release(sequence, signer, "undeclared_fact", |manifest| manifest.facts.clear())
+}
+
+/// As [`release`], with a manifest that makes every evaluation end in this fault, and with one vector, which expects that.
+fn faulty_release(
+    sequence: u64,
+    signer: &SigningKey,
+    fault: &str,
+    change: impl FnOnce(&mut Manifest),
+) -> BundleFiles {
+    let (kept, is_vector) = ("tests/payments.json", |name: &str| name.starts_with("tests/"));
+    let files = release(sequence, signer);
+    let mut vectors: Vec<Vector> = serde_json::from_slice(files.get(kept).unwrap()).unwrap();
+    vectors.truncate(1);
+    vectors[0].facts.clear();
+    vectors[0].expect = Expectation {
+        decision: Decision::Deny,
+        reasons: vec![format!("policy_fault:{fault}")],
+        obligations: Vec::new(),
+        subjects: Vec::new(),
+        required: 0,
+        satisfied: false,
+    };
+    let vectors = serde_json::to_vec(&vectors).unwrap();
+    let hash = canonical::digest_bytes("", &vectors);
+    let files = files.only(|name| !is_vector(name)).with([(kept.to_owned(), vectors)]).unwrap();
+    alter_and_sign(files, sequence, signer, |manifest| {
         manifest.files.retain(|name, _| !is_vector(name));
-        manifest.limits.fuel = FUEL_STARVED;
+        manifest.files.insert(kept.to_owned(), hash);
+        change(manifest);
     })
 }
 

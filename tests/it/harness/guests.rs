@@ -19,7 +19,7 @@ pub(crate) fn load_guest(pages: u32, evaluate: &str) -> Evaluator {
     let files = files.with([pack::sign(&files, &key(1)).unwrap()]).unwrap();
     let trust = TrustPolicy::of_one("author", Hex32::new(key(1).verifying_key().to_bytes()));
     let bundle = Bundle::verify(files, &trust, &Pins::default(), EpochMs(1)).unwrap();
-    Evaluator::load(&engine, &bundle).unwrap()
+    Evaluator::link(&engine, &bundle).unwrap()
 }
 
 fn component(pages: u32, evaluate: &str) -> Vec<u8> {

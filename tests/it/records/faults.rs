@@ -1,6 +1,6 @@
 //! A policy that fails in the middle of an operation: the operation stays as it was, and the fault is recorded.
 
-use crate::harness::bundles::{Site, key, release, starved_release, wait_until_active};
+use crate::harness::bundles::{Site, key, release, starved_release, undeclaring_release, wait_until_active};
 use crate::harness::custody;
 use crate::harness::process::{Process, stdout};
 use crate::harness::samples::{approval, path, payment};
@@ -119,4 +119,17 @@ fn policy_fault_at_approval_or_admission_is_recorded_and_changes_nothing() {
     let mut admissions = gateway.exported("admission");
     admissions.sort();
     assert_eq!(admissions, [admitted, at_admission]);
+}
+
+#[test]
+fn fact_that_the_manifest_does_not_declare_is_named_to_client_and_operator() {
+    let site = Site::new();
+    site.offer(&undeclaring_release(1, &key(1)));
+    let mut process = site.start(0, None);
+    let (status, refused) = process.call("POST", "/v1/operations/sign", Some(&payment("undeclared")));
+    assert_eq!((status, &refused["error"]), (503, &json!("policy_unavailable")), "{refused}");
+    let undeclared = "undeclared_fact `deployment.permitted_recipients`";
+    assert!(refused["message"].as_str().unwrap().contains(undeclared), "{refused}");
+    let line = process.wait_for_line("policy evaluation failed");
+    assert!(line.contains(undeclared), "{line}");
 }

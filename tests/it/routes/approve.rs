@@ -1,5 +1,6 @@
 use super::{UNKNOWN, assert_refused_by_name};
 use crate::harness::modes::test_caller;
+use crate::harness::process::{Process, SIGN};
 use crate::harness::samples::{admit, approval, client, path, payment, submit, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -46,8 +47,26 @@ async fn submitters_own_approval_is_refused_under_separation_of_duties() {
     let world = World::with(&[("separation_of_duties", "true")]).await;
     let operation = submit(&world, &payment("own")).await;
     let own = world.post(&path(&operation, "/approve"), &approval("carol")).await;
-    own.fails(403, "approver_not_permitted");
+    let message = own.fails(403, "approver_not_permitted");
+    // Only the reason for this approver, not those for the payment.
+    assert_eq!(
+        message,
+        "approval of `carol` does not count: approval_not_counted: approval of `carol` does not count: the submitter cannot approve"
+    );
     assert_eq!(world.get(&path(&operation, "")).await.ok()["approvals"]["approved"], 0);
+}
+
+#[test]
+fn approval_of_an_operation_that_the_policy_now_denies_is_policy_rejected_and_not_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    let operation = process.post(SIGN, Some(&payment("denied-later")))["operation"].clone();
+    drop(process);
+    let process = Process::start(folder.path(), None, &[("permitted_recipients", "acct-other")]);
+    let (status, refused) = process.call("POST", &path(&operation, "/approve"), Some(&approval("alice")));
+    assert_eq!((status, &refused["error"]), (403, &json!("policy_rejected")), "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("recipient_not_permitted"), "{refused}");
+    assert_eq!(process.get(&path(&operation, "")), operation);
 }
 
 #[tokio::test]

@@ -4,15 +4,12 @@ use crate::harness::approvers::Signers;
 use crate::harness::custody;
 use crate::harness::process::{Process, SIGN, command, error_line, run};
 use crate::harness::samples::{approval, path, payment, with};
+use crate::harness::terminal::run_at_terminal;
 use gateway_domain::testing::approvers::registry;
-use rustix::fs::{Mode, OFlags, open};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
 
 /// An approver with a key file.
 struct Approver {
@@ -54,24 +51,10 @@ impl Approver {
 
     /// As [`Self::sign`], without `--yes`, at a terminal on which `typed` is entered.
     fn sign_at_terminal(&self, folder: &Path, view: &Value, typed: &str) -> (i32, String, String) {
-        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&controller).unwrap();
-        unlockpt(&controller).unwrap();
-        let name = ptsname(&controller, Vec::new()).unwrap();
-        let terminal = || Stdio::from(open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
         let mut command = command(folder, &[]);
-        command.args(self.sign_arguments(folder, view)).stdin(terminal()).stderr(terminal());
-        let child = command.spawn().unwrap();
-        // Closes the test's handles of the child's end of the terminal.
-        drop(command);
-        let mut controller = File::from(controller);
-        controller.write_all(typed.as_bytes()).unwrap();
-        let mut screen = Vec::new();
-        // Reading fails once the child has closed its end.
-        let _end = controller.read_to_end(&mut screen);
-        let output = child.wait_with_output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(screen))
+        command.args(self.sign_arguments(folder, view));
+        let (output, screen) = run_at_terminal(command, typed);
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap(), screen)
     }
 
     /// Signs an approval of the view and posts it to the path `approve`; returns the answer.

@@ -2,9 +2,10 @@
 
 mod gateway;
 
-use crate::bundle::verify::Verified;
-use crate::bundle::{Error, layout};
-use gateway::Url;
+use crate::bundle::verify::{self, LastActivation, Verified};
+use crate::bundle::{Error, Trust, layout, source};
+pub(crate) use gateway::{EXIT_CODES, GatewayArgs, TOKEN_BYTES_MAX};
+use gateway_domain::time::EpochMs;
 use gateway_policy::BundleFiles;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
@@ -12,7 +13,6 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The report of `bundle activate`.
 #[derive(Clone, Debug, Serialize)]
@@ -38,23 +38,38 @@ impl fmt::Display for Activated {
     }
 }
 
-/// Replaces the folder `into` with the files of a verified bundle, atomically. A reader that is still reading the old folder
+/// Verifies the bundle at `path` and replaces the folder `into` with it, atomically. A reader that is still reading the old folder
 /// finds files missing, and has to start again.
 ///
-/// # Errors
-/// [`Error::Write`].
-pub(crate) fn activate(bundle: Verified, files: &BundleFiles, into: &Path) -> Result<Activated, Error> {
-    exchange(files, into).map_err(|source| Error::Write { path: into.to_owned(), source })?;
-    Ok(Activated { bundle, folder: into.to_owned(), active: None })
-}
-
-/// Waits until the gateway at `url` reports the bundle as active.
+/// The bundle's sequence must be above the one that the gateway reports, or without a gateway that of the bundle in `into`. With a
+/// gateway, waits until it reports the bundle as active.
 ///
 /// # Errors
-/// [`Error::NotActive`] after `timeout`, with the last answer of the gateway; [`Error::Gateway`].
-pub(crate) fn wait(activated: Activated, url: &Url, timeout: Duration) -> Result<Activated, Error> {
-    gateway::wait(url, &activated.bundle.bundle_hash.to_string(), timeout)?;
-    Ok(Activated { active: Some(true), ..activated })
+/// [`Error::NotConfirmed`] if the folder was replaced and the gateway did not report the bundle as active. [`Error::Write`] if the
+/// folder, or the folder above it, could not be written. With every other error the folder is unchanged.
+pub(crate) fn activate(
+    path: &Path,
+    into: &Path,
+    trust: &Trust,
+    gateway: &GatewayArgs,
+    now: EpochMs,
+) -> Result<Activated, Error> {
+    let client = gateway.client()?;
+    let files = source::read(path)?;
+    let last = match &client {
+        Some(client) => client.last_activation()?,
+        // No gateway has activated a folder without a valid manifest.
+        None => LastActivation::of_bundle(into).ok(),
+    };
+    let bundle = verify::verify(files.clone(), trust, last, now)?;
+    exchange(&files, into).map_err(|source| Error::Write { path: into.to_owned(), source })?;
+    let active = client.map(|client| client.wait_until_active(bundle.bundle_hash, gateway.timeout()));
+    let active = active.transpose().map_err(|source| Error::NotConfirmed {
+        folder: into.to_owned(),
+        hash: bundle.bundle_hash,
+        source: Box::new(source),
+    })?;
+    Ok(Activated { bundle, folder: into.to_owned(), active: active.map(|()| true) })
 }
 
 /// Writes the files into a folder staged `into`, then exchanges the two, because a plain rename cannot replace a folder that

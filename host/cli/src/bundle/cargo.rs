@@ -1,9 +1,12 @@
 //! Runs cargo and rustc so that the output depends only on the sources and the compiler.
+//!
+//! If standard error is a terminal, it shows what is being done, and what the tools print there: rustup's and cargo's progress.
+//! Otherwise only errors are printed.
 
 use crate::bundle::Error;
 use serde::Deserialize;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -87,17 +90,19 @@ pub(crate) fn component_package(folder: &Path, name: Option<&str>) -> Result<Pac
     }
 }
 
-/// Compiles the package and returns the module's file. Cargo's diagnostics go to standard error.
+/// Compiles the package and returns the module's file. Cargo's output goes to standard error.
 ///
 /// # Errors
 /// [`Error::NoTarget`], and errors of cargo.
 pub(crate) fn build(package: &Package, locked: bool) -> Result<PathBuf, Error> {
+    show_progress("compiling the component; the first time, this also compiles the SDK");
     let folder = &package.workspace;
     let flags = rustflags(folder, &Compiler::of_folder(folder)?);
     let target_folder = folder.join("target");
     let mut command = tool("cargo", folder);
     command
-        .args(["build", "--quiet", "--release", "--target", TARGET, "--package", &package.name])
+        .args(["build", "--release", "--target", TARGET, "--package", &package.name])
+        .args((!shows_progress()).then_some("--quiet"))
         .args(locked.then_some("--locked"))
         .env("CARGO_ENCODED_RUSTFLAGS", flags)
         .env("CARGO_TARGET_DIR", &target_folder)
@@ -111,10 +116,15 @@ pub(crate) fn build(package: &Package, locked: bool) -> Result<PathBuf, Error> {
 /// # Errors
 /// [`Error::ToolFailed`] when one fails.
 pub(crate) fn test(folder: &Path) -> Result<(), Error> {
+    show_progress("compiling and running the tests of the rules");
     let mut command = tool("cargo", folder);
     // Excludes the SDK's own tests.
     let packages = ["--workspace", "--exclude", "gateway-policy-sdk"];
-    command.args(["test", "--quiet"]).args(packages).stderr(Stdio::inherit());
+    command
+        .arg("test")
+        .args((!shows_progress()).then_some("--quiet"))
+        .args(packages)
+        .stderr(Stdio::inherit());
     command.stdout(io::stderr());
     run_tool("cargo test", &mut command).map(drop)
 }
@@ -183,7 +193,22 @@ fn tool(name: &'static str, folder: &Path) -> Command {
     // Overrides wrappers in cargo's configuration too.
     command.env("RUSTC_WRAPPER", "").env("RUSTC_WORKSPACE_WRAPPER", "");
     command.current_dir(folder).stdin(Stdio::null());
+    if shows_progress() {
+        // The first command may make rustup download the compiler.
+        command.stderr(Stdio::inherit());
+    }
     command
+}
+
+fn shows_progress() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Says what begins now, at a terminal.
+pub(crate) fn show_progress(step: &str) {
+    if shows_progress() {
+        let _reader_gone = writeln!(io::stderr(), "{step} ...");
+    }
 }
 
 fn run_tool(name: &'static str, command: &mut Command) -> Result<Output, Error> {

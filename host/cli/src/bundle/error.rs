@@ -70,18 +70,42 @@ pub(crate) enum Error {
 
     #[error("the report cannot be written as JSON")]
     Json(#[source] serde_json::Error),
-    #[error("`{0}` is not a URL of the form http://HOST:PORT")]
+    #[error("`{0}` is not a URL of the form https://HOST[:PORT] or http://HOST[:PORT]")]
     Url(String),
+    #[error(
+        "a token is not sent over plain HTTP to another machine: use an https URL in place of `{0}`, or give no token"
+    )]
+    TokenInPlainText(String),
+    #[error("the token in {origin} is not one line of 1 to {max} visible ASCII characters", max = super::activate::TOKEN_BYTES_MAX)]
+    Token { origin: String },
+    #[error("the certificates in `{}` cannot be used: {fault}", path.display())]
+    Certificates { path: PathBuf, fault: String },
+    #[error("the HTTP client cannot start")]
+    Client(#[source] crate::Fault),
     #[error("the gateway at `{url}` does not answer")]
-    Gateway { url: String, source: io::Error },
-    #[error("the gateway at `{url}` answers with {status}")]
+    Gateway { url: String, source: reqwest::Error },
+    #[error("the gateway at `{url}` gave an unexpected answer: {fault}")]
+    GatewayAnswer { url: String, fault: String },
+    #[error("the gateway at `{url}` answers with {status}{}", status_hint(*status))]
     GatewayStatus { url: String, status: u16 },
     #[error("the gateway at `{url}` refuses the bundle: {why}")]
     Refused { url: String, why: String },
     #[error(
         "bundle `{hash}` is not active at the gateway `{url}` after {seconds} s; the active one: {found}"
     )]
-    NotActive { url: String, hash: String, seconds: u64, found: String },
+    NotActive { url: String, hash: Hex32, seconds: u64, found: String },
+    #[error("`{}` has the bundle `{hash}` now, but the gateway did not confirm it", folder.display())]
+    NotConfirmed { folder: PathBuf, hash: Hex32, source: Box<Error> },
+}
+
+/// What to do about a status, after a colon; empty if there is nothing to say.
+fn status_hint(status: u16) -> &'static str {
+    match status {
+        401 => ": it needs a valid token, with --token-file FILE or the variable `OPERATION_GATEWAY_TOKEN`",
+        403 => ": the token needs the scope `audit.read`, or one that begins with `operations.`",
+        404 => ": no such path; give the address of the API, not that of another server",
+        _ => "",
+    }
 }
 
 /// The output of a tool on one line, after a colon; empty if the tool printed nothing.

@@ -2,11 +2,8 @@
 
 use crate::bundle::{Error, tarball};
 use gateway_policy::BundleFiles;
-use gateway_policy::bundle::MANIFEST_FILE;
+use gateway_policy::bundle::{MANIFEST_FILE, SOURCE_BUNDLE};
 use std::path::{Path, PathBuf};
-
-/// The folder of the bundle in a policy's sources.
-const BUNDLE_FOLDER: &str = "bundle";
 
 /// The files of the bundle at `path`: a folder with a `manifest.json`, a source folder with one in `bundle/`, or an
 /// archive that [`tarball::write`] made. Nothing is verified.
@@ -28,7 +25,7 @@ pub(crate) fn folder(path: &Path) -> Result<PathBuf, Error> {
     if path.is_file() {
         return Err(Error::Archive(path.to_owned()));
     }
-    let inner = path.join(BUNDLE_FOLDER);
+    let inner = path.join(SOURCE_BUNDLE);
     [path.to_owned(), inner]
         .into_iter()
         .find(|folder| folder.join(MANIFEST_FILE).is_file())
@@ -38,5 +35,5 @@ pub(crate) fn folder(path: &Path) -> Result<PathBuf, Error> {
 /// Whether `path` is a policy's source folder: a cargo workspace with a bundle.
 #[must_use]
 pub(crate) fn is_source(path: &Path) -> bool {
-    path.join("Cargo.toml").is_file() && path.join(BUNDLE_FOLDER).join(MANIFEST_FILE).is_file()
+    path.join("Cargo.toml").is_file() && path.join(SOURCE_BUNDLE).join(MANIFEST_FILE).is_file()
 }

@@ -7,7 +7,9 @@ mod lock;
 
 use crate::bundle::Error;
 use crate::bundle::create::PolicyName;
+use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 
 const FILES: &[(&str, &str)] = &[
     (".gitignore", include_str!("../../template/gitignore")),
@@ -26,6 +28,19 @@ const FILES: &[(&str, &str)] = &[
 
 /// The WIT interface between the gateway and a policy, `wit/policy.wit`.
 pub(crate) const WIT: &str = include_str!("../../../../wit/policy.wit");
+
+/// The report of `bundle wit`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Contract {
+    /// The text of [`WIT`].
+    pub(crate) wit: &'static str,
+}
+
+impl fmt::Display for Contract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.wit)
+    }
+}
 
 /// Files of `policy-guest` that a new policy copies. Only the path of `wit` is changed in them.
 const SHARED: &[(&str, &str)] = &[

@@ -37,6 +37,9 @@ pub(crate) struct Failure {
     pub(crate) expected: Expectation,
     /// The policy's answer.
     pub(crate) actual: Expectation,
+    /// Why the policy gave no verdict; absent if it gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fault: Option<String>,
 }
 
 impl Tested {
@@ -49,10 +52,13 @@ impl Tested {
 
 impl fmt::Display for Tested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Failure { file, name, expected, actual } in &self.failures {
+        for Failure { file, name, expected, actual, fault } in &self.failures {
             writeln!(f, "FAILED  {file}: {name}")?;
             writeln!(f, "  expected  {}", describe(expected))?;
             writeln!(f, "  actual    {}", describe(actual))?;
+            if let Some(fault) = fault {
+                writeln!(f, "  fault     {fault}")?;
+            }
         }
         let (passed, covered) = (
             self.n_vectors.saturating_sub(self.failures.len()),
@@ -88,7 +94,9 @@ pub(crate) fn test(path: &Path) -> Result<Tested, Error> {
         return test_files(&source::read(path)?);
     }
     cargo::test(path)?;
-    test_files(&build::build_in_memory(path)?)
+    let files = build::build_in_memory(path)?;
+    cargo::show_progress("running the vectors");
+    test_files(&files)
 }
 
 fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
@@ -97,10 +105,11 @@ fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
     let (mut failures, mut shown) = (Vec::new(), BTreeSet::new());
     let n_vectors = vectors.len();
     for (file, vector) in vectors {
-        let actual = trial.evaluator.answer(&file, &vector)?;
+        let outcome = trial.evaluator.outcome(&file, &vector)?;
+        let (fault, actual) = (outcome.fault_text(), Expectation::from(outcome));
         shown.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
         if actual != vector.expect {
-            failures.push(Failure { file, name: vector.name, expected: vector.expect, actual });
+            failures.push(Failure { file, name: vector.name, expected: vector.expect, actual, fault });
         }
     }
     let manifest = trial.bundle.manifest();

@@ -1,8 +1,9 @@
-//! `bundle verify`: the checks of an activation that need no gateway: all but the sequence.
+//! `bundle verify`: the checks of an activation. The sequence is compared with the active bundle's, if the caller knows it.
 
-use crate::bundle::{Error, layout};
+use crate::bundle::{Error, Trust, layout, source};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
+use gateway_policy::bundle::{MANIFEST_FILE, Manifest};
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use serde::Serialize;
 use std::fmt;
@@ -23,26 +24,63 @@ pub(crate) struct Verified {
     pub(crate) signers: Vec<String>,
     /// The number of vectors. All pass.
     pub(crate) n_vectors: usize,
+    /// The last activation, which the bundle may follow; absent if none was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) follows: Option<LastActivation>,
+}
+
+/// The last activation of a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct LastActivation {
+    /// Its sequence: that of the bundle, or of the rollback record.
+    pub(crate) sequence: u64,
+    /// Hash of the bundle that it activated.
+    pub(crate) bundle_hash: Hex32,
+}
+
+impl LastActivation {
+    /// The activation of the bundle at `path`, whose signatures are not verified.
+    ///
+    /// # Errors
+    /// [`Error::NotABundle`], [`Error::Bundle`].
+    pub(crate) fn of_bundle(path: &Path) -> Result<Self, Error> {
+        let manifest = Manifest::parse(source::read(path)?.get(MANIFEST_FILE)?)?;
+        Ok(Self { sequence: manifest.sequence, bundle_hash: manifest.hash()? })
+    }
 }
 
 impl fmt::Display for Verified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { bundle_id, version, sequence, bundle_hash, signers, n_vectors } = self;
+        let Self { bundle_id, version, sequence, bundle_hash, signers, n_vectors, follows } = self;
         writeln!(f, "bundle      {bundle_id} {version}, sequence {sequence}")?;
         writeln!(f, "bundle hash {bundle_hash}")?;
         writeln!(f, "signed by   {}", signers.join(" "))?;
-        writeln!(f, "vectors     {n_vectors} pass")
+        writeln!(f, "vectors     {n_vectors} pass")?;
+        match follows {
+            Some(LastActivation { bundle_hash: active, .. }) if active == bundle_hash => {
+                writeln!(f, "follows     itself: it is the active bundle")
+            }
+            Some(LastActivation { sequence, .. }) => writeln!(f, "follows     sequence {sequence}"),
+            None => Ok(()),
+        }
     }
 }
 
 /// Runs the checks of an activation: signatures, pins, validity at `now`, the hash of every file, the imports, and the
-/// bundle's vectors under the limits of production. `pins` has the form of the setting `policy_pins`.
+/// bundle's vectors under the limits of production. `pins` has the form of the setting `policy_pins`. `last` is the gateway's last
+/// activation, above whose sequence the bundle's must be; `None` skips this comparison.
 ///
 /// # Errors
 /// [`Error::Bundle`] for the first check that fails.
-pub(crate) fn verify(files: BundleFiles, roots: &Path, pins: &str, now: EpochMs) -> Result<Verified, Error> {
+pub(crate) fn verify(
+    files: BundleFiles,
+    Trust { roots, pins }: &Trust,
+    last: Option<LastActivation>,
+    now: EpochMs,
+) -> Result<Verified, Error> {
     let trust = TrustPolicy::parse(&layout::read(roots)?)?;
     let bundle = Bundle::verify(files, &trust, &Pins::parse(pins)?, now)?;
+    bundle.check_follows(last.map(|last| (last.sequence, last.bundle_hash)))?;
     Evaluator::load(&PolicyEngine::new()?, &bundle)?;
     let manifest = bundle.manifest();
     Ok(Verified {
@@ -52,5 +90,6 @@ pub(crate) fn verify(files: BundleFiles, roots: &Path, pins: &str, now: EpochMs)
         bundle_hash: bundle.hash(),
         signers: bundle.signers().to_vec(),
         n_vectors: bundle.vectors()?.len(),
+        follows: last,
     })
 }

@@ -7,7 +7,7 @@ use super::phase::{Phase, State};
 use super::state::Operation;
 use crate::approval::Approval;
 use crate::intent::Intent;
-use crate::policy;
+use crate::policy::{self, Statement};
 use crate::time::EpochMs;
 
 /// The most late approvals recorded for one operation; further ones are answered but not recorded.
@@ -40,7 +40,7 @@ pub(super) fn decide(
     if !policy.quorum.subjects.contains(&approval.subject_id) {
         return Err(Refusal::ApproverNotPermitted {
             subject_id: approval.subject_id.clone(),
-            reasons: policy.reason_texts(),
+            reasons: reasons_for_approval(&operation.policy.reasons, &policy.reasons),
         });
     }
     let mut changes = vec![Change::ApprovalRecorded { approval: approval.clone(), policy: policy.clone() }];
@@ -48,6 +48,17 @@ pub(super) fn decide(
         changes.push(Change::QuorumReached);
     }
     Ok(changes)
+}
+
+/// The reasons for this approval, without those for the operation: of the reasons `now`, those whose code was not among those
+/// `before` this approval. If there are none, those that differ: a policy may use one code for both.
+fn reasons_for_approval(before: &[Statement], now: &[Statement]) -> Vec<String> {
+    let is_known = |reason: &Statement| before.iter().any(|known| known.code == reason.code);
+    let new: Vec<_> = now.iter().filter(|reason| !is_known(reason)).map(ToString::to_string).collect();
+    if !new.is_empty() {
+        return new;
+    }
+    now.iter().filter(|reason| !before.contains(reason)).map(ToString::to_string).collect()
 }
 
 /// Waives the approvals of a key creation that the policy allows without any.
@@ -81,4 +92,30 @@ pub(super) fn expire(operation: &Operation, at: EpochMs, approval_ttl_ms: u64) -
         culprits: Vec::new(),
     };
     vec![Change::Failed { failure, policy: None, receipts: Vec::new() }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reasons(before: &[(&str, &str)], now: &[(&str, &str)]) -> Vec<String> {
+        let statements = |pairs: &[(&str, &str)]| -> Vec<Statement> {
+            pairs
+                .iter()
+                .map(|(code, detail)| Statement { code: (*code).into(), detail: (*detail).into() })
+                .collect()
+        };
+        reasons_for_approval(&statements(before), &statements(now))
+    }
+
+    #[test]
+    fn uncounted_approver_reads_the_reasons_for_the_approval_only() {
+        // The totals of a velocity limit have changed since the submission.
+        let before = [("recipient_permitted", "acct-2"), ("within_limits", "10 of 100")];
+        let now = [("recipient_permitted", "acct-2"), ("within_limits", "60 of 100"), ("not_counted", "own")];
+        assert_eq!(reasons(&before, &now), ["not_counted: own"]);
+        assert_eq!(reasons(&before, &before), [""; 0]);
+        let one_code = [("checked", "the amount"), ("checked", "the approver is the submitter")];
+        assert_eq!(reasons(&one_code[..1], &one_code), ["checked: the approver is the submitter"]);
+    }
 }

@@ -111,11 +111,11 @@ pub enum Refusal {
         allowed: &'static str,
     },
     /// The policy does not count this approver.
-    #[error("approval of `{subject_id}` does not count{}", reasons_text(.reasons))]
+    #[error("approval of `{subject_id}` does not count: {}", approval_reasons_text(.reasons))]
     ApproverNotPermitted {
         /// The approver's subject id.
         subject_id: String,
-        /// The policy's reasons.
+        /// The policy's reasons for this approval; empty if it gives none.
         reasons: Vec<String>,
     },
     /// The approval's signature is missing or wrong, its time is not acceptable, or the registry cannot be read.
@@ -171,6 +171,10 @@ pub enum Refusal {
         /// The recorded result root.
         actual: Hex32,
     },
+}
+
+fn approval_reasons_text(reasons: &[String]) -> String {
+    if reasons.is_empty() { "the policy gives no reason".to_owned() } else { reasons.join("; ") }
 }
 
 fn reasons_text(reasons: &[String]) -> String {

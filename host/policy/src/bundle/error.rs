@@ -18,6 +18,12 @@ pub enum BundleError {
     FileTooLarge { file: String, bytes_max: u64 },
     #[error("the bundle has more than {0} files")]
     TooManyFiles(usize),
+    #[error(
+        "the folder has the sources of a policy: name the folder `{}` in it, once `operation-gateway bundle build` and `bundle sign` \
+         have completed it",
+        super::SOURCE_BUNDLE
+    )]
+    SourceFolder,
     #[error("bundle file `{0}` is missing")]
     MissingFile(String),
     #[error("bundle file `{0}` is not in the manifest")]
@@ -84,7 +90,10 @@ pub enum BundleError {
     NotYetValid { not_before_ms: u64, now_ms: u64 },
     #[error("bundle expired at {not_after_ms} ms; the time is {now_ms} ms")]
     Expired { not_after_ms: u64, now_ms: u64 },
-    #[error("bundle sequence {offered} is not above {reached}, which has been activated already")]
+    #[error(
+        "bundle sequence {offered} is not above {reached}, which has been activated already: raise `sequence` in `manifest.json`, \
+         or return to an earlier bundle with `bundle rollback`"
+    )]
     Rollback { offered: u64, reached: u64 },
 
     #[error("sequence {offered} is above the limit of {max}", max = crate::limits::SEQUENCE_MAX)]
@@ -104,10 +113,25 @@ pub enum BundleError {
     UnusedCapability(String),
     #[error("the component imports `{0}`, which its world does not provide")]
     UnknownCapability(String),
+    #[error(
+        "the component imports `{0}`, which only the world `{wasi}` provides: name it as `world` in `manifest.json`, or build the \
+         component without WASI",
+        wasi = super::WASI_WORLD
+    )]
+    NeedsWasi(String),
     #[error("`policy.wasm` is not a component of the manifest's world")]
     Component(#[source] wasmtime::Error),
+    #[error(
+        "`policy.wasm` is a core module of WebAssembly, not a component: build it with `operation-gateway bundle build` from sources \
+         with the SDK, or for the target `wasm32-wasip2`, or turn it into one with `wasm-tools component new`"
+    )]
+    CoreModule,
     #[error("calling `describe` of `policy.wasm` failed: {}", .0.kind())]
     Describe(crate::EvaluationFault),
+    #[error(
+        "the bundle has no test vectors: add at least one to `tests/`, with the verdict that it must give"
+    )]
+    NoVectors,
     #[error("test vector `{name}` of `{file}` gives {actual}, not {expected}")]
     Vector { file: String, name: String, expected: String, actual: String },
 }

@@ -13,6 +13,8 @@ use std::path::Path;
 pub const MANIFEST_FILE: &str = "manifest.json";
 /// The component.
 pub const COMPONENT_FILE: &str = "policy.wasm";
+/// The folder of the bundle in a policy's sources.
+pub const SOURCE_BUNDLE: &str = "bundle";
 const SIGNATURES: &str = "signatures/";
 const DATA: &str = "data/";
 /// The extension of data files that are text and not JSON.
@@ -49,8 +51,14 @@ impl BundleFiles {
     /// Reads a bundle's folder. A symbolic link is an error.
     ///
     /// # Errors
-    /// As [`BundleFiles::new`], and [`BundleError::Read`], [`BundleError::NotAFile`].
+    /// As [`BundleFiles::new`], and [`BundleError::Read`], [`BundleError::NotAFile`], [`BundleError::MissingFile`] for a folder
+    /// without a manifest, [`BundleError::SourceFolder`].
     pub fn read(folder: &Path) -> Result<Self, BundleError> {
+        if folder.is_dir() && !folder.join(MANIFEST_FILE).exists() {
+            let is_source = folder.join(SOURCE_BUNDLE).join(MANIFEST_FILE).is_file();
+            let missing = || BundleError::MissingFile(MANIFEST_FILE.to_owned());
+            return Err(if is_source { BundleError::SourceFolder } else { missing() });
+        }
         let mut files = Vec::new();
         read_folder(folder, "", &mut files)?;
         for name in FOLDERS {

@@ -83,12 +83,17 @@ impl Vector {
         })
     }
 
+    /// The first fact that the vector sets and `declared` does not have.
+    pub(crate) fn undeclared_fact(&self, declared: &FactNames) -> Option<&str> {
+        self.facts.keys().map(String::as_str).find(|name| !declared.contains(name))
+    }
+
     /// The facts that the vector sets.
     ///
     /// # Errors
     /// [`BundleError::Json`] for a fact that the manifest does not declare.
     pub(crate) fn facts(&self, file: &str, declared: &FactNames) -> Result<Facts, BundleError> {
-        match self.facts.keys().find(|name| !declared.contains(name)) {
+        match self.undeclared_fact(declared) {
             None => Ok(Facts::from_pairs(self.facts.clone())),
             Some(name) => Err(BundleError::Json {
                 file: file.to_owned(),

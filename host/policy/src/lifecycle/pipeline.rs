@@ -2,8 +2,7 @@
 
 use super::refusals::{Offered, Refused};
 use super::{ActiveBundle, Lifecycle, Memory};
-use crate::bundle::{ActivationRecord, Bundle, BundleError, BundleFiles};
-use crate::limits::SEQUENCE_MAX;
+use crate::bundle::{ActivationRecord, Bundle, BundleError, BundleFiles, check_rises};
 use crate::{Evaluator, counters};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
@@ -30,7 +29,7 @@ impl Lifecycle {
             return Ok(());
         }
         let signed = ActivationRecord::verify(bytes, memory.trust()?, now)?;
-        check_rises(record.sequence, mark.as_ref())?;
+        check_rises(record.sequence, mark.map(|mark| mark.sequence))?;
         let bundle = self.find_bundle(memory, record.bundle_hash, folder, now).await?;
         let activation = Activation {
             at_ms: now,
@@ -71,9 +70,8 @@ impl Lifecycle {
         now: EpochMs,
     ) -> Result<(), Refused> {
         let bundle = self.verify(memory, files, now).await?;
-        let mark = self.mark().await?.filter(|mark| mark.bundle_hash != bundle.hash());
         // An early check, before compiling. The one in the store's transaction decides.
-        check_rises(bundle.manifest().sequence, mark.as_ref())?;
+        bundle.check_follows(self.mark().await?.map(|mark| (mark.sequence, mark.bundle_hash)))?;
         let activation = Activation {
             at_ms: now,
             sequence: bundle.manifest().sequence,
@@ -93,7 +91,7 @@ impl Lifecycle {
     ) -> Result<(), Refused> {
         if let Some(active) = &memory.active {
             // A lower mark than before means that activations were removed from the store.
-            check_rises(mark.sequence, Some(&active.activation))?;
+            check_rises(mark.sequence, Some(active.activation.sequence))?;
         }
         let bundle = self.find_bundle(memory, mark.bundle_hash, None, now).await?;
         let evaluator = self.load(memory, &bundle).await?;
@@ -195,19 +193,6 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BundleError> + Send + 'static,
 ) -> Result<T, BundleError> {
     task::spawn_blocking(work).await.unwrap_or(Err(BundleError::Panicked))
-}
-
-/// Checks that the offered sequence is within the limit and higher than that of the high-water mark.
-fn check_rises(offered: u64, mark: Option<&Activation>) -> Result<(), BundleError> {
-    if offered > SEQUENCE_MAX {
-        return Err(BundleError::Sequence { offered });
-    }
-    match mark {
-        Some(mark) if mark.sequence >= offered => {
-            Err(BundleError::Rollback { offered, reached: mark.sequence })
-        }
-        _ => Ok(()),
-    }
 }
 
 fn to_stored(bundle: &Bundle) -> StoredBundle {

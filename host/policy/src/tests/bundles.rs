@@ -4,6 +4,7 @@ use super::support::{
     NOW, author, committed, committed_trust, key, public, role, signed, trust, verify, with, without,
 };
 use crate::bundle::{MANIFEST_FILE, Manifest};
+use crate::limits::SEQUENCE_MAX;
 use crate::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 
 #[track_caller]
@@ -238,14 +239,21 @@ fn a_bundle_is_valid_from_its_first_to_its_last_instant() {
 }
 
 #[test]
-fn an_older_bundle_does_not_follow_a_newer_one() {
+fn bundle_follows_only_lower_sequences_and_itself() {
     let bundle = verify(committed(), &committed_trust()).unwrap();
-    let ours = bundle.manifest().sequence;
-    assert!(bundle.check_follows(ours - 1, public(&key(1))).is_ok());
-    assert!(bundle.check_follows(ours, bundle.hash()).is_ok());
-    for (sequence, hash) in [(ours, public(&key(1))), (ours + 1, bundle.hash())] {
-        assert!(matches!(bundle.check_follows(sequence, hash), Err(BundleError::Rollback { .. })));
+    let (ours, other) = (bundle.manifest().sequence, public(&key(1)));
+    // A rollback record with a higher sequence may have activated the same bundle.
+    for last in [None, Some((ours - 1, other)), Some((ours, bundle.hash())), Some((ours + 1, bundle.hash()))]
+    {
+        assert!(bundle.check_follows(last).is_ok(), "{last:?}");
     }
+    for sequence in [ours, ours + 1] {
+        let refused = bundle.check_follows(Some((sequence, other)));
+        assert!(matches!(refused, Err(BundleError::Rollback { .. })), "{refused:?}");
+    }
+    let endless = signed(&committed(), &[&key(1)], |manifest| manifest.sequence = SEQUENCE_MAX + 1);
+    let refused = verify(endless, &author()).unwrap().check_follows(None);
+    assert!(matches!(refused, Err(BundleError::Sequence { .. })), "{refused:?}");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn host_and_sdk_test_helpers_look_up_the_same_data() {
 #[test]
 fn bundle_with_ambiguous_json_data_is_refused() {
     let refused = |text: &str| {
-        Evaluator::load(&engine(), &bundle(&[("data/a.json", text.as_bytes())], |_| ())).unwrap_err()
+        Evaluator::link(&engine(), &bundle(&[("data/a.json", text.as_bytes())], |_| ())).unwrap_err()
     };
     let twice = refused(r#"{"a": {"b": 1, "b": 2}}"#);
     assert!(
@@ -93,7 +93,7 @@ fn bundle_with_ambiguous_json_data_is_refused() {
         let refused = refused(text);
         assert!(matches!(&refused, BundleError::Json { file, .. } if file == "data/a.json"), "{refused}");
     }
-    assert!(Evaluator::load(&engine(), &bundle(&[("data/a.json", b"null")], |_| ())).is_ok());
+    assert!(Evaluator::link(&engine(), &bundle(&[("data/a.json", b"null")], |_| ())).is_ok());
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn component_reads_its_bundles_data_up_to_a_limit() {
     let engine = engine();
     let sample = payment("acct-2", &[]);
     let evaluate = |n: u32, data: &[(&str, &[u8])]| {
-        let evaluator = Evaluator::load(&engine, &bundle_with(&engine, &look_up(n), data, |_| ())).unwrap();
+        let evaluator = Evaluator::link(&engine, &bundle_with(&engine, &look_up(n), data, |_| ())).unwrap();
         let evaluation = evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
         assert!(evaluation.outcome.facts.is_empty(), "the bundle's own data is not recorded");
         (evaluation.outcome.decision, evaluation.fault)
@@ -152,7 +152,7 @@ fn reading_an_undeclared_fact_is_a_fault() {
     let ask = |declared: &[&str]| {
         let declared: Vec<String> = declared.iter().map(|name| (*name).to_owned()).collect();
         let bundle = bundle_with(&engine, &wasm, &[], |manifest| manifest.facts = declared);
-        let evaluator = Evaluator::load(&engine, &bundle).unwrap();
+        let evaluator = Evaluator::link(&engine, &bundle).unwrap();
         evaluator.evaluate(&payment("acct-2", &[]).request(Moment::Submit), &facts("2"), u64::MAX)
     };
     for declared in [&["time.now_ms"][..], &["key.state", "time.*"]] {
@@ -200,7 +200,7 @@ fn declared_facts_are_names_in_order() {
 fn declared_facts_are_matched_by_prefix() {
     let may_read_velocity = |declared: &str| {
         let bundle = bundle(&[], |manifest| manifest.facts = vec![declared.to_owned()]);
-        Evaluator::load(&engine(), &bundle).unwrap().may_read_facts("velocity.")
+        Evaluator::link(&engine(), &bundle).unwrap().may_read_facts("velocity.")
     };
     assert!(
         may_read_velocity("velocity.account.day_minor")

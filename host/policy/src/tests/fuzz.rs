@@ -55,7 +55,7 @@ fn mutant(wasm: &[u8], random: &mut Random) -> Vec<u8> {
 /// The result for one mutant, as a category to count.
 fn result_of(engine: &PolicyEngine, signed: &Signed, wasm: &[u8]) -> String {
     let bundle = signed.with_component(wasm);
-    match Evaluator::load(engine, &bundle) {
+    match Evaluator::link(engine, &bundle) {
         Err(BundleError::Component(_)) => "not a component".to_owned(),
         Err(BundleError::Describe(fault)) => format!("describe: {}", fault.kind()),
         Err(other) => {

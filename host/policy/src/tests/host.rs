@@ -76,7 +76,7 @@ async fn work_that_costs_no_fuel_does_not_block_the_callers_thread() {
         manifest.facts = vec!["time.now_ms".to_owned()];
         (manifest.limits.fuel, manifest.limits.memory_bytes) = (FUEL_MAX, 2 << 20);
     });
-    host.activate(Evaluator::load(&engine, &bundle).unwrap());
+    host.activate(Evaluator::link(&engine, &bundle).unwrap());
     let facts = Facts::from_pairs([("time.now_ms", "7".repeat(1 << 20))]);
     let sample = payment("acct-2", &["bob"]);
     let request = sample.request(Moment::Submit);
@@ -113,7 +113,7 @@ async fn memory_is_not_given_on_the_callers_thread() {
         let bundle = bundle_of(&engine, &guest(1, "", &body), |manifest| {
             manifest.limits.memory_bytes = u64::try_from(MEMORY_BYTES_MAX).unwrap();
         });
-        host.activate(Evaluator::load(&engine, &bundle).unwrap());
+        host.activate(Evaluator::link(&engine, &bundle).unwrap());
         let evaluator = host.active().unwrap();
         // A single attempt could fail at its deadline on a busy machine.
         let is_inline = (0..ATTEMPTS_MAX).any(|_| evaluator.evaluate_inline(&request, &facts).is_some());
@@ -130,7 +130,7 @@ async fn no_preview_holds_up_a_decision() {
     // Endless for a preview, and short for other moments.
     let body = "(if (i32.eq (i32.load8_u (local.get 0)) (i32.const 3)) (then (loop (br 0)))) i32.const 0";
     let bundle = bundle_of(&engine, &guest(1, "", body), |manifest| manifest.limits.fuel = FUEL_INLINE * 20);
-    host.activate(Evaluator::load(&engine, &bundle).unwrap());
+    host.activate(Evaluator::link(&engine, &bundle).unwrap());
     let mut previews = tokio::task::JoinSet::new();
     // Far more than the queue of previews can have.
     for _ in 0..10 * HEAVY_EVALUATIONS_WAITING_MAX {

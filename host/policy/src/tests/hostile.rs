@@ -221,7 +221,7 @@ fn a_guest_that_starts_with_too_much_memory_is_not_loaded() {
 fn the_backstop_clock_stops_what_fuel_does_not() {
     let engine = engine();
     let bundle = bundle_of(&engine, &guest(1, "", "(loop $l (br $l)) unreachable"), |_| ());
-    let mut evaluator = Evaluator::load(&engine, &bundle).unwrap();
+    let mut evaluator = Evaluator::link(&engine, &bundle).unwrap();
     evaluator.unlimited_fuel_for_tests();
     let sample = payment("acct-2", &[]);
     let evaluation = evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
@@ -233,7 +233,7 @@ fn fuel_never_exceeds_the_manifest_limit() {
     let engine = engine();
     let wasm = guest(1, "", "(loop $l (br $l)) unreachable");
     let bundle = bundle_of(&engine, &wasm, |manifest| manifest.limits.fuel = 5_000);
-    let evaluator = Evaluator::load(&engine, &bundle).unwrap();
+    let evaluator = Evaluator::link(&engine, &bundle).unwrap();
     let sample = payment("acct-2", &[]);
     let used =
         |fuel| evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), fuel).outcome.fuel_used;
@@ -253,13 +253,13 @@ fn import_outside_the_allow_list_is_refused_even_if_declared() {
     let engine = engine();
     let undeclared =
         bundle_of(&engine, &wasm, |manifest| manifest.capabilities.retain(|it| it != "exfiltrate"));
-    let refused = Evaluator::load(&engine, &undeclared).unwrap_err();
+    let refused = Evaluator::link(&engine, &undeclared).unwrap_err();
     assert!(matches!(&refused, BundleError::UndeclaredImport(name) if name == "exfiltrate"), "{refused}");
     let refused = load(&engine, &wasm).unwrap_err();
     assert!(matches!(&refused, BundleError::UnknownCapability(name) if name == "exfiltrate"), "{refused}");
     let unused =
         bundle_of(&engine, &guest(1, "", "i32.const 0"), |manifest| manifest.capabilities.push("net".into()));
-    let refused = Evaluator::load(&engine, &unused).unwrap_err();
+    let refused = Evaluator::link(&engine, &unused).unwrap_err();
     assert!(matches!(&refused, BundleError::UnusedCapability(name) if name == "net"), "{refused}");
 }
 

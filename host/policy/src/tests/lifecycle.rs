@@ -83,6 +83,25 @@ async fn a_bundle_whose_vectors_fail_is_not_activated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_signed_bundle_without_vectors_is_not_activated() {
+    let without_vectors = |sequence| {
+        let name = "tests/one.json";
+        super::support::signed(&super::support::without(&bundle(sequence), name), &[&key(1)], |manifest| {
+            manifest.files.remove(name).unwrap();
+        })
+    };
+    let deployment = Deployment::new();
+    deployment.offer(&without_vectors(1));
+    let refused = deployment.open().await.unwrap_err();
+    assert!(refused.to_string().contains("the bundle has no test vectors"), "{refused}");
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.offer(&without_vectors(2));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    assert!(lifecycle.health().refused[0].why.contains("no test vectors"), "{:?}", lifecycle.health());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bundle_not_yet_valid_is_activated_when_it_becomes_valid() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;

@@ -180,7 +180,7 @@ impl Signed {
 }
 
 pub(super) fn load(engine: &PolicyEngine, wasm: &[u8]) -> Result<Evaluator, BundleError> {
-    Evaluator::load(engine, &bundle_of(engine, wasm, |_| ()))
+    Evaluator::link(engine, &bundle_of(engine, wasm, |_| ()))
 }
 
 /// The values of a request, which borrows from them.

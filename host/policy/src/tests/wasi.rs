@@ -74,7 +74,7 @@ fn load(wasm: &[u8], world: &str) -> Result<Evaluator, BundleError> {
         manifest.world = world.to_owned();
         manifest.facts = vec!["time.now_ms".into()];
     });
-    Evaluator::load(&engine, &bundle)
+    Evaluator::link(&engine, &bundle)
 }
 
 fn evaluate_with(used: &[&str], body: &str, to: &str, facts: &Facts) -> Evaluation {
@@ -211,7 +211,7 @@ fn wasi_wall_clock_faults_when_the_time_fact_is_not_declared() {
     let now = "$clocks/wall-clock.now";
     let wasm = wasi_guest(&[now], &format!("(call {now} (i32.const 512)) i32.const 0"));
     let bundle = bundle_of(&engine, &wasm, |manifest| manifest.world = WASI_WORLD.to_owned());
-    let evaluator = Evaluator::load(&engine, &bundle).unwrap();
+    let evaluator = Evaluator::link(&engine, &bundle).unwrap();
     let sample = payment("acct-2", &[]);
     let evaluation = evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
     assert_eq!(evaluation.fault, Some(EvaluationFault::UndeclaredFact));
@@ -375,10 +375,7 @@ fn pure_world_refuses_wasi_imports() {
         let wasm = wasi_guest(&[used], &format!("(call {used} (i32.const 512)) i32.const 0"));
         assert!(load(&wasm, WASI_WORLD).is_ok());
         let refused = load(&wasm, WORLD).unwrap_err();
-        assert!(
-            matches!(&refused, BundleError::UnknownCapability(name) if name.starts_with("wasi:")),
-            "{refused}"
-        );
+        assert!(matches!(&refused, BundleError::NeedsWasi(name) if name.starts_with("wasi:")), "{refused}");
     }
 }
 

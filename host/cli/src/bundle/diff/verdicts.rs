@@ -1,6 +1,7 @@
 //! Compares the verdicts of two bundles on the same test vectors.
 
 use crate::bundle::Error;
+use crate::bundle::test::describe;
 use crate::bundle::trial::Trial;
 use gateway_policy::bundle::{Expectation, Vector};
 use serde::Serialize;
@@ -9,11 +10,28 @@ use std::fmt;
 /// The result of evaluating the vectors of both bundles with each bundle.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Verdicts {
-    /// The number of vectors.
+    /// The number of vectors that both bundles ran.
     #[serde(rename = "n_asked")]
     pub(crate) n_vectors: usize,
     /// The vectors with different verdicts.
     pub(crate) differences: Vec<Difference>,
+    /// Vectors that only the old bundle ran.
+    pub(crate) only_old: Vec<OneSided>,
+    /// Vectors that only the new bundle ran.
+    pub(crate) only_new: Vec<OneSided>,
+}
+
+/// A vector of one bundle that sets a fact which the other bundle does not declare, so that only one of them can run it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct OneSided {
+    /// The vector's file.
+    pub(crate) file: String,
+    /// The vector's name.
+    pub(crate) name: String,
+    /// The first fact that the other bundle does not declare.
+    pub(crate) undeclared_fact: String,
+    /// The verdict of the bundle that ran it.
+    pub(crate) answer: Expectation,
 }
 
 /// A vector on which the bundles' verdicts differ.
@@ -31,33 +49,78 @@ pub(crate) struct Difference {
 
 impl fmt::Display for Verdicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not_run = |fact: &str| format!("not run: this bundle does not declare the fact `{fact}`");
         for Difference { file, name, old, new } in &self.differences {
-            writeln!(f, "! {file}: {name}")?;
-            writeln!(f, "    old  {}", crate::bundle::test::describe(old))?;
-            writeln!(f, "    new  {}", crate::bundle::test::describe(new))?;
+            write_vector(f, '!', (file, name), &describe(old), &describe(new))?;
         }
-        writeln!(f, "verdicts    {} of {} differ", self.differences.len(), self.n_vectors)
+        for OneSided { file, name, undeclared_fact, answer } in &self.only_old {
+            write_vector(f, '-', (file, name), &describe(answer), &not_run(undeclared_fact))?;
+        }
+        for OneSided { file, name, undeclared_fact, answer } in &self.only_new {
+            write_vector(f, '+', (file, name), &not_run(undeclared_fact), &describe(answer))?;
+        }
+        write!(f, "verdicts    {} of {} differ", self.differences.len(), self.n_vectors)?;
+        let (new, old) = (self.only_new.len(), self.only_old.len());
+        if new > 0 || old > 0 {
+            write!(f, "; {new} run by the new bundle only, {old} by the old bundle only")?;
+        }
+        writeln!(f)
     }
 }
 
+fn write_vector(
+    f: &mut fmt::Formatter<'_>,
+    mark: char,
+    (file, name): (&str, &str),
+    old: &str,
+    new: &str,
+) -> fmt::Result {
+    writeln!(f, "{mark} {file}: {name}")?;
+    writeln!(f, "    old  {old}")?;
+    writeln!(f, "    new  {new}")
+}
+
 /// Evaluates the vectors of both bundles with each bundle. Vectors with the same input and facts count as one; what they expect
-/// is ignored.
+/// is ignored. A vector that sets a fact which the other bundle does not declare is evaluated with its own bundle only.
 pub(super) fn compare(old: &Trial, new: &Trial) -> Result<Verdicts, Error> {
-    let mut vectors: Vec<(String, Vector)> = old.bundle.vectors()?;
+    let mut verdicts = Verdicts {
+        n_vectors: 0,
+        differences: Vec::new(),
+        only_old: one_sided(old, new)?,
+        only_new: one_sided(new, old)?,
+    };
+    for (file, vector) in shared(old, new)? {
+        verdicts.n_vectors = verdicts.n_vectors.saturating_add(1);
+        let (old, new) = (old.evaluator.answer(&file, &vector)?, new.evaluator.answer(&file, &vector)?);
+        if old != new {
+            verdicts.differences.push(Difference { file, name: vector.name, old, new });
+        }
+    }
+    Ok(verdicts)
+}
+
+/// The vectors of both bundles that both can run, each once.
+fn shared(old: &Trial, new: &Trial) -> Result<Vec<(String, Vector)>, Error> {
+    let mut vectors = old.bundle.vectors()?;
+    vectors.retain(|(_, vector)| new.evaluator.undeclared_fact(vector).is_none());
     for (file, vector) in new.bundle.vectors()? {
         let is_same =
             |(_, known): &(String, Vector)| known.input == vector.input && known.facts == vector.facts;
-        if !vectors.iter().any(is_same) {
+        if old.evaluator.undeclared_fact(&vector).is_none() && !vectors.iter().any(is_same) {
             vectors.push((file, vector));
         }
     }
-    let n_vectors = vectors.len();
-    let mut differences = Vec::new();
-    for (file, vector) in vectors {
-        let (old, new) = (old.evaluator.answer(&file, &vector)?, new.evaluator.answer(&file, &vector)?);
-        if old != new {
-            differences.push(Difference { file, name: vector.name, old, new });
+    Ok(vectors)
+}
+
+/// The vectors of `of` that `other` cannot run.
+fn one_sided(of: &Trial, other: &Trial) -> Result<Vec<OneSided>, Error> {
+    let mut found = Vec::new();
+    for (file, vector) in of.bundle.vectors()? {
+        if let Some(fact) = other.evaluator.undeclared_fact(&vector) {
+            let (undeclared_fact, answer) = (fact.to_owned(), of.evaluator.answer(&file, &vector)?);
+            found.push(OneSided { file, name: vector.name, undeclared_fact, answer });
         }
     }
-    Ok(Verdicts { n_vectors, differences })
+    Ok(found)
 }

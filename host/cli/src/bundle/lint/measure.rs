@@ -22,7 +22,7 @@ pub(super) struct Usage {
     pub(super) denies: bool,
     /// `file: name` of vectors that fail.
     pub(super) failures: Vec<String>,
-    /// Kinds of faults that vectors caused.
+    /// The faults that vectors caused: the kind, and for an undeclared fact its name.
     pub(super) faults: BTreeSet<String>,
 }
 
@@ -37,7 +37,7 @@ impl Usage {
             usage.memory_bytes = usage.memory_bytes.max(memory_bytes);
             let outcome = evaluator.complete(&request, evaluated).outcome;
             usage.facts.extend(outcome.facts.iter().map(|read| read.name.clone()));
-            usage.faults.extend(outcome.fault.clone());
+            usage.faults.extend(outcome.fault_text());
             let actual = Expectation::from(outcome);
             usage.codes.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
             match actual.decision {

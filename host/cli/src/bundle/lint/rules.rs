@@ -60,7 +60,7 @@ fn vectors(usage: &Usage, findings: &mut Findings) {
         findings.error("vector_fails", format!("{failure}; `bundle test` shows both answers"));
     }
     for fault in &usage.faults {
-        findings.error("vector_faults", format!("a vector ends in the fault `{fault}`, not in a verdict"));
+        findings.error("vector_faults", format!("a vector ends in the fault {fault}, not in a verdict"));
     }
     if !usage.allows {
         findings.warning("never_allows", "no vector is allowed".into());

@@ -2,9 +2,13 @@
 //!
 //! | condition | code of the denial if it is not met |
 //! |---|---|
-//! | the operation is a payment | `not_a_payment` |
+//! | the operation is a payment, or the creation of a key by the gateway itself | `not_a_payment` |
 //! | the amount is positive and within the limit of its currency in `bundle/data/limits.json` | `amount_not_permitted` |
 //! | at admission, enough distinct people approved | `quorum_not_reached` |
+//!
+//! The development profile creates the key of a payment when the key does not exist yet. The policy is asked for that creation
+//! before it is asked for the payment. Production needs no such rule, and there it permits nothing: no client can have the
+//! gateway's id.
 //!
 //! Every code is declared in `bundle/manifest.json`, with a text for people, and covered by a vector in
 //! `bundle/tests`.
@@ -15,6 +19,9 @@ use gateway_policy_sdk::{
 
 /// The file in the bundle's data with the largest amount by currency, in minor units.
 const LIMITS: &str = "limits.json";
+
+/// The client that submits the creation of development keys. The gateway rejects submissions of others with this id.
+const GATEWAY: &str = "operation-gateway";
 
 /// The policy that the crate's documentation describes.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +34,11 @@ impl Policy for ExamplePolicy {
         let mut answer = Answer::new();
         match &request.intent {
             Intent::Payment(payment) => amount(payment, data, &mut answer),
+            Intent::KeyChange(change)
+                if change.operation == "key_create" && request.submitter.client_id == GATEWAY =>
+            {
+                answer.because("development_key_permitted", &request.key_ref);
+            }
             Intent::AssetAction(_) | Intent::KeyChange(_) => {
                 answer.deny("not_a_payment", "this policy permits payments only");
             }

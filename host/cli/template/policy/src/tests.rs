@@ -1,5 +1,5 @@
 use crate::ExamplePolicy;
-use gateway_policy_sdk::testing::{approved, asset_action, data, facts, payment};
+use gateway_policy_sdk::testing::{approved, asset_action, data, facts, key_change, payment};
 use gateway_policy_sdk::{Decision, Intent, Moment, Policy, Request, Verdict};
 
 fn evaluate(request: &Request) -> Verdict {
@@ -38,7 +38,22 @@ fn a_currency_without_a_limit_is_denied() {
 
 #[test]
 fn custody_is_denied() {
-    assert_eq!(reasons(&evaluate(&asset_action())), ["not_a_payment"]);
+    for request in [asset_action(), key_change("key_create"), key_change("rotate")] {
+        let verdict = evaluate(&request);
+        assert_eq!((verdict.decision, reasons(&verdict)), (Decision::Deny, vec!["not_a_payment"]));
+    }
+}
+
+#[test]
+fn of_the_gateways_own_key_changes_only_a_creation_is_allowed() {
+    let by_the_gateway = |operation: &str| {
+        let mut request = key_change(operation);
+        request.submitter.client_id = crate::GATEWAY.into();
+        let verdict = evaluate(&request);
+        (verdict.decision, verdict.reasons[0].code.clone())
+    };
+    assert_eq!(by_the_gateway("key_create"), (Decision::Allow, "development_key_permitted".into()));
+    assert_eq!(by_the_gateway("rotate"), (Decision::Deny, "not_a_payment".into()));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! A deployment for the tests of the lifecycle: a folder, a store, and a clock that the tests set.
 
-use crate::bundle::{ActivationRecord, Pins};
+use crate::bundle::{ActivationRecord, Pins, Vector};
 use crate::lifecycle::{Cause, Lifecycle, Sources, StartError};
 use crate::tests::support::{
-    NOW, author, bundle_of, committed, engine, facts, guest, key, payment, signed, with,
+    NOW, author, bundle_of, committed, committed_bundle, engine, facts, guest, key, payment, signed, with,
 };
-use crate::{BundleFiles, TrustPolicy};
+use crate::{BundleFiles, Evaluator, TrustPolicy};
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
@@ -226,9 +226,21 @@ pub(in crate::tests) fn failing_its_vectors(sequence: u64) -> BundleFiles {
     })
 }
 
-/// A signed bundle of a guest whose `evaluate` has this body.
+/// A signed bundle of a guest whose `evaluate` has this body, with one vector: a payment, and the verdict that the guest gives.
 pub(in crate::tests) fn build(body: &str) -> BundleFiles {
-    bundle_of(&engine(), &guest(1, "", body), |_| ()).files().clone()
+    let (engine, name) = (engine(), "tests/one.json");
+    let bare = bundle_of(&engine, &guest(1, "", body), |_| ());
+    let vectors = committed_bundle("payment-guard");
+    let mut vectors: Vec<Vector> =
+        serde_json::from_slice(vectors.get("tests/payments.json").unwrap()).unwrap();
+    vectors.truncate(1);
+    vectors[0].facts.clear();
+    vectors[0].expect = Evaluator::link(&engine, &bare).unwrap().answer(name, &vectors[0]).unwrap();
+    let vectors = serde_json::to_vec(&vectors).unwrap();
+    let files = with(bare.files(), &[(name, &vectors)]).unwrap();
+    signed(&files, &[&key(1)], |manifest| {
+        manifest.files.insert(name.into(), gateway_domain::canonical::digest_bytes("", &vectors));
+    })
 }
 
 pub(in crate::tests) fn hash_of(files: &BundleFiles) -> Hex32 {
