@@ -1,6 +1,8 @@
 //! In development, an approved signing operation creates the key that it names (`host/docs/interface.md`, section *Keys*).
 
+use crate::harness::bundles::{self, Site, release_without_custody};
 use crate::harness::custody::{self, KEYS, key, key_path, refresh, sign};
+use crate::harness::process::SIGN;
 use crate::harness::samples::{self, payment, publication, with};
 use crate::harness::timed::TimedWorld;
 use crate::harness::verify;
@@ -81,4 +83,19 @@ async fn expired_creation_creates_no_key() {
     world.advance_ms(6_000);
     world.post_nothing(&custody::path(&early, "/execute")).await.fails(409, "operation_failed");
     assert_eq!(event_types(&world, &creation).await, ["submitted", "approval_requested", "failed"]);
+}
+
+#[test]
+fn denied_creation_of_a_key_that_a_payment_needs_is_named() {
+    let site = Site::new();
+    site.offer(&release_without_custody(1, &bundles::key(1)));
+    let process = site.start(0, None);
+    let unnamed = with(payment("unnamed"), "/key_ref", Value::Null);
+    let (status, refused) = process.call("POST", SIGN, Some(&unnamed));
+    assert_eq!((status, &refused["error"]), (403, &json!("policy_rejected")), "{refused}");
+    assert_eq!(refused["reasons"][0]["code"], "key_operation_not_permitted");
+    let message = refused["message"].as_str().unwrap();
+    let named = "policy denies the creation of key `development/2-of-0-1-2`, which development makes when a payment needs it (permit \
+                 `key_create` in the policy, or name an existing key in `key_ref`): key_operation_not_permitted";
+    assert!(message.starts_with(named), "{message}");
 }

@@ -153,8 +153,8 @@ pub enum EngineError {
 fn denied(creating: &Option<KeyRef>) -> String {
     creating.as_ref().map_or("the operation".to_owned(), |key_ref| {
         format!(
-            "the creation of key `{key_ref}`, which development makes for a payment without a key (permit `key_create` in the policy, or name \
-             a key in `key_ref`)"
+            "the creation of key `{key_ref}`, which development makes when a payment needs it (permit `key_create` in the policy, or name an \
+             existing key in `key_ref`)"
         )
     })
 }

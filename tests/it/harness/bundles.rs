@@ -29,6 +29,13 @@ pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
     alter_and_sign(BundleFiles::read(&root).unwrap(), sequence, signer, |_| ())
 }
 
+/// As [`release`], without the rules that permit custody operations.
+pub(crate) fn release_without_custody(sequence: u64, signer: &SigningKey) -> BundleFiles {
+    let is_custody = |name: &str| name.ends_with("/custody.json");
+    let files = release(sequence, signer).only(|name| !is_custody(name));
+    alter_and_sign(files, sequence, signer, |manifest| manifest.files.retain(|name, _| !is_custody(name)))
+}
+
 /// As [`release`], with too little fuel for any evaluation.
 pub(crate) fn starved_release(sequence: u64, signer: &SigningKey) -> BundleFiles {
     faulty_release(sequence, signer, "out_of_fuel", |manifest| manifest.limits.fuel = FUEL_STARVED)

@@ -176,7 +176,3 @@ pub enum Refusal {
 fn approval_reasons_text(reasons: &[String]) -> String {
     if reasons.is_empty() { "the policy gives no reason".to_owned() } else { reasons.join("; ") }
 }
-
-fn reasons_text(reasons: &[String]) -> String {
-    if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
-}
