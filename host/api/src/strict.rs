@@ -2,7 +2,7 @@
 //! above their limits. A message has the JSON pointer of the value.
 //!
 //! serde_json alone accepts duplicates of members that it does not know, and an array in place of a struct, so that two
-//! readers of one body could see different requests. `parse` therefore builds a `Json` value, from which [`read()`]
+//! readers of one body could see different requests. `parse` therefore builds a `Json` value, from which `read`
 //! deserializes the shape (ADR 33).
 
 mod faults;

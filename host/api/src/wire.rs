@@ -6,6 +6,7 @@ pub mod bundles;
 pub mod custody;
 pub mod custody_view;
 pub mod evidence_view;
+pub mod external_export;
 pub mod intent_view;
 pub mod log;
 pub mod names;

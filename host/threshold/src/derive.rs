@@ -72,7 +72,7 @@ pub fn derive(keys: &PublicKeys, path: &[u32]) -> Result<Derivation, ThresholdEr
 ///
 /// # Errors
 ///
-/// As [`derive`].
+/// As [`derive()`].
 pub fn extended_public_key(keys: &PublicKeys, path: &[u32]) -> Result<String, ThresholdError> {
     derive(keys, path)?;
     let malformed = |_| ThresholdError::MalformedMaterial { what: "public keys" };

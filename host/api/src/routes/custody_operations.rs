@@ -6,8 +6,8 @@ use crate::error::Code::*;
 use crate::extract::{Body, Caller, PathOperationId};
 use crate::state::App;
 use crate::warning::{self, Warning};
-use crate::wire::custody::CustodyExternalExportRequest;
 use crate::wire::custody_view::CustodyOperationView;
+use crate::wire::external_export::CustodyExternalExportRequest;
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };

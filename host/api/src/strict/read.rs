@@ -61,7 +61,7 @@ fn member_segment(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The pointer of a new fault is relative to the value being read; [`read`] prefixes the pointer of that value.
+/// The pointer of a new fault is relative to the value being read; `read` prefixes the pointer of that value.
 impl de::Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::at("", message.to_string())

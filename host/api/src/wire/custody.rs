@@ -10,9 +10,7 @@ use gateway_domain::intent::{
     self, AssetAction, EPOCH_CHARACTERS_MAX, Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate,
     SigningTerms,
 };
-use gateway_domain::operation::{ExportState, ExternalExport};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_engine::Export;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -333,60 +331,6 @@ change_request! {
             helper_share_cids: request.helper_share_cids.clone(),
             expected_helper_admission_root: request.expected_helper_admission_root.clone(),
         }))
-    }
-}
-
-/// The state of an export.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
-#[expect(missing_docs, reason = "the contract's own words")]
-pub enum ExternalExportState {
-    Submitted,
-    Accepted,
-    Settled,
-}
-
-/// Body of `POST .../external-export`.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-pub struct CustodyExternalExportRequest {
-    /// The operation's publication receipt, which must match.
-    pub publication_receipt: String,
-    /// The external rail.
-    #[schema(min_length = 1)]
-    pub rail: String,
-    /// The caller's reference for this step.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
-    pub export_ref: Hex32,
-    /// The state, which only goes forward.
-    pub state: ExternalExportState,
-    /// The rail's id of the transfer.
-    #[schema(min_length = 1)]
-    pub external_id: String,
-    /// The caller's clock, epoch milliseconds; not verified.
-    pub exported_at_ms: i64,
-    /// The caller.
-    pub client: Option<ClientBinding>,
-}
-
-impl RequestShape for CustodyExternalExportRequest {
-    type Checked = Export;
-
-    fn client(&self) -> Option<&ClientBinding> {
-        self.client.as_ref()
-    }
-
-    fn check(&self, _: &Options) -> Result<Export, Fault> {
-        let export = ExternalExport {
-            rail: not_empty("/rail", &self.rail)?,
-            export_ref: self.export_ref,
-            state: match self.state {
-                ExternalExportState::Submitted => ExportState::Submitted,
-                ExternalExportState::Accepted => ExportState::Accepted,
-                ExternalExportState::Settled => ExportState::Settled,
-            },
-            external_id: not_empty("/external_id", &self.external_id)?,
-            exported_at_ms: self.exported_at_ms,
-        };
-        Ok(Export { publication_receipt: self.publication_receipt.clone(), export, requester: None })
     }
 }
 

@@ -44,24 +44,8 @@ pub struct CustodyOperationView {
     pub target_participants: Vec<u16>,
     /// The last recorded state on an external rail; absent until one is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ExternalExportView>)]
+    #[schema(value_type = Option<super::external_export::ExternalExportView>)]
     pub external_export: Option<ExternalExport>,
-}
-
-/// A recorded state on an external rail.
-#[derive(ToSchema)]
-pub struct ExternalExportView {
-    /// The rail's name.
-    pub rail: String,
-    /// The caller's reference for this step.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub export_ref: String,
-    /// The state.
-    pub state: super::custody::ExternalExportState,
-    /// The rail's id for the export.
-    pub external_id: String,
-    /// The time by the caller's clock, milliseconds since 1970; not verified.
-    pub exported_at_ms: i64,
 }
 
 /// The types of custody operations.

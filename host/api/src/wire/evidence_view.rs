@@ -1,7 +1,8 @@
 //! The shapes of evidence and audit logs, for the OpenAPI document only: `gateway_evidence` writes the documents.
 //! `host/docs/evidence.md` says how to verify them.
 
-use super::custody_view::{CustodyKeyState, ExternalExportView};
+use super::custody_view::CustodyKeyState;
+use super::external_export::ExternalExportView;
 use super::intent_view::{Intent, OperationResult};
 use super::policy::PolicyDecision;
 use super::view::OperationState;

@@ -1,0 +1,80 @@
+//! The progress of a published result on an external rail.
+
+use super::{ClientBinding, RequestShape, not_empty};
+use crate::state::Options;
+use crate::strict::Fault;
+use gateway_domain::ids::Hex32;
+use gateway_domain::operation::{ExportState, ExternalExport};
+use gateway_engine::Export;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The state of an export.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
+#[expect(missing_docs, reason = "the contract's own words")]
+pub enum ExternalExportState {
+    Submitted,
+    Accepted,
+    Settled,
+}
+
+/// Body of `POST .../external-export`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct CustodyExternalExportRequest {
+    /// The operation's publication receipt, which must match.
+    pub publication_receipt: String,
+    /// The external rail.
+    #[schema(min_length = 1)]
+    pub rail: String,
+    /// The caller's reference for this step.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub export_ref: Hex32,
+    /// The state, which only goes forward.
+    pub state: ExternalExportState,
+    /// The rail's id of the transfer.
+    #[schema(min_length = 1)]
+    pub external_id: String,
+    /// The caller's clock, epoch milliseconds; not verified.
+    pub exported_at_ms: i64,
+    /// The caller.
+    pub client: Option<ClientBinding>,
+}
+
+impl RequestShape for CustodyExternalExportRequest {
+    type Checked = Export;
+
+    fn client(&self) -> Option<&ClientBinding> {
+        self.client.as_ref()
+    }
+
+    fn check(&self, _: &Options) -> Result<Export, Fault> {
+        let export = ExternalExport {
+            rail: not_empty("/rail", &self.rail)?,
+            export_ref: self.export_ref,
+            state: match self.state {
+                ExternalExportState::Submitted => ExportState::Submitted,
+                ExternalExportState::Accepted => ExportState::Accepted,
+                ExternalExportState::Settled => ExportState::Settled,
+            },
+            external_id: not_empty("/external_id", &self.external_id)?,
+            exported_at_ms: self.exported_at_ms,
+        };
+        Ok(Export { publication_receipt: self.publication_receipt.clone(), export, requester: None })
+    }
+}
+
+/// A recorded state on an external rail.
+#[derive(ToSchema)]
+pub struct ExternalExportView {
+    /// The rail's name.
+    pub rail: String,
+    /// The caller's reference for this step.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    pub export_ref: String,
+    /// The state.
+    pub state: ExternalExportState,
+    /// The rail's id for the export.
+    pub external_id: String,
+    /// The time by the caller's clock, milliseconds since 1970; not verified.
+    pub exported_at_ms: i64,
+}
