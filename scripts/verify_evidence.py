@@ -400,7 +400,13 @@ def check_signature(document, events, decision):
         need(profile == "frost-secp256k1-sha256-tr", "an unknown signature profile")
         holds = PublicKeyXOnly(key).verify(raw, message)
     need(holds, "the signature does not verify")
-    stated = decision.get("derivation", {}).get("public_key_hex") or document["key"]["public_key_artifact_ref"].split(":")[1]
+    own, derived = document["key"]["public_key_artifact_ref"].split(":")[1], decision.get("derivation", {})
+    stated = derived.get("public_key_hex") or own
+    if "taproot" in derived and "path" not in derived:
+        tag, root = hashlib.sha256(b"TapTweak").digest(), bytes.fromhex(derived["taproot"].get("merkle_root", ""))
+        output = PublicKeyXOnly(bytes.fromhex(own))
+        output.tweak_add(hashlib.sha256(tag + tag + bytes.fromhex(own) + root).digest())
+        need(output.format().hex() == stated, "the derived key is not the output key of the key")
     need(signature["public_key_hex"] == stated, "the signature is by another key")
     return profile
 

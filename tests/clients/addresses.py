@@ -46,7 +46,7 @@ def execute(path: str, body: dict) -> dict:
 
 def create(name: str, profile: str) -> str:
     key_ref = f"{name}-{run}"
-    members = {"key_ref": key_ref, "tenant_id": "default", "asset_id": name, "purpose": "wallet", "signature_profile": profile}
+    members = {"key_ref": key_ref, "tenant_id": "default", "asset_id": name, "purpose": "wallet", "signature_profile": profile, "serves": "asset_actions"}
     execute("/v1/custody/keys", {**members, "threshold": 2, "participants": [0, 1, 2]})
     return f"/v1/custody/keys/{key_ref}"
 
@@ -92,7 +92,6 @@ def spend_taproot() -> None:
         leaf = hashes.tagged_hash("TapLeaf", b"\xc0\x01\x51")
         for merkle_root in [None, leaf]:
             output_key = own.key.taproot_tweak(merkle_root or b"")
-            paid = script.p2tr(output_key) if merkle_root is None else script.Script(b"\x51\x20" + output_key.xonly())
             spent = TransactionInput(hashlib.sha256(path.encode()).digest(), 0)
             transaction = Transaction(2, [spent], [TransactionOutput(90_000, script.Script(b"\x6a"))], 0)
             paid = script.Script(b"\x51\x20" + output_key.xonly())

@@ -32,6 +32,7 @@ from operation_gateway_client.models import (
     CustodyKeyRefreshRequest,
     CustodyKeyReshareRequest,
     CustodyKeyState,
+    CustodyPublishRequest,
     CustodySignRequest,
     ErrorBody,
     ExecuteOperationRequest,
@@ -39,6 +40,7 @@ from operation_gateway_client.models import (
     PaymentIntent,
     PaymentTermsView,
     PublicationMode,
+    PublicationScope,
     PublishOperationRequest,
     SignOperationRequest,
     StepInProgress,
@@ -61,10 +63,6 @@ def approval(subject: str) -> ApproveOperationRequest:
     return ApproveOperationRequest(subject_id=subject, roles=["approver"], approved_at_ms=now())
 
 
-def publication() -> PublishOperationRequest:
-    return PublishOperationRequest(scope="signature", requested_at_ms=now())
-
-
 def ok(answer):
     assert answer is not None and not isinstance(answer, ErrorBody), answer
     return answer
@@ -85,7 +83,8 @@ def pay() -> None:
         ok(operation_approve.sync(operation_id, client=api, body=approval(subject)))
     view = ok(operation_execute.sync(operation_id, client=api, body=ExecuteOperationRequest()))
     assert view.state == OperationState.EXECUTED, view
-    view = ok(operation_publish.sync(operation_id, client=api, body=publication()))
+    publication = PublishOperationRequest(scope=PublicationScope.SIGNATURE, requested_at_ms=now())
+    view = ok(operation_publish.sync(operation_id, client=api, body=publication))
     assert view.state == OperationState.PUBLISHED, view
     assert isinstance(view.intent, PaymentTermsView) and view.intent.amount_minor == 12_500, view.intent
     assert len(view.result.signature_hex) == 128, view.result
@@ -101,7 +100,8 @@ def complete(submitted):
         ok(custody_operation_approve.sync(operation_id, client=api, body=approval(subject)))
     view = ok(custody_operation_execute.sync(operation_id, client=api, body=ExecuteOperationRequest()))
     if ActionName.PUBLISH in view.next_actions:
-        view = ok(custody_operation_publish.sync(operation_id, client=api, body=publication()))
+        publication = CustodyPublishRequest(scope="signature", requested_at_ms=now())
+        view = ok(custody_operation_publish.sync(operation_id, client=api, body=publication))
     while view.in_progress == StepInProgress.PUBLICATION:
         time.sleep(0.05)
         view = ok(custody_operation_show.sync(operation_id, client=api))

@@ -11,7 +11,7 @@ const api = createClient<paths>({ baseUrl: process.argv[2] });
 const run = `typescript-${Date.now()}`;
 const caller = (scope: string) => ({ client_id: "typescript", subject_id: "carol", roles: ["operator"], scopes: [scope] });
 const approval = (subject_id: string) => ({ subject_id, roles: ["approver"], approved_at_ms: Date.now() });
-const publication = { scope: "signature", requested_at_ms: Date.now() };
+const publication = { scope: "signature" as const, requested_at_ms: Date.now() };
 
 function ok<T>(answer: { data?: T; error?: components["schemas"]["ErrorBody"] }): T {
   if (answer.data === undefined) throw new Error(`${answer.error?.error}: ${answer.error?.message}`);
@@ -69,6 +69,24 @@ async function complete(submitted: CustodyView): Promise<CustodyView> {
   return view;
 }
 
+// Approves and executes a signature whose epoch is over, and waits until its nodes have discarded it.
+async function fail(submitted: CustodyView): Promise<void> {
+  const params = { path: { operationId: submitted.operation_id } };
+  for (const subject of ["alice", "bob"]) {
+    ok(await api.POST("/v1/custody/operations/{operationId}/approve", { params, body: approval(subject) }));
+  }
+  const refused = await api.POST("/v1/custody/operations/{operationId}/execute", { params });
+  if (refused.error?.error !== "epoch_fence_mismatch") throw new Error(`not refused: ${JSON.stringify(refused.data)}`);
+  let view = ok(await api.GET("/v1/custody/operations/{operationId}", { params }));
+  while (view.in_progress !== null) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    view = ok(await api.GET("/v1/custody/operations/{operationId}", { params }));
+  }
+  expect(view, "failed");
+  save("failed", ok(await api.GET("/v1/custody/operations/{operationId}/evidence", { params })));
+  console.log(`failed     ${view.operation_id} ${view.failure?.code}`);
+}
+
 async function custody(): Promise<void> {
   const keyRef = `vault-${run}`;
   const params = { path: { keyRef } };
@@ -84,9 +102,14 @@ async function custody(): Promise<void> {
   };
   const signed = await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/sign", { params, body: transfer })).operation);
   if (signed.result.signed_digest !== transfer.request_digest) throw new Error("another digest");
+  // Fenced to the epoch that the refresh below ends.
+  const { active_epoch_root } = ok(await api.GET("/v1/custody/keys/{keyRef}", { params }));
+  const late = { ...transfer, idempotency_key: `${run}-late`, epoch_fence_token_hex: active_epoch_root };
+  const fenced = ok(await api.POST("/v1/custody/keys/{keyRef}/sign", { params, body: late })).operation;
   const change = { reason: "drill", publication_mode: "automatic" as const, client: caller("custody.manage") };
   const refresh = { ...change, target_epoch: "2" };
   await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/refresh", { params, body: refresh })).operation);
+  await fail(fenced);
   const reshare = { ...change, target_epoch: "3", new_participants: [0, 1, 2, 3], threshold: 3 };
   await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/reshare", { params, body: reshare })).operation);
   const recover = {

@@ -1,6 +1,8 @@
 //! The public forms of keys that wallets need, and signatures under derived keys.
 
-use crate::harness::custody::{KEYS, create_key, execute, key, key_path, publish, refresh, sign, submit};
+use crate::harness::custody::{
+    KEYS, create_key, execute, key, key_path, publish, refresh, rotate, sign, submit,
+};
 use crate::harness::samples::{payment, with};
 use crate::harness::verify;
 use crate::harness::world::World;
@@ -10,6 +12,11 @@ const TR: &str = "frost-secp256k1-sha256-tr";
 
 async fn derived(world: &World, name: &str, query: &str) -> Value {
     world.get(&key_path(name, &format!("/derive{query}"))).await.ok()
+}
+
+/// The body that creates a key with addresses.
+fn bitcoin_key(name: &str) -> Value {
+    with(with(key(name), "/signature_profile", json!(TR)), "/serves", json!("asset_actions"))
 }
 
 /// Signs with these members in the request; returns the published operation.
@@ -22,7 +29,7 @@ async fn signed(world: &World, name: &str, members: Value) -> Value {
 #[tokio::test]
 async fn signature_verifies_under_the_key_that_derive_shows_for_its_terms() {
     let world = World::start().await;
-    execute(&world, KEYS, &with(key("btc"), "/signature_profile", json!(TR))).await;
+    execute(&world, KEYS, &bitcoin_key("btc")).await;
     let own = derived(&world, "btc", "").await;
     let child = derived(&world, "btc", "?path=0/7").await;
     assert_eq!(child, derived(&world, "btc", "?path=0%2F7").await);
@@ -81,13 +88,15 @@ async fn ed25519_keys_have_one_form_and_no_derived_keys() {
 #[tokio::test]
 async fn derive_names_a_malformed_path_and_a_key_without_shares() {
     let world = World::start().await;
-    submit(&world, KEYS, &with(key("btc"), "/signature_profile", json!(TR))).await;
+    submit(&world, KEYS, &bitcoin_key("btc")).await;
     for query in ["", "?path=0/1"] {
         let answer = world.get(&key_path("btc", &format!("/derive{query}"))).await;
         answer.fails(409, "custody_key_not_active");
     }
     world.get(&key_path("other", "/derive")).await.fails(404, "custody_key_not_found");
-    for wrong in ["path=", "path=0", "path=0/1/2", "path=0'/1", "path=0/2147483648", "path=0/1&path=0/1"] {
+    for wrong in
+        ["path=", "path=0", "path=0/1/2", "path=0'/1", "path=0/2147483648", "path=00/1", "path=0/1&path=0/1"]
+    {
         let answer = world.get(&key_path("btc", &format!("/derive?{wrong}"))).await;
         answer.fails(400, "invalid_request");
     }
@@ -99,4 +108,33 @@ async fn payments_have_no_taproot_output() {
     let payment = with(payment("tap"), "/taproot", json!({}));
     let answer = world.post("/v1/operations/sign", &payment).await;
     assert!(answer.header("warning").contains("/taproot"), "{}", answer.header("warning"));
+}
+
+/// Funds at an address of such a key could never be spent.
+#[tokio::test]
+async fn keys_that_cannot_spend_have_no_addresses() {
+    let world = World::start().await;
+    let unfixed = with(key("open"), "/signature_profile", json!(TR));
+    let payments = with(with(key("pay"), "/signature_profile", json!(TR)), "/serves", json!("payments"));
+    for body in [unfixed, payments, bitcoin_key("old")] {
+        execute(&world, KEYS, &body).await;
+    }
+    assert!(derived(&world, "old", "?path=0/1").await["taproot_output_key_hex"].is_string());
+    execute(&world, &key_path("old", "/rotate"), &rotate("new")).await;
+    let stated = |key: &Value| (key["state"].clone(), key["serves"].clone());
+    for (name, state, serves) in [
+        ("open", "active", Value::Null),
+        ("pay", "active", json!("payments")),
+        ("old", "rotated", json!("asset_actions")),
+    ] {
+        for query in ["", "?path=0/1"] {
+            let key = derived(&world, name, query).await;
+            assert_eq!(stated(&key), (json!(state), serves.clone()), "{name}");
+            assert!(key["public_key_hex"].is_string() && key["compressed_public_key_hex"].is_string());
+            for address in ["taproot_output_key_hex", "extended_public_key"] {
+                assert_eq!(key[address], Value::Null, "{name} {address}");
+            }
+        }
+    }
+    assert!(derived(&world, "new", "").await["taproot_output_key_hex"].is_string());
 }

@@ -146,6 +146,7 @@ async fn openapi_examples_run_in_order() {
             flow.keep("CustodyOperationResponse", &submitted);
             flow.keep("CustodyOperationView", &view);
             flow.get("CustodyKeyView", &custody::key_path("vault-1", "")).await;
+            flow.get("KeyDerivation", &custody::key_path("vault-1", "/derive?path=0/7")).await;
         }
     }
     let exported = flow.example("/v1/custody/operations/{operationId}/external-export", "settled");
@@ -153,7 +154,6 @@ async fn openapi_examples_run_in_order() {
     let path = custody::path(&view, "/external-export");
     assert_eq!(flow.world.post(&path, &exported).await.ok()["external_export"]["state"], "Settled");
     flow.get("CustodyOperationsResponse", &custody::key_path("vault-1", "/operations?limit=1")).await;
-    flow.get("KeyDerivation", &custody::key_path("treasury-1", "/derive?path=0/7")).await;
     flow.get("HealthView", "/healthz").await;
 
     let mut replacements = Replacements::default();

@@ -20,12 +20,12 @@ IMPOSSIBLE = re.compile(
             # Between the members of one body.
             r"^`(/intent)?/threshold` must be 2 to \d+, the number of participants, not `([2-9]|[1-5]\d|6[0-4])`$",
             r"^`/helper_participants` must not name participant `\d+`, whose share is recovered$",
-            r"^`(/intent)?/bip32/path` must be two non-hardened indices as `digits/digits`, each at most 2147483647$",
+            r"^`(/intent)?/bip32/path` must be two non-hardened indices as `digits/digits` without leading zeros, each at most 2147483647$",
             # Between a body and the key or the operation of its path.
             r"^`(/intent)?/\w+` must be participants of the key: [\d, ]+$",
             r"^`(/intent)?/(bip32|taproot)` must be left out: the key's profile is `[\w-]+`, and only keys of `[\w-]+` have child keys and Taproot outputs$",
             r"^`path` has no child key: profile `frost-ed25519-sha512` has no non-hardened derivation$",
-            r"^`path` must be two non-hardened indices as `digits/digits`, each at most 2147483647$",
+            r"^`path` must be two non-hardened indices as `digits/digits` without leading zeros, each at most 2147483647$",
             r"^`(/intent)?/threshold` must be at least the key's threshold, \d+$",
             r"^`(/intent)?/(requested|helper)_participants` must name at least \d+ participants, the (key's )?threshold$",
             r"^`/(new_)?participants` with the key's present participants must name 2 to 64 participants, not \d+$",

@@ -1,5 +1,5 @@
-//! The reader of request bodies: start at [`read_checked()`]. It rejects duplicate members, deep nesting, inexact integers, and strings, arrays and maps
-//! above their limits. A message has the JSON pointer of the value.
+//! The reader of request bodies: start at [`read_checked()`]. It rejects duplicate members, deep nesting, inexact integers, and
+//! strings, arrays and maps above their limits. A message has the JSON pointer of the value.
 //!
 //! serde_json alone accepts duplicates of members that it does not know, and an array in place of a struct, so that two
 //! readers of one body could see different requests. `parse` therefore builds a `Json` value, from which `read`
@@ -78,7 +78,7 @@ pub struct Fault {
 pub enum FaultCode {
     /// The body is missing or is not strict JSON.
     NotJson,
-    /// The member is missing, or null.
+    /// The member is missing.
     Required,
     /// The value has another type.
     WrongType,

@@ -48,6 +48,7 @@ pub use next::{Step, next};
 pub use order::may_follow;
 pub use phase::{NextAction, OwnStep, Phase, State};
 pub use plan::{Plan, plan, target};
+pub use publish::SIGNATURE_SCOPE;
 pub use receipts::signed_receipts;
 pub use recover::recovery;
 pub use settle::ATTEMPTS_MAX;

@@ -69,10 +69,10 @@ impl Inner {
         self.evaluate(operation.request(moment, approvals), key, payment, required).await
     }
 
-    /// The reasons for a denial, without those that the policy declares as conditions that are met. All of them if it declares
-    /// every one so.
+    /// The reasons that the policy declares as reasons to deny; all of them if it declares none of them so.
     pub(crate) fn denials(&self, outcome: &policy::Outcome) -> Vec<policy::Statement> {
-        let denies = |reason: &&policy::Statement| self.ports.policy.denies_for(&reason.code);
+        let denies =
+            |reason: &&policy::Statement| self.ports.policy.denies_for(outcome.bundle_hash, &reason.code);
         let denials: Vec<_> = outcome.reasons.iter().filter(denies).cloned().collect();
         if denials.is_empty() { outcome.reasons.clone() } else { denials }
     }

@@ -264,8 +264,8 @@ pub trait EvaluatePolicy: Send + Sync {
     /// One evaluation. If the bundle fails, the outcome is a `DENY` that names the fault.
     async fn evaluate(&self, request: policy::Request<'_>, facts: &Facts) -> policy::Outcome;
 
-    /// Whether the active policy declares this reason as one for which it denies.
-    fn denies_for(&self, code: &str) -> bool;
+    /// Whether this bundle declares the reason as one for which it denies. True if it is no longer the active one.
+    fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool;
 
     /// Whether the active policy may read a fact whose name begins with `prefix`. Facts that cost a read of the store are
     /// offered only then.

@@ -1,6 +1,10 @@
 //! Verifies a threshold signature as an ordinary signature, with libraries that are unrelated to FROST.
 
+use gateway_domain::ids::Hex32;
 use gateway_domain::operation::SignatureResult;
+use k256::elliptic_curve::PrimeField;
+use k256::{ProjectivePoint, Scalar};
+use sha2::{Digest, Sha256};
 
 /// Why a signature is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +50,21 @@ fn bip340(key: &[u8; 32], message: &[u8], sig: &[u8; 64]) -> Option<bool> {
     let key = k256::schnorr::VerifyingKey::from_bytes(key).ok()?;
     let sig = k256::schnorr::Signature::try_from(sig.as_slice());
     Some(sig.is_ok_and(|sig| key.verify_raw(message, &sig).is_ok()))
+}
+
+/// The Taproot output key (BIP-341) of an internal key: 32 bytes each, hexadecimal. `None` if there is none.
+#[must_use]
+pub fn taproot_output_key(internal_hex: &str, merkle_root: Option<Hex32>) -> Option<String> {
+    let internal: [u8; 32] = bytes(internal_hex)?;
+    let tag = Sha256::digest(b"TapTweak");
+    let hash = Sha256::new().chain_update(tag).chain_update(tag).chain_update(internal);
+    let hash = hash.chain_update(merkle_root.as_ref().map_or(&[][..], |root| root.as_bytes())).finalize();
+    let tweak = Option::<Scalar>::from(Scalar::from_repr(hash))?;
+    let even = k256::schnorr::VerifyingKey::from_bytes(&internal).ok()?;
+    let output = ProjectivePoint::from(*even.as_affine()) + ProjectivePoint::GENERATOR * tweak;
+    let output =
+        k256::schnorr::VerifyingKey::try_from(k256::PublicKey::from_affine(output.to_affine()).ok()?);
+    Some(hex::encode(output.ok()?.to_bytes()))
 }
 
 /// Decodes lowercase hexadecimal only, so that each value has one spelling.

@@ -245,7 +245,7 @@ fn check_package(package: &SigningPackage, session: &Session, me: ParticipantInd
         return refused("the package is for another message");
     }
     if package.tweak != terms.tweak {
-        return refused("the package is for another child key");
+        return refused("the package is for another derived key");
     }
     if signers.len() < terms.threshold.count() {
         return refused("the package has fewer signers than the threshold");

@@ -11,11 +11,12 @@ use crate::limits::{
     DEADLINE_TICKS, DEADLINE_TICKS_INLINE, FUEL_INLINE, FUEL_MAX, HANDLES_MAX, HOSTCALL_BYTES_MAX,
     MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
 };
+use crate::outcome::RawEvaluation;
 use crate::state::{Contents, State};
 use crate::worker_pool::{Lane, PerLane};
 use crate::{PolicyEngine, outcome, wasi};
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::{Decision, FactRead, Facts, Outcome, Request};
+use gateway_domain::policy::{Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -139,9 +140,9 @@ impl Evaluator {
         self.contents.fact_names.has_prefix(prefix)
     }
 
-    /// Whether the manifest declares this reason as one for which an operation is denied.
-    pub(crate) fn denies_for(&self, code: &str) -> bool {
-        self.denials.contains(code)
+    /// Whether the manifest declares this reason as one for which an operation is denied; true for another bundle's.
+    pub(crate) fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool {
+        bundle_hash != self.bundle_hash || self.denials.contains(code)
     }
 
     pub(crate) fn fact_names(&self) -> &FactNames {
@@ -323,55 +324,6 @@ pub struct RetainedInstance {
 impl std::fmt::Debug for RetainedInstance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RetainedInstance").finish_non_exhaustive()
-    }
-}
-
-/// The result of an evaluation, without bundle and digests.
-#[derive(Clone, Debug)]
-pub struct RawEvaluation {
-    pub(crate) verdict: Result<wit::Verdict, EvaluationFault>,
-    pub(crate) fuel_used: u64,
-    pub(crate) memory_bytes: usize,
-    pub(crate) facts: Vec<FactRead>,
-}
-
-impl RawEvaluation {
-    /// The result when the guest was not run, or the host panicked.
-    pub(crate) const fn failed(fault: EvaluationFault) -> Self {
-        Self { verdict: Err(fault), fuel_used: 0, memory_bytes: 0, facts: Vec::new() }
-    }
-
-    /// The wasm fuel used.
-    #[must_use]
-    pub const fn fuel_used(&self) -> u64 {
-        self.fuel_used
-    }
-
-    /// The most linear memory that the guest had, in bytes.
-    #[must_use]
-    pub const fn memory_bytes(&self) -> usize {
-        self.memory_bytes
-    }
-
-    /// Whether the evaluation exceeded the inline limits.
-    pub(crate) fn is_heavy(&self) -> bool {
-        self.fuel_used > FUEL_INLINE
-            || self.memory_bytes > MEMORY_BYTES_INLINE
-            || matches!(self.fault(), Some(EvaluationFault::Deadline | EvaluationFault::Memory))
-    }
-
-    /// The policy's decision.
-    ///
-    /// # Errors
-    /// The fault, if there is no verdict.
-    pub fn decision(&self) -> Result<Decision, EvaluationFault> {
-        self.verdict.as_ref().map(|verdict| convert::decision(verdict.decision)).map_err(|fault| *fault)
-    }
-
-    /// Why there is no verdict; `None` if there is one.
-    #[must_use]
-    pub fn fault(&self) -> Option<EvaluationFault> {
-        self.verdict.as_ref().err().copied()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::shadow::Shadow;
 use crate::worker_pool::{Busy, Lane, PerLane, WorkerPool};
 use crate::{counters, outcome};
 use async_trait::async_trait;
+use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::EvaluatePolicy;
@@ -145,8 +146,8 @@ impl EvaluatePolicy for PolicyHost {
         outcome
     }
 
-    fn denies_for(&self, code: &str) -> bool {
-        self.active().is_some_and(|evaluator| evaluator.denies_for(code))
+    fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool {
+        self.active().is_some_and(|evaluator| evaluator.denies_for(bundle_hash, code))
     }
 
     fn may_read_facts(&self, prefix: &str) -> bool {

@@ -40,10 +40,11 @@ mod worker_pool;
 
 pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 pub use engine::{EngineError, PolicyEngine};
-pub use evaluator::{Evaluation, Evaluator, RawEvaluation, RetainedInstance};
+pub use evaluator::{Evaluation, Evaluator, RetainedInstance};
 pub use fault::EvaluationFault;
 pub use host::PolicyHost;
 pub use lifecycle::Lifecycle;
+pub use outcome::RawEvaluation;
 
 /// Signed bundles of real and of hostile guests.
 #[cfg(test)]

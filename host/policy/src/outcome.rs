@@ -1,10 +1,61 @@
-//! Makes the domain's outcome from a verdict or a fault.
+//! The result of an evaluation, and the domain's outcome that is made from it.
 
+use crate::bindings::svc::policy::types as wit;
 use crate::convert;
-use crate::evaluator::{Evaluation, RawEvaluation};
+use crate::evaluator::Evaluation;
 use crate::fault::EvaluationFault;
+use crate::limits::{FUEL_INLINE, MEMORY_BYTES_INLINE};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum, Request, Statement};
+
+/// The result of an evaluation, without bundle and digests.
+#[derive(Clone, Debug)]
+pub struct RawEvaluation {
+    pub(crate) verdict: Result<wit::Verdict, EvaluationFault>,
+    pub(crate) fuel_used: u64,
+    pub(crate) memory_bytes: usize,
+    pub(crate) facts: Vec<FactRead>,
+}
+
+impl RawEvaluation {
+    /// The result when the guest was not run, or the host panicked.
+    pub(crate) const fn failed(fault: EvaluationFault) -> Self {
+        Self { verdict: Err(fault), fuel_used: 0, memory_bytes: 0, facts: Vec::new() }
+    }
+
+    /// The wasm fuel used.
+    #[must_use]
+    pub const fn fuel_used(&self) -> u64 {
+        self.fuel_used
+    }
+
+    /// The most linear memory that the guest had, in bytes.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// Whether the evaluation exceeded the inline limits.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.fuel_used > FUEL_INLINE
+            || self.memory_bytes > MEMORY_BYTES_INLINE
+            || matches!(self.fault(), Some(EvaluationFault::Deadline | EvaluationFault::Memory))
+    }
+
+    /// The policy's decision.
+    ///
+    /// # Errors
+    /// The fault, if there is no verdict.
+    pub fn decision(&self) -> Result<Decision, EvaluationFault> {
+        self.verdict.as_ref().map(|verdict| convert::decision(verdict.decision)).map_err(|fault| *fault)
+    }
+
+    /// Why there is no verdict; `None` if there is one.
+    #[must_use]
+    pub fn fault(&self) -> Option<EvaluationFault> {
+        self.verdict.as_ref().err().copied()
+    }
+}
 
 /// The hash of a request. It has a canonical form, since it contains no floating-point numbers.
 pub(crate) fn input_hash(request: &Request<'_>) -> Hex32 {

@@ -167,7 +167,7 @@ fn folder_that_was_replaced_without_confirmation_exits_with_3() {
         assert_eq!(manifest(&here.join("active"))["sequence"], 102);
         line.replace(&url, "URL")
     };
-    let replaced = format!("`active` has the bundle `{second}` now, but the gateway did not confirm it: ");
+    let replaced = format!("`active` has the bundle `{second}` now, but its activation is not confirmed: ");
     let data = tempfile::tempdir().unwrap();
     // This gateway reads the folder only on SIGHUP.
     let gateway = Process::start(data.path(), None, &settings("0"));
@@ -200,8 +200,12 @@ fn gateway_that_does_not_answer_for_a_while_is_asked_again() {
     release(&here.join("first"), "1.0.1", 101);
     let second = release(&here.join("second"), "1.0.2", 102);
     copy(&here.join("first"), &here.join("active"));
-    let none = json!({ "active": null, "refused": [] });
-    let active = json!({ "active": { "bundle_hash": second, "activation_sequence": 102 }, "refused": [] });
+    // It refused the bundle before, perhaps with fewer signatures.
+    let refused =
+        json!({ "offer": "bundle", "bundle_hash": second, "why": "too few signatures", "at_ms": 1 });
+    let none = json!({ "active": null, "history": [], "refused": [refused] });
+    let active = json!({ "bundle_hash": second, "activation_sequence": 102 });
+    let active = json!({ "active": active, "history": [active], "refused": [] });
     let gateway = FakeProvider::start(Behaviour::Answers(200, none.to_string()));
     let url = format!("http://{}", gateway.address);
     let activate = |seconds: &str| {
@@ -210,9 +214,10 @@ fn gateway_that_does_not_answer_for_a_while_is_asked_again() {
     };
     let output = std::thread::scope(|scope| {
         let running = scope.spawn(|| activate("100"));
-        eventually("the gateway was asked before the swap", || !gateway.requests().is_empty());
-        gateway.behave(Behaviour::HangsUp);
         eventually("the folder was replaced", || manifest(&here.join("active"))["sequence"] == 102);
+        let n_before = gateway.requests().len();
+        eventually("the earlier refusal is no answer", || gateway.requests().len() > n_before + 1);
+        gateway.behave(Behaviour::HangsUp);
         let n_before = gateway.requests().len();
         eventually("the gateway is asked again", || gateway.requests().len() > n_before + 1);
         gateway.behave(Behaviour::Answers(200, active.to_string()));
@@ -228,7 +233,7 @@ fn gateway_that_does_not_answer_for_a_while_is_asked_again() {
         gateway.behave(Behaviour::Answers(500, String::new()));
         running.join().unwrap().error_line_with_code(3)
     });
-    let end = format!("but the gateway did not confirm it: the gateway at `{url}` answers with 500");
+    let end = format!("but its activation is not confirmed: the gateway at `{url}` answers with 500");
     assert!(line.ends_with(&end), "{line}");
 }
 
@@ -262,6 +267,8 @@ fn unusable_token_or_certificates_are_refused_before_anything_is_sent() {
     let form = "the token in `token` is not one line of 1 to 16384 visible ASCII characters";
     assert_eq!(refused(&https, &with_file), form);
     fs::write(here.join("none.pem"), "none").unwrap();
+    let plain = "certificate authorities are for https, and `http://127.0.0.1:1/` is plain HTTP";
+    assert_eq!(refused("http://127.0.0.1:1", &["--ca", "none.pem"]), plain);
     let none = "the certificates in `none.pem` cannot be used: it has no PEM certificate";
     assert_eq!(refused(&https, &["--ca", "none.pem"]), none);
     let elsewhere = refused("http://gateway.example", &[]);

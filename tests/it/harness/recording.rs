@@ -1,6 +1,7 @@
 //! The real policy, with a record of its evaluations.
 
 use async_trait::async_trait;
+use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::{Facts, Moment, Outcome, Request};
 use gateway_engine::ports::EvaluatePolicy;
@@ -43,8 +44,8 @@ impl EvaluatePolicy for RecordingPolicy {
         self.host.evaluate(request, facts).await
     }
 
-    fn denies_for(&self, code: &str) -> bool {
-        self.host.denies_for(code)
+    fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool {
+        self.host.denies_for(bundle_hash, code)
     }
 
     fn may_read_facts(&self, beginning: &str) -> bool {

@@ -98,7 +98,7 @@ async fn key_changes_are_published_in_any_non_blank_scope() {
     let publication = |scope| json!({ "scope": scope, "requested_at_ms": 1 });
     let publish = path(&refreshed, "/publish");
     let message = world.post(&publish, &publication("")).await.fails(400, "invalid_json");
-    assert_eq!(message, "`/scope` must be a non-empty string");
+    assert_eq!(message, "`/scope` must not be empty");
     assert_eq!(world.post(&publish, &publication("epoch")).await.ok()["state"], "published");
     let signed = execute(&world, &key_path("cold", "/sign"), &sign("s")).await;
     world.post(&path(&signed, "/publish"), &publication("epoch")).await.fails(400, "invalid_json");

@@ -1,4 +1,4 @@
-//! Query strings. A parameter may be given once. Values are not percent-decoded: no valid value needs it.
+//! Query strings. A parameter may be given once. Values are not percent-decoded, except for slashes: no other valid value needs it.
 
 use crate::error::{ApiError, Code};
 
@@ -16,6 +16,14 @@ pub fn once<'a>(query: &'a str, name: &str) -> Result<Option<&'a str>, ApiError>
         (value, None) => Ok(value),
         (_, Some(_)) => Err(invalid_query(format!("`{name}` must be given once"))),
     }
+}
+
+/// As [`once`], for a value with slashes, which some clients percent-encode.
+///
+/// # Errors
+/// As [`once`].
+pub fn once_with_slashes(query: &str, name: &str) -> Result<Option<String>, ApiError> {
+    Ok(once(query, name)?.map(|value| value.replace("%2F", "/").replace("%2f", "/")))
 }
 
 /// The parameter `limit`: the maximum number of entries in the answer.

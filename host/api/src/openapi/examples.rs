@@ -12,7 +12,7 @@ pub(super) fn for_shape(shape: &str) -> Value {
             "second": { "value": approval("bob") },
         }),
         "ExecuteOperationRequest" => json!({ "plain": { "value": { "requested_at_ms": INSTANT_MS } } }),
-        "PublishOperationRequest" => json!({
+        "PublishOperationRequest" | "CustodyPublishRequest" => json!({
             "signature": { "value": { "scope": "signature", "requested_at_ms": INSTANT_MS } },
         }),
         "NodeRecoveryRequest" => json!({
@@ -76,7 +76,8 @@ fn key() -> Value {
         "purpose": "cold storage",
         "threshold": 2,
         "participants": [0, 1, 2],
-        "signature_profile": "frost-ed25519-sha512",
+        "signature_profile": "frost-secp256k1-sha256-tr",
+        "serves": "asset_actions",
         "chains": ["bitcoin"],
         "client": client("dora", "custody.manage"),
     })

@@ -42,6 +42,7 @@ const PAGE_MAX: u32 = 200;
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
+    rejects: RejectsMismatch,
     body: Body<CustodyKeyCreateRequest>,
 ) -> Answer<CustodyOperationResponse> {
     let (request, (key_ref, intent)) = (body.value, body.checked);
@@ -52,8 +53,7 @@ pub async fn create(
     let unknown_fields = body.unknown.clone();
     let submit = Submit { tenant, submitter, idempotency_key: None, intent, body_digest, unknown_fields };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
-    // Another body is `custody_key_exists` already.
-    submission_answer(&app, &body.unknown, &submitted, RejectsMismatch(false)).await
+    submission_answer(&app, &body.unknown, &submitted, rejects).await
 }
 
 /// Checks that the key's tenant is the caller's own. An unrestricted caller has the tenant in its `client`, or any tenant if
@@ -90,7 +90,7 @@ pub async fn show(
     get, path = "/v1/custody/keys/{keyRef}/derive", operation_id = "custody_key_derive", tag = "custody",
     security(("bearer" = [CustodyRead])), responses((status = 200, body = KeyDerivation)),
     params((
-        "path" = Option<String>, Query, pattern = "^[0-9]{1,10}/[0-9]{1,10}$",
+        "path" = Option<String>, Query, pattern = "^(0|[1-9][0-9]{0,9})/(0|[1-9][0-9]{0,9})$",
         description = "The child: two decimal indices below 2^31, separated by `/`, as in `bip32.path` of a signature. Without it the key itself",
     )),
     extensions(("x-errors" = json!([CustodyKeyNotActive]))),
@@ -101,9 +101,7 @@ pub async fn derive(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<KeyDerivation>, ApiError> {
-    let path = query::once(uri.query().unwrap_or_default(), "path")?;
-    // A client that percent-encodes the separator means the same.
-    let path = path.map(|path| path.replace("%2F", "/").replace("%2f", "/"));
+    let path = query::once_with_slashes(uri.query().unwrap_or_default(), "path")?;
     let indices = path.as_deref().map(Bip32::parse_path).transpose();
     let indices = indices.map_err(|invalid| query::invalid_query(format!("`path` {invalid}")))?;
     let target = KeyTarget { visibility: caller.visibility(), key_ref };

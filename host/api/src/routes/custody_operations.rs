@@ -6,11 +6,10 @@ use crate::error::Code::*;
 use crate::extract::{Body, Caller, PathOperationId};
 use crate::state::App;
 use crate::warning::{self, Warning};
+use crate::wire::custody::CustodyPublishRequest;
 use crate::wire::custody_view::CustodyOperationView;
 use crate::wire::external_export::CustodyExternalExportRequest;
-use crate::wire::operations::{
-    ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
-};
+use crate::wire::operations::{ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest};
 use axum::Json;
 use axum::extract::{Request, State};
 use gateway_auth::Scope::*;
@@ -99,7 +98,7 @@ pub async fn execute(
 #[utoipa::path(
     post, path = "/v1/custody/operations/{operationId}/publish",
     operation_id = "custody_operation_publish", tag = "custody",
-    security(("bearer" = [CustodyPublish])), request_body = PublishOperationRequest,
+    security(("bearer" = [CustodyPublish])), request_body = CustodyPublishRequest,
     responses((status = 200, body = CustodyOperationView)),
     extensions(("x-errors" = json!([
         OperationNotExecuted, ResultRefMismatch, OperationFailed, ConcurrentUpdate, RuntimeUnavailable,
@@ -109,7 +108,7 @@ pub async fn publish(
     PathOperationId(id): PathOperationId,
     caller: Caller,
     State(app): State<App>,
-    body: Body<PublishOperationRequest>,
+    body: Body<CustodyPublishRequest>,
 ) -> Answer<CustodyOperationView> {
     let target = lifecycle::target(Family::Custody, &caller, id);
     let (warnings, record) = lifecycle::publish(&app, &caller.principal, target, body).await?;

@@ -4,11 +4,9 @@ use crate::error::{ApiError, Code, rate_limit_headers};
 use crate::extract::{Body, Caller, RejectsMismatch};
 use crate::state::App;
 use crate::warning::{self, Warning};
-use crate::wire::operations::{
-    ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
-};
+use crate::wire::operations::{ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest};
 use crate::wire::view::OperationView;
-use crate::wire::{ClientBinding, bind_caller, fresh_salt};
+use crate::wire::{ClientBinding, RequestShape, bind_caller, fresh_salt};
 use axum::Json;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -70,13 +68,13 @@ pub async fn execute(
 ///
 /// # Errors
 /// [`ApiError`] of the body, the binding or the engine.
-pub async fn publish(
+pub async fn publish<R: RequestShape<Checked = Publish>>(
     app: &App,
     principal: &Principal,
     target: Target,
-    body: Body<PublishOperationRequest>,
+    body: Body<R>,
 ) -> Result<(Vec<Warning>, Record), ApiError> {
-    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
+    let requester = requester(principal, body.value.client().cloned(), &body.unknown)?;
     let record = app.engine().publish(target, Publish { requester, ..body.checked }).await?;
     Ok((Warning::unknown_members(&body.unknown), record))
 }

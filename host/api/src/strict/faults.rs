@@ -1,4 +1,4 @@
-//! Finds every fault of a body: after each one, the faulty value is replaced by a valid one, and the body is read again.
+//! Finds the faults of a body: after each one, the faulty value is replaced by a valid one, and the body is read again.
 
 use super::parse::parse;
 use super::read::{Reading, read};
@@ -11,7 +11,7 @@ const FAULTS_MAX: usize = 16;
 /// Reads a body, and checks what was read. `example` is a valid body, as JSON, and is used only when there is a fault.
 ///
 /// # Errors
-/// Every [`Fault`], at most 16. Only the first one when it is of the whole body: it is missing or not JSON, has a member twice, or
+/// Every [`Fault`] that can be found at once, at most 16. Only the first one when it is of the whole body: it is missing or not JSON, has a member twice, or
 /// is nested deeper than [`super::DEPTH_MAX`].
 pub fn read_checked<T: DeserializeOwned, C>(
     body: &[u8],

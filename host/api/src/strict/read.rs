@@ -185,10 +185,13 @@ impl<'de> Deserializer<'de> for &'de Json {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let allowed = || variants.iter().map(|variant| format!("`{variant}`")).collect::<Vec<_>>().join(", ");
-        let Json::Text(text) = self else { return Err(self.must_be(&format!("one of {}", allowed()))) };
+        let allowed = || {
+            let names = variants.iter().map(|variant| format!("`{variant}`")).collect::<Vec<_>>().join(", ");
+            if variants.len() == 1 { names } else { format!("one of {names}") }
+        };
+        let Json::Text(text) = self else { return Err(self.must_be(&allowed())) };
         if !variants.contains(&text.as_str()) {
-            return Err(Fault::at("", format!("must be one of {}", allowed())));
+            return Err(Fault::at("", format!("must be {}", allowed())));
         }
         visitor.visit_enum(text.as_str().into_deserializer())
     }

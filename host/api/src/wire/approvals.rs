@@ -1,6 +1,6 @@
 //! Signed approvals: the statement that approvers sign, and the shape of their signatures.
 
-use crate::strict::Fault;
+use crate::strict::{Fault, FaultCode};
 use gateway_domain::approval::{ApprovalSignature as Signature, ApprovalSubject, TAG};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
@@ -82,7 +82,7 @@ impl ApprovalSignature {
 
 fn parse_member<T: FromStr<Err: fmt::Display>>(at: &str, name: &str, text: Option<&str>) -> Result<T, Fault> {
     let at = format!("{at}/{name}");
-    let text = text.ok_or_else(|| Fault::at(&at, "is required"))?;
+    let text = text.ok_or_else(|| Fault::at(&at, "is required").of(FaultCode::Required))?;
     text.parse().map_err(|invalid: T::Err| Fault::at(&at, invalid.to_string()))
 }
 

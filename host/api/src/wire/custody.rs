@@ -11,6 +11,7 @@ use gateway_domain::intent::{
     SigningTerms,
 };
 use gateway_domain::roster::ParticipantIndex;
+use gateway_engine::Publish;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -331,6 +332,37 @@ change_request! {
             helper_share_cids: request.helper_share_cids.clone(),
             expected_helper_admission_root: request.expected_helper_admission_root.clone(),
         }))
+    }
+}
+
+/// Body of `POST /v1/custody/operations/{operationId}/publish`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct CustodyPublishRequest {
+    /// `signature` for a signature; any text that is not empty for others.
+    #[schema(min_length = 1, example = "signature")]
+    pub scope: String,
+    /// The caller's clock, epoch milliseconds; not verified.
+    pub requested_at_ms: i64,
+    /// The `result_ref` that the caller expects; not checked if absent.
+    pub expected_result_ref: Option<String>,
+    /// The caller.
+    pub client: Option<ClientBinding>,
+}
+
+impl RequestShape for CustodyPublishRequest {
+    type Checked = Publish;
+
+    fn check(&self, _: &Options) -> Result<Publish, Fault> {
+        Ok(Publish {
+            scope: not_empty("/scope", &self.scope)?,
+            expected_result_ref: self.expected_result_ref.clone(),
+            requested_at_ms: self.requested_at_ms,
+            requester: None,
+        })
+    }
+
+    fn client(&self) -> Option<&ClientBinding> {
+        self.client.as_ref()
     }
 }
 

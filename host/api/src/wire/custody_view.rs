@@ -172,6 +172,12 @@ pub struct KeyDerivation {
     /// The signature profile.
     #[schema(value_type = super::intent_view::SignatureProfile)]
     pub signature_profile: String,
+    /// The key's state; a rotated key no longer signs.
+    #[schema(value_type = CustodyKeyState)]
+    pub state: KeyState,
+    /// The permanent use of the key.
+    #[schema(required = true, value_type = Option<super::custody::KeyUse>)]
+    pub serves: Option<KeyUse>,
     /// The path of the child; null for the key itself.
     #[schema(required = true)]
     pub path: Option<String>,
@@ -181,12 +187,12 @@ pub struct KeyDerivation {
     /// The point on secp256k1, compressed (SEC 1), 33 bytes in hexadecimal; null for Ed25519.
     #[schema(required = true, pattern = "^0[23][0-9a-f]{64}$")]
     pub compressed_public_key_hex: Option<String>,
-    /// The extended public key (BIP-32, version bytes `xpub`), with which anyone can compute all public keys below it; null for
-    /// Ed25519.
+    /// The extended public key (BIP-32, version bytes `xpub`), with which anyone can compute all public keys below it; null when
+    /// `taproot_output_key_hex` is.
     #[schema(required = true, pattern = "^xpub[1-9A-HJ-NP-Za-km-z]{107}$")]
     pub extended_public_key: Option<String>,
-    /// The Taproot output key without scripts (BIP-86), 32 bytes in hexadecimal; null for Ed25519. Signatures for it need
-    /// `taproot` in the request.
+    /// The Taproot output key without scripts (BIP-86), 32 bytes in hexadecimal. Signatures for it need `taproot` in the request.
+    /// Null if the key cannot sign for it: for Ed25519, for a rotated key, and unless `serves` is `asset_actions`.
     #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
     pub taproot_output_key_hex: Option<String>,
 }
@@ -211,16 +217,20 @@ impl KeyDerivation {
     #[must_use]
     pub fn new(key: &CustodyKey, path: Option<String>, derived: Option<DerivedKeys>) -> Self {
         let own = key.public.as_ref().map(|public| public.public_key_hex.clone());
-        let (public_key_hex, point, extended, output_key) = match derived {
-            None => (own.unwrap_or_default(), None, None, None),
+        let can_spend = key.state.can_sign() && key.serves == Some(KeyUse::AssetActions);
+        let (public_key_hex, point, addresses) = match derived {
+            None => (own.unwrap_or_default(), None, None),
             Some(DerivedKeys { public_key_hex, point_hex, extended_public_key, taproot_output_key_hex }) => {
-                (public_key_hex, Some(point_hex), Some(extended_public_key), Some(taproot_output_key_hex))
+                (public_key_hex, Some(point_hex), Some((extended_public_key, taproot_output_key_hex)))
             }
         };
+        let (extended, output_key) = addresses.filter(|_| can_spend).unzip();
         Self {
             key_ref: key.key_ref.0.clone(),
             key_id: key.key_id.0,
             signature_profile: key.signature_profile.clone(),
+            state: key.state,
+            serves: key.serves,
             path,
             public_key_hex,
             compressed_public_key_hex: point,

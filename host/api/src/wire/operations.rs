@@ -8,6 +8,7 @@ use crate::state::Options;
 use crate::strict::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Bip32 as DomainBip32, Intent, Payment, SigningTerms};
+use gateway_domain::operation::SIGNATURE_SCOPE;
 use gateway_engine::{Approve, Publish, Recover};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -40,8 +41,8 @@ pub struct Bip32 {
     /// The network: part of the approved intent, and not interpreted.
     #[schema(min_length = 1)]
     pub network: String,
-    /// Two decimal indices below 2^31, separated by `/`.
-    #[schema(pattern = "^[0-9]{1,10}/[0-9]{1,10}$")]
+    /// Two decimal indices below 2^31 without leading zeros, separated by `/`.
+    #[schema(pattern = "^(0|[1-9][0-9]{0,9})/(0|[1-9][0-9]{0,9})$")]
     pub path: String,
 }
 
@@ -205,12 +206,19 @@ impl RequestShape for ExecuteOperationRequest {
     }
 }
 
-/// Body of `POST .../publish`.
+/// The scopes in which a payment is published.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PublicationScope {
+    /// The signature.
+    Signature,
+}
+
+/// Body of `POST /v1/operations/{operationId}/publish`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct PublishOperationRequest {
-    /// `signature` for a signing operation; any text that is not empty for others.
-    #[schema(min_length = 1)]
-    pub scope: String,
+    /// The scope.
+    pub scope: PublicationScope,
     /// The caller's clock, epoch milliseconds; not verified.
     pub requested_at_ms: i64,
     /// The `result_ref` that the caller expects; not checked if absent.
@@ -223,8 +231,9 @@ impl RequestShape for PublishOperationRequest {
     type Checked = Publish;
 
     fn check(&self, _: &Options) -> Result<Publish, Fault> {
+        let PublicationScope::Signature = self.scope;
         Ok(Publish {
-            scope: self.scope.clone(),
+            scope: SIGNATURE_SCOPE.to_owned(),
             expected_result_ref: self.expected_result_ref.clone(),
             requested_at_ms: self.requested_at_ms,
             requester: None,

@@ -45,8 +45,8 @@ impl fmt::Display for Activated {
 /// gateway, waits until it reports the bundle as active.
 ///
 /// # Errors
-/// [`Error::NotConfirmed`] if the folder was replaced and the gateway did not report the bundle as active. [`Error::Write`] if the
-/// folder, or the folder above it, could not be written. With every other error the folder is unchanged.
+/// [`Error::NotConfirmed`] if the folder was replaced, and the old one could not be removed or the gateway did not report the bundle
+/// as active. With every other error the folder is unchanged.
 pub(crate) fn activate(
     path: &Path,
     into: &Path,
@@ -56,15 +56,22 @@ pub(crate) fn activate(
 ) -> Result<Activated, Error> {
     let client = gateway.client()?;
     let files = source::read(path)?;
-    let last = match &client {
-        Some(client) => client.last_activation()?,
+    let before = client.as_ref().map(gateway::Gateway::bundles).transpose()?;
+    let last = match &before {
+        Some(bundles) => bundles.last_activation(),
         // No gateway has activated a folder without a valid manifest.
         None => LastActivation::of_bundle(into).ok(),
     };
     let bundle = verify::verify(files.clone(), trust, last, now)?;
-    exchange(&files, into).map_err(|source| Error::Write { path: into.to_owned(), source })?;
-    let active = client.map(|client| client.wait_until_active(bundle.bundle_hash, gateway.timeout()));
-    let active = active.transpose().map_err(|source| Error::NotConfirmed {
+    let failed = |source| Error::Write { path: into.to_owned(), source };
+    let old = exchange(&files, into).map_err(failed)?;
+    let confirmed = clean_up(&old, into).map_err(failed).and_then(|()| match client.zip(before) {
+        Some((client, before)) => {
+            client.wait_until_active(bundle.bundle_hash, &before, gateway.timeout()).map(Some)
+        }
+        None => Ok(None),
+    });
+    let active = confirmed.map_err(|source| Error::NotConfirmed {
         folder: into.to_owned(),
         hash: bundle.bundle_hash,
         source: Box::new(source),
@@ -72,11 +79,13 @@ pub(crate) fn activate(
     Ok(Activated { bundle, folder: into.to_owned(), active: active.map(|()| true) })
 }
 
-/// Writes the files into a folder staged `into`, then exchanges the two, because a plain rename cannot replace a folder that
-/// is not empty.
-fn exchange(files: &BundleFiles, into: &Path) -> io::Result<()> {
+/// Writes the files into a folder beside `into`, then exchanges the two, because a plain rename cannot replace a folder that
+/// is not empty. Returns the folder that now has the old bundle, if there was one. After an error `into` is unchanged.
+fn exchange(files: &BundleFiles, into: &Path) -> io::Result<PathBuf> {
     let name = into.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
     let staged = into.with_file_name(format!(".{name}.{}", std::process::id()));
+    // Of a run that was killed.
+    remove(&staged)?;
     let written = layout::write_all(&staged, files).map_err(io::Error::other);
     let exchanged = written.and_then(|()| {
         if into.is_dir() {
@@ -85,11 +94,22 @@ fn exchange(files: &BundleFiles, into: &Path) -> io::Result<()> {
             fs::rename(&staged, into)
         }
     });
-    // Removes the old bundle, or the new one if the exchange failed.
-    let removed = if staged.exists() { fs::remove_dir_all(&staged) } else { Ok(()) };
-    exchanged.and(removed)?;
+    if let Err(error) = exchanged {
+        remove(&staged)?;
+        return Err(error);
+    }
+    Ok(staged)
+}
+
+/// Removes the old bundle, and makes the exchange durable.
+fn clean_up(old: &Path, into: &Path) -> io::Result<()> {
+    remove(old)?;
     let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::File::open(parent)?.sync_all()
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    if folder.exists() { fs::remove_dir_all(folder) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -105,11 +125,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let into = folder.path().join("active");
         let files = BundleFiles::new([(MANIFEST_FILE.to_owned(), b"{}".to_vec())]).unwrap();
-        exchange(&files, &into).unwrap();
+        let replace = || clean_up(&exchange(&files, &into).unwrap(), &into).unwrap();
+        replace();
         thread::scope(|scope| {
             let exchanging = scope.spawn(|| {
                 for _ in 0..N_EXCHANGES {
-                    exchange(&files, &into).unwrap();
+                    replace();
                 }
             });
             // Also ends when the thread panics.

@@ -78,6 +78,8 @@ pub(crate) enum Error {
     TokenInPlainText(String),
     #[error("the token in {origin} is not one line of 1 to {max} visible ASCII characters", max = super::activate::TOKEN_BYTES_MAX)]
     Token { origin: String },
+    #[error("certificate authorities are for https, and `{0}` is plain HTTP")]
+    CertificatesWithoutTls(String),
     #[error("the certificates in `{}` cannot be used: {fault}", path.display())]
     Certificates { path: PathBuf, fault: String },
     #[error("the HTTP client cannot start")]
@@ -94,7 +96,7 @@ pub(crate) enum Error {
         "bundle `{hash}` is not active at the gateway `{url}` after {seconds} s; the active one: {found}"
     )]
     NotActive { url: String, hash: Hex32, seconds: u64, found: String },
-    #[error("`{}` has the bundle `{hash}` now, but the gateway did not confirm it", folder.display())]
+    #[error("`{}` has the bundle `{hash}` now, but its activation is not confirmed", folder.display())]
     NotConfirmed { folder: PathBuf, hash: Hex32, source: Box<Error> },
 }
 

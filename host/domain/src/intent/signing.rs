@@ -57,7 +57,7 @@ pub struct AssetAction {
 pub struct Bip32 {
     /// The network's name; it is signed with the request and not interpreted.
     pub network: String,
-    /// The path, as `digits/digits`. [`Bip32::indices`] parses it.
+    /// The path, as `digits/digits` without leading zeros, so that each child has one path. [`Bip32::indices`] parses it.
     pub path: String,
 }
 
@@ -72,7 +72,9 @@ pub struct Taproot {
 
 /// The path is not `digits/digits` with both below 2^31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be two non-hardened indices as `digits/digits`, each at most {BIP32_INDEX_MAX}")]
+#[error(
+    "must be two non-hardened indices as `digits/digits` without leading zeros, each at most {BIP32_INDEX_MAX}"
+)]
 pub struct InvalidBip32Path;
 
 impl Bip32 {
@@ -95,7 +97,12 @@ impl Bip32 {
 }
 
 fn index(digits: &str) -> Result<u32, InvalidBip32Path> {
-    if digits.is_empty() || digits.len() > 10 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    let is_padded = digits.len() > 1 && digits.starts_with('0');
+    if digits.is_empty()
+        || is_padded
+        || digits.len() > 10
+        || !digits.bytes().all(|byte| byte.is_ascii_digit())
+    {
         return Err(InvalidBip32Path);
     }
     u32::from_str(digits).ok().filter(|index| *index <= BIP32_INDEX_MAX).ok_or(InvalidBip32Path)
@@ -109,9 +116,21 @@ mod tests {
     fn path_is_two_decimal_indices_below_2_to_the_31() {
         let path = |path: &str| Bip32 { network: "bitcoin".into(), path: path.into() }.indices();
         assert_eq!(path("0/2147483647"), Ok([0, BIP32_INDEX_MAX]));
-        for wrong in
-            ["", "1", "1/2/3", "m/1/2", "1'/2", "1/2147483648", "-1/2", "+1/2", " 1/2", "1/", "99999999999/1"]
-        {
+        for wrong in [
+            "",
+            "1",
+            "1/2/3",
+            "m/1/2",
+            "1'/2",
+            "01/2",
+            "0/00",
+            "1/2147483648",
+            "-1/2",
+            "+1/2",
+            " 1/2",
+            "1/",
+            "99999999999/1",
+        ] {
             assert_eq!(path(wrong), Err(InvalidBip32Path), "{wrong}");
         }
     }

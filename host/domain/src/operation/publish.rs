@@ -8,7 +8,7 @@ use super::state::Operation;
 use crate::intent::OperationType;
 
 /// The scope of a signing operation's publication.
-pub(super) const SIGNATURE_SCOPE: &str = "signature";
+pub const SIGNATURE_SCOPE: &str = "signature";
 
 /// The changes that a request to publish causes; none when the publication is already requested or complete.
 pub(super) fn decide(

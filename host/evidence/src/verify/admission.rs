@@ -6,7 +6,7 @@ use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::error_chain;
-use gateway_domain::intent::{Intent, KeyUse, Taproot};
+use gateway_domain::intent::{Intent, KeyUse, SigningTerms, Taproot};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::policy;
 use std::fmt::Display;
@@ -89,6 +89,8 @@ fn check_decision(
         terms.and_then(|terms| terms.taproot.as_ref()),
     );
     check("derivation", "the signing key", &decided, &intended);
+    let is_asked = terms.is_some_and(SigningTerms::has_derived_key);
+    check("derivation", "whether a derived key signs", &derived.is_some(), &is_asked);
     if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
         check("approvals_root", "the root of the approvals", &decision.approvals_root, &root);
     }

@@ -91,7 +91,7 @@ fn check_admitted(replayed: &Replayed, signature: &SignatureResult, at: &str, fi
     findings.same(&digest_at, "the admitted digest", &signature.signed_digest, &decision.request_digest);
     if let Some(child) = &decision.derivation {
         let key_at = format!("{at}/signature/public_key_hex");
-        findings.same(&key_at, "the admitted child key", &signature.public_key_hex, &child.public_key_hex);
+        findings.same(&key_at, "the admitted derived key", &signature.public_key_hex, &child.public_key_hex);
     }
     if !signature.signers.as_set().is_subset(decision.participants.as_set()) {
         findings.add(format!("{at}/signature/signers"), "a signer was not admitted");
@@ -101,7 +101,7 @@ fn check_admitted(replayed: &Replayed, signature: &SignatureResult, at: &str, fi
     }
 }
 
-/// Compares the key with the one in the roots. A child key is in the decision instead.
+/// Compares the key with the one in the roots. A derived key is in the decision instead.
 fn check_pinned_key(
     replayed: &Replayed,
     roots: &Roots,
@@ -109,12 +109,12 @@ fn check_pinned_key(
     at: &str,
     findings: &mut Findings,
 ) {
-    let is_child = replayed
+    let is_derived = replayed
         .operation
         .admission
         .as_ref()
         .is_some_and(|admission| admission.decision.derivation.is_some());
-    let Some(pinned) = roots.keys.get(&replayed.operation.key.key_id).filter(|_| !is_child) else { return };
+    let Some(pinned) = roots.keys.get(&replayed.operation.key.key_id).filter(|_| !is_derived) else { return };
     let actual = format!("{}:{}", signature.signature_profile, signature.public_key_hex);
     findings.same(&format!("{at}/signature/public_key_hex"), "the key in the roots", &actual, pinned);
 }

@@ -73,6 +73,7 @@ CREATE TABLE custody_keys (
     busy_with BLOB    REFERENCES operations (operation_id),
     revision  INTEGER NOT NULL,
     format    INTEGER NOT NULL,
+    -- The `CustodyKey`, with the times of its creation and of its epoch.
     body      TEXT    NOT NULL,
     UNIQUE (tenant, key_ref)
 ) STRICT;

@@ -46,6 +46,7 @@ async fn decision_with_an_unrequested_child_key_is_found() {
         (&child, derivation("00/7")),
         (&plain, json!({ "taproot": {}, "tweak": "11".repeat(32), "public_key_hex": "22".repeat(32) })),
         (&child, with(derivation("0/7"), "/taproot", json!({}))),
+        (&plain, json!({ "tweak": "11".repeat(32), "public_key_hex": "22".repeat(32) })),
     ] {
         let alter = |decision: &mut Value| decision["derivation"] = derivation;
         let forged = forgery.forger.with_decision(alter).await;

@@ -51,8 +51,10 @@ async fn signature_under_an_unadmitted_child_key_is_found() {
     let forgery = Forgery::of_child_key().await;
     let alter = |decision: &mut Value| decision["derivation"]["public_key_hex"] = json!("11".repeat(32));
     let forged = forgery.forger.with_decision(alter).await;
-    forgery
-        .assert_finds(&forged, &forgery.at("executed", "/signature/public_key_hex: the admitted child key"));
+    forgery.assert_finds(
+        &forged,
+        &forgery.at("executed", "/signature/public_key_hex: the admitted derived key"),
+    );
 }
 
 /// Pinning the parent key permits a signature under its child key.

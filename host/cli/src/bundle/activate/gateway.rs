@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 /// The exit codes of `bundle activate`, for its help text.
 pub(crate) const EXIT_CODES: &str = "Exit code 0: the folder has the bundle and, with --gateway, the gateway uses it. 1: a check failed \
                                      and the folder is unchanged. 3: the folder has the bundle, but the gateway did not confirm it \
-                                     in time, or refuses it; the last line says why.";
+                                     in time, or refuses it, or the old folder is left; the last line says why.";
 
 /// The variable with the token.
 const TOKEN_VARIABLE: &str = "OPERATION_GATEWAY_TOKEN";
@@ -94,6 +94,9 @@ impl GatewayArgs {
             // Plain HTTP needs none, and a container may have none installed.
             return Ok((url.scheme() == "http").then(Vec::new));
         };
+        if url.scheme() == "http" {
+            return Err(Error::CertificatesWithoutTls(url.to_string()));
+        }
         let unusable = |fault: String| Error::Certificates { path: path.clone(), fault };
         let found = Certificate::from_pem_bundle(&layout::read(path)?)
             .map_err(|fault| unusable(gateway_domain::error_chain(&fault)))?;
@@ -122,9 +125,24 @@ pub(crate) struct Gateway {
 
 /// The members of an answer of `GET /v1/policy/bundles` that matter here.
 #[derive(Debug, Deserialize)]
-struct Bundles {
+pub(super) struct Bundles {
     active: Option<Active>,
+    /// Newest first.
+    history: Vec<Active>,
     refused: Vec<Refused>,
+}
+
+impl Bundles {
+    /// The gateway's last activation; `None` if there was none.
+    pub(super) fn last_activation(&self) -> Option<LastActivation> {
+        let Active { bundle_hash, activation_sequence: sequence } = *self.history.first()?;
+        Some(LastActivation { sequence, bundle_hash })
+    }
+
+    /// The refusal of this bundle as the one to activate, if it is refused now.
+    fn refusal(&self, hash: Hex32) -> Option<&Refused> {
+        self.refused.iter().find(|it| it.offer == "bundle" && it.bundle_hash == Some(hash))
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,44 +151,45 @@ struct Active {
     activation_sequence: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 struct Refused {
+    offer: String,
     bundle_hash: Option<Hex32>,
     why: String,
+    at_ms: u64,
 }
 
 impl Gateway {
-    /// The gateway's last activation; `None` if no bundle is active.
-    ///
-    /// # Errors
-    /// [`Error::Gateway`], [`Error::GatewayStatus`], [`Error::GatewayAnswer`].
-    pub(super) fn last_activation(&self) -> Result<Option<LastActivation>, Error> {
-        let active = self.bundles()?.active;
-        Ok(active.map(|Active { bundle_hash, activation_sequence: sequence }| LastActivation {
-            sequence,
-            bundle_hash,
-        }))
-    }
-
-    /// Polls until `hash` is the active bundle, the gateway reports that it refused it, or the time is over. Within the time, a
-    /// gateway that does not answer is asked again.
+    /// Polls until `hash` is the active bundle, the gateway reports that it refused it after its answer `before`, or the time is
+    /// over. Within the time, a gateway that does not answer is asked again.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NotActive`], or why the last request failed.
-    pub(super) fn wait_until_active(&self, hash: Hex32, timeout: Duration) -> Result<(), Error> {
+    pub(super) fn wait_until_active(
+        &self,
+        hash: Hex32,
+        before: &Bundles,
+        timeout: Duration,
+    ) -> Result<(), Error> {
         let started = Instant::now();
+        let refused = |why: &Refused| Err(Error::Refused { url: self.shown(), why: why.why.clone() });
         loop {
             let asked = self.bundles();
-            if let Ok(Bundles { active, refused }) = &asked {
-                if active.as_ref().is_some_and(|active| active.bundle_hash == hash) {
+            if let Ok(bundles) = &asked {
+                if bundles.active.as_ref().is_some_and(|active| active.bundle_hash == hash) {
                     return Ok(());
                 }
-                if let Some(why) = refusal(refused, hash) {
-                    return Err(Error::Refused { url: self.shown(), why });
+                // An earlier refusal may be of the same bundle with fewer signatures, which its hash does not cover.
+                if let Some(why) = bundles.refusal(hash).filter(|why| !before.refused.contains(why)) {
+                    return refused(why);
                 }
             }
             if started.elapsed() >= timeout {
-                let active = asked?.active;
+                let bundles = asked?;
+                if let Some(why) = bundles.refusal(hash) {
+                    return refused(why);
+                }
+                let active = bundles.active;
                 let found =
                     active.map_or_else(|| "none".to_owned(), |active| format!("`{}`", active.bundle_hash));
                 return Err(Error::NotActive { url: self.shown(), hash, seconds: timeout.as_secs(), found });
@@ -179,7 +198,11 @@ impl Gateway {
         }
     }
 
-    fn bundles(&self) -> Result<Bundles, Error> {
+    /// The gateway's bundles.
+    ///
+    /// # Errors
+    /// [`Error::Gateway`], [`Error::GatewayStatus`], [`Error::GatewayAnswer`].
+    pub(super) fn bundles(&self) -> Result<Bundles, Error> {
         let unexpected = |fault: String| Error::GatewayAnswer { url: self.shown(), fault };
         let bytes = self.runtime.block_on(self.get())?;
         let bytes = bytes.ok_or_else(|| unexpected(format!("it has more than {ANSWER_BYTES_MAX} bytes")))?;
@@ -209,11 +232,6 @@ impl Gateway {
     fn shown(&self) -> String {
         self.url.as_str().trim_end_matches('/').to_owned()
     }
-}
-
-/// The reason why the gateway refused this bundle, if it did.
-fn refusal(refused: &[Refused], hash: Hex32) -> Option<String> {
-    refused.iter().find(|it| it.bundle_hash == Some(hash)).map(|it| it.why.clone())
 }
 
 /// A URL of a scheme and an authority.
@@ -295,9 +313,16 @@ mod tests {
     }
 
     #[test]
-    fn refusal_of_another_bundle_is_ignored() {
+    fn refusal_of_another_bundle_or_offer_is_ignored() {
         let (ours, other) = (Hex32::new([1; 32]), Hex32::new([2; 32]));
-        let refused = [Refused { bundle_hash: Some(ours), why: "too old".to_owned() }];
-        assert_eq!((refusal(&refused, ours).as_deref(), refusal(&refused, other)), (Some("too old"), None));
+        let refused = |offer: &str| Refused {
+            offer: offer.to_owned(),
+            bundle_hash: Some(ours),
+            why: "too old".to_owned(),
+            at_ms: 1,
+        };
+        let bundles = |offer| Bundles { active: None, history: vec![], refused: vec![refused(offer)] };
+        assert_eq!(bundles("bundle").refusal(ours), Some(&refused("bundle")));
+        assert_eq!((bundles("bundle").refusal(other), bundles("candidate").refusal(ours)), (None, None));
     }
 }
