@@ -122,7 +122,7 @@ async function custody(): Promise<void> {
   const page = ok(await api.GET("/v1/custody/keys/{keyRef}/operations", { params: { ...params, query: { limit: 3 } } }));
   const query = { limit: 3, cursor: page.next_cursor };
   const last = ok(await api.GET("/v1/custody/keys/{keyRef}/operations", { params: { ...params, query } }));
-  if (page.operations.length + last.operations.length !== 5) throw new Error("not all operations listed");
+  if (page.operations.length + last.operations.length !== 6) throw new Error("not all operations listed");
   const rotate = { ...change, target_epoch: "1", new_key_ref: `${keyRef}-2`, participants: [0, 1, 2], threshold: 2 };
   await complete(ok(await api.POST("/v1/custody/keys/{keyRef}/rotate", { params, body: rotate })).operation);
 }

@@ -1,3 +1,4 @@
+use crate::harness::custody;
 use crate::harness::samples::with;
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -94,6 +95,18 @@ async fn errors_have_pointer_code_and_message() {
     insta::assert_debug_snapshot!(errors);
     let message = answer.fails(400, "invalid_json");
     assert!(message.ends_with("(the first of 8 faults, which `errors` lists)"), "{message}");
+}
+
+/// The example's helpers do not fit this recovering participant.
+#[tokio::test]
+async fn fault_beside_a_value_that_no_example_fits_hides_no_other() {
+    let world = World::ticking().await;
+    let body = with(custody::recover("2"), "/recovering_participant", json!(0));
+    let body = with(with(body, "/helper_participants", json!([1, 1])), "/reason", json!(""));
+    let answer = world.post("/v1/custody/keys/none/recover", &body).await;
+    let errors = answer.json["errors"].as_array().unwrap().iter();
+    let pointers: Vec<_> = errors.map(|error| error["pointer"].as_str().unwrap()).collect();
+    assert_eq!(pointers, ["/helper_participants", "/reason"]);
 }
 
 #[tokio::test]

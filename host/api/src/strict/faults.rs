@@ -40,14 +40,17 @@ fn all_faults(
     let mut found = Some(first);
     while let Some(fault) = found.take() {
         let was_replaced = |pointer: &str| replaced.iter().any(|other| overlap(other, pointer));
-        // The example's value does not fit here either.
-        if was_replaced(&fault.pointer) {
-            break;
-        }
         let is_consequence = fault.compared_with.as_deref().is_some_and(was_replaced);
-        replace(&mut body, Some(example), &mut segments(&fault.pointer));
-        replaced.push(fault.pointer.clone());
-        faults.extend((!is_consequence).then_some(fault));
+        let is_repeated = was_replaced(&fault.pointer);
+        let wrong = match &fault.compared_with {
+            _ if !is_repeated => fault.pointer.clone(),
+            // The example's value does not fit the body's other one.
+            Some(other) if !is_consequence => other.clone(),
+            Some(_) | None => break,
+        };
+        replace(&mut body, Some(example), &mut segments(&wrong));
+        replaced.push(wrong);
+        faults.extend((!is_repeated && !is_consequence).then_some(fault));
         if faults.len() < FAULTS_MAX {
             found = next(&body);
         }

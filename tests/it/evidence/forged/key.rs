@@ -5,13 +5,21 @@ use serde_json::{Value, json};
 
 #[tokio::test]
 async fn key_with_another_id_or_public_key_is_found() {
-    let forgery = Forgery::of_payment().await;
-    for (name, value) in [
-        ("key_id", "11".repeat(32)),
-        ("public_key_artifact_ref", format!("frost-ed25519-sha512:{}", "11".repeat(32))),
-    ] {
-        let forged = forgery.forger.with_key(|key| key[name] = json!(value)).await;
-        forgery.assert_finds_only(&forged, &format!("/key/{name}: "));
+    for forgery in [Forgery::of_payment().await, Forgery::of_output_key().await] {
+        assert_eq!(forgery.findings(&forgery.evidence), [""; 0]);
+        for (name, value) in [
+            ("key_id", "11".repeat(32)),
+            ("public_key_artifact_ref", format!("frost-ed25519-sha512:{}", "11".repeat(32))),
+            // The generator's x, which is a key.
+            (
+                "public_key_artifact_ref",
+                "frost-secp256k1-sha256-tr:79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798"
+                    .to_owned(),
+            ),
+        ] {
+            let forged = forgery.forger.with_key(|key| key[name] = json!(value)).await;
+            forgery.assert_finds_only(&forged, &format!("/key/{name}: "));
+        }
     }
 }
 
