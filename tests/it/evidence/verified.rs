@@ -4,8 +4,10 @@ use crate::harness::samples::{approval, path, payment, publication, publish, sub
 use crate::harness::world::World;
 use gateway_domain::operation::Evaluation;
 use gateway_evidence::verify::Status;
-use gateway_evidence::{Reader, RerunPolicy};
+use gateway_evidence::{Reader, RerunPolicy, Roots};
 use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
 
 /// Checks that hold for a published payment. The first five hold before its admission, the first seven before its publication.
 const ALL: [&str; 10] = [
@@ -30,6 +32,29 @@ async fn evidence_of_a_published_payment_holds() {
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     assert_eq!(evidence["intent"]["to_account"], "acct-supplier-0042");
     assert_holds(&verify(&evidence, &roots(&world).await), &ALL);
+}
+
+/// The evidence that `host/docs/evidence.md` gives as test vectors still verifies.
+#[test]
+fn evidence_of_the_test_vectors_holds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/evidence/vectors");
+    let read =
+        |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
+    let roots = Roots::new(serde_json::from_value(read("roots.json")).unwrap()).unwrap();
+    let mut n_vectors = 0;
+    for file in fs::read_dir(&folder).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        if name == "roots.json" {
+            continue;
+        }
+        let report = verify(&read(&name), &roots);
+        assert_holds(
+            &report,
+            &["chain", "opened fields", "operation", "admission", "receipts", "key", "log"],
+        );
+        n_vectors += 1;
+    }
+    assert_eq!(n_vectors, 4);
 }
 
 #[tokio::test]
