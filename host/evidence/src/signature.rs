@@ -3,6 +3,8 @@
 use gateway_domain::ids::Hex32;
 use gateway_domain::operation::SignatureResult;
 use k256::elliptic_curve::PrimeField;
+use k256::elliptic_curve::group::Group;
+use k256::elliptic_curve::point::AffineCoordinates;
 use k256::{ProjectivePoint, Scalar};
 use sha2::{Digest, Sha256};
 
@@ -62,13 +64,52 @@ pub fn taproot_output_key(internal_hex: &str, merkle_root: Option<Hex32>) -> Opt
     let tweak = Option::<Scalar>::from(Scalar::from_repr(hash))?;
     let even = k256::schnorr::VerifyingKey::from_bytes(&internal).ok()?;
     let output = ProjectivePoint::from(*even.as_affine()) + ProjectivePoint::GENERATOR * tweak;
-    let output =
-        k256::schnorr::VerifyingKey::try_from(k256::PublicKey::from_affine(output.to_affine()).ok()?);
-    Some(hex::encode(output.ok()?.to_bytes()))
+    let is_identity = bool::from(output.is_identity());
+    (!is_identity).then(|| hex::encode(output.to_affine().x()))
 }
 
 /// Decodes lowercase hexadecimal only, so that each value has one spelling.
 fn bytes<const N: usize>(hexadecimal: &str) -> Option<[u8; N]> {
     let bytes: [u8; N] = hex::decode(hexadecimal).ok()?.try_into().ok()?;
     (hex::encode(bytes) == hexadecimal).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The test vectors of BIP-86: internal and output keys of two receiving addresses and of a change address.
+    #[test]
+    fn output_keys_are_those_of_bip_86() {
+        let vectors = [
+            (
+                "cc8a4bc64d897bddc5fbc2f670f7a8ba0b386779106cf1223c6fc5d7cd6fc115",
+                "a60869f0dbcf1dc659c9cecbaf8050135ea9e8cdc487053f1dc6880949dc684c",
+            ),
+            (
+                "83dfe85a3151d2517290da461fe2815591ef69f2b18a2ce63f01697a8b313145",
+                "a82f29944d65b86ae6b5e5cc75e294ead6c59391a1edc5e016e3498c67fc7bbb",
+            ),
+            (
+                "399f1b2f4393f29a18c937859c5dd8a77350103157eb880f02e8c08214277cef",
+                "882d74e5d0572d5a816cef0041a96b6c1de832f6f9676d9605c44d5e9a97d3dc",
+            ),
+        ];
+        for (internal, output) in vectors {
+            assert_eq!(taproot_output_key(internal, None).as_deref(), Some(output));
+        }
+    }
+
+    #[test]
+    fn every_key_has_output_keys_of_either_parity() {
+        let mut point = ProjectivePoint::GENERATOR;
+        for _ in 0..16 {
+            let internal = hex::encode(point.to_affine().x());
+            let output = taproot_output_key(&internal, Some(Hex32::new([7; 32])));
+            assert!(output.is_some_and(|output| output.len() == 64), "{internal}");
+            point += ProjectivePoint::GENERATOR;
+        }
+        assert_eq!(taproot_output_key(&"00".repeat(32), None), None);
+        assert_eq!(taproot_output_key("not hexadecimal", None), None);
+    }
 }
