@@ -101,8 +101,11 @@ def spend_taproot() -> None:
             signature = ec.SchnorrSig(bytes.fromhex(view["result"]["signature_hex"]))
             assert output_key.schnorr_verify(signature, digest), view["result"]
             assert not own.key.schnorr_verify(signature, digest), "the internal key signed"
-    file = pathlib.Path(evidence) / "taproot.json"
-    file.write_text(json.dumps(read(f"/v1/custody/operations/{view['operation_id']}/evidence")))
+    own = sign(key, hashlib.sha256(b"own").digest(), taproot={})
+    assert own["result"]["public_key_hex"] == account["taproot_output_key_hex"]
+    for name, signed in [("taproot", view), ("output", own)]:
+        document = read(f"/v1/custody/operations/{signed['operation_id']}/evidence")
+        (pathlib.Path(evidence) / f"{name}.json").write_text(json.dumps(document))
     print("taproot outputs of 3 child keys spent, with and without scripts")
 
 

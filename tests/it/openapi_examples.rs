@@ -2,7 +2,7 @@
 
 use crate::harness::custody;
 use crate::harness::process::SIGN;
-use crate::harness::samples::with;
+use crate::harness::samples::{self, with};
 use crate::harness::world::World;
 use gateway_api::openapi;
 use serde_json::{Value, json};
@@ -24,10 +24,10 @@ impl Replacements {
             Value::Object(members) => {
                 let members = members.into_iter().map(|(name, value)| {
                     let is_time = name.ends_with("_at_ms") || name.ends_with("_since_ms");
-                    let value = if is_time && value.is_number() {
-                        json!(1_790_000_000_000_u64)
-                    } else {
-                        self.replace(value)
+                    let value = match name.as_str() {
+                        "request_id" => json!("0f6c2a9d1be84753-1f"),
+                        _ if is_time && value.is_number() => json!(1_790_000_000_000_u64),
+                        _ => self.replace(value),
                     };
                     (name, value)
                 });
@@ -155,6 +155,17 @@ async fn openapi_examples_run_in_order() {
     assert_eq!(flow.world.post(&path, &exported).await.ok()["external_export"]["state"], "Settled");
     flow.get("CustodyOperationsResponse", &custody::key_path("vault-1", "/operations?limit=1")).await;
     flow.get("HealthView", "/healthz").await;
+    flow.get("ReadinessView", "/readyz").await;
+    flow.get("PolicyBundlesResponse", "/v1/policy/bundles?limit=1").await;
+    flow.get("LogInclusionView", "/v1/log/inclusion?index=1&size=4").await;
+    flow.get("LogConsistencyView", "/v1/log/consistency?first=2&second=4").await;
+    let evidence = flow.world.get(&samples::path(&payment, "/evidence")).await.ok();
+    let recovery = evidence["effects"][0].clone();
+    let recovered = flow.world.post(&samples::path(&payment, "/node-recovery"), &recovery).await.ok();
+    flow.keep("OperationNodeRecoveryResponse", &recovered);
+    let refused = flow.world.post(SIGN, &json!({ "idempotency_key": "", "payment": {} })).await;
+    assert_eq!(refused.status, 400);
+    flow.keep("ErrorBody", &refused.json);
 
     let mut replacements = Replacements::default();
     let answers = flow.answers.into_iter().map(|(shape, answer)| (shape, replacements.replace(answer)));

@@ -25,6 +25,9 @@ pub(super) fn complete(document: &mut Value) {
         }
         for (status, codes) in group_by_status(&errors) {
             let mut answer = error_response(&codes);
+            if codes.contains(&Code::InvalidJson.as_str()) {
+                add_example(&mut answer, &examples);
+            }
             add_headers(&mut answer, &status, headers_of_error(&status), takes_token);
             answers.insert(status, answer);
         }
