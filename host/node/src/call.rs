@@ -6,6 +6,7 @@ use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectId, SignatureResult, Staged};
+use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -70,12 +71,14 @@ pub(crate) fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32]
 }
 
 /// The staged generation that a promotion puts in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitEpoch {
     /// The attempt that staged it.
     pub attempt: u32,
     /// The generation's root.
     pub epoch_root: Hex32,
+    /// The signed receipts of all its receivers that they have staged it.
+    pub staged: Vec<NodeReceipt>,
 }
 
 /// A result to publish, and the attempt that produced it.
@@ -85,6 +88,8 @@ pub struct Publication {
     pub attempt: u32,
     /// The result.
     pub result: Published,
+    /// The signed receipts of all receivers of a new generation that they have promoted it; empty for a signature.
+    pub promoted: Vec<NodeReceipt>,
 }
 
 /// The result of an operation.

@@ -18,8 +18,8 @@
 //! | [`Node::signing_share`] | the same, and the package | the mark that the nonces are used, with package and share |
 //! | [`Node::ceremony_start`] | call, order, validity, epoch, the key's holders | that the attempt has begun |
 //! | [`Node::ceremony_deliver`] | the messages, and those of the protocol | the staged share |
-//! | [`Node::commit_epoch`] | call, order, that exactly this generation is staged | the promotion |
-//! | [`Node::publish`] | call, order, the result | the step |
+//! | [`Node::commit_epoch`] | call, order, that exactly this generation is staged, here and by all other receivers | the promotion |
+//! | [`Node::publish`] | call, order, the result, that all receivers of new shares promoted them | the step |
 //! | [`Node::discard`] | that no generation is promoted and no share released | that the operation is discarded |
 //!
 //! The calls that make a step return a signed receipt. It is computed from what is stored, so a repeated call returns the same

@@ -16,6 +16,7 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::key::PublicKey;
 use gateway_domain::operation::{EffectStep, Staged};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
+use gateway_domain::roster::Roster;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 
@@ -30,15 +31,17 @@ impl Node {
         self.make_step(call, Body::Receipt, content(call)?).await
     }
 
-    /// Promotes the staged generation. A node that leaves the roster retires its share instead. Promotion comes after the point
-    /// of no return, so the decision may have expired.
+    /// Promotes the staged generation, once all its receivers have signed that they staged it: before that, a share that is
+    /// retired here might be needed. A node that leaves the roster retires its share instead. Promotion comes after the point of
+    /// no return, so the decision may have expired.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::EpochConflict`] when this generation is not
+    /// [`NodeError::Rejected`] with [`Code::ReceiptRefused`] when a receiver's receipt is missing or wrong, [`Code::StepOutOfOrder`], [`Code::EpochConflict`] when this generation is not
     /// staged, [`Code::AdmissionConflict`], [`Code::EffectConflict`] or [`Code::OperationDiscarded`];
     /// [`NodeError::Unavailable`].
     pub async fn commit_epoch(&self, call: &Call, commit: &CommitEpoch) -> Result<NodeReceipt, NodeError> {
-        let receipt = self.make_step(call, Body::CommitEpoch(*commit), content(&(call, commit))?).await?;
+        let receipt =
+            self.make_step(call, Body::CommitEpoch(commit.clone()), content(&(call, commit))?).await?;
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         self.sessions
@@ -47,11 +50,12 @@ impl Node {
     }
 
     /// Checks the operation's result and records the publication, after which no further attempt is possible. Erases the share
-    /// that the result replaced; a rotation retires the old key's share instead.
+    /// that the result replaced, once all receivers of the new shares have signed that they promoted them; a rotation retires the
+    /// old key's share instead.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::ResultRefused`] for a result that is not the operation's; the other errors of
-    /// [`Self::commit_epoch`].
+    /// [`NodeError::Rejected`] with [`Code::ReceiptRefused`] when a receiver's receipt is missing or wrong, and
+    /// [`Code::ResultRefused`] for a result that is not the operation's; the other errors of [`Self::commit_epoch`].
     pub async fn publish(&self, call: &Call, publication: &Publication) -> Result<NodeReceipt, NodeError> {
         let content = content(&(call, publication))?;
         let receipt = self.make_step(call, Body::Publish(publication.clone()), content).await?;
@@ -96,6 +100,8 @@ enum Body {
 
 const STEP_DAMAGED: NodeError =
     NodeError::unavailable("the node's store is damaged: the recorded answer does not match the step");
+
+const NOT_PINNED: NodeError = NodeError::unavailable("the identity of a node with a new share is not pinned");
 
 /// Checks and makes one step, in one transaction.
 struct Step {
@@ -143,10 +149,10 @@ impl Step {
         let kind = match (&self.body, decision) {
             (Body::Discard, _) => ReceiptKind::Discarded,
             (Body::Receipt, Some(decision)) => ReceiptKind::PolicyReceipt(decision.into()),
-            (Body::CommitEpoch(CommitEpoch { attempt, epoch_root }), _) => {
+            (Body::CommitEpoch(CommitEpoch { attempt, epoch_root, .. }), _) => {
                 ReceiptKind::Promoted { attempt: *attempt, epoch_root: *epoch_root }
             }
-            (Body::Publish(Publication { attempt, result }), Some(decision)) => ReceiptKind::Published {
+            (Body::Publish(Publication { attempt, result, .. }), Some(decision)) => ReceiptKind::Published {
                 attempt: *attempt,
                 operation_type: decision.operation_type,
                 result_ref: result.result_ref()?,
@@ -173,10 +179,12 @@ impl Step {
         let expected = self.chain.after_execute(commit.attempt)?;
         let decision = &admitted.statement.decision;
         let target = target(decision)?;
+        let staged = ReceiptKind::Staged { attempt: commit.attempt, epoch_root: commit.epoch_root };
         if !target.participants.as_set().contains(&self.chain.participant) {
             // This node leaves the roster. It may have missed the ceremony.
             let steps = [EffectStep::PolicyReceipt, EffectStep::Execute, EffectStep::CommitEpoch];
             gate::check_order(&self.call, &admitted, expected, &steps)?;
+            self.check_receipts(&target.participants, &staged, &commit.staged)?;
             if target.key_id == decision.key_id {
                 vault::retire(conn, decision.key_id, decision.epoch_root).await?;
             }
@@ -197,6 +205,7 @@ impl Step {
             return Err(Rejection::new(Code::EpochConflict, "the node has not staged this generation").into());
         };
         if !is_repeat {
+            self.check_receipts(&target.participants, &staged, &commit.staged)?;
             // Of two operations that were admitted for the same generation, only one can be promoted.
             gate::check_generation(&admitted.statement, self.chain.participant, &admitted.key)?;
             vault::promote(conn, target.key_id, &found.epoch).await?;
@@ -229,7 +238,10 @@ impl Step {
             | OperationType::Recover => {
                 gate::check_order(&self.call, &admitted, previous, &[EffectStep::CommitEpoch])?;
                 gate::check_head(&admitted, previous)?;
-                self.check_published_generation(conn, decision, publication).await?;
+                let made = self.check_published_generation(conn, decision, publication).await?;
+                let promoted =
+                    ReceiptKind::Promoted { attempt: publication.attempt, epoch_root: made.epoch.root };
+                self.check_receipts(&made.participants, &promoted, &publication.promoted)?;
                 // The old key of a rotation stays active until its successor is published. Its shares are kept, since funds
                 // may have to be moved from its address.
                 if decision.operation_type == OperationType::Rotate {
@@ -239,6 +251,28 @@ impl Step {
                 }
             }
         }
+    }
+
+    /// Checks that each of these nodes signed a receipt of this kind for this operation.
+    fn check_receipts(
+        &self,
+        nodes: &Roster,
+        kind: &ReceiptKind,
+        receipts: &[NodeReceipt],
+    ) -> Result<(), NodeError> {
+        for participant in nodes.iter() {
+            let statement = Chain { participant, ..self.chain }.statement(kind)?;
+            let pinned = self.config.peers.pinned(participant).ok_or(NOT_PINNED)?;
+            let receipt = receipts.iter().find(|receipt| receipt.participant == participant);
+            let is_signed =
+                receipt.is_some_and(|receipt| receipt.verify(&statement, &pinned.signing_key()).is_ok());
+            if !is_signed {
+                let step = statement.step.as_str();
+                let detail = format!("participant {participant} has signed no receipt for the step `{step}`");
+                return Err(Rejection::new(Code::ReceiptRefused, detail).into());
+            }
+        }
+        Ok(())
     }
 
     async fn check_published_signature(
@@ -263,13 +297,13 @@ impl Step {
         Ok(check_result(decision, &keys, signature)?)
     }
 
-    /// Checks that the generation is the admitted one and, unless this node leaves the roster, the one that it promoted.
-    async fn check_published_generation(
+    /// Checks that the generation is the admitted one and, unless this node leaves the roster, the one that it promoted. Returns it.
+    async fn check_published_generation<'p>(
         &self,
         conn: &mut SqliteConnection,
         decision: &AdmissionDecision,
-        publication: &Publication,
-    ) -> Result<(), Stop> {
+        publication: &'p Publication,
+    ) -> Result<&'p Staged, Stop> {
         let Published::Generation(staged) = &publication.result else {
             return Err(result_refused("there is no generation to publish").into());
         };
@@ -291,7 +325,7 @@ impl Step {
             promoted.is_some_and(|promoted| promoted.root == made.root)
         };
         if is_admitted && matches_package && is_promoted {
-            return Ok(());
+            return Ok(staged);
         }
         Err(result_refused("the generation is not the one that was admitted and promoted").into())
     }

@@ -77,7 +77,9 @@ impl<'a> Calls<'a> {
     /// The promotion of the generation that the operation staged; `None` if it has staged none.
     pub(crate) fn commit_epoch(&self) -> Option<CommitEpoch> {
         let epoch_root = self.operation.staged.as_deref()?.epoch.root;
-        Some(CommitEpoch { attempt: self.operation.executed_attempt(), epoch_root })
+        let Operation { staged_receipts, .. } = self.operation;
+        let attempt = self.operation.executed_attempt();
+        Some(CommitEpoch { attempt, epoch_root, staged: staged_receipts.clone() })
     }
 
     /// The calls before this one that a node may have missed: a step does not wait for nodes that are down, and a promotion

@@ -117,7 +117,7 @@ impl EmbeddedFleet {
     async fn commit_epoch(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let commit =
             &calls.commit_epoch().ok_or_else(|| unavailable("the operation has staged no shares"))?;
-        let CommitEpoch { attempt, epoch_root } = *commit;
+        let CommitEpoch { attempt, epoch_root, .. } = *commit;
         let (plan, nodes) = (&calls.plan, &calls.effect.nodes);
         let all = plan.nodes.difference(&plan.receivers).chain(nodes).copied().collect();
         let promote = |node: Arc<Node>, call: Call| -> Answer<'_, _> {
@@ -137,7 +137,8 @@ impl EmbeddedFleet {
         let (result, result_ref) =
             result.zip(*result_ref).ok_or_else(|| unavailable("the operation has no result"))?;
         let attempt = calls.operation.executed_attempt();
-        let publication = &Publication { attempt, result };
+        let promoted = calls.operation.promoted_receipts.clone();
+        let publication = &Publication { attempt, result, promoted };
         let publish = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
             Box::pin(
                 async move { missed.catch_up(&node, || Box::pin(node.publish(&call, publication))).await },

@@ -53,6 +53,12 @@ pub struct Operation {
     pub policy_receipt_id: String,
     /// The new shares, from `EpochDecided` on.
     pub staged: Option<Box<Staged>>,
+    /// The receipts of all receivers of new shares, that they have staged them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub staged_receipts: Vec<NodeReceipt>,
+    /// The receipts of the receivers that have promoted them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub promoted_receipts: Vec<NodeReceipt>,
     /// The result, once executed.
     pub result_ref: Option<Hex32>,
     /// The signature, if the operation made one.
@@ -162,6 +168,8 @@ fn submitted(submission: &Submission, at: EpochMs) -> Operation {
         admission: None,
         policy_receipt_id: String::new(),
         staged: None,
+        staged_receipts: Vec::new(),
+        promoted_receipts: Vec::new(),
         result_ref: None,
         signature: None,
         publication_receipt: None,
@@ -209,12 +217,16 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         Change::AttemptLost { attempt, .. } => {
             operation.phase = Phase::Executing { attempt: attempt.saturating_add(1) };
         }
-        Change::EpochDecided { staged, .. } => {
+        Change::EpochDecided { staged, receipts } => {
             operation.staged = Some(staged.clone());
+            operation.staged_receipts.clone_from(receipts);
             let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
             operation.phase = Phase::CommittingEpoch { attempt: 1, unacked };
         }
-        Change::EpochAcked { receipts } => remove_acked(&mut operation, receipts),
+        Change::EpochAcked { receipts } => {
+            operation.promoted_receipts.extend_from_slice(receipts);
+            remove_acked(&mut operation, receipts);
+        }
         Change::Executed { result_ref, signature, .. } => {
             operation.result_ref = Some(*result_ref);
             operation.signature.clone_from(signature);

@@ -105,6 +105,9 @@ fn promotion_is_recorded_once_for_each_node() {
     assert_eq!(acknowledge(&waiting, &all[..1]), []);
     let rest = acknowledge(&waiting, &all);
     assert_eq!(rest[0].change, Change::EpochAcked { receipts: all[1..].to_vec() });
+    let promoted = evolve(waiting, &rest[0]);
+    assert_eq!(promoted.promoted_receipts, all, "nodes erase old shares only with the receipts of all");
+    assert_eq!(promoted.staged_receipts.len(), 3);
 }
 
 #[test]

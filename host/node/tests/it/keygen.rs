@@ -57,7 +57,7 @@ async fn later_attempt_replaces_the_staged_share_of_an_earlier_one() {
     let keys = group.run_keygen(&case, 2).await;
     assert_ne!(keys, *group.keys());
     let commit = case.call(0, EffectStep::CommitEpoch, 1, 1);
-    let stale = CommitEpoch { attempt: 1, epoch_root: first };
+    let stale = group.promotion(&case, 1, first);
     assert_eq!(code(group.nodes[0].commit_epoch(&commit, &stale).await), Code::EpochConflict);
 }
 
@@ -67,14 +67,14 @@ async fn exactly_the_staged_generation_is_promoted_once() {
     let case = create();
     group.admit(&case).await;
     let commit = |attempt| case.call(0, EffectStep::CommitEpoch, attempt, 1);
-    let early = CommitEpoch { attempt: 1, epoch_root: other_root() };
+    let early = group.promotion(&case, 1, other_root());
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(1), &early).await), Code::StepOutOfOrder);
     let keys = group.run_keygen(&case, 1).await;
     group.keys = Some(keys.clone());
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(1), &early).await), Code::EpochConflict);
     let root =
         gateway_domain::key::epoch_root(KEY, &case.decision.epoch, &hex::encode(keys.to_bytes())).unwrap();
-    let valid = CommitEpoch { attempt: 1, epoch_root: root };
+    let valid = group.promotion(&case, 1, root);
     let publish = case.call(0, EffectStep::Publish, 1, 1);
     let body = group.generation(&case);
     assert_eq!(code(group.nodes[0].publish(&publish, &body).await), Code::StepOutOfOrder);
@@ -88,7 +88,7 @@ async fn exactly_the_staged_generation_is_promoted_once() {
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(4), &early).await), Code::EpochConflict);
     // A receipt for another attempt would state another chain of steps.
     let other = case.call(0, EffectStep::CommitEpoch, 5, 2);
-    let past = CommitEpoch { attempt: 2, ..valid };
+    let past = CommitEpoch { attempt: 2, ..valid.clone() };
     assert_eq!(code(group.nodes[0].commit_epoch(&other, &past).await), Code::StepOutOfOrder);
     let other = case.call(0, EffectStep::Publish, 1, 2);
     let past = Publication { attempt: 2, ..body.clone() };

@@ -19,7 +19,7 @@ fn receipt(case: &Case) -> Call {
 }
 
 fn publication(signature: SignatureResult) -> Publication {
-    Publication { attempt: 1, result: Published::Signature(signature) }
+    Publication { attempt: 1, result: Published::Signature(signature), promoted: vec![] }
 }
 
 /// The generation of the key, which is not the result of a signature.
@@ -36,7 +36,7 @@ async fn steps_before_admission_are_refused() {
     let publish = case.call(0, EffectStep::Publish, 1, 1);
     assert_eq!(code(node.publish(&publish, &generation(&group)).await), Code::StepOutOfOrder);
     let commit = case.call(0, EffectStep::CommitEpoch, 1, 1);
-    let body = CommitEpoch { attempt: 1, epoch_root: other_root() };
+    let body = CommitEpoch { attempt: 1, epoch_root: other_root(), staged: vec![] };
     assert_eq!(code(node.commit_epoch(&commit, &body).await), Code::StepOutOfOrder);
 }
 
@@ -162,7 +162,7 @@ async fn no_attempt_follows_publication() {
         group.result(&case, &other, &signature_shares)
     };
     let publish = case.call(2, EffectStep::Publish, 1, 2);
-    let body = Publication { attempt: 2, result: Published::Signature(signature) };
+    let body = Publication { attempt: 2, result: Published::Signature(signature), promoted: vec![] };
     group.nodes[2].publish(&publish, &body).await.unwrap();
     // Node 2 still had nonces open in attempt 1.
     crate::support::assert_lost(group.round_two(&case, 2, 1, &open).await);

@@ -4,7 +4,7 @@ use crate::support::{Group, KEY, code};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::testing::{Case, SUITES, asset_action, hex32};
+use gateway_node::testing::{Case, SUITES, asset_action, hex32, reshare};
 use gateway_node::{
     CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Publication, Published, RoundOne, read_identity,
 };
@@ -35,7 +35,7 @@ async fn every_step_of_a_signature_has_a_receipt_and_repeats_return_it() {
         let shares = [(0, first.clone()), (1, second)].into();
         let signature = group.result(&case, &package, &shares);
         let (result_ref, package_hash) = (signature.result_ref().unwrap(), signature.package_hash);
-        let published = Publication { attempt: 1, result: Published::Signature(signature) };
+        let published = Publication { attempt: 1, result: Published::Signature(signature), promoted: vec![] };
         let receipts = sign(&group, &case, &published).await;
         let signed_digest = case.decision.request_digest;
         let kinds = [
@@ -62,7 +62,7 @@ async fn every_step_of_new_shares_has_a_receipt_for_the_generation() {
     let case = Case::key_create(1, KEY, 3, 2, SUITES[1]);
     group.make_key(&case, 1).await;
     let epoch_root = group.epoch().root;
-    let commit = CommitEpoch { attempt: 1, epoch_root };
+    let commit = group.promotion(&case, 1, epoch_root);
     let call = |step| case.call(0, step, 1, 1);
     // Read again with `ceremony_start`, before and after a restart.
     let mut staged = vec![];
@@ -107,7 +107,7 @@ async fn only_the_promoted_generation_is_published() {
     let altered = changes.map(|change| {
         let mut staged = generation.clone();
         change(&mut staged);
-        Publication { attempt: 1, result: Published::Generation(staged) }
+        Publication { result: Published::Generation(staged), ..valid.clone() }
     });
     let call = case.call(0, EffectStep::Publish, 1, 1);
     for wrong in altered.into_iter().chain([other.generation(&case)]) {
@@ -155,4 +155,60 @@ async fn identity_is_readable_while_its_node_runs() {
     assert!(!missing.exists());
     // The identity of another node does not open.
     assert!(read_identity(&group.path(0), ParticipantIndex(1), Arc::clone(&group.kek)).await.is_err());
+}
+
+/// Otherwise a caller could have old shares retired, or erased, while the new ones are not safe.
+#[tokio::test]
+async fn new_shares_are_promoted_and_published_only_with_receipts_of_all_receivers() {
+    let mut group = Group::open(3).await;
+    let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
+    group.make_key(&case, 1).await;
+    let (commit, publish) =
+        (case.call(0, EffectStep::CommitEpoch, 1, 1), case.call(0, EffectStep::Publish, 1, 1));
+    let valid = group.promotion(&case, 1, group.epoch().root);
+    let forgeries = |receipts: &[NodeReceipt], wrong: ReceiptKind, other: &Case| {
+        let mut repeated = receipts.to_vec();
+        repeated[2] = receipts[1].clone();
+        let mut renamed = receipts.to_vec();
+        renamed[2] = NodeReceipt { participant: ParticipantIndex(2), ..receipts[1].clone() };
+        [
+            vec![],
+            receipts[..2].to_vec(),
+            repeated,
+            renamed,
+            group.receipts(&case, &wrong),
+            group.receipts(other, &wrong),
+        ]
+    };
+    let other = Case::key_create(2, KEY, 3, 2, SUITES[0]);
+    let other_root = ReceiptKind::Staged { attempt: 1, epoch_root: hex32(1) };
+    for staged in forgeries(&valid.staged, other_root, &other) {
+        let forged = CommitEpoch { staged, ..valid.clone() };
+        assert_eq!(code(group.nodes[0].commit_epoch(&commit, &forged).await), Code::ReceiptRefused);
+    }
+    group.commit_epoch(&case, 1).await;
+    let body = group.generation(&case);
+    // The receipts for the promotion itself, which prove no promotion.
+    let staged = ReceiptKind::Staged { attempt: 1, epoch_root: group.epoch().root };
+    for promoted in forgeries(&body.promoted, staged, &other) {
+        let forged = Publication { promoted, ..body.clone() };
+        assert_eq!(code(group.nodes[0].publish(&publish, &forged).await), Code::ReceiptRefused);
+    }
+    group.nodes[0].publish(&publish, &body).await.unwrap();
+}
+
+#[tokio::test]
+async fn leaving_node_keeps_its_share_until_all_receivers_have_theirs() {
+    let group = Group::with_key(3, 2, SUITES[0]).await;
+    let case = group.key_change(reshare("2", &[1, 2], 2), "2", &[1, 2], 2);
+    group.admit(&case).await;
+    let valid = group.promotion(&case, 1, hex32(1));
+    let call = case.call(0, EffectStep::CommitEpoch, 1, 1);
+    let partial = CommitEpoch { staged: valid.staged[..1].to_vec(), ..valid.clone() };
+    assert_eq!(code(group.nodes[0].commit_epoch(&call, &partial).await), Code::ReceiptRefused);
+    let signing = group.case(3, asset_action(&[0, 1, 2], 7));
+    group.nodes[0].admit(&signing.request()).await.unwrap();
+    group.nodes[0].commit_epoch(&call, &valid).await.unwrap();
+    let signing = group.case(4, asset_action(&[0, 1, 2], 8));
+    assert_eq!(code(group.nodes[0].admit(&signing.request()).await), Code::EpochConflict);
 }

@@ -254,8 +254,24 @@ impl Group {
         staged.remove(0)
     }
 
+    /// Receipts of this kind, true or not, by the nodes that get new shares.
+    pub(crate) fn receipts(&self, case: &Case, kind: &ReceiptKind) -> Vec<NodeReceipt> {
+        let target = case.decision.target.as_ref().unwrap();
+        let sign = |participant: ParticipantIndex| {
+            let statement = case.chain(participant.0).statement(kind).unwrap();
+            self.nodes[usize::from(participant.0)].sign_anything(&statement)
+        };
+        target.participants.iter().map(sign).collect()
+    }
+
+    /// The promotion of this generation, with the receipts of all its receivers.
+    pub(crate) fn promotion(&self, case: &Case, attempt: u32, epoch_root: Hex32) -> CommitEpoch {
+        let staged = self.receipts(case, &ReceiptKind::Staged { attempt, epoch_root });
+        CommitEpoch { attempt, epoch_root, staged }
+    }
+
     pub(crate) async fn commit_epoch(&self, case: &Case, attempt: u32) {
-        let commit = CommitEpoch { attempt, epoch_root: self.epoch().root };
+        let commit = self.promotion(case, attempt, self.epoch().root);
         for (node, participant) in self.nodes.iter().zip(0..) {
             let call = case.call(participant, EffectStep::CommitEpoch, 1, attempt);
             node.commit_epoch(&call, &commit).await.unwrap();
@@ -325,7 +341,8 @@ impl Group {
             participants: target.participants,
             threshold: target.threshold,
         };
-        Publication { attempt: 1, result: Published::Generation(Box::new(staged)) }
+        let promoted = self.receipts(case, &ReceiptKind::Promoted { attempt: 1, epoch_root: root });
+        Publication { attempt: 1, result: Published::Generation(Box::new(staged)), promoted }
     }
 
     /// Checks that the receipt is this node's, for this step.
