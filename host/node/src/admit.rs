@@ -1,5 +1,6 @@
 //! Admission: the node accepts and stores a decision, or refuses it.
 
+use crate::approvals::Moment;
 use crate::call::AdmitRequest;
 use crate::error::{NodeError, Stop};
 use crate::gate;
@@ -24,7 +25,7 @@ impl Node {
     /// `AdmissionConflict` or `OperationDiscarded` (see [`Code`](crate::Code)); [`NodeError::Unavailable`], also when this
     /// node holds no share of a key that it must hold.
     pub async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
-        let admission = match verify(&self.config, request, self.now()) {
+        let admission = match verify(&self.config, request, Moment::Admission, self.now()) {
             Ok(admission) => admission,
             Err(error) => return self.repeated_admission(request).await?.ok_or(error),
         };

@@ -12,11 +12,19 @@ use gateway_domain::approval::{
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
 
+/// When approvals are checked. Their age counts at the admission only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Admission,
+    Execution,
+}
+
 /// Checks that the decision is based on exactly these approvals, and that they are valid and enough.
 pub(crate) fn check_approvals(
     settings: &NodeSettings,
     request: &AdmitRequest,
     decision: &AdmissionDecision,
+    moment: Moment,
     now: EpochMs,
 ) -> Result<(), NodeError> {
     if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
@@ -25,7 +33,7 @@ pub(crate) fn check_approvals(
     match &settings.signed_approvals {
         SigningRule::Off => {}
         rule @ (SigningRule::Optional(_) | SigningRule::Required(_)) => {
-            check_signatures(rule, request, decision, now)?;
+            check_signatures(rule, request, decision, moment, now)?;
         }
     }
     let n_approved = n_distinct_subjects(&request.approvals);
@@ -52,6 +60,7 @@ fn check_signatures(
     rule: &SigningRule,
     request: &AdmitRequest,
     decision: &AdmissionDecision,
+    moment: Moment,
     now: EpochMs,
 ) -> Result<(), NodeError> {
     let subject = ApprovalSubject {
@@ -61,7 +70,11 @@ fn check_signatures(
         intent_hash: decision.intent_hash,
     };
     for approval in &request.approvals {
-        rule.check(&subject, approval, now).map_err(|fault| approval_error(&approval.subject_id, &fault))?;
+        let checked = match moment {
+            Moment::Admission => rule.check(&subject, approval, now),
+            Moment::Execution => rule.check_signature(&subject, approval, now),
+        };
+        checked.map_err(|fault| approval_error(&approval.subject_id, &fault))?;
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! The checks of a call against the stored operation: order, validity of the decision, and the key's generation.
 
+use crate::approvals::Moment;
 use crate::call::Call;
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
 use crate::row::{KeyState, Row, Statement, View};
 use crate::vault::{self, Generation};
-use crate::verify::epoch_conflict;
+use crate::verify::{epoch_conflict, verify};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
@@ -71,6 +72,22 @@ pub(crate) fn check_validity<'s>(
         return Err(expired().into());
     }
     check_generation(&admitted.statement, config.participant, &admitted.key)
+}
+
+/// Makes the checks of the admission again before the execution, as [`check_validity`] does and in addition: the stored decision
+/// is the authority's, and every approver still counts. Returns the same.
+pub(crate) fn verify_again<'s>(
+    config: &NodeConfig,
+    admitted: &'s Admitted,
+) -> Result<Option<&'s Generation>, NodeError> {
+    let Statement { request, decision } = &admitted.statement;
+    let verified = verify(config, request, Moment::Execution, (config.settings.clock)())?;
+    if verified.decision != *decision {
+        return Err(
+            Rejection::new(Code::AdmissionRefused, "the stored decision is not the signed one").into()
+        );
+    }
+    check_validity(config, admitted)
 }
 
 /// Checks that this node's share of the key is of the admitted generation; for a key creation, that the key does not exist.

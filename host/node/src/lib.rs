@@ -14,9 +14,9 @@
 //! |---|---|---|
 //! | [`Node::admit`] | signature, validity, intent, approvals, participants, epoch, derivation | the statement |
 //! | [`Node::materialize_receipt`] | call, order, validity, epoch | the step |
-//! | [`Node::signing_commit`] | the same, and the attempt | nothing: nonces are in memory only |
+//! | [`Node::signing_commit`] | the same, the attempt, and all checks of the admission again | nothing: nonces are in memory only |
 //! | [`Node::signing_share`] | the same, and the package | the mark that the nonces are used, with package and share |
-//! | [`Node::ceremony_start`] | call, order, validity, epoch, the key's holders | that the attempt has begun |
+//! | [`Node::ceremony_start`] | call, order, epoch, the key's holders, and all checks of the admission again | that the attempt has begun |
 //! | [`Node::ceremony_deliver`] | the messages, and those of the protocol | the staged share |
 //! | [`Node::commit_epoch`] | call, order, that exactly this generation is staged, here and by all other receivers | the promotion |
 //! | [`Node::publish`] | call, order, the result, that all receivers of new shares promoted them | the step |

@@ -55,8 +55,7 @@ pub struct NodeSettings {
     pub authorities: KeySet,
     /// The number of different people who must have approved, even if the policy requires fewer.
     pub required_approvals: u32,
-    /// How far in the future a decision may expire when it is admitted, in milliseconds. Approvals are checked at admission
-    /// only, so an approver who is removed later still counts until the decision expires.
+    /// How far in the future a decision may expire when it is admitted, in milliseconds.
     pub decision_ttl_max_ms: u64,
     /// Whether approvers must sign their approvals and, unless signatures are off, the node's own registry of approvers.
     pub signed_approvals: SigningRule,

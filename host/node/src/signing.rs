@@ -80,7 +80,7 @@ impl Node {
         let steps = [EffectStep::PolicyReceipt, EffectStep::Execute];
         gate::check_order(call, &admitted, chain.after_receipt()?, &steps)?;
         // Rule 2
-        let generation = gate::check_validity(&self.config, &admitted)?;
+        let generation = gate::verify_again(&self.config, &admitted)?;
         let generation = generation.ok_or_else(|| gate::out_of_order("the operation is not a signature"))?;
         gate::check_fence(&admitted.statement)?;
         if latest_attempt > attempt {

@@ -1,6 +1,6 @@
 //! The checks of an admission. Pure: no store, and the time is an argument.
 
-use crate::approvals::check_approvals;
+use crate::approvals::{Moment, check_approvals};
 use crate::call::{AdmitRequest, Owner};
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
@@ -17,10 +17,11 @@ use gateway_domain::time::EpochMs;
 use gateway_threshold::derive::derive;
 use gateway_threshold::{PublicKeys, SignatureProfile};
 
-/// Makes all checks of an admission that do not need this node's keys.
+/// Makes all checks of an admission that do not need this node's keys: when it is admitted, and again before it is executed.
 pub(crate) fn verify(
     config: &NodeConfig,
     request: &AdmitRequest,
+    moment: Moment,
     now: EpochMs,
 ) -> Result<Admission, NodeError> {
     let admission = admission::verify(&request.envelope, &config.settings.authorities, now).map_err(
@@ -41,7 +42,7 @@ pub(crate) fn verify(
     }
     check_intent(&request.intent, decision)?;
     check_key(&request.owner, &request.intent, decision)?;
-    check_approvals(&config.settings, request, decision, now)?;
+    check_approvals(&config.settings, request, decision, moment, now)?;
     check_terms(&request.intent, decision)?;
     Ok(admission)
 }

@@ -59,6 +59,26 @@ impl SigningRule {
         approval: &Approval,
         now: EpochMs,
     ) -> Result<(), ApprovalError> {
+        self.check_signature(subject, approval, now)?;
+        match (self, &approval.signature) {
+            (Self::Optional(pinned) | Self::Required(pinned), Some(_)) => {
+                pinned.check_age(approval.claimed_at_ms, now)
+            }
+            (Self::Off | Self::Optional(_) | Self::Required(_), _) => Ok(()),
+        }
+    }
+
+    /// Checks the approval's signature against the registry at `now`, without its age: an approval that was young enough when it
+    /// was counted does not become invalid, but its approver may be revoked.
+    ///
+    /// # Errors
+    /// [`ApprovalError`].
+    pub fn check_signature(
+        &self,
+        subject: &ApprovalSubject<'_>,
+        approval: &Approval,
+        now: EpochMs,
+    ) -> Result<(), ApprovalError> {
         match (self, approval.signature.as_deref()) {
             (Self::Off, None) => Ok(()),
             (Self::Off, Some(_)) => Err(ApprovalError::SignaturesDisabled),
@@ -69,8 +89,7 @@ impl SigningRule {
             }
             (Self::Optional(pinned) | Self::Required(pinned), Some(signature)) => {
                 let statement = subject.statement(approval);
-                pinned.registry()?.verify(&statement, signature, now)?;
-                pinned.check_age(statement.approved_at_ms, now)
+                pinned.registry()?.verify(&statement, signature, now)
             }
         }
     }

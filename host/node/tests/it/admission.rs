@@ -410,3 +410,28 @@ async fn recovery_needs_enough_other_holders_as_helpers() {
         assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
     }
 }
+
+/// A program that can write the node's database must not change what an admitted operation signs.
+#[tokio::test]
+async fn statement_altered_in_the_database_is_not_executed() {
+    let (digest, other) = ("07".repeat(32), "09".repeat(32));
+    let alterations = [
+        // The decision alone, with its digest; the decision and the intent; the approvals.
+        format!(
+            "body = replace(body, '\"request_digest\":\"{digest}\",\"key_id\"', '\"request_digest\":\"{other}\",\"key_id\"')"
+        ),
+        format!("body = replace(body, '{digest}', '{other}')"),
+        "body = replace(body, '\"alice\"', '\"mallory\"')".to_owned(),
+    ];
+    for alteration in alterations {
+        let mut group = group().await;
+        let case = group.case(1, asset_action(&[0, 1, 2], 7));
+        group.admit(&case).await;
+        group.nodes[0].close().await;
+        let sql = format!("UPDATE statement SET {alteration}, row_hash = NULL WHERE body LIKE '%{digest}%'");
+        assert_eq!(group.execute_sql(0, &sql).await, 1, "{sql}");
+        group.restart(0).await;
+        assert_eq!(code(group.round_one(&case, 0, 1).await), Code::AdmissionRefused, "{alteration}");
+        group.round_one(&case, 1, 1).await.unwrap();
+    }
+}

@@ -5,13 +5,13 @@ use crate::support::{Group, KEY, NOW, code};
 use gateway_domain::approval::{
     Approval, ApprovalSubject, Approvers, PinnedRegistry, SigningRule, approvals_root,
 };
-use gateway_domain::ids::{KeyId, KeyRef, Tenant};
+use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::testing::approvers::{Authenticator, approval, entry, key, key_entry, registry, signed};
-use gateway_node::testing::{Case, SUITES, asset_action, hex32, roster, rotate};
-use gateway_node::{AdmitRequest, Code, Node, NodeError, Owner};
+use gateway_node::testing::{Case, SUITES, asset_action, hex32, refresh, roster, rotate};
+use gateway_node::{AdmitRequest, CeremonyStart, Code, Node, NodeError, Owner};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,6 +20,11 @@ const AGE_MAX_MS: u64 = 500;
 /// Alice has a valid key, a revoked, an expired and a future one. Bob has a key and an authenticator. Carol is an approver of
 /// another tenant.
 fn approvers() -> Approvers {
+    approvers_with(key_entry(&key(1)))
+}
+
+/// The approvers, with this entry for Alice's first key.
+fn approvers_with(alice_key: Value) -> Approvers {
     let with = |key: Value, name: &str, at: u64| {
         let mut key = key;
         key[name] = json!(at);
@@ -28,7 +33,7 @@ fn approvers() -> Approvers {
     let alice = entry(
         "alice",
         &[
-            key_entry(&key(1)),
+            alice_key,
             with(key_entry(&key(11)), "revoked_at_ms", NOW),
             with(key_entry(&key(12)), "not_after_ms", NOW),
             with(key_entry(&key(13)), "not_before_ms", NOW + 1),
@@ -328,4 +333,56 @@ async fn rotation_to_another_key_than_approved_is_refused() {
     assert_refusal(other, Code::AdmissionRefused, "not the one that the intent names");
     let named = key_id(&Tenant("default".into()), &KeyRef("successor".into())).unwrap();
     group.admit(&change(named)).await;
+}
+
+#[tokio::test]
+async fn approver_who_is_revoked_after_the_admission_stops_the_signature() {
+    let rule = SigningRule::Required(pinned());
+    let mut group = Group::with_key(3, 2, SUITES[0]).await;
+    group.set_signed_approvals(rule.clone()).await;
+    let case = approve(action(&group));
+    group.admit(&case).await;
+    // Its age counts at the admission only.
+    group.set_time(NOW + AGE_MAX_MS + 1);
+    group.round_one(&case, 1, 1).await.unwrap();
+    rule.replace_registry(None);
+    let unread = group.round_one(&case, 0, 1).await.unwrap_err();
+    assert!(matches!(unread, NodeError::Unavailable { .. }), "{unread}");
+    let mut revoked = key_entry(&key(1));
+    revoked["revoked_at_ms"] = json!(NOW);
+    rule.replace_registry(Some(Arc::new(approvers_with(revoked))));
+    let Err(NodeError::Rejected(rejection)) = group.round_one(&case, 0, 1).await else { panic!() };
+    assert_refusal((rejection.code, rejection.detail), Code::ApprovalRefused, "key_revoked");
+    let change = approve(group.key_change(refresh("2"), "2", &[0, 1, 2], 2).of(OperationId(hex32(5))));
+    assert_eq!(code(group.nodes[0].admit(&change.request()).await), Code::ApprovalRefused);
+    rule.replace_registry(Some(Arc::new(approvers())));
+    group.round_one(&case, 0, 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn approver_who_is_revoked_after_the_admission_stops_a_change_of_the_key() {
+    let rule = SigningRule::Required(pinned());
+    let mut group = Group::with_key(3, 2, SUITES[0]).await;
+    group.set_signed_approvals(rule.clone()).await;
+    let change = approve(group.key_change(refresh("2"), "2", &[0, 1, 2], 2));
+    group.admit(&change).await;
+    let mut revoked = key_entry(&key(1));
+    revoked["revoked_at_ms"] = json!(NOW);
+    rule.replace_registry(Some(Arc::new(approvers_with(revoked))));
+    let call = change.call(0, EffectStep::Execute, 1, 1);
+    let dealers = (0..3).map(ParticipantIndex).collect();
+    let start = CeremonyStart { dealers, package: group.keys().to_bytes() };
+    assert_eq!(code(group.nodes[0].ceremony_start(&call, &start).await), Code::ApprovalRefused);
+    rule.replace_registry(Some(Arc::new(approvers())));
+    group.nodes[0].ceremony_start(&call, &start).await.unwrap();
+}
+
+#[tokio::test]
+async fn unsigned_approvals_admitted_before_signatures_were_required_are_refused_at_execution() {
+    let mut group = Group::with_key(3, 2, SUITES[0]).await;
+    let case = action(&group);
+    group.admit(&case).await;
+    group.round_one(&case, 0, 1).await.unwrap();
+    group.set_signed_approvals(SigningRule::Required(pinned())).await;
+    assert_eq!(code(group.round_one(&case, 0, 1).await), Code::ApprovalRefused);
 }

@@ -135,12 +135,13 @@ impl Group {
         relay::seal(&secrets[usize::from(header.from)], &all, header, &body).unwrap()
     }
 
-    /// Changes the participant's database with another connection than the node's.
-    pub(crate) async fn execute_sql(&self, participant: u16, sql: &str) {
+    /// Changes the participant's database with another connection than the node's. Returns the number of rows.
+    pub(crate) async fn execute_sql(&self, participant: u16, sql: &str) -> u64 {
         let options = SqliteConnectOptions::new().filename(self.path(participant));
         let mut conn = options.connect().await.unwrap();
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+        let done = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
         conn.close().await.unwrap();
+        done.rows_affected()
     }
 
     /// Restarts the nodes with another rule on approvers' signatures.
