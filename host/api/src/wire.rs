@@ -73,10 +73,10 @@ impl ClientBinding {
     /// # Errors
     /// [`Fault`] for an empty name.
     pub fn check(&self, pointer: &str) -> Result<(), Fault> {
-        let names = [("client_id", Some(&self.client_id)), ("subject_id", Some(&self.subject_id))];
-        let names = names.into_iter().chain([("tenant", self.tenant.as_ref())]);
-        let mut given = names.filter_map(|(name, text)| Some((name, text?)));
-        given.try_for_each(|(name, text)| not_empty(&format!("{pointer}/{name}"), text).map(drop))
+        let check = |name: &str, text: &str| not_empty(&format!("{pointer}/{name}"), text).map(drop);
+        check("client_id", &self.client_id)?;
+        check("subject_id", &self.subject_id)?;
+        self.tenant.as_deref().map_or(Ok(()), |tenant| check("tenant", tenant))
     }
 
     /// The binding for evidence: the ids of credentials are replaced by salted digests.

@@ -54,7 +54,8 @@ fn bip340(key: &[u8; 32], message: &[u8], sig: &[u8; 64]) -> Option<bool> {
     Some(sig.is_ok_and(|sig| key.verify_raw(message, &sig).is_ok()))
 }
 
-/// The Taproot output key (BIP-341) of an internal key: 32 bytes each, hexadecimal. `None` if there is none.
+/// Computes the Taproot output key (BIP-341) of an internal key. Both are 32 bytes, hexadecimal. Returns `None` if `internal_hex` is
+/// not a public key.
 #[must_use]
 pub fn taproot_output_key(internal_hex: &str, merkle_root: Option<Hex32>) -> Option<String> {
     let internal: [u8; 32] = bytes(internal_hex)?;

@@ -74,8 +74,8 @@ pub(crate) fn check_validity<'s>(
     check_generation(&admitted.statement, config.participant, &admitted.key)
 }
 
-/// Makes the checks of the admission again before the execution, as [`check_validity`] does and in addition: the stored decision
-/// is the authority's, and every approver still counts. Returns the same.
+/// Makes all checks of the admission again before the execution: the stored decision is the authority's and valid now, every approver
+/// still counts, and the key is in the admitted generation. Returns the same as [`check_generation`].
 pub(crate) fn verify_again<'s>(
     config: &NodeConfig,
     admitted: &'s Admitted,
@@ -87,7 +87,7 @@ pub(crate) fn verify_again<'s>(
             Rejection::new(Code::AdmissionRefused, "the stored decision is not the signed one").into()
         );
     }
-    check_validity(config, admitted)
+    check_generation(&admitted.statement, config.participant, &admitted.key)
 }
 
 /// Checks that this node's share of the key is of the admitted generation; for a key creation, that the key does not exist.

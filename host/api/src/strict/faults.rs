@@ -11,8 +11,8 @@ const FAULTS_MAX: usize = 16;
 /// Reads a body, and checks what was read. `example` is a valid body, as JSON, and is used only when there is a fault.
 ///
 /// # Errors
-/// Every [`Fault`] that can be found at once, at most 16. Only the first one when it is of the whole body: it is missing or not JSON, has a member twice, or
-/// is nested deeper than [`super::DEPTH_MAX`].
+/// Every [`Fault`] that can be found at once, at most 16. Only the first one when it is of the whole body: it is missing or not
+/// JSON, has a member twice, or is nested deeper than [`super::DEPTH_MAX`].
 pub fn read_checked<T: DeserializeOwned, C>(
     body: &[u8],
     example: impl FnOnce() -> Vec<u8>,
@@ -48,7 +48,7 @@ fn all_faults(
             Some(other) if !is_consequence => other.clone(),
             Some(_) | None => break,
         };
-        replace(&mut body, Some(example), &mut segments(&wrong));
+        replace(&mut body, example, &mut segments(&wrong));
         replaced.push(wrong);
         faults.extend((!is_repeated && !is_consequence).then_some(fault));
         if faults.len() < FAULTS_MAX {
@@ -73,14 +73,14 @@ fn segments(pointer: &str) -> impl Iterator<Item = String> {
 
 /// Replaces the value at a pointer by that of the example, in an array the whole array. Removes a member that the example does
 /// not have, and adds one that the body does not have.
-fn replace(value: &mut Json, example: Option<&Json>, segments: &mut dyn Iterator<Item = String>) {
+fn replace(value: &mut Json, example: &Json, segments: &mut dyn Iterator<Item = String>) {
     match (value, example, segments.next()) {
-        (Json::Object(members), Some(Json::Object(examples)), Some(name)) => {
+        (Json::Object(members), Json::Object(examples), Some(name)) => {
             let valid = examples.iter().find(|(other, _)| *other == name).map(|(_, valid)| valid);
             let position = members.iter().position(|(other, _)| *other == name);
             match (position, valid) {
                 (Some(index), None) => drop(members.remove(index)),
-                (Some(index), valid) => {
+                (Some(index), Some(valid)) => {
                     if let Some((_, member)) = members.get_mut(index) {
                         replace(member, valid, segments);
                     }
@@ -88,7 +88,6 @@ fn replace(value: &mut Json, example: Option<&Json>, segments: &mut dyn Iterator
                 (None, valid) => members.extend(valid.map(|valid| (name, valid.clone()))),
             }
         }
-        (value, Some(example), _) => *value = example.clone(),
-        (_, None, _) => {}
+        (value, example, _) => *value = example.clone(),
     }
 }
