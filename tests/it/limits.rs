@@ -138,7 +138,7 @@ async fn request_above_the_time_limit_gets_503() {
     let router = Router::new()
         .route("/never", get(std::future::pending::<()>))
         .layer(limit)
-        .layer(from_fn(gateway_api::layers::observe));
+        .layer(from_fn(gateway_service::layers::observe));
     let answer = crate::harness::timed::send_to(router, Request::get("/never")).await;
     assert_eq!(answer.header("retry-after"), "1");
     answer.fails(503, "runtime_unavailable");

@@ -8,7 +8,7 @@ use crate::harness::world::{Answer, World};
 use axum::body::Body;
 use axum::http::Request;
 use gateway_api::ROUTES;
-use gateway_auth::Peer;
+use gateway_service::transport::Peer;
 use serde_json::Value;
 
 const ALLOWED: (&str, &str) = ("allowed_origins", "https://console.example, http://ui.example:3000");

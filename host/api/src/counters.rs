@@ -1,33 +1,18 @@
 //! Metrics of the HTTP layer. No label value comes from a request, so that callers cannot create new time series.
 
-use axum::http::{Method, StatusCode};
 use gateway_engine::ports::PolicyHealth;
 use metrics::counter;
 
 /// The counters of this crate, each with its description.
-pub const DESCRIPTIONS: &[(&str, &str)] = &[
-    (REQUESTS, "Requests answered, by method, route and status"),
-    (
-        REFUSED,
-        "Requests of callers that were not authenticated, lacked a scope or came from another site, by reason",
-    ),
-];
+pub const DESCRIPTIONS: &[(&str, &str)] = &[(
+    REFUSED,
+    "Requests of callers that were not authenticated, lacked a scope or came from another site, by reason",
+)];
 
 const REFUSED: &str = "operation_gateway_callers_refused_total";
-const REQUESTS: &str = "operation_gateway_requests_total";
 const ACTIVE: &str = "operation_gateway_policy_active_bundle_info";
 const EVALUATES: &str = "operation_gateway_policy_judges";
 const APPROVERS: &str = "operation_gateway_approvers_verifiable";
-
-pub(crate) fn count_request(method: &Method, route: &str, status: StatusCode) {
-    let method = match *method {
-        Method::GET => "GET",
-        Method::POST => "POST",
-        _ => "other",
-    };
-    let (route, status) = (route.to_owned(), status.as_str().to_owned());
-    counter!(REQUESTS, "method" => method, "route" => route, "status" => status).increment(1);
-}
 
 /// `reason` comes from a fixed list.
 pub(crate) fn count_refusal(reason: &'static str) {

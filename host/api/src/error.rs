@@ -1,7 +1,5 @@
 //! Errors of the API: `{ "error": code, "message": text, "request_id": id }`. [`Code`] lists all codes.
 
-use crate::layers;
-use crate::strict::Fault;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
@@ -9,6 +7,8 @@ use gateway_domain::key::fit::EPOCH_FENCE_MISMATCH;
 use gateway_domain::operation::Refusal;
 use gateway_domain::policy::Statement;
 use gateway_engine::{Dependency, EngineError, Quota, Unavailable};
+use gateway_service::layers;
+use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

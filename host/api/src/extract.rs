@@ -8,13 +8,14 @@ pub use body::Body;
 use crate::counters;
 use crate::error::{ApiError, Code};
 use crate::state::App;
-use crate::strict::TEXT_BYTES_MAX;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use gateway_auth::{Peer, Principal, Scope, Unauthenticated};
 use gateway_domain::binding::TENANT_DEFAULT;
 use gateway_domain::ids::{KeyRef, OperationId, Tenant};
 use gateway_engine::{EngineError, Visibility};
+use gateway_service::strict::TEXT_BYTES_MAX;
+use gateway_service::transport;
 
 /// An authenticated caller that holds the scope of the route.
 pub struct Caller {
@@ -43,8 +44,10 @@ impl FromRequestParts<App> for Caller {
         let no_scope =
             || EngineError::Internal("the route extracts a caller but declares no scope".to_owned());
         let scope = *parts.extensions.get::<Scope>().ok_or_else(no_scope)?;
-        let peer = parts.extensions.get::<Peer>();
-        let principal = app.authenticator().authenticate(&parts.headers, peer).await;
+        let peer = parts.extensions.get::<transport::Peer>();
+        let peer =
+            peer.map(|&transport::Peer { address, certificate_sha256 }| Peer { address, certificate_sha256 });
+        let principal = app.authenticator().authenticate(&parts.headers, peer.as_ref()).await;
         let principal = principal.inspect_err(record_rejection)?;
         if !principal.has_scope(scope) {
             counters::count_refusal("insufficient_scope");

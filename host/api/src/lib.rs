@@ -11,7 +11,6 @@ pub mod openapi;
 pub mod origin;
 pub mod routes;
 pub mod state;
-pub mod strict;
 pub mod warning;
 pub mod wire;
 
@@ -19,6 +18,7 @@ pub use routes::{Access, ROUTES};
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use gateway_service::layers::observe;
 use state::App;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
@@ -41,6 +41,6 @@ fn with_layers(router: OpenApiRouter<App>, app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), origin::check))
         .layer(from_fn_with_state(app.clone(), layers::limit))
         .layer(CatchPanicLayer::custom(layers::panicked))
-        .layer(from_fn(layers::observe))
+        .layer(from_fn(observe))
         .with_state(app)
 }

@@ -17,7 +17,6 @@ pub mod view;
 
 use crate::error::ApiError;
 use crate::state::Options;
-use crate::strict::Fault;
 use gateway_auth::Principal;
 use gateway_domain::binding::{ClientBinding as Binding, CredentialDigest};
 use gateway_domain::canonical;
@@ -25,6 +24,7 @@ use gateway_domain::ids::{Hex32, Tenant};
 use gateway_domain::intent::{Intent, PublicationMode as Mode};
 use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, PARTICIPANTS_MAX, Roster, THRESHOLD_MIN, Threshold};
 use gateway_engine::EngineError;
+use gateway_service::strict::Fault;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -4,12 +4,10 @@ use crate::approvers::{self, Verifiers};
 use crate::authentication;
 use crate::node_key;
 use crate::settings::{Profile, Settings};
-use crate::telemetry;
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
 use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::dsse::KeySet;
-use gateway_domain::error_chain;
 use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
@@ -21,37 +19,21 @@ use gateway_policy::{Lifecycle, Pins};
 use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, identities, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::key_file::{self, KeyFileError};
+use gateway_service::telemetry;
+
+pub use gateway_service::StartError;
 use gateway_store::Store;
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use zeroize::Zeroizing;
-
-/// Why the gateway does not start: one line for an operator.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}: {}", error_chain(.source.as_ref()))]
-pub struct StartError {
-    /// The part that failed.
-    what: String,
-    source: Box<dyn Error + Send + Sync>,
-}
-
-impl StartError {
-    pub(crate) fn new(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { what: what.into(), source: source.into() }
-    }
-}
 
 /// The machine's clock.
 pub struct SystemClock;
 
 impl ReadClock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the clock adapter is where time comes from")]
     fn now(&self) -> EpochMs {
-        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        EpochMs(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+        gateway_service::now()
     }
 }
 
@@ -74,7 +56,8 @@ pub struct Gateway {
 /// # Errors
 /// [`StartError`] for unusable trust roots, or for an unusable bundle if there is no store, which could have an earlier one.
 pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
-    telemetry::start_metrics();
+    let counters = [gateway_api::counters::DESCRIPTIONS, gateway_policy::counters::DESCRIPTIONS];
+    telemetry::start_metrics(&counters, crate::nodes::DESCRIPTIONS);
     let prepared = policy_sources(settings)?.prepare(SystemClock.now());
     let exists = store_exists(settings)?;
     let prepared =

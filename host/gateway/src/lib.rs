@@ -1,4 +1,4 @@
-//! The operation gateway: settings, composition, transport, and the binary.
+//! The operation gateway: settings, composition, and the binary.
 //!
 //! Start at [`main`], then [`serve`], then [`compose`], the only file that names concrete adapters. The command line and the
 //! commands that need none of these are in the crate `gateway-cli`.
@@ -7,15 +7,11 @@ pub mod approvers;
 mod authentication;
 pub mod compose;
 pub mod evidence;
-mod file_limit;
 mod keys;
 mod node_key;
 mod nodes;
 pub mod serve;
 pub mod settings;
-mod signals;
-mod telemetry;
-pub mod transport;
 
 pub use compose::SystemClock;
 
@@ -25,7 +21,9 @@ use gateway_cli::ledger::LedgerCommand;
 use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
 use gateway_cli::{Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NodesCommand, report_errors};
 use gateway_engine::ports::ReadClock;
-use settings::{Flags, Resolved, Settings};
+use gateway_service::settings::Resolved;
+use gateway_service::telemetry;
+use settings::{Flags, Settings};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -35,14 +33,15 @@ pub fn main() -> ExitCode {
     let Cli { settings: before, command } = Cli::<Flags>::parse();
     let now = SystemClock.now();
     // Settings may be given before the command and after it; those after it win.
-    let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match resolve(&after.or(&before)) {
+    let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match after.or(&before).resolve_here()
+    {
         Ok(resolved) => with_settings(&resolved, run),
         Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
     };
     match &command {
         None => run_with(&before, &start),
         Some(Command::Serve(flags)) => run_with(flags, &start),
-        Some(Command::Config(flags)) => match resolve(&flags.or(&before)) {
+        Some(Command::Config(flags)) => match flags.or(&before).resolve_here() {
             Ok(resolved) => print_settings(&resolved),
             Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
         },
@@ -75,13 +74,6 @@ pub fn main() -> ExitCode {
         Some(Command::Approvers(command)) => gateway_cli::approvers::run(command, now),
         Some(Command::Bundle(bundle)) => gateway_cli::bundle::run(bundle, now),
     }
-}
-
-fn resolve(flags: &Flags) -> Result<Resolved, Vec<String>> {
-    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
-    flags.resolve(std::env::vars_os().filter_map(text))
 }
 
 fn with_settings(resolved: &Resolved, run: impl FnOnce(&Settings) -> ExitCode) -> ExitCode {
@@ -125,15 +117,15 @@ mod tests {
         let mut command = Cli::<Flags>::command();
         command.clone().debug_assert();
         let help = command.render_long_help().to_string();
-        assert!(settings::all().all(|setting| help.contains(&setting.variable())));
+        assert!(settings::TABLE.all().all(|setting| help.contains(&settings::TABLE.variable(setting.name))));
     }
 
     #[test]
     fn short_help_lists_the_settings_to_start_with_and_no_others() {
         let help = Cli::<Flags>::command().render_help().to_string();
-        for setting in settings::all() {
+        for setting in settings::TABLE.all() {
             assert_eq!(
-                help.contains(&format!("{}]", setting.variable())),
+                help.contains(&format!("{}]", settings::TABLE.variable(setting.name))),
                 settings::FIRST.contains(&setting.name),
                 "{}",
                 setting.name

@@ -2,13 +2,14 @@
 
 use crate::node_key;
 use crate::settings::Settings;
-use crate::transport::until_stopped;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Engine;
 use gateway_runtime::{Damage, check_file, missing_shares_in_file, participants_with_database};
 use gateway_seal::at_rest::Kek;
+use gateway_service::telemetry::Descriptions;
+use gateway_service::transport::until_stopped;
 use gateway_store::{Fsck, Store};
 use metrics::gauge;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 /// The gauges of this file with their descriptions.
-pub(crate) const DESCRIPTIONS: &[(&str, &str)] =
+pub(crate) const DESCRIPTIONS: Descriptions =
     &[(DAMAGED, "Findings of damage in a node's database, by participant; 0 when there are none")];
 
 const DAMAGED: &str = "operation_gateway_node_damaged";

@@ -2,15 +2,15 @@
 
 use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
-use crate::file_limit;
 use crate::nodes::{self, Reported};
 use crate::settings::{Exception, Profile, Settings};
-use crate::signals::Signals;
-use crate::transport::{Server, Tls, until_stopped};
 use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
 use gateway_policy::lifecycle::Cause;
+use gateway_service::file_limit;
+use gateway_service::signals::Signals;
+use gateway_service::transport::{Server, Tls, until_stopped};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
     settings.production_exceptions.iter().for_each(Exception::warn);
-    file_limit::raise(settings)?;
+    file_limit::raise(n_files(settings))?;
     let policy = compose::open_policy(settings)?;
     let tls = settings.server.tls.clone().map(Tls::open).transpose();
     let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);
@@ -85,6 +85,20 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
     Ok(())
+}
+
+/// Open files besides connections and nodes: the gateway's database, policies, pipes.
+const FILES_OF_GATEWAY: u64 = 256;
+
+/// Open files of a node: its database, journal and shared memory, for each reader and the writer.
+const FILES_OF_NODE: u64 = 16;
+
+/// The files that the gateway may have open. Each connection is an open file.
+fn n_files(settings: &Settings) -> u64 {
+    let n_listeners = 1 + u64::from(settings.server.admin_bind.is_some());
+    let connections_max = u64::try_from(settings.server.limits.connections_max).unwrap_or(u64::MAX);
+    let n_of_nodes = u64::from(settings.nodes.count).saturating_mul(FILES_OF_NODE);
+    connections_max.saturating_mul(n_listeners).saturating_add(n_of_nodes).saturating_add(FILES_OF_GATEWAY)
 }
 
 /// Logs where the gateway listens; in development also what to try next.

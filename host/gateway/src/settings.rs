@@ -11,9 +11,7 @@ mod limits;
 mod nodes;
 mod operations;
 mod policy;
-mod reader;
 mod server;
-mod sources;
 
 pub use approvals::{Approvals, SignedApprovals};
 pub use auth::{Auth, ClientSecretSource, IssuerKeys};
@@ -22,45 +20,40 @@ pub use nodes::{Authority, Log, NodeKey, Nodes};
 pub use operations::Operations;
 pub use policy::Policy;
 pub use server::Server;
-pub(crate) use sources::Flags;
-pub use sources::{Resolved, Secret, Source, resolve};
 
-use reader::Reader;
-use std::collections::BTreeSet;
+use gateway_service::settings::server::CONNECTIONS;
+use gateway_service::settings::{self, Described, Resolved, Section, Table, setting};
+use gateway_service::telemetry::LogFormat;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// One setting.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting {
-    /// The key in the file, in snake case. The flag is the same in kebab case; the environment variable is
-    /// `SVC_OPERATION_GATEWAY_` and the name in upper case.
-    pub name: &'static str,
-    /// The default in the development profile; [`PRODUCTION_DEFAULTS`] has those of production that differ.
-    pub default: &'static str,
-    /// Unit or form of the value, for `--help`.
-    pub unit: &'static str,
-    /// Help text.
-    pub help: &'static str,
+/// The flags of the gateway's settings.
+pub(crate) type Flags = gateway_service::settings::Flags<Settings>;
+
+/// All settings of the gateway.
+pub static TABLE: Table = Table {
+    prefix: "SVC_OPERATION_GATEWAY_",
+    sections: SECTIONS,
+    production_defaults: PRODUCTION_DEFAULTS,
+    first: &FIRST,
+    secrets: &[auth::CLIENT_SECRET],
+};
+
+/// The text of each setting: see [`settings::resolve`].
+///
+/// # Errors
+/// One line for each unknown name, and for each setting that must be given.
+pub fn resolve(
+    flags: &BTreeMap<String, String>,
+    environment: impl IntoIterator<Item = (String, String)>,
+    file: Option<&str>,
+) -> Result<Resolved, Vec<String>> {
+    settings::resolve(&TABLE, flags, environment, file)
 }
 
-const fn setting(
-    name: &'static str,
-    default: &'static str,
-    unit: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting { name, default, unit, help }
-}
-
-/// The settings of one area: a heading of `--help`, and a table of the file.
-#[derive(Debug)]
-pub struct Section {
-    /// The name of the table in the file.
-    pub name: &'static str,
-    /// The heading in `--help`.
-    pub heading: &'static str,
-    /// The settings, in the order of `--help`.
-    pub settings: &'static [Setting],
+impl Described for Settings {
+    const TABLE: &'static Table = &TABLE;
 }
 
 /// Every setting, by area.
@@ -68,7 +61,7 @@ pub const SECTIONS: &[Section] = &[
     GATEWAY,
     server::SERVER,
     server::TLS,
-    server::CONNECTIONS,
+    CONNECTIONS,
     auth::AUTH,
     policy::POLICY,
     approvals::APPROVALS,
@@ -147,32 +140,6 @@ const GATEWAY: Section = Section {
     ],
 };
 
-impl Setting {
-    /// The environment variable.
-    #[must_use]
-    pub fn variable(&self) -> String {
-        format!("{}{}", sources::ENVIRONMENT_PREFIX, self.name.to_uppercase())
-    }
-
-    /// The flag, without its dashes.
-    #[must_use]
-    pub fn flag(&self) -> String {
-        self.name.replace('_', "-")
-    }
-
-    /// The default in production; `None` if the setting must be given there.
-    #[must_use]
-    pub fn production_default(&self) -> Option<&'static str> {
-        let differs = PRODUCTION_DEFAULTS.iter().find(|(name, _)| *name == self.name);
-        differs.map_or(Some(self.default), |(_, default)| *default)
-    }
-}
-
-/// Every setting, in the order of [`SECTIONS`].
-pub fn all() -> impl Iterator<Item = &'static Setting> {
-    SECTIONS.iter().flat_map(|section| section.settings)
-}
-
 /// The profile, which selects the defaults and the values that are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
@@ -180,17 +147,6 @@ pub enum Profile {
     Development,
     /// Has no unsafe defaults.
     Production,
-}
-
-/// The format of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Pretty in a terminal, JSON elsewhere.
-    Auto,
-    /// For people.
-    Pretty,
-    /// One JSON object per line.
-    Json,
 }
 
 /// Every setting, parsed. The rows of [`SECTIONS`] describe each.
@@ -221,7 +177,7 @@ impl Settings {
     /// # Errors
     /// One line for each fault.
     pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
-        let mut reader = Reader::new(resolved);
+        let mut reader = Reader(settings::Reader::new(resolved));
         let settings = reader.settings();
         if let Some(settings) = &settings {
             reader.check_server(settings);
@@ -230,7 +186,24 @@ impl Settings {
             reader.check_operations(settings);
             reader.check_auth(settings);
         }
-        settings.filter(|_| reader.faults.is_empty()).ok_or(reader.faults)
+        settings.filter(|_| reader.faults.is_empty()).ok_or(reader.0.faults)
+    }
+}
+
+/// Reads the settings: each area has a method for its own.
+struct Reader<'a>(settings::Reader<'a>);
+
+impl<'a> Deref for Reader<'a> {
+    type Target = settings::Reader<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Reader<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
     }
 }
 
@@ -249,11 +222,7 @@ impl Reader<'_> {
             reconcile_every: self.duration("reconcile_every_ms"),
             shutdown_within: self.duration("shutdown_within_ms"),
             log_filter: self.text("log"),
-            log_format: self.one_of(
-                "log_format",
-                &[("auto", LogFormat::Auto), ("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
-                LogFormat::Json,
-            ),
+            log_format: self.log_format(),
             server: self.server(),
             auth: self.auth(),
             tenant_required: self.flag("tenant_required"),

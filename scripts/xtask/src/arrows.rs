@@ -10,6 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-domain", &[]),
     ("gateway-threshold", &[]),
     ("gateway-seal", &[]),
+    ("gateway-service", &["gateway-domain", "gateway-seal"]),
     ("gateway-sqlite", &[]),
     ("gateway-engine", &["gateway-domain"]),
     ("gateway-auth", &["gateway-domain"]),
@@ -34,7 +35,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "gateway-runtime",
         &["gateway-domain", "gateway-engine", "gateway-node", "gateway-seal", "gateway-threshold"],
     ),
-    ("gateway-api", &["gateway-auth", "gateway-domain", "gateway-engine", "gateway-evidence"]),
+    (
+        "gateway-api",
+        &["gateway-auth", "gateway-domain", "gateway-engine", "gateway-evidence", "gateway-service"],
+    ),
     (
         "operation-gateway",
         &[
@@ -49,6 +53,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-policy",
             "gateway-runtime",
             "gateway-seal",
+            "gateway-service",
             "gateway-store",
         ],
     ),

@@ -3,8 +3,8 @@
 use super::world::{Answer, World};
 use axum::body::Body;
 use axum::http::{HeaderValue, Request};
-use gateway_auth::Peer;
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
+use gateway_service::transport::Peer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,13 +3,11 @@
 use crate::error::{ApiError, Code};
 use crate::openapi::example_of;
 use crate::state::{App, UnknownFields};
-use crate::strict::{self, Fault, FaultCode, Reading};
 use crate::wire::RequestShape;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderValue, header};
-use http_body_util::LengthLimitError;
-use std::time::Duration;
-use tokio::time::timeout;
+use axum::http::header;
+use gateway_service::body::{self, BodyError};
+use gateway_service::strict::{self, Fault, FaultCode, Reading};
 use zeroize::Zeroizing;
 
 /// A JSON request body, deserialized into `T` and checked.
@@ -58,53 +56,17 @@ impl<T: RequestShape> Body<T> {
     }
 }
 
-/// Reads the whole body. It may contain secrets, so the returned buffer is zeroized on drop; the HTTP server's are not.
 async fn read_bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiError> {
-    let media_type = request.headers().get(header::CONTENT_TYPE).cloned();
-    let too_large =
-        || ApiError::new(Code::PayloadTooLarge, format!("the body must be at most {bytes_max} bytes"));
-    let declared =
-        request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    // A body of zero bytes has no media type, whatever the header says.
-    if declared.is_some_and(|length: u64| length > 0) {
-        check_media_type(media_type.as_ref())?;
-    }
-    if declared.is_some_and(|length| length > bytes_max as u64) {
-        return Err(too_large());
-    }
-    // One deadline for the whole body, so a client that sends it byte by byte cannot extend it.
-    let reading = timeout(app.options().body_within, axum::body::to_bytes(request.into_body(), bytes_max));
-    match reading.await {
-        Ok(Ok(bytes)) => {
-            if !bytes.is_empty() {
-                check_media_type(media_type.as_ref())?;
+    body::read(request, bytes_max, app.options().body_within).await.map_err(|error| {
+        let message = error.to_string();
+        match error {
+            BodyError::TooLarge { .. } => ApiError::new(Code::PayloadTooLarge, message),
+            BodyError::MediaType { .. } => ApiError::new(Code::UnsupportedMediaType, message),
+            BodyError::Interrupted => ApiError::new(Code::InvalidJson, message),
+            // Closes the connection, as RFC 9110 asks for with 408: the rest of the body may never arrive.
+            BodyError::TooSlow { .. } => {
+                ApiError::new(Code::RequestTimeout, message).with_header(header::CONNECTION, "close")
             }
-            Ok(Zeroizing::new(Vec::from(bytes)))
         }
-        Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
-        Ok(Err(_)) => Err(ApiError::new(Code::InvalidJson, "the body could not be read to its end")),
-        Err(_) => Err(too_slow(app.options().body_within)),
-    }
-}
-
-fn is_too_large(error: &axum::Error) -> bool {
-    std::error::Error::source(error).is_some_and(|source| source.is::<LengthLimitError>())
-}
-
-/// Asks for the connection to be closed, as RFC 9110 does for 408: the rest of the body may never arrive.
-fn too_slow(within: Duration) -> ApiError {
-    let message = format!("the body must arrive within {} ms", within.as_millis());
-    ApiError::new(Code::RequestTimeout, message).with_header(header::CONNECTION, "close")
-}
-
-/// A body without a media type is read as JSON.
-fn check_media_type(value: Option<&HeaderValue>) -> Result<(), ApiError> {
-    let Some(value) = value else { return Ok(()) };
-    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        return Ok(());
-    }
-    let named: String = essence.chars().take(64).collect();
-    let message = format!("the `Content-Type` must be `application/json`, not `{named}`");
-    Err(ApiError::new(Code::UnsupportedMediaType, message))
+    })
 }

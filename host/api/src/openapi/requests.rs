@@ -3,7 +3,7 @@
 use super::{each_operation, examples, referenced_shape};
 use crate::error::Code;
 use crate::extract::IDEMPOTENCY_MISMATCH;
-use crate::strict::{ARRAY_ENTRIES_MAX, TEXT_BYTES_MAX};
+use gateway_service::strict::{ARRAY_ENTRIES_MAX, TEXT_BYTES_MAX};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 

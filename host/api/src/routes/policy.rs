@@ -4,7 +4,6 @@ use crate::error::ApiError;
 use crate::error::Code::*;
 use crate::extract::{Body, Caller, query};
 use crate::state::App;
-use crate::strict::Fault;
 use crate::warning::{self, Warning};
 use crate::wire::bind_caller;
 use crate::wire::bundles::PolicyBundlesResponse;
@@ -14,6 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use gateway_auth::Scope::*;
 use gateway_engine::{EngineError, Preview};
+use gateway_service::strict::Fault;
 
 /// Number of activations in one answer: default and maximum.
 const HISTORY_DEFAULT: u32 = 20;

@@ -1,9 +1,9 @@
 //! Signed approvals: the statement that approvers sign, and the shape of their signatures.
 
-use crate::strict::{Fault, FaultCode};
 use gateway_domain::approval::{ApprovalSignature as Signature, ApprovalSubject, TAG};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
+use gateway_service::strict::{Fault, FaultCode};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

@@ -4,7 +4,6 @@ use super::names::key_ref;
 use super::operations::{Bip32, Taproot, parse_fence_token};
 use super::{ClientBinding, PublicationMode, RequestShape, not_empty, participants, roster, threshold};
 use crate::state::Options;
-use crate::strict::{Fault, TEXT_BYTES_MAX};
 use gateway_domain::ids::{EpochName, Hex32, KeyRef};
 use gateway_domain::intent::{
     self, AssetAction, EPOCH_CHARACTERS_MAX, Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate,
@@ -12,6 +11,7 @@ use gateway_domain::intent::{
 };
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Publish;
+use gateway_service::strict::{Fault, TEXT_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;

@@ -2,10 +2,10 @@
 
 use super::{ClientBinding, RequestShape, not_empty};
 use crate::state::Options;
-use crate::strict::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_domain::operation::{ExportState, ExternalExport};
 use gateway_engine::Export;
+use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

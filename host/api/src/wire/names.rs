@@ -2,8 +2,8 @@
 //! rejected, since it could look like an existing one.
 
 use super::not_empty;
-use crate::strict::Fault;
 use gateway_domain::ids::KeyRef;
+use gateway_service::strict::Fault;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};

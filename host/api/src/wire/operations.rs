@@ -5,11 +5,11 @@ use super::names::key_ref;
 use super::view::OperationView;
 use super::{ClientBinding, PublicationMode, RequestShape, not_empty, participants, roster, threshold};
 use crate::state::Options;
-use crate::strict::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Bip32 as DomainBip32, Intent, Payment, SigningTerms};
 use gateway_domain::operation::SIGNATURE_SCOPE;
 use gateway_engine::{Approve, Publish, Recover};
+use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

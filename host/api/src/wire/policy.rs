@@ -3,13 +3,13 @@
 use super::operations::{ApproveOperationRequest, SignOperationRequest};
 use super::{ClientBinding, RequestShape};
 use crate::state::Options;
-use crate::strict::Fault;
 use gateway_domain::approval::Approval;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::{Decision, Outcome};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Approve;
+use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

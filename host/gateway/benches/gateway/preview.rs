@@ -9,10 +9,10 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::{Extension, Router, routing};
 use gateway_api::extract::{Body, Caller};
-use gateway_api::layers;
 use gateway_api::state::App;
 use gateway_api::wire::policy::PolicyPreviewRequest;
 use gateway_auth::Scope;
+use gateway_service::layers::observe;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ pub(crate) async fn measure() -> Measured<()> {
     let echo = Router::new()
         .route("/echo", routing::post(echo))
         .layer(Extension(Scope::OperationsAny))
-        .layer(axum::middleware::from_fn(layers::observe))
+        .layer(axum::middleware::from_fn(observe))
         .with_state(gateway.app.clone());
     let address = serve(gateway_api::router(gateway.app.clone()).merge(echo)).await?;
     let unrecorded = serve(gateway_api::router(unrecorded.app.clone())).await?;

@@ -1,7 +1,7 @@
 //! Settings of approvals: the required number, and the verification of signatures.
 
-use super::reader::Reader;
-use super::{Profile, Section, Settings, limits, setting};
+use super::{Profile, Reader, Settings, limits};
+use gateway_service::settings::{Section, setting};
 use std::path::{Path, PathBuf};
 
 pub(super) const APPROVALS: Section = Section {

@@ -1,9 +1,9 @@
 //! Settings of authentication. Each mode has its own settings; giving one of another mode is a fault.
 
-use super::reader::Reader;
-use super::sources::Secret;
-use super::{Profile, Section, Settings, setting};
+use super::{Profile, Reader, Settings};
 use gateway_auth::{Addresses, ClaimName, ClaimRules, ProviderUrl};
+use gateway_service::settings::Secret;
+use gateway_service::settings::{Section, setting};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! Exceptions from the safeguards of production, which the operator must name.
 
-use super::reader::Reader;
-use super::{Profile, Settings, SignedApprovals};
+use super::{Profile, Reader, Settings, SignedApprovals};
 use std::collections::BTreeSet;
 
 /// An exception from the safeguards of production.

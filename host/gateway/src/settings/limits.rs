@@ -6,9 +6,6 @@ use std::ops::RangeInclusive;
 /// Longest name of a log, in bytes: the cosignature format of witnesses has one byte for its length.
 pub(super) const LOG_ORIGIN_BYTES_MAX: usize = 255;
 
-/// Longest time: ten years. More is a wrong unit, and could overflow the timestamps of a database or clock.
-pub(super) const MILLISECONDS_MAX: u64 = 10 * 366 * 24 * 3_600_000;
-
 /// Most approvals. A policy's verdict cannot name more subjects, so an operation that needs more could never proceed.
 #[expect(clippy::cast_possible_truncation, reason = "128")]
 pub(super) const REQUIRED_APPROVALS_MAX: u32 = OUTPUT_ITEMS_MAX as u32;
@@ -27,13 +24,3 @@ pub(super) const BODY_BYTES: RangeInclusive<usize> = 1024..=16 * 1024 * 1024;
 
 /// Bytes of a page of an audit export: with less, the largest event would not fit; no page needs more.
 pub(super) const AUDIT_BYTES: RangeInclusive<usize> = 16 * 1024..=512 * 1024;
-
-/// Simultaneous connections of one listener, and of one address; the start compares them with the limit of open files.
-pub(super) const CONNECTIONS: RangeInclusive<usize> = 1..=1_000_000;
-
-/// Bytes of request line and headers: with less, a token and a path might not fit; proxies accept far less than the upper end.
-pub(super) const HEADER_BYTES: RangeInclusive<usize> = 4 * 1024..=1024 * 1024;
-
-/// Headers of a request: an ordinary client behind a proxy needs the lower end; memory for the upper end is allocated for each
-/// request before it is read.
-pub(super) const HEADERS: RangeInclusive<usize> = 16..=1024;

@@ -1,11 +1,11 @@
 //! Settings of the runtime nodes, the policy authority, and the signed log of all events.
 
-use super::reader::Reader;
-use super::{Section, limits, setting};
+use super::{Reader, limits};
 use gateway_api::wire::names::is_visible;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::KeyName;
 use gateway_domain::roster::PARTICIPANT_INDEX_MAX;
+use gateway_service::settings::{Section, setting};
 use std::path::{Path, PathBuf};
 
 pub(super) const AUTHORITY: Section = Section {

@@ -1,8 +1,8 @@
 //! Settings of operations, and rate limits of clients.
 
-use super::reader::Reader;
-use super::{Profile, Section, Settings, limits, setting};
+use super::{Profile, Reader, Settings, limits};
 use gateway_api::state::ProfileAliases;
+use gateway_service::settings::{Section, setting};
 
 pub(super) const OPERATIONS: Section = Section {
     name: "operations",

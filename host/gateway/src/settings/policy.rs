@@ -1,7 +1,7 @@
 //! Settings of the policy bundles.
 
-use super::reader::Reader;
-use super::{Section, limits, setting};
+use super::Reader;
+use gateway_service::settings::{MILLISECONDS_MAX, Section, setting};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub struct Policy {
 
 impl Reader<'_> {
     pub(super) fn policy(&mut self) -> Policy {
-        let watch_ms = self.number("policy_watch_ms", 0..=limits::MILLISECONDS_MAX);
+        let watch_ms = self.number("policy_watch_ms", 0..=MILLISECONDS_MAX);
         Policy {
             bundle: self.text("policy_bundle").into(),
             trust_roots: self.text("policy_trust_roots").into(),

@@ -1,9 +1,9 @@
 //! Settings of the HTTP server: addresses, TLS, connections, and the size and time of requests.
 
-use super::reader::Reader;
-use super::{Profile, Section, Settings, limits, setting};
-use crate::transport::{ClientAuth, Limits, TlsFiles};
+use super::{Profile, Reader, Settings, limits};
 use gateway_api::origin::AllowedOrigins;
+use gateway_service::settings::{Section, setting};
+use gateway_service::transport::{ClientAuth, Limits, TlsFiles};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -76,41 +76,6 @@ pub(super) const TLS: Section = Section {
     ],
 };
 
-pub(super) const CONNECTIONS: Section = Section {
-    name: "connections",
-    heading: "Connections",
-    settings: &[
-        setting(
-            "connections_max",
-            "1024",
-            "CONNECTIONS",
-            "Simultaneous connections; another one replaces an idle one or is closed",
-        ),
-        setting(
-            "connections_per_address_max",
-            "256",
-            "CONNECTIONS",
-            "Simultaneous connections from one IPv4 address or one IPv6 /64",
-        ),
-        setting("tls_handshake_within_ms", "10000", "MILLISECONDS", "Time limit of a TLS handshake"),
-        setting("header_within_ms", "10000", "MILLISECONDS", "Time limit for receiving a request's headers"),
-        setting(
-            "idle_within_ms",
-            "60000",
-            "MILLISECONDS",
-            "How long a connection may be idle between requests",
-        ),
-        setting(
-            "write_within_ms",
-            "30000",
-            "MILLISECONDS",
-            "Time limit for a client that stopped reading to read the rest of a response",
-        ),
-        setting("header_bytes_max", "32768", "BYTES", "Largest request line and headers together"),
-        setting("headers_max", "64", "HEADERS", "Most headers of a request"),
-    ],
-};
-
 /// The HTTP server.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the help text of each setting describes it")]
@@ -152,16 +117,7 @@ impl Reader<'_> {
             bind: self.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
             admin_bind: self.admin_bind(),
             tls: self.tls(),
-            limits: Limits {
-                connections_max: self.number("connections_max", limits::CONNECTIONS),
-                connections_per_address_max: self.number("connections_per_address_max", limits::CONNECTIONS),
-                handshake_within: self.duration("tls_handshake_within_ms"),
-                header_within: self.duration("header_within_ms"),
-                idle_within: self.duration("idle_within_ms"),
-                write_within: self.duration("write_within_ms"),
-                header_bytes_max: self.number("header_bytes_max", limits::HEADER_BYTES),
-                headers_max: self.number("headers_max", limits::HEADERS),
-            },
+            limits: self.connections(),
             allowed_origins: self.allowed_origins(),
             reject_unknown_fields: self.one_of("unknown_fields", &[("warn", false), ("reject", true)], true),
             body_bytes_max: self.number("body_bytes_max", limits::BODY_BYTES),
@@ -191,9 +147,7 @@ impl Reader<'_> {
                 "must be `off` for plain HTTP beyond loopback in production: only behind a proxy that speaks TLS",
             );
         }
-        if limits.connections_per_address_max > limits.connections_max && !self.has_fault("connections_max") {
-            self.fault("connections_per_address_max", "must not be more than `connections_max`");
-        }
+        self.check_connections(limits);
         let is_short = request_within <= body_within || *request_within <= settings.operations.answer_within;
         if is_short && !self.has_fault("request_within_ms") {
             self.fault("request_within_ms", "must be more than `body_within_ms` and `answer_within_ms`");

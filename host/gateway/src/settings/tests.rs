@@ -52,7 +52,7 @@ fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
         "tls_certificate",
         "tls_key",
     ];
-    for setting in all().filter(|one| !skipped.contains(&one.name) && !paths.contains(&one.name)) {
+    for setting in TABLE.all().filter(|one| !skipped.contains(&one.name) && !paths.contains(&one.name)) {
         let faults = settings(&[(&setting.name.to_uppercase(), "\u{1F980}")]).unwrap_err();
         assert_eq!(faults.len(), 1, "{faults:?}");
         assert!(faults[0].contains(setting.name) && !faults[0].contains('\n'), "{faults:?}");
@@ -106,7 +106,7 @@ fn numbers_outside_their_range_prevent_startup() {
         "SUBMISSIONS",
         "PREVIEWS",
     ];
-    for setting in all().filter(|one| counted.contains(&one.unit)) {
+    for setting in TABLE.all().filter(|one| counted.contains(&one.unit)) {
         let elsewhere = ["connections_per_address_max", "jwks_max_age_ms"];
         let is_listed =
             ranges.iter().any(|(name, ..)| *name == setting.name) || elsewhere.contains(&setting.name);
@@ -254,7 +254,7 @@ fn a_setting_of_the_file_may_stand_in_the_table_of_its_section() {
 
 #[test]
 fn production_defaults_and_first_settings_name_settings_and_differ_from_development() {
-    let find = |name: &str| all().find(|setting| setting.name == name).unwrap();
+    let find = |name: &str| TABLE.all().find(|setting| setting.name == name).unwrap();
     for (name, production) in PRODUCTION_DEFAULTS {
         assert_ne!(Some(find(name).default), *production, "{name}");
     }
@@ -265,7 +265,7 @@ fn production_defaults_and_first_settings_name_settings_and_differ_from_developm
 
 #[test]
 fn tls_settings_are_complete_or_absent() {
-    use crate::transport::ClientAuth;
+    use gateway_service::transport::ClientAuth;
     let tls = |variables: &[(&str, &str)]| settings(variables).map(|settings| settings.server.tls);
     let line = |variables: &[(&str, &str)]| {
         let faults = tls(variables).unwrap_err();

@@ -4,7 +4,6 @@ use super::*;
 use axum::extract::Extension;
 use axum::routing::get;
 use axum::{Json, Router};
-use gateway_auth::Peer;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;

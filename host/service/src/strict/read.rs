@@ -48,7 +48,7 @@ fn pointer_of_unknown(path: &serde_ignored::Path<'_>) -> String {
     }
 }
 
-fn pointer_segment(segment: &Segment) -> String {
+pub(super) fn pointer_segment(segment: &Segment) -> String {
     match segment {
         Segment::Seq { index } => format!("/{index}"),
         Segment::Map { key } => member_segment(key),
@@ -57,7 +57,7 @@ fn pointer_segment(segment: &Segment) -> String {
 }
 
 /// RFC 6901, section 3: `~` and `/` are escaped.
-fn member_segment(name: &str) -> String {
+pub(super) fn member_segment(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 

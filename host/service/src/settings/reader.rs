@@ -1,35 +1,40 @@
 //! Parses the texts of settings, and collects the faults.
 
-use super::limits;
-use super::sources::Resolved;
+use super::{MILLISECONDS_MAX, Resolved};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 /// Reads settings by name. A method that finds a fault adds one line to `faults` and returns a placeholder.
-pub(super) struct Reader<'a> {
-    pub(super) resolved: &'a Resolved,
-    pub(super) faults: Vec<String>,
+pub struct Reader<'a> {
+    /// The texts.
+    pub resolved: &'a Resolved,
+    /// The faults so far, one line each.
+    pub faults: Vec<String>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) const fn new(resolved: &'a Resolved) -> Self {
+    /// A reader without faults.
+    #[must_use]
+    pub const fn new(resolved: &'a Resolved) -> Self {
         Self { resolved, faults: Vec::new() }
     }
 
-    pub(super) fn fault(&mut self, name: &str, message: &str) {
+    /// Adds the fault of a setting.
+    pub fn fault(&mut self, name: &str, message: &str) {
         self.faults.push(format!("setting `{name}` {message}"));
     }
 
     /// Whether the setting has a fault. Its placeholder must not be compared with other values.
-    pub(super) fn has_fault(&self, name: &str) -> bool {
+    #[must_use]
+    pub fn has_fault(&self, name: &str) -> bool {
         let prefix = format!("setting `{name}` ");
         self.faults.iter().any(|fault| fault.starts_with(&prefix))
     }
 
     /// A text that must not be empty.
-    pub(super) fn text(&mut self, name: &str) -> String {
+    pub fn text(&mut self, name: &str) -> String {
         let text = self.resolved.text(name).to_owned();
         if text.is_empty() {
             self.fault(name, "must not be empty");
@@ -38,11 +43,13 @@ impl<'a> Reader<'a> {
     }
 
     /// A path; `None` if the text is empty.
-    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
+    #[must_use]
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.resolved.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from)
     }
 
-    pub(super) fn value<T: FromStr>(&mut self, name: &str, form: &str, placeholder: T) -> T {
+    /// A value of type `T`; `form` describes it.
+    pub fn value<T: FromStr>(&mut self, name: &str, form: &str, placeholder: T) -> T {
         let text = self.resolved.text(name);
         text.parse().unwrap_or_else(|_| {
             self.fault(name, &format!("must be {form}, not `{text}`"));
@@ -51,7 +58,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number in a range.
-    pub(super) fn number<T>(&mut self, name: &str, range: RangeInclusive<T>) -> T
+    pub fn number<T>(&mut self, name: &str, range: RangeInclusive<T>) -> T
     where
         T: FromStr + PartialOrd + std::fmt::Display,
     {
@@ -64,19 +71,23 @@ impl<'a> Reader<'a> {
         })
     }
 
-    pub(super) fn milliseconds(&mut self, name: &str) -> u64 {
-        self.number(name, 1..=limits::MILLISECONDS_MAX)
+    /// A time in milliseconds, at least 1.
+    pub fn milliseconds(&mut self, name: &str) -> u64 {
+        self.number(name, 1..=MILLISECONDS_MAX)
     }
 
-    pub(super) fn duration(&mut self, name: &str) -> Duration {
+    /// A time that is given in milliseconds.
+    pub fn duration(&mut self, name: &str) -> Duration {
         Duration::from_millis(self.milliseconds(name))
     }
 
-    pub(super) fn flag(&mut self, name: &str) -> bool {
+    /// `true` or `false`.
+    pub fn flag(&mut self, name: &str) -> bool {
         self.one_of(name, &[("true", true), ("false", false)], false)
     }
 
-    pub(super) fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], placeholder: T) -> T {
+    /// One of the words, as its value.
+    pub fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], placeholder: T) -> T {
         let text = self.resolved.text(name);
         if let Some((_, value)) = allowed.iter().find(|(word, _)| *word == text) {
             return *value;

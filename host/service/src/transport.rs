@@ -1,7 +1,7 @@
 //! Accepts connections, limits them, encrypts them, and drains them at the end. HTTP/1.1 only.
 //!
-//! [`Limits`] apply to connections; `gateway_api` has those of a request. A connection above the limit replaces one on which the
-//! gateway waits for the client (`connection_limit` chooses it), or is closed immediately. It is never queued, because clients
+//! [`Limits`] apply to connections; a router has those of a request. A connection above the limit replaces one on which the
+//! server waits for the client (`connection_limit` chooses it), or is closed immediately. It is never queued, because clients
 //! would wait in the queue until they give up.
 
 mod activity;
@@ -14,10 +14,23 @@ mod tls;
 pub use listen::Server;
 pub use tls::{Tls, TlsError};
 
+use crate::telemetry::Descriptions;
+use gateway_domain::ids::Hex32;
 use metrics::{counter, gauge};
+use rustls::pki_types::ServerName;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
+
+/// The client at the other end of a connection; an extension of each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address; an IPv4 address that is mapped to IPv6 is shown as IPv4.
+    pub address: IpAddr,
+    /// SHA-256 of the certificate that the handshake has verified; `None` if it presented none.
+    pub certificate_sha256: Option<Hex32>,
+}
 
 /// Connection limits, and deadlines for clients.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +62,14 @@ pub enum ClientAuth {
     Optional(PathBuf),
     /// A certificate is required and must be signed by these authorities, PEM.
     Required(PathBuf),
+    /// A certificate is required, must be signed by these authorities, PEM, and be for one of these names.
+    Named(PathBuf, Vec<ServerName<'static>>),
 }
 
 /// The files of the TLS identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate chain, PEM, the gateway's own certificate first.
+    /// The certificate chain, PEM, the process's own certificate first.
     pub certificate: PathBuf,
     /// The private key, PEM.
     pub key: PathBuf,
@@ -63,7 +78,7 @@ pub struct TlsFiles {
 }
 
 /// The counters of this module with their descriptions.
-pub(crate) const DESCRIPTIONS: &[(&str, &str)] = &[
+pub(crate) const DESCRIPTIONS: Descriptions = &[
     (REFUSED, "Connections closed immediately, by reason"),
     (CUT, "Connections cut off after a missed deadline or a failed TLS handshake, by reason"),
     (EVICTED, "Connections closed to make room for others, by listener and by what the gateway waited for"),
@@ -90,8 +105,8 @@ fn set_open(listener: &'static str, n_open: usize) {
     gauge!(OPEN, "listener" => listener).set(u32::try_from(n_open).unwrap_or(u32::MAX));
 }
 
-/// Waits until the gateway stops, or the sender is dropped.
-pub(crate) async fn until_stopped(stopping: &mut watch::Receiver<bool>) {
+/// Waits until the process stops, or the sender is dropped.
+pub async fn until_stopped(stopping: &mut watch::Receiver<bool>) {
     let _sender_gone = stopping.wait_for(|stop| *stop).await.map(drop);
 }
 

@@ -3,12 +3,11 @@
 use super::activity::Activity;
 use super::deadline::DeadlineStream;
 use super::tls::Tls;
-use super::{Limits, count_cut, until_stopped};
+use super::{Limits, Peer, count_cut, until_stopped};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
 use axum::response::Response;
-use gateway_auth::Peer;
 use gateway_domain::ids::Hex32;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;

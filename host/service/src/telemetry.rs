@@ -1,11 +1,24 @@
 //! The log and the metrics of the process. Bodies, secrets and credentials are never logged.
 
-use crate::settings::LogFormat;
 use metrics::{describe_counter, describe_gauge, set_global_recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 use tracing_subscriber::EnvFilter;
+
+/// The format of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Pretty in a terminal, JSON elsewhere.
+    Auto,
+    /// For people.
+    Pretty,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Names of metrics, each with its description.
+pub type Descriptions = &'static [(&'static str, &'static str)];
 
 static METRICS: OnceLock<PrometheusHandle> = OnceLock::new();
 
@@ -13,7 +26,7 @@ static METRICS: OnceLock<PrometheusHandle> = OnceLock::new();
 ///
 /// # Errors
 /// A message when the filter is invalid.
-pub(crate) fn start_log(filter: &str, format: LogFormat) -> Result<(), String> {
+pub fn start_log(filter: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let pretty = match format {
@@ -26,18 +39,17 @@ pub(crate) fn start_log(filter: &str, format: LogFormat) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts the metrics. A second call has no effect.
-pub(crate) fn start_metrics() {
+/// Starts the metrics, with the descriptions of the process's own. A second call has no effect.
+pub fn start_metrics(counters: &[Descriptions], gauges: Descriptions) {
     METRICS.get_or_init(|| {
         let recorder = PrometheusBuilder::new().build_recorder();
         let handle = recorder.handle();
         let _already_set = set_global_recorder(recorder);
-        let counters =
-            gateway_api::counters::DESCRIPTIONS.iter().chain(gateway_policy::counters::DESCRIPTIONS);
-        for (name, text) in counters.chain(crate::transport::DESCRIPTIONS) {
+        let ours = [crate::layers::DESCRIPTIONS, crate::transport::DESCRIPTIONS];
+        for (name, text) in ours.iter().chain(counters).copied().flatten() {
             describe_counter!(*name, *text);
         }
-        for (name, text) in crate::nodes::DESCRIPTIONS {
+        for (name, text) in gauges {
             describe_gauge!(*name, *text);
         }
         handle
@@ -45,6 +57,7 @@ pub(crate) fn start_metrics() {
 }
 
 /// All metrics, in the text format of Prometheus.
-pub(crate) fn metrics() -> String {
+#[must_use]
+pub fn metrics() -> String {
     METRICS.get().map(PrometheusHandle::render).unwrap_or_default()
 }

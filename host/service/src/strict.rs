@@ -1,19 +1,20 @@
-//! The reader of request bodies: start at [`read_checked()`]. It rejects duplicate members, deep nesting, inexact integers, and
+//! The reader of request bodies: start at [`read_checked()`], or at [`read_exact()`] for the messages between our own processes. It rejects duplicate members, deep nesting, inexact integers, and
 //! strings, arrays and maps above their limits. A message has the JSON pointer of the value.
 //!
 //! serde_json alone accepts duplicates of members that it does not know, and an array in place of a struct, so that two
 //! readers of one body could see different requests. `parse` therefore builds a `Json` value, from which `read`
 //! deserializes the shape (ADR 33).
 
+mod exact;
 mod faults;
 mod parse;
 mod read;
 
+pub use exact::read_exact;
 pub use faults::read_checked;
 pub use read::Reading;
 
 use serde::Serialize;
-use utoipa::ToSchema;
 use zeroize::Zeroizing;
 
 /// Deepest nesting of objects and arrays: far more than any request needs, far less than overflows the stack.
@@ -57,7 +58,8 @@ impl Json {
 }
 
 /// The reason why a body is invalid, and the position in it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[error("{}{message}", subject(.pointer))]
 pub struct Fault {
     /// JSON pointer (RFC 6901) to the member; empty for the whole body.
@@ -68,12 +70,13 @@ pub struct Fault {
     pub message: String,
     /// The pointer of another member with which the value was compared.
     #[serde(skip)]
-    #[schema(ignore)]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
     compared_with: Option<String>,
 }
 
 /// The kinds of faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FaultCode {
     /// The body is missing or is not strict JSON.

@@ -1,17 +1,12 @@
 //! Reads the text of each setting from flags, environment, file and default.
 
-use super::{FIRST, SECTIONS, Section, Setting, all};
+use super::{Described, Section, Setting, Table};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
+use std::marker::PhantomData;
 use zeroize::Zeroizing;
-
-/// The prefix of environment variables.
-pub(super) const ENVIRONMENT_PREFIX: &str = "SVC_OPERATION_GATEWAY_";
-
-/// Secrets, which only the environment may have: flags and settings files are readable by more people.
-const SECRETS: &[&str] = &[super::auth::CLIENT_SECRET];
 
 /// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +33,9 @@ impl fmt::Display for Source {
 }
 
 /// The text of each setting, and its source.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Resolved {
+    table: &'static Table,
     texts: BTreeMap<&'static str, (String, Source)>,
     secrets: BTreeMap<&'static str, Secret>,
 }
@@ -49,7 +45,9 @@ pub struct Resolved {
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    pub(crate) const fn expose(&self) -> &Zeroizing<String> {
+    /// The secret itself.
+    #[must_use]
+    pub const fn expose(&self) -> &Zeroizing<String> {
         &self.0
     }
 }
@@ -68,19 +66,21 @@ impl Resolved {
     }
 
     /// A secret, if it was given.
-    pub(super) fn secret(&self, name: &str) -> Option<&Secret> {
+    #[must_use]
+    pub fn secret(&self, name: &str) -> Option<&Secret> {
         self.secrets.get(name)
     }
 
     /// Whether a source other than the default gives the setting a text that is not empty.
-    pub(super) fn is_given(&self, name: &str) -> bool {
+    #[must_use]
+    pub fn is_given(&self, name: &str) -> bool {
         let is_text = |(text, source): &(String, Source)| *source != Source::Default && !text.is_empty();
         self.texts.get(name).is_some_and(is_text) || self.secrets.contains_key(name)
     }
 
-    /// Every setting with its text and source, in the order of [`SECTIONS`].
+    /// Every setting with its text and source, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, &str, Source)> {
-        all().filter_map(|setting| {
+        self.table.all().filter_map(|setting| {
             let (text, source) = self.texts.get(setting.name)?;
             Some((setting, text.as_str(), *source))
         })
@@ -92,27 +92,28 @@ impl Resolved {
 /// # Errors
 /// One line for each unknown name, and for each setting that must be given.
 pub fn resolve(
+    table: &'static Table,
     flags: &BTreeMap<String, String>,
     environment: impl IntoIterator<Item = (String, String)>,
     file: Option<&str>,
 ) -> Result<Resolved, Vec<String>> {
     let mut faults = Vec::new();
-    let (environment, secrets) = from_environment(environment, &mut faults);
-    let file = file.map(|text| from_file(text, &mut faults)).unwrap_or_default();
+    let (environment, secrets) = from_environment(table, environment, &mut faults);
+    let file = file.map(|text| from_file(table, text, &mut faults)).unwrap_or_default();
     let given = |name: &str| {
         let sources = [(flags, Source::Flag), (&environment, Source::Environment), (&file, Source::File)];
         sources.into_iter().find_map(|(values, source)| Some((values.get(name)?.clone(), source)))
     };
     let is_production = given("profile").is_some_and(|(profile, _)| profile == "production");
-    let mut resolved = Resolved { texts: BTreeMap::new(), secrets };
-    for setting in all() {
-        let default = if is_production { setting.production_default() } else { Some(setting.default) };
+    let mut resolved = Resolved { table, texts: BTreeMap::new(), secrets };
+    for setting in table.all() {
+        let default = if is_production { table.production_default(setting) } else { Some(setting.default) };
         match given(setting.name).or_else(|| Some((default?.to_owned(), Source::Default))) {
             Some(value) => drop(resolved.texts.insert(setting.name, value)),
             None => faults.push(format!(
                 "setting `{}` must be given in production (`{}` or `--{}`)",
                 setting.name,
-                setting.variable(),
+                table.variable(setting.name),
                 setting.flag()
             )),
         }
@@ -121,21 +122,22 @@ pub fn resolve(
 }
 
 fn from_environment(
+    table: &'static Table,
     environment: impl IntoIterator<Item = (String, String)>,
     faults: &mut Vec<String>,
 ) -> (BTreeMap<String, String>, BTreeMap<&'static str, Secret>) {
     let (mut values, mut secrets) = (BTreeMap::new(), BTreeMap::new());
     for (variable, value) in environment {
-        let Some(name) = variable.strip_prefix(ENVIRONMENT_PREFIX).map(str::to_lowercase) else { continue };
+        let Some(name) = variable.strip_prefix(table.prefix).map(str::to_lowercase) else { continue };
         if name == "config" {
             continue;
         }
-        if let Some(secret) = SECRETS.iter().find(|secret| **secret == name) {
+        if let Some(secret) = table.secrets.iter().find(|secret| **secret == name) {
             let value = Zeroizing::new(value);
             if !value.is_empty() {
                 secrets.insert(*secret, Secret(value));
             }
-        } else if all().any(|setting| setting.name == name) {
+        } else if table.all().any(|setting| setting.name == name) {
             values.insert(name, value);
         } else {
             faults.push(format!("environment variable `{variable}` names no setting"));
@@ -145,7 +147,7 @@ fn from_environment(
 }
 
 /// Reads the file. A setting is in the table of its section, or outside of all tables.
-fn from_file(text: &str, faults: &mut Vec<String>) -> BTreeMap<String, String> {
+fn from_file(table: &Table, text: &str, faults: &mut Vec<String>) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     let file: toml::Table = match text.parse() {
         Ok(file) => file,
@@ -155,13 +157,13 @@ fn from_file(text: &str, faults: &mut Vec<String>) -> BTreeMap<String, String> {
         }
     };
     for (name, value) in file {
-        match (SECTIONS.iter().find(|section| section.name == name), value) {
+        match (table.sections.iter().find(|section| section.name == name), value) {
             (Some(section), toml::Value::Table(table)) => {
                 for (name, value) in table {
                     add(&mut values, std::slice::from_ref(section), name, value, faults);
                 }
             }
-            (_, value) => add(&mut values, SECTIONS, name, value, faults),
+            (_, value) => add(&mut values, table.sections, name, value, faults),
         }
     }
     values
@@ -194,40 +196,54 @@ fn add(
     }
 }
 
-/// The flags of the command line, one for each setting, and `--config`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Flags(BTreeMap<String, String>);
+/// The flags of the command line, one for each setting of `T`'s table, and `--config`.
+#[derive(Clone, Debug)]
+pub struct Flags<T>(BTreeMap<String, String>, PhantomData<T>);
 
-impl Flags {
+impl<T: Described> Flags<T> {
     /// These flags, and of `before` those that are not given here.
-    pub(crate) fn or(&self, before: &Self) -> Self {
+    #[must_use]
+    pub fn or(&self, before: &Self) -> Self {
         let mut flags = before.0.clone();
         flags.extend(self.0.clone());
-        Self(flags)
+        Self(flags, PhantomData)
     }
 
     /// Resolves every setting. The settings file is named by `--config`, or by the environment.
     ///
     /// # Errors
     /// One line for each fault.
-    pub(crate) fn resolve(
+    pub fn resolve(
         &self,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Resolved, Vec<String>> {
         let environment: Vec<_> = environment.into_iter().collect();
-        let variable = environment.iter().find(|(name, _)| name == "SVC_OPERATION_GATEWAY_CONFIG");
+        let variable = T::TABLE.variable("config");
+        let variable = environment.iter().find(|(name, _)| *name == variable);
         let file = self.0.get("config").or(variable.map(|(_, value)| value)).map(|path| {
             let text = std::fs::read_to_string(path);
             text.map_err(|error| vec![format!("settings file `{path}` cannot be read: {}", error.kind())])
         });
-        resolve(&self.0, environment, file.transpose()?.as_deref())
+        resolve(T::TABLE, &self.0, environment, file.transpose()?.as_deref())
+    }
+
+    /// Resolves every setting from these flags, the process's environment and the settings file.
+    ///
+    /// # Errors
+    /// One line for each fault.
+    pub fn resolve_here(&self) -> Result<Resolved, Vec<String>> {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        self.resolve(std::env::vars_os().filter_map(text))
     }
 }
 
-impl FromArgMatches for Flags {
+impl<T: Described> FromArgMatches for Flags<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |name: &str| Some((name.to_owned(), matches.get_one::<String>(name)?.clone()));
-        Ok(Self(all().map(|setting| setting.name).chain(["config"]).filter_map(given).collect()))
+        let names = T::TABLE.all().map(|setting| setting.name).chain(["config"]);
+        Ok(Self(names.filter_map(given).collect(), PhantomData))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -236,21 +252,24 @@ impl FromArgMatches for Flags {
     }
 }
 
-impl Args for Flags {
+impl<T: Described> Args for Flags<T> {
     fn augment_args(command: Command) -> Command {
         let file = Arg::new("config")
             .long("config")
             .value_name("FILE")
-            .help("TOML file of settings [env: SVC_OPERATION_GATEWAY_CONFIG]");
-        let (first, others): (Vec<_>, Vec<_>) = SECTIONS
+            .help(format!("TOML file of settings [env: {}]", T::TABLE.variable("config")));
+        let settings = T::TABLE
+            .sections
             .iter()
-            .flat_map(|section| section.settings.iter().map(move |setting| (section, setting)))
-            .partition(|(_, setting)| FIRST.contains(&setting.name));
-        let first =
-            first.into_iter().map(|(_, setting)| argument(setting).help_heading("Settings to start with"));
-        let others = others
+            .flat_map(|section| section.settings.iter().map(move |setting| (section, setting)));
+        let (first, others): (Vec<_>, Vec<_>) =
+            settings.partition(|(_, setting)| T::TABLE.first.contains(&setting.name));
+        let first = first
             .into_iter()
-            .map(|(section, setting)| argument(setting).help_heading(section.heading).hide_short_help(true));
+            .map(|(_, setting)| argument(T::TABLE, setting).help_heading("Settings to start with"));
+        let others = others.into_iter().map(|(section, setting)| {
+            argument(T::TABLE, setting).help_heading(section.heading).hide_short_help(true)
+        });
         command.arg(file).args(first).args(others)
     }
 
@@ -259,10 +278,10 @@ impl Args for Flags {
     }
 }
 
-fn argument(setting: &'static Setting) -> Arg {
+fn argument(table: &Table, setting: &'static Setting) -> Arg {
     let mut help = setting.help.to_owned();
     let mut note = |name: &str, default: &str| help.push_str(&format!(" [{name}: {default}]"));
-    match (setting.default, setting.production_default()) {
+    match (setting.default, table.production_default(setting)) {
         ("", Some("")) => {}
         (default, Some(production)) if default == production => note("default", default),
         (default, Some(production)) => {
@@ -274,6 +293,6 @@ fn argument(setting: &'static Setting) -> Arg {
             note("in production", "required");
         }
     }
-    note("env", &setting.variable());
+    note("env", &table.variable(setting.name));
     Arg::new(setting.name).long(setting.flag()).value_name(setting.unit).help(help)
 }

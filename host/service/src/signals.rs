@@ -2,22 +2,24 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that the gateway handles. They are registered before anything else, because an unregistered signal ends the
+/// The signals that a process handles. They are registered before anything else, because an unregistered signal ends the
 /// process. A signal during the start is handled after it.
-pub(crate) struct Signals {
+pub struct Signals {
     /// SIGTERM and SIGINT: stop.
-    pub(crate) stop: Stop,
+    pub stop: Stop,
     /// SIGHUP, for the policy bundles.
-    pub(crate) policies: Option<Signal>,
+    pub policies: Option<Signal>,
     /// SIGHUP, for other files.
-    pub(crate) files: Option<Signal>,
+    pub files: Option<Signal>,
 }
 
 /// SIGTERM and SIGINT.
-pub(crate) struct Stop([Option<Signal>; 2]);
+pub struct Stop([Option<Signal>; 2]);
 
 impl Signals {
-    pub(crate) fn listen() -> Self {
+    /// Registers them.
+    #[must_use]
+    pub fn listen() -> Self {
         let stop = [SignalKind::terminate(), SignalKind::interrupt()].map(register);
         let [policies, files] = [SignalKind::hangup(); 2].map(register);
         Self { stop: Stop(stop), policies, files }
@@ -26,7 +28,7 @@ impl Signals {
 
 impl Stop {
     /// Waits for one of the two.
-    pub(crate) async fn received(self) {
+    pub async fn received(self) {
         let [terminate, interrupt] = self.0;
         tokio::select! {
             () = received(terminate) => {}

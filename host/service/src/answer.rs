@@ -1,0 +1,166 @@
+//! Answers of the services behind the gateway: JSON, and errors with the same body as the gateway's.
+
+use crate::body::{self, BodyError};
+use crate::layers;
+use crate::strict::{Fault, read_exact};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderName, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::time::timeout;
+use tower_http::catch_panic::CatchPanicLayer;
+
+/// Longest path and query together, bytes.
+const TARGET_BYTES_MAX: usize = 1024;
+
+/// Time limit for a request's body.
+const BODY_WITHIN: Duration = Duration::from_secs(20);
+
+/// Time limit for a whole request. Ceremonies compute for seconds at most.
+const REQUEST_WITHIN: Duration = Duration::from_secs(60);
+
+/// The body of every error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// The code, on which clients can rely.
+    pub error: String,
+    /// What is wrong, for people. The wording may change.
+    pub message: String,
+    /// The response's `x-request-id`, which the service's log has too.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request_id: Option<String>,
+    /// Participants that are proven to have misbehaved, if that is the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub culprits: Vec<u16>,
+    /// Every fault of the request's body that can be found at once.
+    #[serde(skip_serializing_if = "Vec::is_empty", skip_deserializing, default)]
+    pub errors: Vec<Fault>,
+}
+
+/// An error response.
+#[derive(Clone, Debug)]
+pub struct ErrorAnswer {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    culprits: Vec<u16>,
+    faults: Vec<Fault>,
+    header: Option<(HeaderName, &'static str)>,
+}
+
+impl ErrorAnswer {
+    /// An error with this status and code.
+    #[must_use]
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { status, code, message, culprits: Vec::new(), faults: Vec::new(), header: None }
+    }
+
+    /// Adds the participants that misbehaved.
+    #[must_use]
+    pub fn with_culprits(self, culprits: Vec<u16>) -> Self {
+        Self { culprits, ..self }
+    }
+
+    /// 503: the service cannot answer now; the same request may succeed later.
+    #[must_use]
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        let answer = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
+        Self { header: Some((header::RETRY_AFTER, "1")), ..answer }
+    }
+}
+
+impl From<Vec<Fault>> for ErrorAnswer {
+    fn from(faults: Vec<Fault>) -> Self {
+        let first = faults.first().map(ToString::to_string).unwrap_or_default();
+        Self { faults, ..Self::new(StatusCode::BAD_REQUEST, "invalid_json", first) }
+    }
+}
+
+impl From<BodyError> for ErrorAnswer {
+    fn from(error: BodyError) -> Self {
+        let message = error.to_string();
+        match error {
+            BodyError::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+            }
+            BodyError::MediaType { .. } => {
+                Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+            }
+            BodyError::Interrupted => Self::new(StatusCode::BAD_REQUEST, "invalid_json", message),
+            BodyError::TooSlow { .. } => Self {
+                header: Some((header::CONNECTION, "close")),
+                ..Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
+            },
+        }
+    }
+}
+
+impl IntoResponse for ErrorAnswer {
+    fn into_response(self) -> Response {
+        let body = ErrorBody {
+            error: self.code.to_owned(),
+            message: self.message,
+            request_id: layers::current_request_id(),
+            culprits: self.culprits,
+            errors: self.faults,
+        };
+        let mut response = (self.status, axum::Json(body)).into_response();
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, axum::http::HeaderValue::from_static(value));
+        }
+        response
+    }
+}
+
+/// Reads a JSON body of at most `bytes_max` bytes with [`read_exact`].
+///
+/// # Errors
+/// [`ErrorAnswer`] when the body is of another media type, too large, too slow or interrupted, or does not fit `T`.
+pub async fn read_json<T: DeserializeOwned + Serialize>(
+    request: Request,
+    bytes_max: usize,
+) -> Result<T, ErrorAnswer> {
+    let bytes = body::read(request, bytes_max, BODY_WITHIN).await?;
+    read_exact(&bytes).map_err(|fault| vec![fault].into())
+}
+
+/// The routes with the layers that every service has.
+pub fn with_layers(router: Router) -> Router {
+    router
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn(limit))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(layers::observe))
+}
+
+async fn limit(request: Request, next: Next) -> Response {
+    if request.uri().path_and_query().map_or(0, |target| target.as_str().len()) > TARGET_BYTES_MAX {
+        let message = format!("path and query must be at most {TARGET_BYTES_MAX} bytes");
+        return ErrorAnswer::new(StatusCode::BAD_REQUEST, "invalid_request", message).into_response();
+    }
+    timeout(REQUEST_WITHIN, next.run(request)).await.unwrap_or_else(|_| {
+        ErrorAnswer::unavailable("the request was not finished in time; send it again").into_response()
+    })
+}
+
+/// The answer to a request whose handler panicked. The panic hook logs the panic.
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    let message = "the service failed; nothing was lost, the request may be sent again";
+    ErrorAnswer::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message).into_response()
+}
+
+async fn not_found() -> ErrorAnswer {
+    ErrorAnswer::new(StatusCode::NOT_FOUND, "not_found", "no such path; GET /v1/openapi.json lists them")
+}
+
+/// axum adds the `Allow` header.
+async fn method_not_allowed() -> ErrorAnswer {
+    let message = "this path does not support this method; see the `Allow` header";
+    ErrorAnswer::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+}

@@ -1,0 +1,84 @@
+//! Settings that every process has: its log, and the limits of its connections.
+
+use super::{Reader, Section, setting};
+use crate::telemetry::LogFormat;
+use crate::transport::Limits;
+use std::ops::RangeInclusive;
+
+/// Simultaneous connections of one listener, and of one address; the start compares them with the limit of open files.
+const CONNECTIONS_RANGE: RangeInclusive<usize> = 1..=1_000_000;
+
+/// Bytes of request line and headers: with less, a token and a path might not fit; proxies accept far less than the upper end.
+const HEADER_BYTES: RangeInclusive<usize> = 4 * 1024..=1024 * 1024;
+
+/// Headers of a request: an ordinary client behind a proxy needs the lower end; memory for the upper end is allocated for each
+/// request before it is read.
+const HEADERS: RangeInclusive<usize> = 16..=1024;
+
+/// Limits of connections.
+pub const CONNECTIONS: Section = Section {
+    name: "connections",
+    heading: "Connections",
+    settings: &[
+        setting(
+            "connections_max",
+            "1024",
+            "CONNECTIONS",
+            "Simultaneous connections; another one replaces an idle one or is closed",
+        ),
+        setting(
+            "connections_per_address_max",
+            "256",
+            "CONNECTIONS",
+            "Simultaneous connections from one IPv4 address or one IPv6 /64",
+        ),
+        setting("tls_handshake_within_ms", "10000", "MILLISECONDS", "Time limit of a TLS handshake"),
+        setting("header_within_ms", "10000", "MILLISECONDS", "Time limit for receiving a request's headers"),
+        setting(
+            "idle_within_ms",
+            "60000",
+            "MILLISECONDS",
+            "How long a connection may be idle between requests",
+        ),
+        setting(
+            "write_within_ms",
+            "30000",
+            "MILLISECONDS",
+            "Time limit for a client that stopped reading to read the rest of a response",
+        ),
+        setting("header_bytes_max", "32768", "BYTES", "Largest request line and headers together"),
+        setting("headers_max", "64", "HEADERS", "Most headers of a request"),
+    ],
+};
+
+impl Reader<'_> {
+    /// The settings of [`CONNECTIONS`].
+    pub fn connections(&mut self) -> Limits {
+        Limits {
+            connections_max: self.number("connections_max", CONNECTIONS_RANGE),
+            connections_per_address_max: self.number("connections_per_address_max", CONNECTIONS_RANGE),
+            handshake_within: self.duration("tls_handshake_within_ms"),
+            header_within: self.duration("header_within_ms"),
+            idle_within: self.duration("idle_within_ms"),
+            write_within: self.duration("write_within_ms"),
+            header_bytes_max: self.number("header_bytes_max", HEADER_BYTES),
+            headers_max: self.number("headers_max", HEADERS),
+        }
+    }
+
+    /// Checks the settings of [`CONNECTIONS`] against each other.
+    pub fn check_connections(&mut self, limits: &Limits) {
+        if limits.connections_per_address_max > limits.connections_max && !self.has_fault("connections_max") {
+            self.fault("connections_per_address_max", "must not be more than `connections_max`");
+        }
+    }
+
+    /// The setting `log_format`.
+    pub fn log_format(&mut self) -> LogFormat {
+        self.one_of(
+            "log_format",
+            &[("auto", LogFormat::Auto), ("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
+            LogFormat::Json,
+        )
+    }
+}
