@@ -85,8 +85,7 @@ impl Ceremonies {
     }
 }
 
-const CEREMONY_LOST: NodeError =
-    NodeError::Lost { reason: "the node has no state of this attempt's ceremony" };
+const CEREMONY_LOST: NodeError = NodeError::lost("the node has no state of this attempt's ceremony");
 
 impl Node {
     /// Begins this attempt. If the attempt has staged a share already, returns that answer again.

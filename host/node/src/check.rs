@@ -212,7 +212,7 @@ impl Checker<'_> {
         }
         match load_identity(self.conn, self.sealing).await {
             Ok(_) => Ok(()),
-            Err(NodeError::Unavailable { detail, .. }) => Err(detail.into()),
+            Err(NodeError::Unavailable { detail, .. }) => Err(CheckError::Damaged(detail)),
             Err(error @ (NodeError::Rejected(_) | NodeError::Lost { .. })) => Err(CheckError::Failed(error)),
         }
     }

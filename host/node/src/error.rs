@@ -6,6 +6,7 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::at_rest::AtRestError;
 use gateway_sqlite::{OpenError, WriteError};
 use gateway_threshold::ThresholdError;
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
@@ -19,13 +20,13 @@ pub enum NodeError {
     #[error("{reason}")]
     Lost {
         /// The reason, for people.
-        reason: &'static str,
+        reason: Cow<'static, str>,
     },
     /// The node cannot serve now; the same call may succeed later.
     #[error("{detail}")]
     Unavailable {
         /// What is missing or failed, for people.
-        detail: &'static str,
+        detail: Cow<'static, str>,
         /// The cause, if another crate reported one.
         #[source]
         source: Option<Box<dyn Error + Send + Sync>>,
@@ -138,12 +139,16 @@ impl fmt::Display for Rejection {
 impl Error for Rejection {}
 
 impl NodeError {
+    pub(crate) const fn lost(reason: &'static str) -> Self {
+        Self::Lost { reason: Cow::Borrowed(reason) }
+    }
+
     pub(crate) const fn unavailable(detail: &'static str) -> Self {
-        Self::Unavailable { detail, source: None }
+        Self::Unavailable { detail: Cow::Borrowed(detail), source: None }
     }
 
     pub(crate) fn caused_by(detail: &'static str, source: impl Error + Send + Sync + 'static) -> Self {
-        Self::Unavailable { detail, source: Some(Box::new(source)) }
+        Self::Unavailable { detail: Cow::Borrowed(detail), source: Some(Box::new(source)) }
     }
 
     /// Whether the node's store, or a secret in it, is sealed under another key-encryption key than the configured one.
@@ -169,7 +174,7 @@ impl NodeError {
     pub(crate) fn ceremony(error: &ThresholdError) -> Self {
         let culprits: Vec<_> = error.culprits().into_iter().map(ParticipantIndex).collect();
         if culprits.is_empty() {
-            return Self::Lost { reason: "the ceremony failed and no participant is to blame" };
+            return Self::lost("the ceremony failed and no participant is to blame");
         }
         Rejection { code: Code::CeremonyMisbehaviour, detail: error.to_string(), culprits }.into()
     }

@@ -13,7 +13,7 @@
 //! | step | checks | writes durably |
 //! |---|---|---|
 //! | [`Node::admit`] | signature, validity, intent, approvals, participants, epoch, derivation | the statement |
-//! | [`Node::materialize_receipt`] | call, order, validity, epoch | the step |
+//! | [`Node::policy_receipt`] | call, order, validity, epoch | the step |
 //! | [`Node::signing_commit`] | the same, the attempt, and all checks of the admission again | nothing: nonces are in memory only |
 //! | [`Node::signing_share`] | the same, and the package | the mark that the nonces are used, with package and share |
 //! | [`Node::ceremony_start`] | call, order, epoch, the key's holders, and all checks of the admission again | that the attempt has begun |
@@ -34,6 +34,7 @@ mod consumed;
 mod error;
 mod gate;
 mod generations;
+mod health;
 pub mod limits;
 mod mail;
 mod node;
@@ -58,7 +59,9 @@ pub use check::{Cursor, Damage, NodeFile, Scope};
 pub use error::{Code, NodeError, Rejection};
 pub use gateway_seal::relay::{Envelope, Header};
 pub use generations::Generations;
+pub use health::{NodeStatus, unreadable};
 pub use node::{Clock, Node, NodeConfig, NodeSettings, read_identity};
 pub use peers::{PeerConflict, Peers};
 pub use signing::{RoundOne, SignedShare};
+pub use steps::PolicyReceipt;
 pub use verify::derivation;

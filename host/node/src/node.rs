@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::ceremony::Ceremonies;
 use crate::error::{NodeError, Stop};
 use crate::generations::Generations;
+use crate::health::Health;
 use crate::limits::READERS;
 use crate::peers::Peers;
 use crate::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
@@ -79,6 +80,7 @@ pub struct Node {
     pub(crate) sessions: Sessions,
     pub(crate) ceremonies: Ceremonies,
     pub(crate) generations: Arc<Generations>,
+    pub(crate) health: Health,
     #[cfg(feature = "testing")]
     pub(crate) false_receipts: crate::testing::FalseReceipts,
 }
@@ -113,6 +115,7 @@ impl Node {
             sessions: Sessions::default(),
             ceremonies: Ceremonies::default(),
             generations: Arc::default(),
+            health: Health::default(),
             #[cfg(feature = "testing")]
             false_receipts: crate::testing::FalseReceipts::default(),
         })

@@ -27,6 +27,7 @@ use crate::vault;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;
+use gateway_domain::intent::OperationType;
 use gateway_domain::operation::{EffectStep, SignatureResult};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
@@ -71,6 +72,9 @@ impl Node {
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
+        if admitted.statement.decision.operation_type != OperationType::Sign {
+            return Err(not_a_signature().into());
+        }
         let UsedNonces { of_attempt, latest_attempt } = UsedNonces::load(&mut conn, id, attempt).await?;
         let digest = admitted.statement.decision.request_digest;
         if let Some(used) = of_attempt {
@@ -81,7 +85,7 @@ impl Node {
         gate::check_order(call, &admitted, chain.after_receipt()?, &steps)?;
         // Rule 2
         let generation = gate::verify_again(&self.config, &admitted)?;
-        let generation = generation.ok_or_else(|| gate::out_of_order("the operation is not a signature"))?;
+        let generation = generation.ok_or_else(not_a_signature)?;
         gate::check_fence(&admitted.statement)?;
         if latest_attempt > attempt {
             return Err(attempt_superseded().into());
@@ -205,7 +209,11 @@ impl Node {
     }
 }
 
-const NONCES_LOST: NodeError = NodeError::Lost { reason: "the node has no nonces for this attempt" };
+const NONCES_LOST: NodeError = NodeError::lost("the node has no nonces for this attempt");
+
+fn not_a_signature() -> Rejection {
+    gate::out_of_order("the operation is not a signature")
+}
 
 fn terms(statement: &Statement, chain: Chain) -> Result<Terms, NodeError> {
     let decision = &statement.decision;

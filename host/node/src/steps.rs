@@ -7,28 +7,46 @@ use crate::generations::Generations;
 use crate::node::{Node, NodeConfig, Transact};
 use crate::part::target;
 use crate::row::{self, View};
-use crate::signing::{check_result, result_refused};
+use crate::signing::{RoundOne, check_result, result_refused};
 use crate::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::PublicKey;
-use gateway_domain::operation::{EffectStep, Staged};
+use gateway_domain::operation::{EffectId, EffectStep, Staged};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::Roster;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 
+/// A node's answer to the policy receipt step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyReceipt {
+    /// The receipt.
+    pub receipt: NodeReceipt,
+    /// For a signature: commitments to nonces that are open for the first attempt, if they could be made.
+    pub commitments: Option<Vec<u8>>,
+}
+
 impl Node {
-    /// Records that execution may begin, and issues the policy receipt.
+    /// Records that execution may begin, and issues the policy receipt. Opens the nonces of a signature's first attempt, so that
+    /// the caller needs no further call for their commitments.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::AdmissionExpired`], [`Code::AdmissionConflict`],
     /// [`Code::EpochConflict`], [`Code::EffectConflict`] or [`Code::OperationDiscarded`];
     /// [`NodeError::Unavailable`].
-    pub async fn materialize_receipt(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
-        self.make_step(call, Body::Receipt, content(call)?).await
+    pub async fn policy_receipt(&self, call: &Call) -> Result<PolicyReceipt, NodeError> {
+        let receipt = self.make_step(call, Body::Receipt, content(call)?).await?;
+        let effect = EffectId { step: EffectStep::Execute, attempt: 1, ..call.effect };
+        let first = Call { effect, previous: self.chain(call).after_receipt()?, ..*call };
+        // Whatever prevents it, the call of the attempt itself reports.
+        let commitments = match self.signing_commit(&first).await {
+            Ok(RoundOne::Committed(commitments)) => Some(commitments),
+            Ok(RoundOne::Consumed { .. }) | Err(_) => None,
+        };
+        Ok(PolicyReceipt { receipt, commitments })
     }
 
     /// Promotes the staged generation, once all its receivers have signed that they staged it: before that, a share that is

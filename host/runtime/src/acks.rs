@@ -2,15 +2,17 @@
 
 use crate::calls::{Calls, unavailable};
 use crate::fan_out::Answers;
-use crate::fleet::EmbeddedFleet;
+use crate::fleet::Fleet;
+use crate::node::Nodes;
 use gateway_domain::operation::{Failure, Outcome, Plan};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_node::{Code, NodeError, Rejection};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-impl EmbeddedFleet {
+impl<N: Nodes> Fleet<N> {
     /// Verifies the receipt in each answer: it must be signed by the participant's pinned node, over exactly this step. An
     /// answer with an invalid receipt becomes a rejection that names the node as the culprit; the other answers stay.
     pub(crate) fn verify_receipts<T>(
@@ -51,8 +53,10 @@ impl EmbeddedFleet {
 }
 
 /// Does not occur: a node is pinned when it is opened, before it is called.
-const NOT_PINNED: NodeError =
-    NodeError::Unavailable { detail: "no identity is pinned for the participant", source: None };
+const NOT_PINNED: NodeError = NodeError::Unavailable {
+    detail: Cow::Borrowed("no identity is pinned for the participant"),
+    source: None,
+};
 
 /// The outcome of a step that nodes may refuse: rejected if so many nodes refuse permanently that the others are not enough for
 /// the plan, otherwise the receipts.

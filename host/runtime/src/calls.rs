@@ -1,16 +1,17 @@
 //! The calls to nodes that perform one effect of an operation. They are computed from the effect and the operation alone.
 
 use crate::fan_out::Answer;
+use crate::node::RuntimeNode;
 use gateway_domain::admission::{Admission, AdmissionDecision};
 use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation, Plan};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
-use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Node, NodeError, Owner};
+use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, NodeError, Owner};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(crate) type Nodes = BTreeSet<ParticipantIndex>;
+pub(crate) type NodeSet = BTreeSet<ParticipantIndex>;
 
 /// The arguments of the call to each node.
 pub(crate) type PerNode<Q> = Vec<(ParticipantIndex, Q)>;
@@ -49,12 +50,12 @@ impl<'a> Calls<'a> {
     }
 
     /// The call for each of these nodes.
-    pub(crate) fn to(&self, nodes: &Nodes) -> Result<PerNode<Call>, Unavailable> {
+    pub(crate) fn to(&self, nodes: &NodeSet) -> Result<PerNode<Call>, Unavailable> {
         nodes.iter().map(|node| Ok((*node, self.call(*node)?))).collect()
     }
 
     /// The call for each of these nodes, with the earlier calls that the node may have missed.
-    pub(crate) fn with_catch_up(&self, nodes: &Nodes) -> Result<PerNode<(Call, Missed)>, Unavailable> {
+    pub(crate) fn with_catch_up(&self, nodes: &NodeSet) -> Result<PerNode<(Call, Missed)>, Unavailable> {
         let admit = Arc::new(self.admit());
         let arguments = |node: &ParticipantIndex| {
             Ok((*node, (self.call(*node)?, self.earlier_calls(Arc::clone(&admit), *node)?)))
@@ -117,14 +118,14 @@ impl Missed {
     /// Calls the node. If it answers that the step is out of order, repeats the earlier steps and calls once more.
     pub(crate) async fn catch_up<'f, T>(
         &self,
-        node: &Node,
+        node: &impl RuntimeNode,
         call: impl Fn() -> Answer<'f, T>,
     ) -> Result<T, NodeError> {
         match call().await {
             Err(NodeError::Rejected(rejection)) if rejection.code == Code::StepOutOfOrder => {
                 node.admit(&self.admit).await?;
                 if let Some(receipt) = &self.receipt {
-                    node.materialize_receipt(receipt).await?;
+                    node.policy_receipt(receipt).await?;
                 }
                 if let Some((call, commit)) = &self.commit {
                     node.commit_epoch(call, commit).await?;

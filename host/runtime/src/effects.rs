@@ -2,10 +2,13 @@
 
 use crate::acks::{forward_outcome, outcome};
 use crate::calls::{Calls, Missed, unavailable};
-use crate::fan_out::Answer;
-use crate::fleet::EmbeddedFleet;
+use crate::fan_out::{Answer, Answers};
+use crate::files::all_missing;
+use crate::fleet::Fleet;
+use crate::node::{Nodes, RuntimeNode};
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
+use gateway_domain::error_chain;
 use gateway_domain::ids::KeyId;
 use gateway_domain::intent::{OperationType, SigningTerms};
 use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
@@ -13,15 +16,15 @@ use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome}
 use gateway_domain::receipt::ReceiptKind;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{DerivedKeys, DriveNodes, NodesStatus};
-use gateway_node::{Call, CommitEpoch, Node, Publication, Published};
+use gateway_engine::ports::{DerivedKeys, DriveNodes, NodeFault, NodesStatus};
+use gateway_node::{Call, CommitEpoch, NodeStatus, PolicyReceipt, Publication, Published};
 use gateway_threshold::derive::{derive, extended_public_key};
 use gateway_threshold::{PublicKeys, ThresholdError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 #[async_trait]
-impl DriveNodes for EmbeddedFleet {
+impl<N: Nodes> DriveNodes for Fleet<N> {
     /// Call it for one effect of an operation at a time: the engine holds the operation's lock.
     ///
     /// # Errors
@@ -53,7 +56,23 @@ impl DriveNodes for EmbeddedFleet {
     }
 
     async fn nodes_status(&self) -> Result<NodesStatus, Unavailable> {
-        Ok(self.status().await)
+        let known = self.known();
+        let all = known.iter().map(|participant| (*participant, ())).collect();
+        let status =
+            |node: Arc<N::Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.status().await }) };
+        let answers = self.call_all(all, "status", |_| false, status).await;
+        let mut nodes = NodesStatus { open: BTreeSet::new(), n_known: known.len(), faults: BTreeMap::new() };
+        for (participant, answer) in answers {
+            let status = answer.unwrap_or_else(|error| NodeStatus::unusable(error_chain(&error)));
+            let NodeStatus { is_usable, findings, n_findings, keys } = status;
+            if is_usable {
+                nodes.open.insert(participant);
+            }
+            if n_findings > 0 {
+                nodes.faults.insert(participant, NodeFault { findings, n_findings, keys });
+            }
+        }
+        Ok(nodes)
     }
 
     async fn check(&self) {
@@ -65,7 +84,14 @@ impl DriveNodes for EmbeddedFleet {
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String> {
-        self.shares_not_held(participant, keys).await
+        // Opening an embedded node whose database was deleted would create an empty one.
+        if !self.known().contains(&participant) {
+            return all_missing(keys).collect();
+        }
+        match self.node(participant).await {
+            Ok(node) => node.missing_shares(keys).await.unwrap_or_default(),
+            Err(_) => BTreeMap::new(),
+        }
     }
 
     fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String> {
@@ -91,26 +117,36 @@ impl DriveNodes for EmbeddedFleet {
 }
 
 /// The steps other than executions.
-impl EmbeddedFleet {
+impl<N: Nodes> Fleet<N> {
     async fn admit(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let request = &calls.admit();
         let calls_by_node = calls.effect.nodes.iter().map(|node| (*node, ())).collect();
         let admit =
-            |node: Arc<Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
-        let answers = self.call_all(calls_by_node, "mid-admission", admit).await;
+            |node: Arc<N::Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
+        let enough = |answers: &Answers<_>| calls.plan.is_enough(&answered(answers));
+        let answers = self.call_all(calls_by_node, "mid-admission", enough, admit).await;
         outcome(self.verify_receipts(calls, &ReceiptKind::Admitted, answers, |receipt| receipt), &calls.plan)
     }
 
     async fn issue_receipt(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
-        let issue = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(
-                async move { missed.catch_up(&node, || Box::pin(node.materialize_receipt(&call))).await },
-            )
+        let issue = |node: Arc<N::Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
+            Box::pin(async move { missed.catch_up(&*node, || Box::pin(node.policy_receipt(&call))).await })
         };
-        let answers = self.call_all(calls_by_node, "mid-policy-receipt", issue).await;
+        let enough = |answers: &Answers<_>| calls.plan.is_enough(&answered(answers));
+        let answers = self.call_all(calls_by_node, "mid-policy-receipt", enough, issue).await;
         let kind = ReceiptKind::PolicyReceipt(calls.decision().into());
-        outcome(self.verify_receipts(calls, &kind, answers, |receipt| receipt), &calls.plan)
+        let answers = self.verify_receipts(calls, &kind, answers, |answer: &PolicyReceipt| &answer.receipt);
+        let (mut receipts, mut commitments) = (Answers::new(), BTreeMap::new());
+        for (node, answer) in answers {
+            let receipt = answer.map(|answer| {
+                commitments.extend(answer.commitments.map(|bytes| (node, bytes)));
+                answer.receipt
+            });
+            receipts.insert(node, receipt);
+        }
+        self.commitments.put(calls.operation.id, commitments);
+        outcome(receipts, &calls.plan)
     }
 
     /// Promotes the generation. Nodes that leave the roster are called too, but their answers do not count.
@@ -120,11 +156,11 @@ impl EmbeddedFleet {
         let CommitEpoch { attempt, epoch_root, .. } = *commit;
         let (plan, nodes) = (&calls.plan, &calls.effect.nodes);
         let all = plan.nodes.difference(&plan.receivers).chain(nodes).copied().collect();
-        let promote = |node: Arc<Node>, call: Call| -> Answer<'_, _> {
+        let promote = |node: Arc<N::Node>, call: Call| -> Answer<'_, _> {
             Box::pin(async move { node.commit_epoch(&call, commit).await })
         };
         let calls_by_node = calls.to(&all)?;
-        let mut answers = self.call_all(calls_by_node, "mid-commit-epoch", promote).await;
+        let mut answers = self.call_all(calls_by_node, "mid-commit-epoch", |_| false, promote).await;
         answers.retain(|node, _| nodes.contains(node));
         let kind = ReceiptKind::Promoted { attempt, epoch_root };
         forward_outcome(self.verify_receipts(calls, &kind, answers, |receipt| receipt))
@@ -139,24 +175,27 @@ impl EmbeddedFleet {
         let attempt = calls.operation.executed_attempt();
         let promoted = calls.operation.promoted_receipts.clone();
         let publication = &Publication { attempt, result, promoted };
-        let publish = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
+        let publish = |node: Arc<N::Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
             Box::pin(
-                async move { missed.catch_up(&node, || Box::pin(node.publish(&call, publication))).await },
+                async move { missed.catch_up(&*node, || Box::pin(node.publish(&call, publication))).await },
             )
         };
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
-        let answers = self.call_all(calls_by_node, "mid-publish", publish).await;
+        // The publication of new shares erases old ones, so every node should get it.
+        let is_signature = calls.decision().operation_type == OperationType::Sign;
+        let enough = |answers: &Answers<_>| is_signature && calls.plan.is_enough(&answered(answers));
+        let answers = self.call_all(calls_by_node, "mid-publish", enough, publish).await;
         let operation_type = calls.decision().operation_type;
         let kind = ReceiptKind::Published { attempt, operation_type, result_ref };
         forward_outcome(self.verify_receipts(calls, &kind, answers, |receipt| receipt))
     }
 
     async fn discard(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
-        let discard = |node: Arc<Node>, call: Call| -> Answer<'_, _> {
+        let discard = |node: Arc<N::Node>, call: Call| -> Answer<'_, _> {
             Box::pin(async move { node.discard(&call).await })
         };
         let calls_by_node = calls.to(&calls.effect.nodes)?;
-        let answers = self.call_all(calls_by_node, "mid-discard", discard).await;
+        let answers = self.call_all(calls_by_node, "mid-discard", |_| false, discard).await;
         forward_outcome(self.verify_receipts(calls, &ReceiptKind::Discarded, answers, |receipt| receipt))
     }
 
@@ -172,6 +211,11 @@ impl EmbeddedFleet {
             PublicKeys::from_bytes(&package).map_err(|error| error.to_string())
         })
     }
+}
+
+/// The nodes that made the step.
+fn answered<T>(answers: &Answers<T>) -> BTreeSet<ParticipantIndex> {
+    answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(node, _)| *node).collect()
 }
 
 /// The outcome of an operation that the fleet itself rejects.

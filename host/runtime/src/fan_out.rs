@@ -1,9 +1,10 @@
 //! Concurrent calls to many nodes.
 
 use crate::calls::PerNode;
-use crate::fleet::EmbeddedFleet;
+use crate::fleet::Fleet;
+use crate::node::Nodes;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::{Node, NodeError};
+use gateway_node::NodeError;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,14 +16,16 @@ pub(crate) type Answers<T> = BTreeMap<ParticipantIndex, Result<T, NodeError>>;
 /// A pending answer. Boxed, because the compiler cannot prove that a generic future that borrows is `Send`.
 pub(crate) type Answer<'f, T> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + Send + 'f>>;
 
-impl EmbeddedFleet {
-    /// Calls all of these nodes concurrently and waits for every answer. `after_each` names the failpoint between one node's
-    /// answer and the next node's call; only a build with failpoints calls them one by one.
+impl<N: Nodes> Fleet<N> {
+    /// Calls all of these nodes concurrently. Waits for every answer, or until `enough` is true where [`Nodes::WAITS_FOR_ALL`] is
+    /// not; the other nodes get the call too. `after_each` names the failpoint between one node's answer and the next node's call;
+    /// only a build with failpoints calls them one by one.
     pub(crate) async fn call_all<'f, Q, T>(
         &self,
         calls: PerNode<Q>,
         after_each: &'static str,
-        call: impl Fn(Arc<Node>, Q) -> Answer<'f, T>,
+        enough: impl Fn(&Answers<T>) -> bool,
+        call: impl Fn(Arc<N::Node>, Q) -> Answer<'f, T>,
     ) -> Answers<T> {
         let mut pending = Vec::new();
         let mut answers = Answers::new();
@@ -32,7 +35,8 @@ impl EmbeddedFleet {
                 Err(error) => _ = answers.insert(participant, Err(error)),
             }
         }
-        answers.extend(collect(pending, after_each).await);
+        let enough = |answers: &Answers<T>| !N::WAITS_FOR_ALL && enough(answers);
+        collect(pending, &mut answers, after_each, enough).await;
         for (participant, answer) in &answers {
             if let Err(error) = answer {
                 tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not make a step");
@@ -43,14 +47,15 @@ impl EmbeddedFleet {
 }
 
 /// Polls all calls in this task, so that they may borrow. Most of the work is elsewhere: database writers are tasks of their own,
-/// and ceremonies compute on blocking threads.
+/// ceremonies compute on blocking threads, and so are the requests to other processes, which are sent even when this stops waiting.
 #[cfg(not(feature = "failpoints"))]
 async fn collect<T>(
     mut waiting: Vec<(ParticipantIndex, Answer<'_, T>)>,
+    answers: &mut Answers<T>,
     _after_each: &'static str,
-) -> Answers<T> {
+    enough: impl Fn(&Answers<T>) -> bool,
+) {
     use std::task::Poll;
-    let mut answers = Answers::new();
     std::future::poll_fn(|cx| {
         waiting.retain_mut(|(node, task)| match task.as_mut().poll(cx) {
             Poll::Pending => true,
@@ -59,18 +64,23 @@ async fn collect<T>(
                 false
             }
         });
-        if waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        if waiting.is_empty() || enough(answers) { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    answers
 }
 
 #[cfg(feature = "failpoints")]
-async fn collect<T>(pending: Vec<(ParticipantIndex, Answer<'_, T>)>, after_each: &'static str) -> Answers<T> {
-    let mut answers = Answers::new();
+async fn collect<T>(
+    pending: Vec<(ParticipantIndex, Answer<'_, T>)>,
+    answers: &mut Answers<T>,
+    after_each: &'static str,
+    enough: impl Fn(&Answers<T>) -> bool,
+) {
     for (participant, task) in pending {
         answers.insert(participant, task.await);
         gateway_engine::failpoint::failpoint(after_each);
+        if enough(answers) {
+            return;
+        }
     }
-    answers
 }

@@ -3,12 +3,11 @@
 //! [`identities`], [`check_file`] and [`missing_shares_in_file`] open the files read-only, so a gateway may be running.
 
 use crate::fleet::FleetConfig;
-use crate::health::unreadable;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::failpoint::failpoint;
-use gateway_node::{Damage, Node, NodeError, NodeFile, Peers, Scope, read_identity};
+use gateway_node::{Damage, Node, NodeError, NodeFile, Peers, Scope, read_identity, unreadable};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,14 +1,17 @@
-//! Nodes in the gateway's process, each opened when it is first needed.
+//! The fleet, and nodes in the gateway's process, each opened when it is first needed.
 
+use crate::commitments::Commitments;
 use crate::files::{database, participants_with_database};
-use crate::health::{Health, unreadable};
+use crate::node::Nodes;
 use crate::suspects::Suspects;
+use async_trait::async_trait;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{Generations, Node, NodeConfig, NodeError, NodeSettings, Peers};
 use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,35 +34,66 @@ impl FleetConfig {
 /// Locked while the node is being opened, so that it is opened once.
 type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
 
-/// Runtime nodes in the gateway's own process, one database each.
-///
-/// For development and small deployments: each node verifies every call, but an attacker who controls the process can read the
-/// memory of all nodes, and so their shares.
-pub struct EmbeddedFleet {
-    config: FleetConfig,
-    nodes: Mutex<BTreeMap<ParticipantIndex, Slot>>,
+/// The runtime nodes that the gateway drives.
+pub struct Fleet<N> {
+    nodes: N,
     pub(crate) suspects: Suspects,
     pub(crate) generations: Generations,
-    pub(crate) health: Health,
-    /// The pinned identities. Opening a node pins its identity, until the process ends.
-    peers: Arc<Peers>,
+    pub(crate) commitments: Commitments,
 }
+
+impl<N: Nodes> Fleet<N> {
+    /// A fleet of these nodes.
+    #[must_use]
+    pub fn of(nodes: N) -> Self {
+        let (suspects, generations) = (Suspects::default(), Generations::default());
+        Self { nodes, suspects, generations, commitments: Commitments::default() }
+    }
+
+    /// The nodes, without what the fleet has in memory of operations.
+    #[must_use]
+    pub fn into_nodes(self) -> N {
+        self.nodes
+    }
+}
+
+impl<N> Deref for Fleet<N> {
+    type Target = N;
+
+    fn deref(&self) -> &N {
+        &self.nodes
+    }
+}
+
+impl<N> fmt::Debug for Fleet<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fleet").finish_non_exhaustive()
+    }
+}
+
+/// A fleet of nodes in the gateway's own process.
+pub type EmbeddedFleet = Fleet<EmbeddedNodes>;
 
 impl EmbeddedFleet {
     /// Opens no node: each is opened when it is first needed.
     #[must_use]
     pub fn new(config: FleetConfig) -> Self {
-        let nodes = Mutex::new(BTreeMap::new());
-        Self {
-            config,
-            nodes,
-            suspects: Suspects::default(),
-            generations: Generations::default(),
-            health: Health::default(),
-            peers: Arc::default(),
-        }
+        Self::of(EmbeddedNodes { config, nodes: Mutex::default(), peers: Arc::default() })
     }
+}
 
+/// Runtime nodes in the gateway's own process, one database each.
+///
+/// For development and small deployments: each node verifies every call, but an attacker who controls the process can read the
+/// memory of all nodes, and so their shares.
+pub struct EmbeddedNodes {
+    config: FleetConfig,
+    nodes: Mutex<BTreeMap<ParticipantIndex, Slot>>,
+    /// The pinned identities. Opening a node pins its identity, until the process ends.
+    peers: Arc<Peers>,
+}
+
+impl EmbeddedNodes {
     /// A participant's node. If it is not open, opens it and checks its shares; if that fails, the next call tries again.
     ///
     /// # Errors
@@ -72,9 +106,8 @@ impl EmbeddedFleet {
         }
         let node = Arc::new(Node::open(self.config.node(participant, Arc::clone(&self.peers))).await?);
         self.peers.pin(node.identity()).map_err(NodeError::from)?;
-        // Before the first step, so that damage is reported before the node is used. A damaged node is still returned.
-        let found = node.check_shares().await.unwrap_or_else(|error| vec![unreadable(&error)]);
-        self.health.opened(participant, found);
+        // A damaged node is still returned.
+        node.start_checks().await;
         *open = Some(Arc::clone(&node));
         Ok(node)
     }
@@ -99,11 +132,6 @@ impl EmbeddedFleet {
         Ok(())
     }
 
-    /// The nodes that have a database.
-    pub(crate) fn known(&self) -> BTreeSet<ParticipantIndex> {
-        participants_with_database(&self.config.folder)
-    }
-
     /// Whether approvals must be signed, and by which registry's keys; the same for all nodes.
     #[must_use]
     pub const fn signed_approvals(&self) -> &SigningRule {
@@ -121,17 +149,11 @@ impl EmbeddedFleet {
     /// Finishes pending writes and closes the databases. A later call opens a node again.
     pub async fn close(&self) {
         let nodes = std::mem::take(&mut *self.lock());
-        self.health.forget();
         for slot in nodes.into_values() {
             if let Some(node) = slot.lock().await.as_ref() {
                 node.close().await;
             }
         }
-    }
-
-    /// The identity that is pinned for this participant.
-    pub(crate) fn pinned(&self, participant: ParticipantIndex) -> Option<NodeIdentity> {
-        self.peers.pinned(participant)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ParticipantIndex, Slot>> {
@@ -140,8 +162,29 @@ impl EmbeddedFleet {
     }
 }
 
-impl fmt::Debug for EmbeddedFleet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EmbeddedFleet").finish_non_exhaustive()
+#[async_trait]
+impl Nodes for EmbeddedNodes {
+    type Node = Node;
+
+    const WAITS_FOR_ALL: bool = true;
+
+    async fn node(&self, participant: ParticipantIndex) -> Result<Arc<Node>, NodeError> {
+        self.node(participant).await
+    }
+
+    fn pinned(&self, participant: ParticipantIndex) -> Option<NodeIdentity> {
+        self.peers.pinned(participant)
+    }
+
+    fn known(&self) -> BTreeSet<ParticipantIndex> {
+        participants_with_database(&self.config.folder)
+    }
+
+    async fn check_next_rows(&self) {
+        for participant in self.known() {
+            if let Ok(node) = self.node(participant).await {
+                node.check_next_rows().await;
+            }
+        }
     }
 }

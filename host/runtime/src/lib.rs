@@ -4,16 +4,17 @@
 //! or a nonce, and each node verifies the decisions itself. The crate does not retry: the engine performs an effect again until
 //! it has an outcome. Nothing that the fleet has in memory is needed after a restart.
 //!
-//! Start with [`EmbeddedFleet`]; then `effects` (which effect calls which step of a node), `calls` (the arguments of the calls),
+//! Start with [`Fleet`] and [`RuntimeNode`], the steps of a node; then `effects` (which effect calls which step of a node), `calls` (the arguments of the calls),
 //! `signing` and `shares` (executions) and `acks` (receipts and outcomes).
 
 mod acks;
 mod calls;
+mod commitments;
 mod effects;
 mod fan_out;
 mod files;
 mod fleet;
-mod health;
+mod node;
 mod shares;
 mod signing;
 mod suspects;
@@ -21,6 +22,7 @@ mod suspects;
 pub use files::{
     IdentityError, check_file, identities, missing_shares_in_file, participants_with_database, rewrap,
 };
-pub use fleet::{EmbeddedFleet, FleetConfig};
+pub use fleet::{EmbeddedFleet, EmbeddedNodes, Fleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
 pub use gateway_node::{Damage, NodeSettings};
+pub use node::{Nodes, RuntimeNode};

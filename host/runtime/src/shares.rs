@@ -1,13 +1,14 @@
 //! Relays a ceremony that makes shares: delivers messages between the nodes until all future holders have staged a share of
 //! the same key.
 //!
-//! A faulty relay can only stop the ceremony. Nodes compare what they received before they use a result
+//! A faulty relay can only stop the ceremony. NodeSet compare what they received before they use a result
 //! (`host/threshold/protocols.md`). Their messages are signed, and private ones sealed (`host/seal/src/relay.rs`).
 
 use crate::acks::{failures, is_lost, permanent_failure};
-use crate::calls::{Calls, Missed, Nodes, unavailable};
+use crate::calls::{Calls, Missed, NodeSet, unavailable};
 use crate::fan_out::{Answer, Answers};
-use crate::fleet::EmbeddedFleet;
+use crate::fleet::Fleet;
+use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::admission::Target;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::{CustodyKey, Epoch, PublicKey, epoch_root};
@@ -15,7 +16,7 @@ use gateway_domain::operation::{Outcome, Plan, Staged};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
-use gateway_node::{Call, CeremonyAnswer, CeremonyStart, Envelope, Header, Node};
+use gateway_node::{Call, CeremonyAnswer, CeremonyStart, Envelope, Header};
 use gateway_threshold::PublicKeys;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,11 +35,11 @@ struct Ceremony<'a> {
     calls: &'a Calls<'a>,
     target: &'a Target,
     /// The nodes that take part: the future holders and the dealers.
-    nodes: Nodes,
+    nodes: NodeSet,
     start: CeremonyStart,
 }
 
-impl EmbeddedFleet {
+impl<N: Nodes> Fleet<N> {
     pub(crate) async fn make_shares(
         &self,
         calls: &Calls<'_>,
@@ -62,7 +63,7 @@ impl EmbeddedFleet {
             if mail.is_empty() {
                 break;
             }
-            let deliver = |node: Arc<Node>, (call, mail): (Call, Vec<Envelope>)| -> Answer<'_, _> {
+            let deliver = |node: Arc<N::Node>, (call, mail): (Call, Vec<Envelope>)| -> Answer<'_, _> {
                 Box::pin(async move { node.ceremony_deliver(&call, &mail).await })
             };
             // In the last turn nodes stage their shares.
@@ -71,20 +72,20 @@ impl EmbeddedFleet {
             for (node, mail) in mail {
                 calls_by_node.push((node, (calls.call(node)?, mail)));
             }
-            answers = self.call_all(calls_by_node, after_each, deliver).await;
+            answers = self.call_all(calls_by_node, after_each, |_| false, deliver).await;
         }
         Ok(Outcome::AttemptLost("only some participants staged a share in this attempt".to_owned()))
     }
 
     async fn begin(&self, ceremony: &Ceremony<'_>) -> Result<Answers<CeremonyAnswer>, Unavailable> {
         let Ceremony { calls, nodes, start, .. } = ceremony;
-        let begin = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
+        let begin = |node: Arc<N::Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
             Box::pin(
-                async move { missed.catch_up(&node, || Box::pin(node.ceremony_start(&call, start))).await },
+                async move { missed.catch_up(&*node, || Box::pin(node.ceremony_start(&call, start))).await },
             )
         };
         let calls_by_node = calls.with_catch_up(nodes)?;
-        Ok(self.call_all(calls_by_node, "mid-ceremony-start", begin).await)
+        Ok(self.call_all(calls_by_node, "mid-ceremony-start", |_| false, begin).await)
     }
 
     fn ceremony<'a>(
@@ -99,7 +100,7 @@ impl EmbeddedFleet {
             OperationType::KeyCreate
             | OperationType::Rotate
             | OperationType::Recover
-            | OperationType::Sign => Nodes::new(),
+            | OperationType::Sign => NodeSet::new(),
         };
         let package = if decision.operation_type == OperationType::KeyCreate {
             Vec::new()
@@ -113,9 +114,9 @@ impl EmbeddedFleet {
     }
 
     /// Chooses as many dealers as the plan requires: holders that stay first, then of those that leave, suspects last.
-    fn choose_dealers(&self, plan: &Plan) -> Nodes {
+    fn choose_dealers(&self, plan: &Plan) -> NodeSet {
         let Plan { holders, receivers, n_holders_required, .. } = plan;
-        let staying: Nodes = holders.intersection(receivers).copied().take(*n_holders_required).collect();
+        let staying: NodeSet = holders.intersection(receivers).copied().take(*n_holders_required).collect();
         let n_missing = n_holders_required.saturating_sub(staying.len());
         let leaving = self.suspects.choose(holders.difference(receivers).copied(), n_missing);
         staying.union(&leaving).copied().collect()
@@ -131,7 +132,7 @@ impl EmbeddedFleet {
         }
         let why = failures(answers);
         let absent = answers.iter().filter(|(_, answer)| !answer.is_ok() && !is_lost(answer));
-        let absent: Nodes = absent.map(|(node, _)| *node).collect();
+        let absent: NodeSet = absent.map(|(node, _)| *node).collect();
         if absent.is_empty() {
             return Ok(Outcome::AttemptLost(why));
         }
@@ -194,11 +195,11 @@ impl Ceremony<'_> {
     }
 }
 
-/// Takes the messages out of the answers and returns them by recipient. Nodes that have staged a share are added to `staged`
+/// Takes the messages out of the answers and returns them by recipient. NodeSet that have staged a share are added to `staged`
 /// and get no further messages.
 fn sort_answers(
     answers: &mut Answers<CeremonyAnswer>,
-    nodes: &Nodes,
+    nodes: &NodeSet,
     staged: &mut BTreeMap<ParticipantIndex, StagedShare>,
 ) -> BTreeMap<ParticipantIndex, Vec<Envelope>> {
     let mut mail: BTreeMap<_, Vec<_>> = BTreeMap::new();

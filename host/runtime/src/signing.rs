@@ -6,17 +6,18 @@
 //! otherwise the attempt is lost.
 
 use crate::acks::{failures, is_lost, permanent_failure, refusal};
-use crate::calls::{Calls, Missed, Nodes, unavailable};
+use crate::calls::{Calls, Missed, NodeSet, unavailable};
 use crate::effects::rejected;
 use crate::fan_out::{Answer, Answers};
-use crate::fleet::EmbeddedFleet;
+use crate::fleet::Fleet;
+use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::ids::Hex32;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Failure, Outcome, SignatureResult};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
-use gateway_node::{Call, Node, NodeError, RoundOne, SignedShare};
+use gateway_node::{Call, NodeError, RoundOne, SignedShare};
 use gateway_threshold::sign::{SigningPackage, aggregate, verify};
 use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ struct Signing<'a> {
     public_key: Vec<u8>,
 }
 
-impl EmbeddedFleet {
+impl<N: Nodes> Fleet<N> {
     pub(crate) async fn sign(
         &self,
         calls: &Calls<'_>,
@@ -42,6 +43,9 @@ impl EmbeddedFleet {
             Ok(signing) => signing,
             Err(rejection) => return Ok(rejection),
         };
+        if let Some(commitments) = self.commitments_in_hand(&signing) {
+            return self.sign_package_of(&signing, commitments).await;
+        }
         let answers = self.round_one(calls).await?;
         match consumed_package(&answers) {
             Some(package) => self.complete_package(&signing, answers, package).await,
@@ -49,12 +53,21 @@ impl EmbeddedFleet {
         }
     }
 
+    /// The commitments that came with the policy receipts, if they are enough. No package was made of them: they are taken once.
+    fn commitments_in_hand(&self, signing: &Signing<'_>) -> Option<BTreeMap<ParticipantIndex, Vec<u8>>> {
+        let effect = signing.calls.effect;
+        let mut commitments =
+            self.commitments.take(effect.id.operation).filter(|_| effect.id.attempt == 1)?;
+        commitments.retain(|node, _| effect.nodes.contains(node));
+        (commitments.len() >= signing.threshold()).then_some(commitments)
+    }
+
     async fn round_one(&self, calls: &Calls<'_>) -> Result<Answers<RoundOne>, Unavailable> {
-        let commit = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(async move { missed.catch_up(&node, || Box::pin(node.signing_commit(&call))).await })
+        let commit = |node: Arc<N::Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
+            Box::pin(async move { missed.catch_up(&*node, || Box::pin(node.signing_commit(&call))).await })
         };
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
-        Ok(self.call_all(calls_by_node, "mid-commitments", commit).await)
+        Ok(self.call_all(calls_by_node, "mid-commitments", |_| false, commit).await)
     }
 
     /// Chooses the signers and makes the package, if no node has signed in this attempt.
@@ -63,12 +76,20 @@ impl EmbeddedFleet {
         signing: &Signing<'_>,
         answers: Answers<RoundOne>,
     ) -> Result<Outcome, Unavailable> {
-        let mut commitments = committed(&answers);
-        let threshold = signing.threshold();
-        if commitments.len() < threshold {
+        let commitments = committed(&answers);
+        if commitments.len() < signing.threshold() {
             return signing.too_few(&answers, commitments.len());
         }
-        let signers = self.suspects.choose(commitments.keys().copied(), threshold);
+        self.sign_package_of(signing, commitments).await
+    }
+
+    /// Makes a package of as many commitments as the threshold requires, and collects the shares.
+    async fn sign_package_of(
+        &self,
+        signing: &Signing<'_>,
+        mut commitments: BTreeMap<ParticipantIndex, Vec<u8>>,
+    ) -> Result<Outcome, Unavailable> {
+        let signers = self.suspects.choose(commitments.keys().copied(), signing.threshold());
         commitments.retain(|node, _| signers.contains(node));
         let package = signing.package(commitments);
         let shares = self.round_two(signing, &signers, &package).await?;
@@ -82,8 +103,8 @@ impl EmbeddedFleet {
         answers: Answers<RoundOne>,
         package: SigningPackage,
     ) -> Result<Outcome, Unavailable> {
-        let signers: Nodes = package.commitments.keys().copied().map(ParticipantIndex).collect();
-        let (mut shares, mut unsigned) = (Answers::new(), Nodes::new());
+        let signers: NodeSet = package.commitments.keys().copied().map(ParticipantIndex).collect();
+        let (mut shares, mut unsigned) = (Answers::new(), NodeSet::new());
         for signer in signers {
             match answers.get(&signer) {
                 Some(Ok(RoundOne::Consumed { package: used_for, signed })) if *used_for == package => {
@@ -105,14 +126,14 @@ impl EmbeddedFleet {
     async fn round_two(
         &self,
         signing: &Signing<'_>,
-        signers: &Nodes,
+        signers: &NodeSet,
         package: &SigningPackage,
     ) -> Result<Answers<SignedShare>, Unavailable> {
         let calls_by_node = signing.calls.to(signers)?;
-        let sign = |node: Arc<Node>, call: Call| -> Answer<'_, _> {
+        let sign = |node: Arc<N::Node>, call: Call| -> Answer<'_, _> {
             Box::pin(async move { node.signing_share(&call, package).await })
         };
-        Ok(self.call_all(calls_by_node, "mid-execute", sign).await)
+        Ok(self.call_all(calls_by_node, "mid-execute", |_| false, sign).await)
     }
 
     /// The outcome of round two. If all signers returned a share with a valid receipt, aggregates the shares.
@@ -127,7 +148,7 @@ impl EmbeddedFleet {
         let (attempt, signed_digest) = (calls.effect.id.attempt, calls.decision().request_digest);
         let kind = ReceiptKind::Signed { attempt, signed_digest, package_hash };
         let answers = self.verify_receipts(calls, &kind, answers, |signed| &signed.receipt);
-        let failed: Nodes =
+        let failed: NodeSet =
             answers.iter().filter(|(_, answer)| answer.is_err()).map(|(signer, _)| *signer).collect();
         if !failed.is_empty() {
             self.suspects.add(failed);
@@ -145,7 +166,7 @@ impl EmbeddedFleet {
                 signing.signed_outcome(&signature, package_hash, receipts)
             }
             Err(error) => {
-                let culprits: Nodes = error.culprits().into_iter().map(ParticipantIndex).collect();
+                let culprits: NodeSet = error.culprits().into_iter().map(ParticipantIndex).collect();
                 self.suspects.add(culprits.iter().copied());
                 Ok(signing.invalid_shares(&error, culprits))
             }
@@ -155,8 +176,8 @@ impl EmbeddedFleet {
 
 impl<'a> Signing<'a> {
     /// The inner error is the outcome if the key is not in the admitted epoch, which ends the operation.
-    fn new(
-        fleet: &EmbeddedFleet,
+    fn new<N: Nodes>(
+        fleet: &Fleet<N>,
         calls: &'a Calls<'a>,
         key: Option<&CustodyKey>,
     ) -> Result<Result<Self, Outcome>, Unavailable> {
@@ -270,7 +291,7 @@ impl<'a> Signing<'a> {
     }
 
     /// The outcome when shares do not verify. Another attempt prefers other signers, unless too few nodes are left.
-    fn invalid_shares(&self, error: &ThresholdError, culprits: Nodes) -> Outcome {
+    fn invalid_shares(&self, error: &ThresholdError, culprits: NodeSet) -> Outcome {
         let n_left = self.calls.effect.nodes.difference(&culprits).count();
         if culprits.is_empty() || n_left >= self.threshold() {
             return Outcome::AttemptLost(error.to_string());

@@ -98,8 +98,7 @@ async fn refusal(group: &Group, case: &Case) -> (Code, String) {
         let Err(NodeError::Rejected(rejection)) = node.admit(&request).await else {
             panic!("admitted: {request:?}")
         };
-        let receipt =
-            node.materialize_receipt(&case.call(participant, EffectStep::PolicyReceipt, 1, 1)).await;
+        let receipt = node.policy_receipt(&case.call(participant, EffectStep::PolicyReceipt, 1, 1)).await;
         assert_eq!(code(receipt), Code::StepOutOfOrder);
         let call = case.call(participant, EffectStep::Execute, 1, 1);
         let nonces = node.signing_commit(&call).await;

@@ -25,9 +25,9 @@ async fn sealed_share(group: &Group, participant: u16) -> Vec<u8> {
 }
 
 #[track_caller]
-fn unavailable<T: std::fmt::Debug>(answer: Result<T, NodeError>) -> &'static str {
+fn unavailable<T: std::fmt::Debug>(answer: Result<T, NodeError>) -> String {
     match answer {
-        Err(NodeError::Unavailable { detail, .. }) => detail,
+        Err(NodeError::Unavailable { detail, .. }) => detail.into_owned(),
         other => panic!("not unavailable: {other:?}"),
     }
 }
@@ -114,14 +114,15 @@ async fn altered_secret_stops_only_its_own_node() {
     let mut sealed = sealed_share(&group, 0).await;
     *sealed.last_mut().unwrap() ^= 1;
     group.execute_sql(0, &format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed))).await;
-    let error = group.round_one(&case, 0, 1).await.unwrap_err();
+    // The nonces of the first attempt were made with the policy receipt, of the share as it was.
+    let error = group.round_one(&case, 0, 2).await.unwrap_err();
     assert!(!error.is_wrong_kek());
     assert_eq!(unavailable::<()>(Err(error)), ALTERED);
     group.sign_by(&case, &[1, 2], 1).await;
     // The id of the sealing key begins at byte 1.
     sealed[1] ^= 1;
     group.execute_sql(0, &format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed))).await;
-    let other = unavailable(group.round_one(&case, 0, 2).await);
+    let other = unavailable(group.round_one(&case, 0, 3).await);
     assert_eq!(other, "a secret of the node is sealed under another key");
 }
 
@@ -134,7 +135,7 @@ async fn shares_of_two_nodes_cannot_be_swapped() {
     for (participant, other) in [(0, 1), (1, 0)] {
         let sql = format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed[other]));
         group.execute_sql(participant, &sql).await;
-        assert_eq!(unavailable(group.round_one(&case, participant, 1).await), ALTERED);
+        assert_eq!(unavailable(group.round_one(&case, participant, 2).await), ALTERED);
     }
 }
 

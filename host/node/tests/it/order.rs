@@ -31,7 +31,7 @@ fn generation(group: &Group) -> Publication {
 async fn steps_before_admission_are_refused() {
     let (group, case) = group().await;
     let node = &group.nodes[0];
-    assert_eq!(code(node.materialize_receipt(&receipt(&case)).await), Code::StepOutOfOrder);
+    assert_eq!(code(node.policy_receipt(&receipt(&case)).await), Code::StepOutOfOrder);
     assert_eq!(code(group.round_one(&case, 0, 1).await), Code::StepOutOfOrder);
     let publish = case.call(0, EffectStep::Publish, 1, 1);
     assert_eq!(code(node.publish(&publish, &generation(&group)).await), Code::StepOutOfOrder);
@@ -53,11 +53,11 @@ async fn step_must_follow_the_transition_before_it() {
     let previous = [case.admission_hash(), hex32(0), case.chain(1).after_admission().unwrap()];
     for previous in previous {
         let call = Call { previous, ..receipt(&case) };
-        assert_eq!(code(node.materialize_receipt(&call).await), Code::StepOutOfOrder);
+        assert_eq!(code(node.policy_receipt(&call).await), Code::StepOutOfOrder);
     }
-    let done = node.materialize_receipt(&receipt(&case)).await.unwrap();
-    assert_eq!(done.transition_hash, case.chain(0).after_receipt().unwrap());
-    assert_eq!(node.materialize_receipt(&receipt(&case)).await.unwrap(), done);
+    let done = node.policy_receipt(&receipt(&case)).await.unwrap();
+    assert_eq!(done.receipt.transition_hash, case.chain(0).after_receipt().unwrap());
+    assert_eq!(node.policy_receipt(&receipt(&case)).await.unwrap(), done);
     let skipped = case.call(0, EffectStep::Execute, 1, 1);
     let skipped = Call { previous: case.chain(0).after_admission().unwrap(), ..skipped };
     assert_eq!(code(node.signing_commit(&skipped).await), Code::StepOutOfOrder);
@@ -68,9 +68,9 @@ async fn effect_id_used_for_another_call_is_a_conflict() {
     let (group, case) = group().await;
     let node = &group.nodes[0];
     node.admit(&case.request()).await.unwrap();
-    node.materialize_receipt(&receipt(&case)).await.unwrap();
+    node.policy_receipt(&receipt(&case)).await.unwrap();
     let other = Call { previous: hex32(1), ..receipt(&case) };
-    assert_eq!(code(node.materialize_receipt(&other).await), Code::EffectConflict);
+    assert_eq!(code(node.policy_receipt(&other).await), Code::EffectConflict);
     let mixed =
         Call { effect: case.effect(EffectStep::PolicyReceipt, 1), ..case.call(0, EffectStep::Execute, 1, 1) };
     assert_eq!(code(node.signing_commit(&mixed).await), Code::StepOutOfOrder);
@@ -81,7 +81,7 @@ async fn step_for_another_decision_is_a_conflict() {
     let (group, case) = group().await;
     group.nodes[0].admit(&case.request()).await.unwrap();
     let other = Call { admission_hash: hex32(1), ..receipt(&case) };
-    assert_eq!(code(group.nodes[0].materialize_receipt(&other).await), Code::AdmissionConflict);
+    assert_eq!(code(group.nodes[0].policy_receipt(&other).await), Code::AdmissionConflict);
     let discard = Call { effect: case.effect(EffectStep::Discard, 1), ..other };
     let chain = Chain { admission_hash: hex32(1), ..case.chain(0) };
     let discard = Call { previous: chain.after_admission().unwrap(), ..discard };
@@ -96,7 +96,7 @@ async fn expired_decision_stops_execution_but_not_publication() {
     group.nodes[0].admit(&second.request()).await.unwrap();
     let signature = group.sign(&case, 1).await;
     group.set_time(NOT_AFTER.0);
-    assert_eq!(code(group.nodes[0].materialize_receipt(&receipt(&second)).await), Code::AdmissionExpired);
+    assert_eq!(code(group.nodes[0].policy_receipt(&receipt(&second)).await), Code::AdmissionExpired);
     assert_eq!(code(group.round_one(&case, 2, 1).await), Code::AdmissionExpired);
     // An executed operation is published, however late.
     let publish = case.call(0, EffectStep::Publish, 1, 1);
@@ -115,10 +115,10 @@ async fn stale_fence_stops_the_execution() {
     };
     let stale = group.case(1, fenced(other_root().to_string()));
     group.nodes[0].admit(&stale.request()).await.unwrap();
-    assert_eq!(code(group.nodes[0].materialize_receipt(&receipt(&stale)).await), Code::EpochConflict);
+    assert_eq!(code(group.nodes[0].policy_receipt(&receipt(&stale)).await), Code::EpochConflict);
     let valid = group.case(2, fenced(group.epoch().root.to_string()));
     group.nodes[0].admit(&valid.request()).await.unwrap();
-    group.nodes[0].materialize_receipt(&receipt(&valid)).await.unwrap();
+    group.nodes[0].policy_receipt(&receipt(&valid)).await.unwrap();
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn discard_is_permanent_and_refused_after_promotion() {
     group.nodes[1].admit(&case.request()).await.unwrap();
     group.nodes[1].discard(&discard(1)).await.unwrap();
     let late = case.call(1, EffectStep::PolicyReceipt, 1, 1);
-    assert_eq!(code(group.nodes[1].materialize_receipt(&late).await), Code::OperationDiscarded);
+    assert_eq!(code(group.nodes[1].policy_receipt(&late).await), Code::OperationDiscarded);
     assert_eq!(code(group.nodes[1].admit(&case.request()).await), Code::OperationDiscarded);
 
     let mut second = Case::key_create(2, KEY, 3, 2, SUITES[0]);

@@ -17,7 +17,7 @@ async fn sign(group: &Group, case: &Case, published: &Publication) -> Vec<NodeRe
     let RoundOne::Consumed { signed, .. } = group.round_one(case, 0, 1).await.unwrap() else { panic!() };
     vec![
         node.admit(&case.request()).await.unwrap(),
-        node.materialize_receipt(&call(EffectStep::PolicyReceipt)).await.unwrap(),
+        node.policy_receipt(&call(EffectStep::PolicyReceipt)).await.unwrap().receipt,
         signed.receipt,
         node.publish(&call(EffectStep::Publish), published).await.unwrap(),
     ]
@@ -138,7 +138,7 @@ async fn step_altered_on_disk_gets_no_receipt() {
     group.admit(&case).await;
     let call = case.call(0, EffectStep::PolicyReceipt, 1, 1);
     group.execute_sql(0, "UPDATE effect SET transition_hash = content").await;
-    let refused = group.nodes[0].materialize_receipt(&call).await.unwrap_err();
+    let refused = group.nodes[0].policy_receipt(&call).await.unwrap_err();
     assert!(refused.to_string().contains("the recorded answer does not match the step"), "{refused}");
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{Group, NOW, admitted, assert_lost, code};
 use gateway_domain::operation::EffectStep;
 use gateway_node::limits::NONCES_TTL_MS;
-use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, payment};
+use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, payment, refresh};
 use gateway_node::{Code, NodeError, RoundOne};
 use gateway_threshold::Tweak;
 use gateway_threshold::sign::SigningPackage;
@@ -107,7 +107,7 @@ async fn package_with_a_signer_that_was_not_admitted_is_refused() {
     let RoundOne::Committed(third) = group.round_one(&all, 2, 1).await.unwrap() else { panic!() };
     let node = &group.nodes[0];
     node.admit(&two.request()).await.unwrap();
-    node.materialize_receipt(&two.call(0, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
+    node.policy_receipt(&two.call(0, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
     let mut package = group.package(&two, &[0], 1).await;
     package.commitments.insert(2, third);
     assert_eq!(code(group.round_two(&two, 0, 1, &package).await), Code::PackageRefused);
@@ -156,11 +156,11 @@ async fn nonces_expire() {
 async fn decision_that_expires_between_the_rounds_signs_nothing() {
     let (group, case) = admitted().await;
     group.set_time(NOT_AFTER.0 - 1);
-    let package = group.package(&case, &[0, 1], 1).await;
-    let share = group.round_two(&case, 1, 1, &package).await.unwrap();
+    let package = group.package(&case, &[0, 1], 2).await;
+    let share = group.round_two(&case, 1, 2, &package).await.unwrap();
     group.set_time(NOT_AFTER.0);
-    assert_eq!(code(group.round_two(&case, 0, 1, &package).await), Code::AdmissionExpired);
-    assert_eq!(group.round_two(&case, 1, 1, &package).await.unwrap(), share, "it was signed in time");
+    assert_eq!(code(group.round_two(&case, 0, 2, &package).await), Code::AdmissionExpired);
+    assert_eq!(group.round_two(&case, 1, 2, &package).await.unwrap(), share, "it was signed in time");
 }
 
 #[tokio::test]
@@ -172,4 +172,34 @@ async fn node_without_a_store_releases_no_share() {
     assert!(matches!(answer, Err(NodeError::Unavailable { .. })), "{answer:?}");
     let shown = answer.unwrap_err().to_string();
     assert!(!shown.contains("node-0") && !shown.contains('/'), "{shown}");
+}
+
+#[tokio::test]
+async fn digest_of_a_refresh_is_not_signed() {
+    let group = Group::with_key(3, 2, SUITES[0]).await;
+    let change = group.key_change(refresh("2"), "2", &[0, 1, 2], 2);
+    group.admit(&change).await;
+    let answer = group.nodes[0].signing_commit(&change.call(0, EffectStep::Execute, 1, 1)).await;
+    assert_eq!(
+        code(answer),
+        Code::StepOutOfOrder,
+        "a holder has the key's share, but nobody approved a signature"
+    );
+}
+
+#[tokio::test]
+async fn policy_receipt_of_a_signature_brings_the_commitments_of_its_first_attempt() {
+    let group = Group::with_key(3, 2, SUITES[0]).await;
+    let case = group.case(9, asset_action(&[0, 1, 2], 9));
+    group.admit(&case).await;
+    let call = |step| case.call(0, step, 1, 1);
+    let receipt = group.nodes[0].policy_receipt(&call(EffectStep::PolicyReceipt)).await.unwrap();
+    let round_one = group.nodes[0].signing_commit(&call(EffectStep::Execute)).await.unwrap();
+    assert_eq!(round_one, RoundOne::Committed(receipt.commitments.unwrap()));
+    let group = Group::with_key(3, 2, SUITES[0]).await;
+    let change = group.key_change(refresh("2"), "2", &[0, 1, 2], 2);
+    group.admit(&change).await;
+    let receipt =
+        group.nodes[0].policy_receipt(&change.call(0, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
+    assert_eq!(receipt.commitments, None);
 }

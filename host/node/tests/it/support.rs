@@ -178,7 +178,7 @@ impl Group {
     pub(crate) async fn admit(&self, case: &Case) {
         for (node, participant) in self.nodes.iter().zip(0..) {
             node.admit(&case.request()).await.unwrap();
-            node.materialize_receipt(&case.call(participant, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
+            node.policy_receipt(&case.call(participant, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
         }
     }
 

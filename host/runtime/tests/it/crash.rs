@@ -7,6 +7,7 @@ use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{SUITES, asset_action, key_create, recover, refresh, reshare, rotate};
 use gateway_node::{Call, CeremonyStart, RoundOne};
+use gateway_runtime::Fleet;
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 
@@ -94,6 +95,9 @@ async fn new_coordinator_completes_a_partly_signed_package() {
     let package = collect_package(&world, &signing, &[0, 2]).await;
     let first = world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap();
     // The coordinator stopped after one of two shares. A new one must use the same package, of the same signers.
+    let other = world.fleet_under(1);
+    let stopped = std::mem::replace(&mut world.fleet, other);
+    world.fleet = Fleet::of(stopped.into_nodes());
     let Outcome::Signed { signature, .. } = world.perform_pending(&signing).await.unwrap() else { panic!() };
     check_signature(&signature);
     assert_eq!(signature.signers, gateway_node::testing::roster(&[0, 2]));

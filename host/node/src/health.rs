@@ -1,0 +1,182 @@
+//! The damage in a node's database: found when it is opened, and by a check that repeats over all its rows.
+
+use crate::check::{Cursor, Damage, Scope};
+use crate::error::NodeError;
+use crate::node::Node;
+use gateway_domain::error_chain;
+use gateway_domain::ids::KeyId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Findings that are kept for one round. A node with this many counts as unusable.
+const DAMAGE_KEPT_MAX: usize = 1024;
+
+/// Findings that are reported as text.
+const FINDINGS_REPORTED_MAX: usize = 16;
+
+/// Whether a node is usable, and its damage. A damaged share or record leaves the rest of a node usable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeStatus {
+    /// Whether the node can serve its undamaged keys.
+    pub is_usable: bool,
+    /// The first findings, in order; without secrets.
+    pub findings: Vec<String>,
+    /// The number of all findings.
+    pub n_findings: usize,
+    /// The keys whose shares are missing or damaged on the node.
+    pub keys: BTreeSet<KeyId>,
+}
+
+/// The check of one node. A round checks every row once; the findings of the last round count until this one is complete.
+#[derive(Default)]
+pub(crate) struct Health(Mutex<Rounds>);
+
+#[derive(Default)]
+struct Rounds {
+    /// Where this round continues.
+    at: Cursor,
+    /// The findings of this round so far.
+    found: BTreeSet<Damage>,
+    /// The findings of the last complete round.
+    before: BTreeSet<Damage>,
+}
+
+impl Health {
+    /// Starts the first round. The findings of the check at the opening count as the last round's.
+    pub(crate) fn opened(&self, found: Vec<Damage>) {
+        let before = found.into_iter().take(DAMAGE_KEPT_MAX).collect();
+        *self.lock() = Rounds { before, ..Rounds::default() };
+    }
+
+    fn cursor(&self) -> Cursor {
+        self.lock().at.clone()
+    }
+
+    fn record(&self, found: Vec<Damage>, next: Option<Cursor>) {
+        let mut rounds = self.lock();
+        let room = DAMAGE_KEPT_MAX.saturating_sub(rounds.found.len());
+        rounds.found.extend(found.into_iter().take(room));
+        rounds.at = match next {
+            Some(next) => next,
+            None => {
+                rounds.before = std::mem::take(&mut rounds.found);
+                Cursor::default()
+            }
+        };
+    }
+
+    /// The findings of this round and the last one.
+    fn findings(&self) -> BTreeSet<Damage> {
+        let rounds = self.lock();
+        rounds.found.union(&rounds.before).cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rounds> {
+        // Nothing that holds the lock can leave the rounds half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Node {
+    /// Checks the shares, as the first round of the check. Called when the node is opened, so that damage is reported before the
+    /// node is used.
+    pub async fn start_checks(&self) {
+        let found = self.check_shares().await;
+        self.health.opened(found.unwrap_or_else(|error| vec![unreadable(&error)]));
+    }
+
+    /// Checks the next rows.
+    pub async fn check_next_rows(&self) {
+        let (found, next) = match self.check(self.health.cursor()).await {
+            Ok(checked) => checked,
+            Err(error) => (vec![unreadable(&error)], None),
+        };
+        self.health.record(found, next);
+    }
+
+    /// Whether the node is usable, and the damage that the checks found.
+    pub async fn status(&self) -> NodeStatus {
+        match self.full_disk().await {
+            Some(path) => NodeStatus::unusable(format!("the disk with `{}` is full", path.display())),
+            None => NodeStatus::of(self.health.findings()),
+        }
+    }
+}
+
+impl NodeStatus {
+    /// A node that cannot be used, for this reason.
+    #[must_use]
+    pub fn unusable(what: String) -> Self {
+        Self { is_usable: false, findings: vec![what], n_findings: 1, keys: BTreeSet::new() }
+    }
+
+    fn of(damage: BTreeSet<Damage>) -> Self {
+        let is_usable =
+            damage.len() < DAMAGE_KEPT_MAX && damage.iter().all(|found| found.scope != Scope::Node);
+        let (mut findings, mut keys, n_findings) = (Vec::new(), BTreeSet::new(), damage.len());
+        for found in damage {
+            if findings.len() < FINDINGS_REPORTED_MAX {
+                findings.push(found.to_string());
+            }
+            match found.scope {
+                Scope::Key(key_id) => _ = keys.insert(key_id),
+                Scope::Node | Scope::Records => {}
+            }
+        }
+        Self { is_usable, findings, n_findings, keys }
+    }
+}
+
+/// The finding for a node that cannot be checked, which makes it unusable.
+#[must_use]
+pub fn unreadable(error: &NodeError) -> Damage {
+    let what = format!("cannot be checked: {}", error_chain(error));
+    Damage { table: "database", row: String::new(), what, scope: Scope::Node }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_domain::ids::Hex32;
+
+    fn damage(row: &str, scope: Scope) -> Damage {
+        Damage { table: "share", row: row.to_owned(), what: "broken".to_owned(), scope }
+    }
+
+    fn rows(health: &Health) -> Vec<String> {
+        health.findings().into_iter().map(|damage| damage.row).collect()
+    }
+
+    #[test]
+    fn damage_stands_until_a_complete_round_does_not_find_it() {
+        let health = Health::default();
+        let next = || Some(Cursor::default());
+        health.opened(vec![damage("a", Scope::Records)]);
+        assert_eq!(rows(&health), ["a"]);
+        health.record(vec![damage("b", Scope::Records)], next());
+        assert_eq!(rows(&health), ["a", "b"], "this round is not complete yet");
+        health.record(vec![], None);
+        assert_eq!(rows(&health), ["b"], "the damage found at opening is repaired");
+        health.record(vec![], next());
+        assert_eq!(rows(&health), ["b"]);
+        health.record(vec![], None);
+        assert!(rows(&health).is_empty());
+    }
+
+    #[test]
+    fn a_node_is_usable_unless_all_of_it_is_damaged() {
+        let key = KeyId(Hex32::new([1; 32]));
+        let sound = NodeStatus::of(BTreeSet::new());
+        assert_eq!((sound.is_usable, sound.n_findings), (true, 0));
+        let found = NodeStatus::of([damage("a", Scope::Key(key)), damage("b", Scope::Records)].into());
+        assert_eq!((found.is_usable, found.n_findings, found.keys), (true, 2, BTreeSet::from([key])));
+        assert_eq!(found.findings, ["share, a: broken", "share, b: broken"]);
+        assert!(!NodeStatus::of([damage("a", Scope::Node)].into()).is_usable);
+        let many = (0..DAMAGE_KEPT_MAX).map(|n| damage(&n.to_string(), Scope::Records)).collect();
+        let found = NodeStatus::of(many);
+        assert!(!found.is_usable, "not all of its damage is known");
+        assert_eq!(found.findings.len(), FINDINGS_REPORTED_MAX);
+    }
+}
