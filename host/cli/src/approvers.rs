@@ -1,6 +1,6 @@
 //! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals.
 
-use crate::{EXIT_FAILED, Fault, escape, registry, report_errors, with_path};
+use crate::{EXIT_FAILED, Fault, escape, report_errors, with_path};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, KeyEntry, Signature, Validity};
@@ -84,7 +84,8 @@ pub fn run(command: &ApproversCommand, now: EpochMs) -> ExitCode {
 }
 
 fn check(path: &Path, now: EpochMs) -> Result<String, Fault> {
-    let approvers = registry::load(path).map_err(|error| with_path(path, error.as_ref()))?;
+    let approvers =
+        gateway_service::approvers::load(path).map_err(|error| with_path(path, error.as_ref()))?;
     let mut text = String::new();
     for entry in &approvers.file().approvers {
         let (tenants, roles) = (entry.tenants.join(","), entry.roles.join(","));

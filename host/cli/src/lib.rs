@@ -16,7 +16,6 @@ pub mod bundle;
 pub mod evidence;
 pub mod ledger;
 pub mod records;
-pub mod registry;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::error::Error;

@@ -1,8 +1,7 @@
 //! The composition root: the only file that names concrete adapters.
 
-use crate::approvers::{self, Verifiers};
+use crate::approvers;
 use crate::authentication;
-use crate::node_key;
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
@@ -18,7 +17,9 @@ use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
 use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, identities, participants_with_database};
 use gateway_seal::at_rest::Kek;
+use gateway_seal::kek_source::Creates;
 use gateway_seal::key_file::{self, KeyFileError};
+use gateway_service::approvers::Verifiers;
 use gateway_service::telemetry;
 
 pub use gateway_service::StartError;
@@ -136,8 +137,10 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         nodes: fleet.clone(),
         clock,
     };
-    let verifiers =
-        Verifiers::open(settings, vec![rules.signed_approvals.clone(), fleet.signed_approvals().clone()]);
+    let verifiers = Verifiers::open(
+        &settings.approvals.signed,
+        vec![rules.signed_approvals.clone(), fleet.signed_approvals().clone()],
+    );
     Ok(Gateway { app: app(settings, rules, authenticator, ports), store, fleet, policies, verifiers })
 }
 
@@ -184,10 +187,27 @@ fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, Ke
 /// # Errors
 /// [`StartError`] when the authority's key is invalid, or the nodes cannot be decrypted.
 pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFleet>, StartError> {
-    let kek = Arc::new(node_key::open(settings).await?);
+    let kek = Arc::new(open_kek(settings).await?);
     let fleet = EmbeddedFleet::new(fleet_config(settings, authority, kek)?);
     fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
     Ok(Arc::new(fleet))
+}
+
+/// Loads the key that encrypts the nodes' secrets, on a blocking thread. Creates a key file only in development and while there
+/// are no databases: a new key could not decrypt them.
+///
+/// # Errors
+/// [`StartError`], which names the file and never its content.
+pub(crate) async fn open_kek(settings: &Settings) -> Result<Kek, StartError> {
+    let (source, folder) = (settings.nodes.key.clone(), settings.nodes.directory.clone());
+    let creates = match (participants_with_database(&folder).is_empty(), settings.profile) {
+        (false, _) => Creates::Nothing,
+        (true, Profile::Production) => Creates::Stretching,
+        (true, Profile::Development) => Creates::Key,
+    };
+    let opening = tokio::task::spawn_blocking(move || source.load(&folder, creates)).await;
+    let opened = opening.map_err(|error| StartError::new("node key", error))?;
+    opened.map_err(|error| StartError::new("node key", error))
 }
 
 /// The configuration of the nodes. Decisions by earlier keys of the authority stay valid until they expire.
@@ -226,7 +246,7 @@ pub async fn node_identities(
     if participants_with_database(folder).is_empty() {
         return Ok(BTreeMap::new());
     }
-    let kek = Arc::new(node_key::open(settings).await?);
+    let kek = Arc::new(open_kek(settings).await?);
     let nodes = identities(folder, &kek).await.map_err(|error| StartError::new("nodes", error))?;
     Ok(nodes.into_iter().map(|(participant, node)| (participant, node.signing_key())).collect())
 }

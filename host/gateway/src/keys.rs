@@ -6,7 +6,7 @@
 
 mod rotate;
 
-use crate::settings::{Flags, NodeKey, Settings};
+use crate::settings::{Flags, Settings};
 use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, report_errors};
 use gateway_domain::error_chain;
@@ -14,6 +14,7 @@ use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
 use gateway_runtime::participants_with_database;
 use gateway_seal::at_rest::Kek;
+use gateway_seal::kek_source::KekSource;
 use gateway_seal::key_file;
 use std::io::Write;
 use std::path::Path;
@@ -39,7 +40,7 @@ fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     for path in [&settings.authority.key, &settings.log.key] {
         create_if_missing(path, out)?;
     }
-    if let NodeKey::File(path) = &settings.nodes.key {
+    if let KekSource::File(path) = &settings.nodes.key {
         if !path.exists() && !participants_with_database(&settings.nodes.directory).is_empty() {
             return Err(format!(
                 "the nodes have databases, and the key that encrypts their secrets is missing: `{}`",
@@ -69,11 +70,11 @@ fn show(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     let signer = LogSigner::new(settings.log.origin.clone(), &*key_file::load(log)?);
     writeln!(out, "log_key {} {}", signer.verifier_key(), log.display())?;
     match &settings.nodes.key {
-        NodeKey::File(path) => {
+        KekSource::File(path) => {
             // The id of a symmetric key, which does not reveal the key.
             writeln!(out, "node_key {} {}", Kek::from_file(path)?.id(), path.display())?;
         }
-        NodeKey::Passphrase(path) => writeln!(out, "node_passphrase_file - {}", path.display())?,
+        KekSource::Passphrase(path) => writeln!(out, "node_passphrase_file - {}", path.display())?,
     }
     Ok(())
 }

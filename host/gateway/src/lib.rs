@@ -8,7 +8,6 @@ mod authentication;
 pub mod compose;
 pub mod evidence;
 mod keys;
-mod node_key;
 mod nodes;
 pub mod serve;
 pub mod settings;

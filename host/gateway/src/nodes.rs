@@ -1,6 +1,6 @@
 //! Checks the nodes' databases: in steps while the gateway serves, and completely by `operation-gateway nodes check`.
 
-use crate::node_key;
+use crate::compose;
 use crate::settings::Settings;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::expected_shares;
@@ -109,7 +109,7 @@ async fn findings(settings: &Settings) -> Result<Checked, Fault> {
     let folder = &settings.nodes.directory;
     let known = participants_with_database(folder);
     // Without databases there is nothing to open, and no key may be created.
-    let kek = if known.is_empty() { None } else { Some(Arc::new(node_key::open(settings).await?)) };
+    let kek = if known.is_empty() { None } else { Some(Arc::new(compose::open_kek(settings).await?)) };
     let mut checked = Checked::new();
     for participant in known {
         if let Some(kek) = &kek {

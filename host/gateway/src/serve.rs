@@ -1,6 +1,5 @@
 //! Serves the API, and stops without losing work in progress.
 
-use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
 use crate::nodes::{self, Reported};
 use crate::settings::{Exception, Profile, Settings};
@@ -8,6 +7,7 @@ use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
 use gateway_policy::lifecycle::Cause;
+use gateway_service::approvers::Verifiers;
 use gateway_service::file_limit;
 use gateway_service::signals::Signals;
 use gateway_service::transport::{Server, Tls, until_stopped};

@@ -13,10 +13,11 @@ mod operations;
 mod policy;
 mod server;
 
-pub use approvals::{Approvals, SignedApprovals};
+pub use approvals::Approvals;
 pub use auth::{Auth, ClientSecretSource, IssuerKeys};
 pub use exceptions::Exception;
-pub use nodes::{Authority, Log, NodeKey, Nodes};
+pub use gateway_service::approvers::SignedApprovals;
+pub use nodes::{Authority, Log, Nodes};
 pub use operations::Operations;
 pub use policy::Policy;
 pub use server::Server;

@@ -1,9 +1,10 @@
 //! The arguments of the calls to a node.
 
+use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::Approval;
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::dsse::Envelope;
-use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectId, SignatureResult, Staged};
 use gateway_domain::receipt::NodeReceipt;
@@ -44,6 +45,28 @@ pub struct Call {
     pub admission_hash: Hex32,
     /// The hash of the transition before this step: see [`Chain`](gateway_domain::receipt::Chain).
     pub previous: Hex32,
+    /// What the caller expects to be admitted.
+    pub subject: Subject,
+}
+
+/// The parts of a decision that a call repeats. The node compares them with the decision that it stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The key.
+    pub key_id: KeyId,
+    /// Root of the generation of shares that acts.
+    pub epoch_root: Hex32,
+    /// Hash of the intent.
+    pub intent_hash: Hex32,
+    /// The 32 bytes that a signature signs.
+    pub request_digest: Hex32,
+}
+
+impl From<&AdmissionDecision> for Subject {
+    fn from(decision: &AdmissionDecision) -> Self {
+        let AdmissionDecision { key_id, epoch_root, intent_hash, request_digest, .. } = *decision;
+        Self { key_id, epoch_root, intent_hash, request_digest }
+    }
 }
 
 /// The parameters of a ceremony that makes shares, the same for all its nodes.

@@ -1,7 +1,7 @@
 //! The checks of a call against the stored operation: order, validity of the decision, and the key's generation.
 
 use crate::approvals::Moment;
-use crate::call::Call;
+use crate::call::{Call, Subject};
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
 use crate::row::{KeyState, Row, Statement, View};
@@ -37,6 +37,9 @@ pub(crate) fn find_admitted(view: View, call: &Call, step: EffectStep) -> Result
     }
     match statement {
         Some(statement) if last_step != EffectStep::Discard => {
+            if call.subject != Subject::from(&statement.decision) {
+                return Err(out_of_order("the call is about another key, epoch or intent than the decision"));
+            }
             Ok(Admitted { last_step, head, statement, key })
         }
         Some(_) | None => Err(discarded()),

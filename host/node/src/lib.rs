@@ -52,8 +52,9 @@ pub mod testing;
 mod tests;
 mod vault;
 mod verify;
+pub mod wire;
 
-pub use call::{AdmitRequest, Call, CeremonyStart, CommitEpoch, Owner, Publication, Published};
+pub use call::{AdmitRequest, Call, CeremonyStart, CommitEpoch, Owner, Publication, Published, Subject};
 pub use ceremony::CeremonyAnswer;
 pub use check::{Cursor, Damage, NodeFile, Scope};
 pub use error::{Code, NodeError, Rejection};

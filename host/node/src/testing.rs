@@ -1,7 +1,7 @@
 //! Sample values for tests: an authority, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use crate::{AdmitRequest, Call, Node, Owner};
+use crate::{AdmitRequest, Call, Node, Owner, Subject};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
@@ -364,7 +364,8 @@ impl Case {
     pub fn call(&self, participant: u16, step: EffectStep, attempt: u32, executed: u32) -> Call {
         let operation_type = self.intent.operation_type();
         let previous = self.chain(participant).before(step, operation_type, executed).unwrap();
-        Call { effect: self.effect(step, attempt), admission_hash: self.admission_hash(), previous }
+        let subject = Subject::from(&self.decision);
+        Call { effect: self.effect(step, attempt), admission_hash: self.admission_hash(), previous, subject }
     }
 }
 

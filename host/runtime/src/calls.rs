@@ -7,7 +7,7 @@ use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation, Plan};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
-use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, NodeError, Owner};
+use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, NodeError, Owner, Subject};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -103,7 +103,8 @@ impl<'a> Calls<'a> {
             (self.operation.intent.operation_type(), self.operation.executed_attempt());
         let previous = self.chain(participant).before(effect.step, operation_type, executed);
         let previous = previous.map_err(|error| unavailable(&error.to_string()))?;
-        Ok(Call { effect, admission_hash: self.admission.admission_hash, previous })
+        let subject = Subject::from(&self.admission.decision);
+        Ok(Call { effect, admission_hash: self.admission.admission_hash, previous, subject })
     }
 }
 

@@ -5,6 +5,7 @@
 //! which [`answer`] serves with the same errors.
 
 pub mod answer;
+pub mod approvers;
 pub mod body;
 pub mod file_limit;
 pub mod layers;

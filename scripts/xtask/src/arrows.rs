@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-evidence",
             "gateway-policy",
             "gateway-seal",
+            "gateway-service",
             "gateway-store",
         ],
     ),

@@ -6,7 +6,7 @@ use crate::ledger::tampered::{Literals, Table, changed_value, displayed, rows, t
 use gateway_domain::roster::ParticipantIndex;
 use gateway_runtime::{Damage, check_file};
 use gateway_seal::at_rest::Kek;
-use operation_gateway::settings::NodeKey;
+use gateway_seal::kek_source::KekSource;
 use sqlx::{AssertSqlSafe, Connection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -152,7 +152,7 @@ async fn check_error(
 
 /// Copies the node's database into `folder`; returns its path, and the key that seals its secrets.
 async fn copy_database(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
-    let NodeKey::File(key) = &history.world.settings.nodes.key else { panic!("a key in a file") };
+    let KekSource::File(key) = &history.world.settings.nodes.key else { panic!("a key in a file") };
     let kek = Arc::new(Kek::from_file(key).unwrap());
     let path = folder.join(format!("node-{NODE}.db"));
     let original = history.world.settings.nodes.directory.join(format!("node-{NODE}.db"));

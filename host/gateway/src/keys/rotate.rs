@@ -1,14 +1,14 @@
 //! `keys rotate`: replaces a key.
 
 use crate::compose;
-use crate::node_key;
-use crate::settings::{NodeKey, Settings};
+use crate::settings::Settings;
 use gateway_authority::EmbeddedAuthority;
 use gateway_cli::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_engine::failpoint::failpoint;
 use gateway_runtime::{identities, participants_with_database, rewrap};
 use gateway_seal::at_rest::Kek;
+use gateway_seal::kek_source::{KekSource, replacement_path};
 use gateway_seal::key_file;
 use std::fs::File;
 use std::io::Write;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     let path = &settings.authority.key;
     let old = Hex32::new(EmbeddedAuthority::new(&*key_file::load(path)?).public_key());
-    let next = node_key::replacement_path(path);
+    let next = replacement_path(path);
     let new = Hex32::new(EmbeddedAuthority::new(&*key_file::load_or_create(&next)?).public_key());
     let mut previous = settings.authority.keys_previous.clone();
     previous.retain(|key| *key != old && *key != new);
@@ -40,10 +40,10 @@ pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(),
 
 /// Replaces the key that encrypts the nodes' secrets. The gateway must be stopped: it locks the nodes' databases.
 pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    let NodeKey::File(path) = &settings.nodes.key else {
+    let KekSource::File(path) = &settings.nodes.key else {
         return Err("the nodes' key is derived from a passphrase, so there is no key file to replace".into());
     };
-    let next = node_key::replacement_path(path);
+    let next = replacement_path(path);
     let old = Arc::new(Kek::from_file(path)?);
     let authority = EmbeddedAuthority::new(&*key_file::load(&settings.authority.key)?).public_key();
     let config = compose::fleet_config(settings, authority, Arc::clone(&old))?;

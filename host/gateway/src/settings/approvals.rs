@@ -1,8 +1,8 @@
 //! Settings of approvals: the required number, and the verification of signatures.
 
 use super::{Profile, Reader, Settings, limits};
+use gateway_service::approvers::SignedApprovals;
 use gateway_service::settings::{Section, setting};
-use std::path::{Path, PathBuf};
 
 pub(super) const APPROVALS: Section = Section {
     name: "approvals",
@@ -51,28 +51,6 @@ pub struct Approvals {
     pub separation_of_duties: bool,
 }
 
-/// Whether approvals are signed by their approvers, with the file of the registry that verifies them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SignedApprovals {
-    /// Signatures are not verified.
-    Off,
-    /// An approval may be signed; its signature is verified then.
-    Optional(PathBuf),
-    /// An approval without a signature is refused.
-    Required(PathBuf),
-}
-
-impl SignedApprovals {
-    /// The registry; `None` if signatures are not verified.
-    #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        match self {
-            Self::Off => None,
-            Self::Optional(file) | Self::Required(file) => Some(file),
-        }
-    }
-}
-
 impl Reader<'_> {
     pub(super) fn approvals(&mut self) -> Approvals {
         Approvals {
@@ -81,29 +59,6 @@ impl Reader<'_> {
             ttl_ms: self.milliseconds("approval_ttl_ms"),
             separation_of_duties: self.flag("separation_of_duties"),
         }
-    }
-
-    fn signed_approvals(&mut self) -> SignedApprovals {
-        let file = self.resolved.text("approvers_file");
-        match (self.resolved.text("signed_approvals"), file) {
-            ("off", "") => {}
-            ("off", _) => {
-                self.fault(
-                    "approvers_file",
-                    "must be empty while `signed_approvals` is `off`: it would not be read",
-                );
-            }
-            (word @ ("optional" | "required"), "") => {
-                self.fault("approvers_file", &format!("must be given while `signed_approvals` is `{word}`"));
-            }
-            ("optional", file) => return SignedApprovals::Optional(file.into()),
-            ("required", file) => return SignedApprovals::Required(file.into()),
-            (other, _) => {
-                let message = format!("must be one of off, optional, required, not `{other}`");
-                self.fault("signed_approvals", &message);
-            }
-        }
-        SignedApprovals::Off
     }
 
     pub(super) fn check_approvals(&mut self, settings: &Settings) {

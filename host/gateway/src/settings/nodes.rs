@@ -5,6 +5,7 @@ use gateway_api::wire::names::is_visible;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::KeyName;
 use gateway_domain::roster::PARTICIPANT_INDEX_MAX;
+use gateway_seal::kek_source::KekSource;
 use gateway_service::settings::{Section, setting};
 use std::path::{Path, PathBuf};
 
@@ -69,21 +70,12 @@ pub(super) const NODES: Section = Section {
     ],
 };
 
-/// The source of the key that the nodes' secrets are encrypted with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeKey {
-    /// A file with the key.
-    File(PathBuf),
-    /// A file with a passphrase.
-    Passphrase(PathBuf),
-}
-
 /// The runtime nodes.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the help text of each setting describes it")]
 pub struct Nodes {
     pub directory: PathBuf,
-    pub key: NodeKey,
+    pub key: KekSource,
     pub count: u16,
 }
 
@@ -113,15 +105,15 @@ impl Reader<'_> {
         }
     }
 
-    fn node_key(&mut self) -> NodeKey {
+    fn node_key(&mut self) -> KekSource {
         let resolved = self.resolved;
         match (resolved.text("node_key"), resolved.text("node_passphrase_file")) {
-            ("", "") => NodeKey::File(Path::new(resolved.text("node_directory")).join("node.key")),
-            ("", passphrase) => NodeKey::Passphrase(passphrase.into()),
-            (key, "") => NodeKey::File(key.into()),
+            ("", "") => KekSource::File(Path::new(resolved.text("node_directory")).join("node.key")),
+            ("", passphrase) => KekSource::Passphrase(passphrase.into()),
+            (key, "") => KekSource::File(key.into()),
             (key, _) => {
                 self.fault("node_passphrase_file", "must not be given together with `node_key`");
-                NodeKey::File(key.into())
+                KekSource::File(key.into())
             }
         }
     }

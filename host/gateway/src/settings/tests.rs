@@ -1,6 +1,7 @@
 //! Parsing of settings, and the line for each fault.
 
 use super::*;
+use gateway_seal::kek_source::KekSource;
 use std::collections::BTreeMap;
 
 /// The settings with these environment variables.
@@ -156,10 +157,10 @@ fn allowed_origins_refuses_wildcards_null_and_paths() {
 #[test]
 fn node_key_is_a_file_or_a_passphrase_but_not_both() {
     let key = |variables: &[(&str, &str)]| settings(variables).map(|settings| settings.nodes.key);
-    assert_eq!(key(&[]), Ok(NodeKey::File("data/nodes/node.key".into())));
-    assert_eq!(key(&[("NODE_DIRECTORY", "n")]), Ok(NodeKey::File("n/node.key".into())));
-    assert_eq!(key(&[("NODE_KEY", "k")]), Ok(NodeKey::File("k".into())));
-    assert_eq!(key(&[("NODE_PASSPHRASE_FILE", "p")]), Ok(NodeKey::Passphrase("p".into())));
+    assert_eq!(key(&[]), Ok(KekSource::File("data/nodes/node.key".into())));
+    assert_eq!(key(&[("NODE_DIRECTORY", "n")]), Ok(KekSource::File("n/node.key".into())));
+    assert_eq!(key(&[("NODE_KEY", "k")]), Ok(KekSource::File("k".into())));
+    assert_eq!(key(&[("NODE_PASSPHRASE_FILE", "p")]), Ok(KekSource::Passphrase("p".into())));
     let line = "setting `node_passphrase_file` must not be given together with `node_key`";
     let both = key(&[("NODE_KEY", "k"), ("NODE_PASSPHRASE_FILE", "p")]);
     assert_eq!(both, Err(vec![line.to_owned()]));

@@ -6,7 +6,7 @@ use gateway_domain::operation::{EffectStep, Operation, Outcome, Phase};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{SUITES, asset_action, key_create, recover, refresh, reshare, rotate};
-use gateway_node::{Call, CeremonyStart, RoundOne};
+use gateway_node::{Call, CeremonyStart, RoundOne, Subject};
 use gateway_runtime::Fleet;
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
@@ -16,7 +16,8 @@ fn call(operation: &Operation, participant: u16) -> Call {
     let admission_hash = operation.admission.as_ref().unwrap().admission_hash;
     let participant = ParticipantIndex(participant);
     let chain = Chain { admission_hash, operation_id: operation.id, participant };
-    Call { effect: effect(operation).id, admission_hash, previous: chain.after_receipt().unwrap() }
+    let subject = Subject::from(&operation.admission.as_ref().unwrap().decision);
+    Call { effect: effect(operation).id, admission_hash, previous: chain.after_receipt().unwrap(), subject }
 }
 
 /// Collects these signers' commitments of round one, and returns the signing package.

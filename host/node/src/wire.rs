@@ -1,0 +1,505 @@
+//! The node surface on the wire: the contract's shapes of the calls to a node, and their answers. JSON; 32-byte values are 64
+//! lowercase hexadecimal digits, other bytes hexadecimal too.
+//!
+//! The gateway writes the requests and a node reads them; both use these types. Each request becomes the argument of a method of
+//! [`Node`](crate::Node). What a request repeats of the decision is compared with the decision.
+
+mod admission;
+
+pub use admission::{
+    AuthoritySet, DomainManifest, NodeAdmissionDecisionRequest, NodeIntent, NodeOperationSubmitRequest,
+    PolicyBundle,
+};
+
+use crate::call::{Call, CeremonyStart, CommitEpoch, Publication, Subject};
+use crate::ceremony::CeremonyAnswer;
+use crate::consumed::{decode_package, encode_package};
+use crate::error::NodeError;
+use crate::signing::{RoundOne, SignedShare};
+use crate::steps::PolicyReceipt;
+use gateway_domain::canonical::{self, CanonicalError};
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::key::Epoch;
+use gateway_domain::operation::{EffectId, EffectStep};
+use gateway_domain::receipt::NodeReceipt;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_seal::relay::Envelope;
+use gateway_threshold::sign::SigningPackage;
+use gateway_threshold::{PublicKeys, SignatureProfile};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Largest body of a request, bytes. The messages of a ceremony of 64 participants are the largest.
+pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Why a request is not a call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{pointer}` {message}")]
+pub struct WireFault {
+    /// JSON pointer to the member.
+    pub pointer: &'static str,
+    /// The rule that it breaks.
+    pub message: String,
+}
+
+impl WireFault {
+    fn new(pointer: &'static str, message: impl Into<String>) -> Self {
+        Self { pointer, message: message.into() }
+    }
+}
+
+/// The identifiers of a signature profile: constants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutionProfile {
+    /// The product.
+    pub domain_id: String,
+    /// The signature profile.
+    pub profile_id: String,
+    /// The algorithm, as its standard names it.
+    pub alg_id: String,
+    /// The form of a signature.
+    pub shape_id: String,
+    /// The family of threshold protocols.
+    pub family_id: String,
+}
+
+impl From<SignatureProfile> for ExecutionProfile {
+    fn from(profile: SignatureProfile) -> Self {
+        let (alg_id, shape_id) = match profile {
+            SignatureProfile::FrostEd25519Sha512 => ("FROST(Ed25519, SHA-512)", "rfc8032-ed25519"),
+            SignatureProfile::FrostSecp256k1Sha256Tr => ("FROST(secp256k1, SHA-256)-TR", "bip340-schnorr"),
+        };
+        Self {
+            domain_id: "svc.operation-gateway".to_owned(),
+            profile_id: profile.name().to_owned(),
+            alg_id: alg_id.to_owned(),
+            shape_id: shape_id.to_owned(),
+            family_id: "frost".to_owned(),
+        }
+    }
+}
+
+/// The step of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepContext {
+    /// The step: the last segment of the path.
+    pub op_class: EffectStep,
+    /// The position of the step in the operation's order of steps, from 1, the admission.
+    pub step_seq: u32,
+    /// Hash of the decision that admitted the operation.
+    pub admission_hash: Hex32,
+    /// Hash of the intent.
+    pub intent_hash: Hex32,
+    /// Hash of the node's transition before this step.
+    pub prev_transition_hash: Hex32,
+}
+
+/// The context of every call after the admission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallContext {
+    /// The identifiers of the key's signature profile.
+    pub execution_profile: ExecutionProfile,
+    /// The step.
+    pub step: StepContext,
+    /// The operation.
+    pub operation_id: OperationId,
+    /// The key.
+    pub key_id: KeyId,
+    /// The id of the attempt: see [`session_id`].
+    pub session_id: Hex32,
+    /// Root of the generation of shares that acts; zero for a key creation.
+    pub epoch_id: Hex32,
+    /// The 32 bytes that a signature signs.
+    pub request_digest: Hex32,
+    /// The attempt, from 1; `null` is 1.
+    pub lane: Option<u32>,
+    /// The phase of the operation at the node before the step.
+    pub phase: String,
+    /// The part of the step, for steps of several calls: see [`Slot`].
+    pub slot: Slot,
+}
+
+/// The parts of the steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Slot {
+    /// A step of one call.
+    Step,
+    /// `execute` of a signature, round one.
+    Commitments,
+    /// `execute` of a signature, round two.
+    Share,
+    /// `execute` of a ceremony: its first call.
+    CeremonyStart,
+    /// `execute` of a ceremony: delivers messages.
+    CeremonyMessages,
+}
+
+/// `SHA-256("svc/session/v1" || {admission_hash, operation_id, attempt})`.
+///
+/// # Errors
+/// [`CanonicalError`], which these values never cause.
+pub fn session_id(call: &Call) -> Result<Hex32, CanonicalError> {
+    #[derive(Serialize)]
+    struct Session {
+        admission_hash: Hex32,
+        operation_id: OperationId,
+        attempt: u32,
+    }
+    let Call { effect, admission_hash, .. } = *call;
+    let session = Session { admission_hash, operation_id: effect.operation, attempt: effect.attempt };
+    canonical::digest("svc/session/v1", &session)
+}
+
+/// The position of a step, and the phase of the operation before it.
+const fn position(step: EffectStep) -> (u32, &'static str) {
+    match step {
+        EffectStep::Decision => (0, "PendingApproval"),
+        EffectStep::Admission => (1, "Submitted"),
+        EffectStep::PolicyReceipt => (2, "Admitted"),
+        EffectStep::Execute => (3, "ReceiptMaterialized"),
+        EffectStep::CommitEpoch => (4, "Executing"),
+        EffectStep::Publish => (5, "Executed"),
+        EffectStep::Discard => (6, "Failed"),
+    }
+}
+
+impl CallContext {
+    /// The context of a call.
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which these values never cause.
+    pub fn new(call: &Call, profile: SignatureProfile, slot: Slot) -> Result<Self, CanonicalError> {
+        let Call { effect, admission_hash, previous, subject } = *call;
+        let (step_seq, phase) = position(effect.step);
+        Ok(Self {
+            execution_profile: profile.into(),
+            step: StepContext {
+                op_class: effect.step,
+                step_seq,
+                admission_hash,
+                intent_hash: subject.intent_hash,
+                prev_transition_hash: previous,
+            },
+            operation_id: effect.operation,
+            key_id: subject.key_id,
+            session_id: session_id(call)?,
+            epoch_id: subject.epoch_root,
+            request_digest: subject.request_digest,
+            lane: Some(effect.attempt),
+            phase: phase.to_owned(),
+            slot,
+        })
+    }
+
+    /// The call, for a path with this operation and step.
+    ///
+    /// # Errors
+    /// [`WireFault`] when members contradict each other or the path.
+    pub fn call(&self, operation_id: OperationId, step: EffectStep) -> Result<Call, WireFault> {
+        let fault = |pointer, message: &str| Err(WireFault::new(pointer, message));
+        let profile: Option<SignatureProfile> = self.execution_profile.profile_id.parse().ok();
+        if profile.map(ExecutionProfile::from).as_ref() != Some(&self.execution_profile) {
+            return fault("/execution_profile", "must be the identifiers of a signature profile");
+        }
+        if self.operation_id != operation_id {
+            return fault("/operation_id", "must be the operation of the path");
+        }
+        if self.step.op_class != step {
+            return fault("/step/op_class", "must be the step of the path");
+        }
+        let (step_seq, phase) = position(step);
+        if self.step.step_seq != step_seq {
+            return Err(WireFault::new("/step/step_seq", format!("must be {step_seq}")));
+        }
+        if self.phase != phase {
+            return Err(WireFault::new("/phase", format!("must be `{phase}`")));
+        }
+        let effect = EffectId { operation: operation_id, step, attempt: self.lane.unwrap_or(1) };
+        let subject = Subject {
+            key_id: self.key_id,
+            epoch_root: self.epoch_id,
+            intent_hash: self.step.intent_hash,
+            request_digest: self.request_digest,
+        };
+        let (admission_hash, previous) = (self.step.admission_hash, self.step.prev_transition_hash);
+        let call = Call { effect, admission_hash, previous, subject };
+        if session_id(&call).ok() != Some(self.session_id) {
+            return fault("/session_id", "must be the id of the attempt in `lane`");
+        }
+        Ok(call)
+    }
+}
+
+/// A step's request: the members of [`CallContext`], and `body`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StepRequest<B> {
+    /// The context.
+    #[serde(flatten)]
+    pub context: CallContext,
+    /// The arguments of the step.
+    pub body: B,
+}
+
+/// The arguments of a step without arguments.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// The arguments of `execute`, by slot: exactly the member of the slot.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecuteBody {
+    /// `share`: the signing package.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub package: Option<Package>,
+    /// `ceremony-start`: the parameters.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub start: Option<Start>,
+    /// `ceremony-messages`: the messages for this node.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub messages: Option<Vec<Envelope>>,
+}
+
+/// A signing package, as the node stores it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Package(serde_json::Value);
+
+impl Package {
+    /// A package.
+    ///
+    /// # Errors
+    /// [`NodeError`], which a package never causes.
+    pub fn new(package: &SigningPackage) -> Result<Self, NodeError> {
+        let text = encode_package(package)?;
+        serde_json::from_str(&text).map(Self).map_err(NodeError::damaged)
+    }
+
+    /// The package.
+    ///
+    /// # Errors
+    /// [`WireFault`].
+    pub fn parse(&self) -> Result<SigningPackage, WireFault> {
+        decode_package(&self.0.to_string())
+            .map_err(|_| WireFault::new("/body/package", "must be a signing package"))
+    }
+}
+
+/// [`CeremonyStart`], with the public keys in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// The holders that deal new shares, ascending.
+    pub dealers: Vec<u16>,
+    /// The public keys of the admitted generation; empty for a key creation.
+    pub package_hex: String,
+}
+
+impl From<&CeremonyStart> for Start {
+    fn from(start: &CeremonyStart) -> Self {
+        Self {
+            dealers: start.dealers.iter().map(|dealer| dealer.0).collect(),
+            package_hex: hex::encode(&start.package),
+        }
+    }
+}
+
+impl Start {
+    /// The parameters.
+    ///
+    /// # Errors
+    /// [`WireFault`].
+    pub fn parse(&self) -> Result<CeremonyStart, WireFault> {
+        if !self.dealers.is_sorted_by(|one, next| one < next) {
+            return Err(WireFault::new("/body/start/dealers", "must be ascending"));
+        }
+        Ok(CeremonyStart {
+            dealers: self.dealers.iter().copied().map(ParticipantIndex).collect(),
+            package: bytes("/body/start/package_hex", &self.package_hex)?,
+        })
+    }
+}
+
+/// The answer to a step that only has a receipt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiptAnswer {
+    /// The node's signed receipt.
+    pub receipt: NodeReceipt,
+}
+
+/// The answer to `policy-receipt`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyReceiptAnswer {
+    /// The node's signed receipt.
+    pub receipt: NodeReceipt,
+    /// For a signature: the commitments of the first attempt.
+    pub commitments_hex: Option<String>,
+}
+
+/// The answer to `execute`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ExecuteAnswer {
+    /// Round one: commitments to nonces that are open now.
+    Commitments {
+        /// The commitments.
+        commitments_hex: String,
+    },
+    /// The attempt's signature share. In round one, if the attempt's nonces have signed already, with the package.
+    Share {
+        /// The package, in round one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        package: Option<Package>,
+        /// The signature share.
+        share_hex: String,
+        /// The node's signed receipt.
+        receipt: NodeReceipt,
+    },
+    /// Messages of a ceremony for other nodes.
+    Messages {
+        /// The signed messages, private ones encrypted to their recipient.
+        messages: Vec<Envelope>,
+    },
+    /// The node has finished the ceremony.
+    Staged {
+        /// The public keys of the new generation.
+        public_keys_hex: String,
+        /// The node's signed receipt.
+        receipt: NodeReceipt,
+    },
+}
+
+/// The arguments of `commit-epoch`.
+pub type CommitEpochBody = CommitEpoch;
+
+/// The arguments of `publish`.
+pub type PublishBody = Publication;
+
+/// The request for the keys that a node does not sign with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MissingSharesRequest {
+    /// Each key, with the epoch that it should be in.
+    pub keys: Vec<(KeyId, Epoch)>,
+}
+
+/// Those keys, each with what the node holds instead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MissingSharesAnswer {
+    /// What the node holds, by key.
+    pub missing: BTreeMap<KeyId, String>,
+}
+
+impl From<PolicyReceipt> for PolicyReceiptAnswer {
+    fn from(PolicyReceipt { receipt, commitments }: PolicyReceipt) -> Self {
+        Self { receipt, commitments_hex: commitments.map(hex::encode) }
+    }
+}
+
+impl TryFrom<PolicyReceiptAnswer> for PolicyReceipt {
+    type Error = WireFault;
+
+    fn try_from(answer: PolicyReceiptAnswer) -> Result<Self, WireFault> {
+        let commitments = answer.commitments_hex.map(|text| bytes("/commitments_hex", &text)).transpose()?;
+        Ok(Self { receipt: answer.receipt, commitments })
+    }
+}
+
+impl ExecuteAnswer {
+    /// A signature share, in round two.
+    #[must_use]
+    pub fn share(SignedShare { share, receipt }: SignedShare) -> Self {
+        Self::Share { package: None, share_hex: hex::encode(share), receipt }
+    }
+
+    /// The answer of round one.
+    ///
+    /// # Errors
+    /// [`NodeError`], which a package never causes.
+    pub fn round_one(answer: RoundOne) -> Result<Self, NodeError> {
+        Ok(match answer {
+            RoundOne::Committed(commitments) => {
+                Self::Commitments { commitments_hex: hex::encode(commitments) }
+            }
+            RoundOne::Consumed { package, signed: SignedShare { share, receipt } } => {
+                Self::Share { package: Some(Package::new(&package)?), share_hex: hex::encode(share), receipt }
+            }
+        })
+    }
+
+    /// The answer of a ceremony.
+    #[must_use]
+    pub fn ceremony(answer: CeremonyAnswer) -> Self {
+        match answer {
+            CeremonyAnswer::Send(messages) => Self::Messages { messages },
+            CeremonyAnswer::Staged { keys, receipt } => {
+                Self::Staged { public_keys_hex: hex::encode(keys.to_bytes()), receipt }
+            }
+        }
+    }
+
+    /// The share of round two.
+    ///
+    /// # Errors
+    /// [`WireFault`] for another answer.
+    pub fn into_share(self) -> Result<SignedShare, WireFault> {
+        match self {
+            Self::Share { share_hex, receipt, .. } => {
+                Ok(SignedShare { share: bytes("/share_hex", &share_hex)?, receipt })
+            }
+            Self::Commitments { .. } | Self::Messages { .. } | Self::Staged { .. } => {
+                Err(other_type("share"))
+            }
+        }
+    }
+
+    /// The answer of round one.
+    ///
+    /// # Errors
+    /// [`WireFault`] for another answer.
+    pub fn into_round_one(self) -> Result<RoundOne, WireFault> {
+        match self {
+            Self::Commitments { commitments_hex } => {
+                Ok(RoundOne::Committed(bytes("/commitments_hex", &commitments_hex)?))
+            }
+            Self::Share { package: Some(package), share_hex, receipt } => {
+                let signed = SignedShare { share: bytes("/share_hex", &share_hex)?, receipt };
+                Ok(RoundOne::Consumed { package: package.parse()?, signed })
+            }
+            Self::Share { package: None, .. } | Self::Messages { .. } | Self::Staged { .. } => {
+                Err(other_type("commitments"))
+            }
+        }
+    }
+
+    /// The answer of a ceremony.
+    ///
+    /// # Errors
+    /// [`WireFault`] for another answer.
+    pub fn into_ceremony(self) -> Result<CeremonyAnswer, WireFault> {
+        match self {
+            Self::Messages { messages } => Ok(CeremonyAnswer::Send(messages)),
+            Self::Staged { public_keys_hex, receipt } => {
+                let keys = PublicKeys::from_bytes(&bytes("/public_keys_hex", &public_keys_hex)?);
+                let keys = keys.map_err(|_| WireFault::new("/public_keys_hex", "must be public keys"))?;
+                Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
+            }
+            Self::Commitments { .. } | Self::Share { .. } => Err(other_type("messages")),
+        }
+    }
+}
+
+fn other_type(expected: &str) -> WireFault {
+    WireFault::new("/type", format!("must be `{expected}` here"))
+}
+
+fn bytes(pointer: &'static str, text: &str) -> Result<Vec<u8>, WireFault> {
+    hex::decode(text).map_err(|_| WireFault::new(pointer, "must be hexadecimal"))
+}
