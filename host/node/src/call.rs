@@ -1,6 +1,7 @@
 //! The arguments of the calls to a node.
 
-use gateway_domain::admission::AdmissionDecision;
+use crate::error::{Code, NodeError, Rejection};
+use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE};
 use gateway_domain::approval::Approval;
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::dsse::Envelope;
@@ -9,6 +10,7 @@ use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectId, SignatureResult, Staged};
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_threshold::SignatureProfile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -25,6 +27,20 @@ pub struct AdmitRequest {
     pub owner: Owner,
     /// The signed decision.
     pub envelope: Envelope,
+}
+
+impl AdmitRequest {
+    /// The decision in the envelope, whose signature is not verified.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::AdmissionRefused`] when there is none.
+    pub fn unverified_decision(&self) -> Result<AdmissionDecision, NodeError> {
+        let payload = self.envelope.payload(PAYLOAD_TYPE).ok();
+        let decision = payload.and_then(|json| serde_json::from_slice(&json).ok());
+        decision.ok_or_else(|| {
+            Rejection::new(Code::AdmissionRefused, "the envelope has no admission decision").into()
+        })
+    }
 }
 
 /// The tenant of an operation, and its name for the key. [`gateway_domain::intent::key_id`] of both must be the decision's key.
@@ -60,12 +76,16 @@ pub struct Subject {
     pub intent_hash: Hex32,
     /// The 32 bytes that a signature signs.
     pub request_digest: Hex32,
+    /// The signature profile of the key.
+    pub profile: SignatureProfile,
 }
 
-impl From<&AdmissionDecision> for Subject {
-    fn from(decision: &AdmissionDecision) -> Self {
+impl Subject {
+    /// The subject of an admitted operation on a key of this profile.
+    #[must_use]
+    pub const fn new(decision: &AdmissionDecision, profile: SignatureProfile) -> Self {
         let AdmissionDecision { key_id, epoch_root, intent_hash, request_digest, .. } = *decision;
-        Self { key_id, epoch_root, intent_hash, request_digest }
+        Self { key_id, epoch_root, intent_hash, request_digest, profile }
     }
 }
 

@@ -80,6 +80,31 @@ pub enum Code {
 }
 
 impl Code {
+    /// Every code.
+    pub const ALL: [Self; 15] = [
+        Self::AdmissionRefused,
+        Self::ApprovalRefused,
+        Self::AdmissionExpired,
+        Self::AdmissionConflict,
+        Self::EpochConflict,
+        Self::StepOutOfOrder,
+        Self::EffectConflict,
+        Self::AttemptSuperseded,
+        Self::SessionConsumed,
+        Self::PackageRefused,
+        Self::ResultRefused,
+        Self::CeremonyMisbehaviour,
+        Self::RelayMisbehaviour,
+        Self::OperationDiscarded,
+        Self::ReceiptRefused,
+    ];
+
+    /// The code of this text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == text)
+    }
+
     /// The stable code in events and evidence.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

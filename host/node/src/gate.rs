@@ -37,8 +37,8 @@ pub(crate) fn find_admitted(view: View, call: &Call, step: EffectStep) -> Result
     }
     match statement {
         Some(statement) if last_step != EffectStep::Discard => {
-            if call.subject != Subject::from(&statement.decision) {
-                return Err(out_of_order("the call is about another key, epoch or intent than the decision"));
+            if call.subject != Subject::new(&statement.decision, call.subject.profile) {
+                return Err(other_decision());
             }
             Ok(Admitted { last_step, head, statement, key })
         }

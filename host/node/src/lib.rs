@@ -61,7 +61,7 @@ pub use error::{Code, NodeError, Rejection};
 pub use gateway_seal::relay::{Envelope, Header};
 pub use generations::Generations;
 pub use health::{NodeStatus, unreadable};
-pub use node::{Clock, Node, NodeConfig, NodeSettings, read_identity};
+pub use node::{Clock, Node, NodeConfig, NodeSettings, OperationState, read_identity};
 pub use peers::{PeerConflict, Peers};
 pub use signing::{RoundOne, SignedShare};
 pub use steps::PolicyReceipt;

@@ -7,11 +7,13 @@ use crate::generations::Generations;
 use crate::health::Health;
 use crate::limits::READERS;
 use crate::peers::Peers;
+use crate::row::{Row, View};
 use crate::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
 use crate::sessions::Sessions;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, NodeReceipt, PAYLOAD_TYPE, ReceiptKind, ReceiptStatement, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
@@ -160,6 +162,21 @@ impl Node {
         self.database.counters()
     }
 
+    /// What the node has stored of an operation; `None` if it does not know it.
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when the store failed.
+    pub async fn operation(&self, id: OperationId) -> Result<Option<OperationState>, NodeError> {
+        let effect = EffectId { operation: id, step: EffectStep::Admission, attempt: 1 };
+        let mut conn = self.database.reader().acquire().await?;
+        let row = View::load(&mut conn, effect, None).await?.row;
+        Ok(row.map(|Row { admission_hash, last_step, head, .. }| OperationState {
+            admission_hash,
+            last_step,
+            transition_hash: head,
+        }))
+    }
+
     /// Finishes pending writes and closes the database. Later calls are [`NodeError::Unavailable`].
     pub async fn close(&self) {
         self.database.close().await;
@@ -206,6 +223,17 @@ impl Node {
             signature: Signature::new(signature),
         })
     }
+}
+
+/// What a node has stored of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationState {
+    /// Hash of the decision that admitted it; zero if it was discarded before that.
+    pub admission_hash: Hex32,
+    /// The last step that the node made.
+    pub last_step: EffectStep,
+    /// Head of the node's chain of its steps.
+    pub transition_hash: Hex32,
 }
 
 /// Work in one transaction of the node's database.

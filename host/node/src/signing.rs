@@ -96,6 +96,12 @@ impl Node {
             None => {
                 let key_id = admitted.statement.decision.key_id;
                 let keys = self.generations.keys(generation.root, || generation.decode(key_id))?;
+                if keys.profile() != call.subject.profile {
+                    return Err(gate::out_of_order(
+                        "the call is for another signature profile than the key's",
+                    )
+                    .into());
+                }
                 let share =
                     vault::load_share(&mut conn, &self.sealing, key_id, &generation.epoch, &keys).await?;
                 let (nonces, commitments) =

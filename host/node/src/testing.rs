@@ -17,6 +17,7 @@ use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptStatement};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_seal::at_rest::Kek;
+use gateway_threshold::SignatureProfile;
 use std::sync::{Mutex, PoisonError};
 
 /// The names of the two signature profiles.
@@ -211,6 +212,8 @@ pub struct Case {
     pub owner: Owner,
     /// The decision.
     pub decision: AdmissionDecision,
+    /// The signature profile of the key.
+    pub profile: SignatureProfile,
 }
 
 impl Case {
@@ -265,7 +268,11 @@ impl Case {
             not_before_ms: EpochMs(0),
             not_after_ms: NOT_AFTER,
         };
-        Self { authority: authority(1), intent, approvals, owner: owner("treasury"), decision }
+        let profile = match &intent {
+            Intent::KeyCreate(create) => create.signature_profile.parse().unwrap_or(SignatureProfile::FrostSecp256k1Sha256Tr),
+            _ => SignatureProfile::FrostSecp256k1Sha256Tr,
+        };
+        Self { authority: authority(1), intent, approvals, owner: owner("treasury"), decision, profile }
     }
 
     /// The creation of a key, by participants `0..n`.
@@ -274,6 +281,12 @@ impl Case {
         let participants: Vec<u16> = (0..n).collect();
         let epoch = Epoch { name: EpochName("1".to_owned()), root: Hex32::ZERO };
         Self::new(id, key_id, epoch, threshold, key_create(&participants, threshold, suite))
+    }
+
+    /// The same operation on a key of this signature profile.
+    #[must_use]
+    pub fn on_profile(self, profile: SignatureProfile) -> Self {
+        Self { profile, ..self }
     }
 
     /// The same with another operation id.
@@ -364,7 +377,7 @@ impl Case {
     pub fn call(&self, participant: u16, step: EffectStep, attempt: u32, executed: u32) -> Call {
         let operation_type = self.intent.operation_type();
         let previous = self.chain(participant).before(step, operation_type, executed).unwrap();
-        let subject = Subject::from(&self.decision);
+        let subject = Subject::new(&self.decision, self.profile);
         Call { effect: self.effect(step, attempt), admission_hash: self.admission_hash(), previous, subject }
     }
 }

@@ -15,6 +15,7 @@ use crate::call::{Call, CeremonyStart, CommitEpoch, Publication, Subject};
 use crate::ceremony::CeremonyAnswer;
 use crate::consumed::{decode_package, encode_package};
 use crate::error::NodeError;
+use crate::node::OperationState;
 use crate::signing::{RoundOne, SignedShare};
 use crate::steps::PolicyReceipt;
 use gateway_domain::canonical::{self, CanonicalError};
@@ -172,11 +173,11 @@ impl CallContext {
     ///
     /// # Errors
     /// [`CanonicalError`], which these values never cause.
-    pub fn new(call: &Call, profile: SignatureProfile, slot: Slot) -> Result<Self, CanonicalError> {
+    pub fn new(call: &Call, slot: Slot) -> Result<Self, CanonicalError> {
         let Call { effect, admission_hash, previous, subject } = *call;
         let (step_seq, phase) = position(effect.step);
         Ok(Self {
-            execution_profile: profile.into(),
+            execution_profile: subject.profile.into(),
             step: StepContext {
                 op_class: effect.step,
                 step_seq,
@@ -201,10 +202,11 @@ impl CallContext {
     /// [`WireFault`] when members contradict each other or the path.
     pub fn call(&self, operation_id: OperationId, step: EffectStep) -> Result<Call, WireFault> {
         let fault = |pointer, message: &str| Err(WireFault::new(pointer, message));
-        let profile: Option<SignatureProfile> = self.execution_profile.profile_id.parse().ok();
-        if profile.map(ExecutionProfile::from).as_ref() != Some(&self.execution_profile) {
+        let known: Option<SignatureProfile> = self.execution_profile.profile_id.parse().ok();
+        let known = known.filter(|profile| ExecutionProfile::from(*profile) == self.execution_profile);
+        let Some(profile) = known else {
             return fault("/execution_profile", "must be the identifiers of a signature profile");
-        }
+        };
         if self.operation_id != operation_id {
             return fault("/operation_id", "must be the operation of the path");
         }
@@ -224,6 +226,7 @@ impl CallContext {
             epoch_root: self.epoch_id,
             intent_hash: self.step.intent_hash,
             request_digest: self.request_digest,
+            profile,
         };
         let (admission_hash, previous) = (self.step.admission_hash, self.step.prev_transition_hash);
         let call = Call { effect, admission_hash, previous, subject };
@@ -395,6 +398,47 @@ pub struct MissingSharesRequest {
 pub struct MissingSharesAnswer {
     /// What the node holds, by key.
     pub missing: BTreeMap<KeyId, String>,
+}
+
+/// What a node knows of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeOperationView {
+    /// The operation.
+    pub operation_id: OperationId,
+    /// The node.
+    pub participant: ParticipantIndex,
+    /// `Submitted` (announced), `Admitted`, `ReceiptMaterialized`, `Executed`, `Committed`, `Published` or `Failed` (discarded).
+    pub phase: String,
+    /// Hash of the decision that admitted it; zero before.
+    pub admission_hash: Hex32,
+    /// Head of the node's chain of the operation's steps; zero before.
+    pub transition_hash: Hex32,
+}
+
+impl NodeOperationView {
+    /// An operation that was announced and not admitted.
+    #[must_use]
+    pub fn announced(operation_id: OperationId, participant: ParticipantIndex) -> Self {
+        let (admission_hash, transition_hash) = (Hex32::ZERO, Hex32::ZERO);
+        Self { operation_id, participant, phase: "Submitted".to_owned(), admission_hash, transition_hash }
+    }
+
+    /// An operation that the node has stored.
+    #[must_use]
+    pub fn stored(operation_id: OperationId, participant: ParticipantIndex, state: OperationState) -> Self {
+        let OperationState { admission_hash, last_step, transition_hash } = state;
+        let phase = match last_step {
+            EffectStep::Decision => "Submitted",
+            EffectStep::Admission => "Admitted",
+            EffectStep::PolicyReceipt => "ReceiptMaterialized",
+            EffectStep::Execute => "Executed",
+            EffectStep::CommitEpoch => "Committed",
+            EffectStep::Publish => "Published",
+            EffectStep::Discard => "Failed",
+        };
+        Self { operation_id, participant, phase: phase.to_owned(), admission_hash, transition_hash }
+    }
 }
 
 impl From<PolicyReceipt> for PolicyReceiptAnswer {

@@ -3,11 +3,14 @@
 use crate::fan_out::Answer;
 use crate::node::RuntimeNode;
 use gateway_domain::admission::{Admission, AdmissionDecision};
+use gateway_domain::intent::Intent;
+use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation, Plan};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
 use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, NodeError, Owner, Subject};
+use gateway_threshold::SignatureProfile;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -21,17 +24,30 @@ pub(crate) struct Calls<'a> {
     pub(crate) effect: &'a Effect,
     pub(crate) operation: &'a Operation,
     pub(crate) plan: Plan,
+    /// The signature profile of the key.
+    pub(crate) profile: SignatureProfile,
     admission: &'a Admission,
 }
 
 impl<'a> Calls<'a> {
     /// # Errors
     /// [`Dependency::Runtime`] for an operation without a decision, which the engine does not pass here.
-    pub(crate) fn new(effect: &'a Effect, operation: &'a Operation) -> Result<Self, Unavailable> {
+    pub(crate) fn new(
+        effect: &'a Effect,
+        operation: &'a Operation,
+        key: Option<&CustodyKey>,
+    ) -> Result<Self, Unavailable> {
         let planned = operation.admission.as_deref().zip(operation.plan());
         let (admission, plan) =
             planned.ok_or_else(|| unavailable("the operation has no admission decision"))?;
-        Ok(Self { effect, operation, plan, admission })
+        let profile = match (&operation.intent, key) {
+            (Intent::KeyCreate(create), _) => Some(create.signature_profile.as_str()),
+            (_, Some(key)) => Some(key.signature_profile.as_str()),
+            (_, None) => None,
+        };
+        let profile = profile.ok_or_else(|| unavailable("the key is unknown"))?;
+        let profile = profile.parse().map_err(|_| unavailable("the key's signature profile is unknown"))?;
+        Ok(Self { effect, operation, plan, profile, admission })
     }
 
     pub(crate) const fn decision(&self) -> &'a AdmissionDecision {
@@ -91,7 +107,12 @@ impl<'a> Calls<'a> {
         let receipt = (step != EffectStep::PolicyReceipt).then(|| call(EffectStep::PolicyReceipt));
         let commit = self.commit_epoch().filter(|_| step == EffectStep::Publish);
         let commit = commit.map(|commit| Ok((call(EffectStep::CommitEpoch)?, commit)));
-        Ok(Missed { admit, receipt: receipt.transpose()?, commit: commit.transpose()? })
+        Ok(Missed {
+            admit,
+            profile: self.profile,
+            receipt: receipt.transpose()?,
+            commit: commit.transpose()?,
+        })
     }
 
     const fn effect_id(&self, step: EffectStep) -> EffectId {
@@ -103,7 +124,7 @@ impl<'a> Calls<'a> {
             (self.operation.intent.operation_type(), self.operation.executed_attempt());
         let previous = self.chain(participant).before(effect.step, operation_type, executed);
         let previous = previous.map_err(|error| unavailable(&error.to_string()))?;
-        let subject = Subject::from(&self.admission.decision);
+        let subject = Subject::new(&self.admission.decision, self.profile);
         Ok(Call { effect, admission_hash: self.admission.admission_hash, previous, subject })
     }
 }
@@ -111,6 +132,7 @@ impl<'a> Calls<'a> {
 /// The calls before a call, for a node that missed them.
 pub(crate) struct Missed {
     admit: Arc<AdmitRequest>,
+    profile: SignatureProfile,
     receipt: Option<Call>,
     commit: Option<(Call, CommitEpoch)>,
 }
@@ -124,7 +146,7 @@ impl Missed {
     ) -> Result<T, NodeError> {
         match call().await {
             Err(NodeError::Rejected(rejection)) if rejection.code == Code::StepOutOfOrder => {
-                node.admit(&self.admit).await?;
+                node.admit(&self.admit, self.profile).await?;
                 if let Some(receipt) = &self.receipt {
                     node.policy_receipt(receipt).await?;
                 }

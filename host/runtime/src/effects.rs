@@ -36,7 +36,7 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
         operation: &Operation,
         key: Option<&CustodyKey>,
     ) -> Result<Outcome, Unavailable> {
-        let calls = &Calls::new(effect, operation)?;
+        let calls = &Calls::new(effect, operation, key)?;
         match effect.id.step {
             EffectStep::Decision => Err(unavailable("nodes make no decisions")),
             EffectStep::Admission => self.admit(calls).await,
@@ -121,8 +121,9 @@ impl<N: Nodes> Fleet<N> {
     async fn admit(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let request = &calls.admit();
         let calls_by_node = calls.effect.nodes.iter().map(|node| (*node, ())).collect();
-        let admit =
-            |node: Arc<N::Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
+        let admit = |node: Arc<N::Node>, ()| -> Answer<'_, _> {
+            Box::pin(async move { node.admit(request, calls.profile).await })
+        };
         let enough = |answers: &Answers<_>| calls.plan.is_enough(&answered(answers));
         let answers = self.call_all(calls_by_node, "mid-admission", enough, admit).await;
         outcome(self.verify_receipts(calls, &ReceiptKind::Admitted, answers, |receipt| receipt), &calls.plan)

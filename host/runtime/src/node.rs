@@ -10,6 +10,7 @@ use gateway_node::{
     PolicyReceipt, Publication, RoundOne, SignedShare,
 };
 use gateway_seal::node_key::NodeIdentity;
+use gateway_threshold::SignatureProfile;
 use gateway_threshold::sign::SigningPackage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,8 +18,12 @@ use std::sync::Arc;
 /// The steps of a node. Each is the method of [`Node`] with its name, and has its errors.
 #[async_trait]
 pub trait RuntimeNode: Send + Sync + 'static {
-    /// Verifies a decision and stores it.
-    async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError>;
+    /// Verifies a decision and stores it. `profile` is the key's, for the announcement on the wire.
+    async fn admit(
+        &self,
+        request: &AdmitRequest,
+        profile: SignatureProfile,
+    ) -> Result<NodeReceipt, NodeError>;
     /// Records that execution may begin; for a signature, with commitments for its first attempt.
     async fn policy_receipt(&self, call: &Call) -> Result<PolicyReceipt, NodeError>;
     /// Round one of a signature.
@@ -43,7 +48,7 @@ pub trait RuntimeNode: Send + Sync + 'static {
 
 #[async_trait]
 impl RuntimeNode for Node {
-    async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
+    async fn admit(&self, request: &AdmitRequest, _: SignatureProfile) -> Result<NodeReceipt, NodeError> {
         self.admit(request).await
     }
 

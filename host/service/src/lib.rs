@@ -7,6 +7,8 @@
 pub mod answer;
 pub mod approvers;
 pub mod body;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod file_limit;
 pub mod layers;
 pub mod settings;

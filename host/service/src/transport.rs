@@ -12,6 +12,8 @@ mod listen;
 mod tls;
 
 pub use listen::Server;
+#[cfg(feature = "client")]
+pub(crate) use tls::client_config;
 pub use tls::{Tls, TlsError};
 
 use crate::telemetry::Descriptions;

@@ -34,7 +34,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-node", &["gateway-domain", "gateway-seal", "gateway-sqlite", "gateway-threshold"]),
     (
         "gateway-runtime",
-        &["gateway-domain", "gateway-engine", "gateway-node", "gateway-seal", "gateway-threshold"],
+        &[
+            "gateway-domain",
+            "gateway-engine",
+            "gateway-node",
+            "gateway-seal",
+            "gateway-service",
+            "gateway-threshold",
+        ],
     ),
     (
         "gateway-api",
@@ -58,6 +65,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-store",
         ],
     ),
+    ("runtime-node", &["gateway-domain", "gateway-node", "gateway-seal", "gateway-service"]),
     ("xtask", &[]),
 ];
 

@@ -171,7 +171,7 @@ impl Group {
 
     /// An operation on the group's key.
     pub(crate) fn case(&self, id: u8, intent: Intent) -> Case {
-        Case::new(id, KEY, self.epoch(), self.keys().threshold(), intent)
+        Case::new(id, KEY, self.epoch(), self.keys().threshold(), intent).on_profile(self.keys().profile())
     }
 
     /// Admits the operation and issues the policy receipt on every node.

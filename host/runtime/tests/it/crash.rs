@@ -2,6 +2,7 @@
 //! released their signature share, or during key generation; otherwise the outcome is the same.
 
 use crate::support::{World, check_signature, effect, operation};
+use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectStep, Operation, Outcome, Phase};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
@@ -12,11 +13,17 @@ use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 
 /// The call that a node gets for the operation's pending effect.
-fn call(operation: &Operation, participant: u16) -> Call {
+fn call(world: &World, operation: &Operation, participant: u16) -> Call {
     let admission_hash = operation.admission.as_ref().unwrap().admission_hash;
     let participant = ParticipantIndex(participant);
     let chain = Chain { admission_hash, operation_id: operation.id, participant };
-    let subject = Subject::from(&operation.admission.as_ref().unwrap().decision);
+    let decision = &operation.admission.as_ref().unwrap().decision;
+    let profile = match &operation.intent {
+        Intent::KeyCreate(create) => &create.signature_profile,
+        _ => &world.keys[&decision.key_id].signature_profile,
+    };
+    let profile = profile.parse().unwrap();
+    let subject = Subject::new(decision, profile);
     Call { effect: effect(operation).id, admission_hash, previous: chain.after_receipt().unwrap(), subject }
 }
 
@@ -25,7 +32,7 @@ async fn collect_package(world: &World, operation: &Operation, signers: &[u16]) 
     let mut commitments = BTreeMap::new();
     for signer in signers {
         let node = world.node(*signer).await;
-        match node.signing_commit(&call(operation, *signer)).await.unwrap() {
+        match node.signing_commit(&call(world, operation, *signer)).await.unwrap() {
             RoundOne::Committed(bytes) => _ = commitments.insert(*signer, bytes),
             other => panic!("{other:?}"),
         }
@@ -62,7 +69,7 @@ async fn operation_signs_after_a_crash_between_the_rounds() {
     world.restart().await;
     for signer in [0, 1] {
         let node = world.node(signer).await;
-        assert!(node.signing_share(&call(&signing, signer), &stale).await.is_err());
+        assert!(node.signing_share(&call(&world, &signing, signer), &stale).await.is_err());
     }
     let signed = world.complete(signing).await;
     check_signature(signed.signature.as_ref().unwrap());
@@ -76,7 +83,7 @@ async fn crash_after_some_signed_costs_one_attempt() {
         let package = collect_package(&world, &signing, &[0, 1, 2]).await;
         for signer in [0, 1] {
             let node = world.node(signer).await;
-            node.signing_share(&call(&signing, signer), &package).await.unwrap();
+            node.signing_share(&call(&world, &signing, signer), &package).await.unwrap();
         }
         world.restart().await;
         let lost = world.perform_pending(&signing).await.unwrap();
@@ -94,7 +101,7 @@ async fn new_coordinator_completes_a_partly_signed_package() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     let package = collect_package(&world, &signing, &[0, 2]).await;
-    let first = world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap();
+    let first = world.node(2).await.signing_share(&call(&world, &signing, 2), &package).await.unwrap();
     // The coordinator stopped after one of two shares. A new one must use the same package, of the same signers.
     let other = world.fleet_under(1);
     let stopped = std::mem::replace(&mut world.fleet, other);
@@ -102,7 +109,7 @@ async fn new_coordinator_completes_a_partly_signed_package() {
     let Outcome::Signed { signature, .. } = world.perform_pending(&signing).await.unwrap() else { panic!() };
     check_signature(&signature);
     assert_eq!(signature.signers, gateway_node::testing::roster(&[0, 2]));
-    assert_eq!(world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap(), first);
+    assert_eq!(world.node(2).await.signing_share(&call(&world, &signing, 2), &package).await.unwrap(), first);
 }
 
 /// A key's creation, every kind of change of a key, and a signature after each change of its shares.
@@ -150,7 +157,7 @@ async fn key_creation_lost_in_a_crash_succeeds_in_the_next_attempt() {
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     for participant in [0, 1, 2] {
         let node = world.node(participant).await;
-        node.ceremony_start(&call(&creating, participant), &CeremonyStart::default()).await.unwrap();
+        node.ceremony_start(&call(&world, &creating, participant), &CeremonyStart::default()).await.unwrap();
     }
     world.restart().await;
     let lost = world.perform_pending(&creating).await.unwrap();

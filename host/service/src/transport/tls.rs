@@ -59,6 +59,9 @@ pub enum TlsError {
     /// rustls cannot verify clients with these authorities.
     #[error("client certificates cannot be verified")]
     Verifier(#[from] VerifierBuilderError),
+    /// The client cannot be built.
+    #[error("the client cannot be built: {0}")]
+    Client(String),
     /// Certificate and key do not belong together, or their type is not supported.
     #[error("certificate and private key cannot be used")]
     Unusable(#[from] rustls::Error),
@@ -101,15 +104,7 @@ impl Tls {
 /// resumed: a resumed session keeps a certificate without verifying it again, even after it has expired.
 fn build_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
-    let chain = certificates(&files.certificate)?;
-    let pem = key_file::load_bytes(&files.key, PEM_BYTES_MAX)?;
-    let mut key =
-        PrivateKeyDer::from_pem_slice(&pem).map_err(|_| TlsError::NoKey { path: files.key.clone() })?;
-    // Borrowed, and zeroised here: rustls would not zeroise an owned key.
-    let signing_key = aws_lc_rs::sign::any_supported_type(&key);
-    key.zeroize();
-    let identity = CertifiedKey::new(chain, signing_key?);
-    identity.keys_match()?;
+    let identity = identity(&files.certificate, &files.key)?;
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13, &TLS12])?;
     let verifier = |authorities: &Path| -> Result<_, TlsError> {
@@ -133,6 +128,35 @@ fn build_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// A certificate chain with its key.
+fn identity(certificate: &Path, key_path: &Path) -> Result<CertifiedKey, TlsError> {
+    let chain = certificates(certificate)?;
+    let pem = key_file::load_bytes(key_path, PEM_BYTES_MAX)?;
+    let mut key =
+        PrivateKeyDer::from_pem_slice(&pem).map_err(|_| TlsError::NoKey { path: key_path.to_owned() })?;
+    // Borrowed, and zeroised here: rustls would not zeroise an owned key.
+    let signing_key = aws_lc_rs::sign::any_supported_type(&key);
+    key.zeroize();
+    let identity = CertifiedKey::new(chain, signing_key?);
+    identity.keys_match()?;
+    Ok(identity)
+}
+
+/// The client's side of mutual TLS: TLS 1.3 only, and only servers whose certificate one of these authorities signed.
+#[cfg(feature = "client")]
+pub(crate) fn client_config(
+    certificate: &Path,
+    key: &Path,
+    authorities: &Path,
+) -> Result<rustls::ClientConfig, TlsError> {
+    let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
+    let identity = Arc::new(SingleCertAndKey::from(identity(certificate, key)?));
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13])?;
+    let mut config = builder.with_root_certificates(roots(authorities)?).with_client_cert_resolver(identity);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }

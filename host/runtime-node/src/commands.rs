@@ -1,0 +1,98 @@
+//! The operator's commands: key ceremonies and the check of the database.
+
+use crate::peers::PeersFile;
+use crate::serve::{kek, node_config};
+use crate::settings::Settings;
+use crate::{EXIT_FAILED, Fault};
+use gateway_node::{Node, NodeFile, Peers, read_identity};
+use gateway_seal::at_rest::Kek;
+use gateway_seal::kek_source::{Creates, KekSource, replacement_path};
+use gateway_seal::key_file;
+use gateway_seal::node_key::NodeIdentity;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Creates the key-encryption key and the database if they are missing, and prints the identity.
+pub(crate) async fn init(settings: &Settings) -> Result<ExitCode, Fault> {
+    let creates = if settings.database.exists() { Creates::Nothing } else { Creates::Key };
+    let kek = kek(settings, creates).await?;
+    let node = Node::open(node_config(settings, Arc::new(kek), Arc::new(Peers::default()))?).await?;
+    let identity = node.identity().clone();
+    node.close().await;
+    print(&identity)
+}
+
+/// Prints the identity; the node may be running.
+pub(crate) async fn identity(settings: &Settings) -> Result<ExitCode, Fault> {
+    let kek = kek(settings, Creates::Nothing).await?;
+    print(&read_identity(&settings.database, settings.participant, Arc::new(kek)).await?)
+}
+
+fn print(identity: &NodeIdentity) -> Result<ExitCode, Fault> {
+    let text = serde_json::to_string_pretty(identity)? + "\n";
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    std::io::stderr().lock().write_all(format!("fingerprint: {}\n", identity.fingerprint()).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Adds identities to the file of pinned ones, and prints the fingerprint of each for the operator to compare.
+pub(crate) fn pin(settings: &Settings, files: &[PathBuf]) -> Result<ExitCode, Fault> {
+    let read = |path: &PathBuf| -> Result<NodeIdentity, Fault> {
+        let failed = |what: String| Fault::from(format!("identity `{}`: {what}", path.display()));
+        let text = std::fs::read(path).map_err(|error| failed(error.kind().to_string()))?;
+        serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))
+    };
+    let identities = files.iter().map(read).collect::<Result<_, _>>()?;
+    let pinned = PeersFile::pin(&settings.peers_file, identities)?;
+    let mut out = std::io::stdout().lock();
+    for identity in &pinned.nodes {
+        writeln!(out, "participant {}: {}", identity.index(), identity.fingerprint())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks the whole database and prints the findings.
+pub(crate) async fn check(settings: &Settings) -> Result<ExitCode, Fault> {
+    let kek = Arc::new(kek(settings, Creates::Nothing).await?);
+    let file = NodeFile::open(&settings.database, settings.participant, kek).await?;
+    let found = file.check().await;
+    file.close().await;
+    let found = found?;
+    let mut out = std::io::stdout().lock();
+    for damage in &found {
+        writeln!(out, "{damage}")?;
+    }
+    if found.is_empty() {
+        writeln!(out, "ok")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::from(EXIT_FAILED))
+}
+
+/// Replaces the key-encryption key. The database is rewritten in one transaction before the new file takes the place of the old one.
+pub(crate) async fn rewrap(settings: &Settings) -> Result<ExitCode, Fault> {
+    let KekSource::File(path) = &settings.key else {
+        return Err("the key is derived from a passphrase, so there is no key file to replace".into());
+    };
+    let next = replacement_path(path);
+    let (old, new) = (Kek::from_file(path)?, Kek::new(key_file::load_or_create(&next)?));
+    let ids = (old.id(), new.id());
+    let new = Arc::new(new);
+    match Node::open(node_config(settings, Arc::new(old), Arc::new(Peers::default()))?).await {
+        Ok(node) => node.rewrap(Arc::clone(&new)).await?,
+        // An interrupted run has rewritten it already.
+        Err(error) if error.is_wrong_kek() => {
+            read_identity(&settings.database, settings.participant, Arc::clone(&new))
+                .await
+                .map_err(|_| error)?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    std::fs::rename(&next, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(folder)?.sync_all()?;
+    writeln!(std::io::stdout().lock(), "key {} was replaced by key {}", ids.0, ids.1)?;
+    Ok(ExitCode::SUCCESS)
+}

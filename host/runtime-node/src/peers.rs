@@ -1,0 +1,85 @@
+//! The file of the nodes' identities. Only the operator's commands write it.
+
+use crate::Fault;
+use gateway_node::Peers;
+use gateway_seal::node_key::NodeIdentity;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+/// Largest file, bytes: the identities of 64 nodes take 16 KiB.
+const FILE_BYTES_MAX: u64 = 256 * 1024;
+
+/// The content of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PeersFile {
+    /// The identities.
+    pub(crate) nodes: Vec<NodeIdentity>,
+}
+
+impl PeersFile {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// One line that names the file.
+    pub(crate) fn read(path: &Path) -> Result<Self, Fault> {
+        let failed = |what: &str| Fault::from(format!("file of identities `{}`: {what}", path.display()));
+        let metadata = std::fs::metadata(path).map_err(|error| failed(&error.kind().to_string()))?;
+        if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+            return Err(failed("is not a file of at most 256 KiB"));
+        }
+        let text = std::fs::read(path).map_err(|error| failed(&error.kind().to_string()))?;
+        serde_json::from_slice(&text).map_err(|error| failed(&error.to_string()))
+    }
+
+    /// Adds identities, and writes the file whole, so that a crash leaves the old one or the new one.
+    ///
+    /// # Errors
+    /// One line; nothing changes when another identity is pinned for a node.
+    pub(crate) fn pin(path: &Path, identities: Vec<NodeIdentity>) -> Result<Self, Fault> {
+        let known = if path.exists() { Self::read(path)?.nodes } else { Vec::new() };
+        let mut nodes: BTreeMap<u16, NodeIdentity> =
+            known.into_iter().map(|one| (one.index(), one)).collect();
+        for identity in identities {
+            let index = identity.index();
+            match nodes.get(&index) {
+                Some(pinned) if *pinned != identity => {
+                    let (pinned, new) = (pinned.fingerprint(), identity.fingerprint());
+                    return Err(format!(
+                        "participant {index} is pinned with the fingerprint {pinned}, not {new}: remove it from `{}` if it was replaced",
+                        path.display()
+                    )
+                    .into());
+                }
+                Some(_) => {}
+                None => _ = nodes.insert(index, identity),
+            }
+        }
+        let file = Self { nodes: nodes.into_values().collect() };
+        file.peers()?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut next = path.as_os_str().to_owned();
+        next.push(".next");
+        let mut written = std::fs::File::create(&next)?;
+        written.write_all(serde_json::to_string_pretty(&file)?.as_bytes())?;
+        written.sync_all()?;
+        std::fs::rename(&next, path)?;
+        std::fs::File::open(folder)?.sync_all()?;
+        Ok(file)
+    }
+
+    /// The identities, as the node uses them.
+    ///
+    /// # Errors
+    /// One line when a participant is named twice, or two have the same key.
+    pub(crate) fn peers(&self) -> Result<Peers, Fault> {
+        gateway_seal::node_key::Identities::new(self.nodes.iter().cloned())?;
+        let peers = Peers::default();
+        for identity in &self.nodes {
+            peers.pin(identity)?;
+        }
+        Ok(peers)
+    }
+}

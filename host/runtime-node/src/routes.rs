@@ -1,0 +1,315 @@
+//! The node surface: the contract's node-level endpoints, and those beside it. Each handler parses the request and calls one
+//! method of the node.
+
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use gateway_domain::ids::OperationId;
+use gateway_domain::operation::EffectStep;
+use gateway_node::wire::{
+    BODY_BYTES_MAX, CommitEpochBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
+    NodeAdmissionDecisionRequest, NodeOperationSubmitRequest, NodeOperationView, Nothing,
+    PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Slot, StepRequest, WireFault,
+};
+use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection};
+use gateway_service::answer::{self, ErrorAnswer};
+use gateway_service::strict::Fault;
+use gateway_service::telemetry;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Announcements that a node remembers, in memory only. The oldest is dropped first; its admission then has to carry it again.
+const ANNOUNCED_MAX: usize = 4096;
+
+/// Greatest difference between the caller's clock and the node's at an admission, milliseconds: five minutes. A node whose clock
+/// is further off cannot tell whether a decision is valid.
+const CLOCK_DIFFERENCE_MAX_MS: u64 = 5 * 60_000;
+
+/// The document that describes this surface, OpenAPI 3.1.
+pub const OPENAPI: &str = include_str!("../openapi.json");
+
+type Answer<T> = Result<Json<T>, ErrorAnswer>;
+
+#[derive(Clone)]
+struct App {
+    node: Arc<Node>,
+    announced: Arc<Mutex<Announced>>,
+    permits: Arc<Semaphore>,
+}
+
+/// Announcements, in the order in which they came.
+#[derive(Default)]
+struct Announced {
+    by_id: BTreeMap<OperationId, (u64, NodeOperationSubmitRequest)>,
+    n_total: u64,
+}
+
+impl Announced {
+    fn insert(&mut self, request: NodeOperationSubmitRequest) {
+        let id = request.intent.operation_id;
+        if self.by_id.len() >= ANNOUNCED_MAX && !self.by_id.contains_key(&id) {
+            let oldest = self.by_id.iter().min_by_key(|(_, (number, _))| *number).map(|(id, _)| *id);
+            oldest.map(|oldest| self.by_id.remove(&oldest));
+        }
+        self.n_total += 1;
+        self.by_id.insert(id, (self.n_total, request));
+    }
+}
+
+impl App {
+    fn announced(&self) -> std::sync::MutexGuard<'_, Announced> {
+        // No update of the map can panic midway.
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The routes that callers use. At most `requests_max` requests are answered at the same time.
+pub fn router(node: Arc<Node>, requests_max: usize) -> Router {
+    let permits = Arc::new(Semaphore::new(requests_max));
+    let app = App { node, announced: Arc::default(), permits };
+    let routes = Router::new()
+        .route("/v1/node/operations", post(announce))
+        .route("/v1/node/operations/{id}", get(show))
+        .route("/v1/node/operations/{id}/admission", post(admit))
+        .route("/v1/node/operations/{id}/steps/policy-receipt", post(policy_receipt))
+        .route("/v1/node/operations/{id}/steps/execute", post(execute))
+        .route("/v1/node/operations/{id}/steps/commit-epoch", post(commit_epoch))
+        .route("/v1/node/operations/{id}/steps/publish", post(publish))
+        .route("/v1/node/operations/{id}/steps/discard", post(discard))
+        .route("/v1/node/keys/missing-shares", post(missing_shares))
+        .route("/v1/node/status", get(status))
+        .route_layer(from_fn_with_state(app.clone(), limit_requests))
+        .route("/healthz", get(healthz))
+        .route("/v1/openapi.json", get(openapi))
+        .with_state(app);
+    answer::with_layers(routes)
+}
+
+/// The routes for the operator's own tools.
+pub fn admin(node: Arc<Node>) -> Router {
+    let routes = Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state(node);
+    answer::with_layers(routes)
+}
+
+async fn limit_requests(State(app): State<App>, request: Request, next: Next) -> Response {
+    match app.permits.try_acquire() {
+        Ok(_permit) => next.run(request).await,
+        Err(_) => {
+            ErrorAnswer::unavailable("the node answers too many requests at the same time").into_response()
+        }
+    }
+}
+
+/// Announces an operation. The node remembers it until the admission, which is compared with it.
+async fn announce(State(app): State<App>, request: Request) -> Answer<NodeOperationView> {
+    let announced: NodeOperationSubmitRequest = read(request).await?;
+    announced.check().map_err(fault)?;
+    let id = announced.intent.operation_id;
+    app.announced().insert(announced);
+    view(&app, id).await
+}
+
+async fn show(State(app): State<App>, Path(id): Path<String>) -> Answer<NodeOperationView> {
+    view(&app, parse_id(&id)?).await
+}
+
+async fn view(app: &App, id: OperationId) -> Answer<NodeOperationView> {
+    let participant = app.node.participant();
+    match app.node.operation(id).await.map_err(error)? {
+        Some(state) => Ok(Json(NodeOperationView::stored(id, participant, state))),
+        None if app.announced().by_id.contains_key(&id) => {
+            Ok(Json(NodeOperationView::announced(id, participant)))
+        }
+        None => {
+            let message = "the node does not know this operation";
+            Err(ErrorAnswer::new(StatusCode::NOT_FOUND, "operation_not_found", message))
+        }
+    }
+}
+
+async fn admit(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ReceiptAnswer> {
+    let id = parse_id(&id)?;
+    let request: NodeAdmissionDecisionRequest = read(request).await?;
+    check_clock(request.now_ms)?;
+    let announced = app.announced().by_id.get(&id).map(|(_, request)| request.clone());
+    let request = request.admit_request(id, announced.as_ref()).map_err(fault)?;
+    let receipt = app.node.admit(&request).await.map_err(error)?;
+    app.announced().by_id.remove(&id);
+    Ok(Json(ReceiptAnswer { receipt }))
+}
+
+fn check_clock(caller_ms: Option<u64>) -> Result<(), ErrorAnswer> {
+    let now_ms = gateway_service::now().0;
+    let difference_ms = caller_ms.map_or(0, |caller_ms| caller_ms.abs_diff(now_ms));
+    if difference_ms <= CLOCK_DIFFERENCE_MAX_MS {
+        return Ok(());
+    }
+    let seconds = difference_ms / 1000;
+    Err(ErrorAnswer::unavailable(format!("the clocks of the caller and of the node differ by {seconds} s")))
+}
+
+async fn policy_receipt(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer<PolicyReceiptAnswer> {
+    let (call, Nothing {}) = step(&id, EffectStep::PolicyReceipt, request).await?;
+    Ok(Json(app.node.policy_receipt(&call).await.map_err(error)?.into()))
+}
+
+async fn execute(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ExecuteAnswer> {
+    let id = parse_id(&id)?;
+    let StepRequest { context, body }: StepRequest<ExecuteBody> = read(request).await?;
+    let call = context.call(id, EffectStep::Execute).map_err(fault)?;
+    let answer = match (context.slot, body) {
+        (Slot::Commitments, ExecuteBody { package: None, start: None, messages: None }) => {
+            let answer = app.node.signing_commit(&call).await.map_err(error)?;
+            ExecuteAnswer::round_one(answer).map_err(error)?
+        }
+        (Slot::Share, ExecuteBody { package: Some(package), start: None, messages: None }) => {
+            let package = package.parse().map_err(fault)?;
+            ExecuteAnswer::share(app.node.signing_share(&call, &package).await.map_err(error)?)
+        }
+        (Slot::CeremonyStart, ExecuteBody { package: None, start: Some(start), messages: None }) => {
+            let start = start.parse().map_err(fault)?;
+            ExecuteAnswer::ceremony(app.node.ceremony_start(&call, &start).await.map_err(error)?)
+        }
+        (Slot::CeremonyMessages, ExecuteBody { package: None, start: None, messages: Some(messages) }) => {
+            ExecuteAnswer::ceremony(app.node.ceremony_deliver(&call, &messages).await.map_err(error)?)
+        }
+        (Slot::Step | Slot::Commitments | Slot::Share | Slot::CeremonyStart | Slot::CeremonyMessages, _) => {
+            return Err(vec![Fault::at("/body", "must have exactly the member of the slot")].into());
+        }
+    };
+    Ok(Json(answer))
+}
+
+async fn commit_epoch(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer<ReceiptAnswer> {
+    let (call, commit): (_, CommitEpochBody) = step(&id, EffectStep::CommitEpoch, request).await?;
+    receipt(app.node.commit_epoch(&call, &commit).await)
+}
+
+async fn publish(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ReceiptAnswer> {
+    let (call, publication): (_, PublishBody) = step(&id, EffectStep::Publish, request).await?;
+    receipt(app.node.publish(&call, &publication).await)
+}
+
+async fn discard(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ReceiptAnswer> {
+    let (call, Nothing {}) = step(&id, EffectStep::Discard, request).await?;
+    receipt(app.node.discard(&call).await)
+}
+
+async fn missing_shares(State(app): State<App>, request: Request) -> Answer<MissingSharesAnswer> {
+    let MissingSharesRequest { keys } = read(request).await?;
+    let missing = app.node.missing_shares(&keys).await.map_err(error)?.into_iter().collect();
+    Ok(Json(MissingSharesAnswer { missing }))
+}
+
+async fn status(State(app): State<App>) -> Json<NodeStatus> {
+    Json(app.node.status().await)
+}
+
+#[derive(Serialize)]
+struct Health {
+    status: &'static str,
+    version: &'static str,
+}
+
+/// Liveness: answers while the process runs, and checks nothing.
+async fn healthz() -> Json<Health> {
+    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+async fn readyz(State(node): State<Arc<Node>>) -> (StatusCode, Json<NodeStatus>) {
+    let status = node.status().await;
+    let code = if status.is_usable { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (code, Json(status))
+}
+
+async fn metrics() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], telemetry::metrics())
+}
+
+async fn openapi() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI)
+}
+
+async fn read<T: DeserializeOwned + Serialize>(request: Request) -> Result<T, ErrorAnswer> {
+    answer::read_json(request, BODY_BYTES_MAX).await
+}
+
+/// Reads the request of a step of one call.
+async fn step<B: DeserializeOwned + Serialize>(
+    id: &str,
+    step: EffectStep,
+    request: Request,
+) -> Result<(Call, B), ErrorAnswer> {
+    let id = parse_id(id)?;
+    let StepRequest { context, body }: StepRequest<B> = read(request).await?;
+    if context.slot != Slot::Step {
+        return Err(vec![Fault::at("/slot", "must be `step`")].into());
+    }
+    Ok((context.call(id, step).map_err(fault)?, body))
+}
+
+fn receipt(answer: Result<gateway_domain::receipt::NodeReceipt, NodeError>) -> Answer<ReceiptAnswer> {
+    answer.map(|receipt| Json(ReceiptAnswer { receipt })).map_err(error)
+}
+
+fn parse_id(id: &str) -> Result<OperationId, ErrorAnswer> {
+    id.parse().map(OperationId).map_err(|_| {
+        let message = "the operation id must be 64 lowercase hexadecimal characters";
+        ErrorAnswer::new(StatusCode::BAD_REQUEST, "invalid_operation_id", message)
+    })
+}
+
+fn fault(WireFault { pointer, message }: WireFault) -> ErrorAnswer {
+    vec![Fault::at(pointer, message)].into()
+}
+
+/// The error of the node. Its code is the rejection's, so that the caller can tell them apart.
+fn error(error: NodeError) -> ErrorAnswer {
+    match error {
+        NodeError::Rejected(Rejection { code, detail, culprits }) => {
+            let status = match code {
+                Code::AdmissionRefused | Code::ApprovalRefused => StatusCode::FORBIDDEN,
+                Code::AdmissionExpired
+                | Code::AdmissionConflict
+                | Code::EpochConflict
+                | Code::StepOutOfOrder
+                | Code::EffectConflict
+                | Code::AttemptSuperseded
+                | Code::SessionConsumed
+                | Code::PackageRefused
+                | Code::ResultRefused
+                | Code::CeremonyMisbehaviour
+                | Code::RelayMisbehaviour
+                | Code::OperationDiscarded
+                | Code::ReceiptRefused => StatusCode::CONFLICT,
+            };
+            let culprits = culprits.into_iter().map(|culprit| culprit.0).collect();
+            ErrorAnswer::new(status, code.as_str(), detail).with_culprits(culprits)
+        }
+        NodeError::Lost { reason } => ErrorAnswer::new(StatusCode::CONFLICT, "attempt_lost", reason),
+        NodeError::Unavailable { detail, source } => {
+            if let Some(source) = source {
+                tracing::warn!(error = source.as_ref() as &dyn std::error::Error, "{detail}");
+            }
+            ErrorAnswer::unavailable(detail)
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The node's settings. None has a default that trusts anyone.
+
+use gateway_domain::ids::Hex32;
+use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, ParticipantIndex};
+use gateway_seal::kek_source::KekSource;
+use gateway_service::approvers::SignedApprovals;
+use gateway_service::settings::server::CONNECTIONS;
+use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
+use gateway_service::telemetry::LogFormat;
+use gateway_service::transport::{ClientAuth, Limits, TlsFiles};
+use rustls::pki_types::ServerName;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const NODE: Section = Section {
+    name: "node",
+    heading: "Runtime node",
+    settings: &[
+        setting("participant", "", "INDEX", "The participant that this node is, from 0"),
+        setting("database", "data/node.db", "FILE", "The node's database, created by init"),
+        setting(
+            "node_key",
+            "",
+            "FILE",
+            "Key that encrypts the node's secrets: 32 bytes or hexadecimal, mode 0600, in another folder than the database",
+        ),
+        setting(
+            "node_passphrase_file",
+            "",
+            "FILE",
+            "Instead of node_key: a passphrase to derive it from, one line, mode 0600",
+        ),
+        setting(
+            "peers_file",
+            "data/peers.json",
+            "FILE",
+            "Identities of all nodes, its own included, pinned by pin",
+        ),
+        setting(
+            "shutdown_within_ms",
+            "30000",
+            "MILLISECONDS",
+            "How long a stopping node waits for requests in progress",
+        ),
+        setting("log", "info", "FILTER", "What is logged, as tracing filter directives"),
+        setting("log_format", "auto", "auto|pretty|json", "auto is pretty in a terminal and JSON elsewhere"),
+    ],
+};
+
+const SERVER: Section = Section {
+    name: "server",
+    heading: "Callers",
+    settings: &[
+        setting("bind", "127.0.0.1:9300", "ADDRESS:PORT", "Address of the node surface, over mutual TLS"),
+        setting(
+            "admin_bind",
+            "",
+            "ADDRESS:PORT",
+            "Address of /healthz, /readyz and /metrics, in plain HTTP; empty serves none of them beyond bind",
+        ),
+        setting(
+            "tls_certificate",
+            "",
+            "FILE",
+            "The node's certificate chain, its own certificate first, PEM",
+        ),
+        setting("tls_key", "", "FILE", "The certificate's private key, PEM, mode 0600"),
+        setting("tls_client_ca", "", "FILE", "Certificate authorities that sign callers' certificates, PEM"),
+        setting(
+            "callers",
+            "",
+            "NAME,...",
+            "DNS names in the certificates of the callers that are served: the gateway's",
+        ),
+        setting(
+            "requests_max",
+            "64",
+            "REQUESTS",
+            "Requests that are answered at the same time; further ones get 503",
+        ),
+    ],
+};
+
+const TRUST: Section = Section {
+    name: "trust",
+    heading: "Admissions",
+    settings: &[
+        setting(
+            "authority_keys",
+            "",
+            "HEX,...",
+            "Public keys of the authorities whose decisions the node accepts",
+        ),
+        setting(
+            "required_approvals",
+            "2",
+            "APPROVALS",
+            "Least number of different approvers, even if the policy requires fewer",
+        ),
+        setting(
+            "signed_approvals",
+            "required",
+            "off|optional|required",
+            "Whether approvers sign; verified with approvers_file",
+        ),
+        setting(
+            "approvers_file",
+            "",
+            "FILE",
+            "The node's own registry of the approvers' public keys, read again when it changes; must be empty while signed_approvals is off",
+        ),
+        setting(
+            "approval_age_max_ms",
+            "86700000",
+            "MILLISECONDS",
+            "Greatest age of an approval at the admission",
+        ),
+        setting(
+            "decision_ttl_max_ms",
+            "300000",
+            "MILLISECONDS",
+            "How far in the future a decision may expire",
+        ),
+        setting(
+            "keys_without_approvals",
+            "false",
+            "true|false",
+            "Whether keys may be created without approvals; only for development",
+        ),
+        setting("watch_ms", "5000", "MILLISECONDS", "Interval between readings of approvers_file"),
+    ],
+};
+
+/// All settings of a node.
+pub static TABLE: Table = Table {
+    prefix: "SVC_RUNTIME_NODE_",
+    sections: &[NODE, SERVER, CONNECTIONS, TRUST],
+    production_defaults: &[],
+    first: &[
+        "participant",
+        "database",
+        "node_key",
+        "peers_file",
+        "bind",
+        "tls_certificate",
+        "tls_key",
+        "tls_client_ca",
+        "callers",
+        "authority_keys",
+        "approvers_file",
+    ],
+    secrets: &[],
+};
+
+/// Most approvals that may be required: a policy's verdict cannot name more subjects.
+const REQUIRED_APPROVALS_MAX: u32 = 128;
+
+/// Simultaneous requests: ceremonies take memory.
+const REQUESTS: std::ops::RangeInclusive<usize> = 1..=4096;
+
+/// Every setting, parsed. The rows of the table describe each.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the help text of each setting describes it")]
+pub struct Settings {
+    pub participant: ParticipantIndex,
+    pub database: PathBuf,
+    pub key: KekSource,
+    pub peers_file: PathBuf,
+    pub shutdown_within: Duration,
+    pub log_filter: String,
+    pub log_format: LogFormat,
+    pub bind: SocketAddr,
+    pub admin_bind: Option<SocketAddr>,
+    /// Given for `serve`; the other commands need none.
+    pub tls: Option<TlsFiles>,
+    pub requests_max: usize,
+    pub limits: Limits,
+    pub authority_keys: Vec<Hex32>,
+    pub required_approvals: u32,
+    pub signed_approvals: SignedApprovals,
+    pub approval_age_max_ms: u64,
+    pub decision_ttl_max_ms: u64,
+    pub keys_without_approvals: bool,
+    pub watch: Duration,
+}
+
+/// The flags of the node's settings.
+pub type Flags = settings::Flags<Settings>;
+
+impl Described for Settings {
+    const TABLE: &'static Table = &TABLE;
+}
+
+impl Settings {
+    /// Parses every setting and checks them against each other.
+    ///
+    /// # Errors
+    /// One line for each fault.
+    pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
+        let mut reader = Reader::new(resolved);
+        let settings = read(&mut reader);
+        if settings.required_approvals == 0
+            && matches!(settings.signed_approvals, SignedApprovals::Required(_))
+        {
+            reader.fault("required_approvals", "must be at least 1 while `signed_approvals` is `required`");
+        }
+        if reader.faults.is_empty() { Ok(settings) } else { Err(reader.faults) }
+    }
+}
+
+fn read(reader: &mut Reader<'_>) -> Settings {
+    let limits = reader.connections();
+    reader.check_connections(&limits);
+    Settings {
+        participant: ParticipantIndex(reader.number("participant", 0..=PARTICIPANT_INDEX_MAX)),
+        database: reader.text("database").into(),
+        key: key(reader),
+        peers_file: reader.text("peers_file").into(),
+        shutdown_within: reader.duration("shutdown_within_ms"),
+        log_filter: reader.text("log"),
+        log_format: reader.log_format(),
+        bind: reader.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
+        admin_bind: admin_bind(reader),
+        tls: tls(reader),
+        requests_max: reader.number("requests_max", REQUESTS),
+        limits,
+        authority_keys: authority_keys(reader),
+        required_approvals: reader.number("required_approvals", 0..=REQUIRED_APPROVALS_MAX),
+        signed_approvals: reader.signed_approvals(),
+        approval_age_max_ms: reader.milliseconds("approval_age_max_ms"),
+        decision_ttl_max_ms: reader.milliseconds("decision_ttl_max_ms"),
+        keys_without_approvals: reader.flag("keys_without_approvals"),
+        watch: reader.duration("watch_ms"),
+    }
+}
+
+fn key(reader: &mut Reader<'_>) -> KekSource {
+    match (reader.path("node_key"), reader.path("node_passphrase_file")) {
+        (Some(key), None) => KekSource::File(key),
+        (None, Some(passphrase)) => KekSource::Passphrase(passphrase),
+        (None, None) | (Some(_), Some(_)) => {
+            reader.fault("node_key", "must be given, or `node_passphrase_file`, and not both");
+            KekSource::File(PathBuf::new())
+        }
+    }
+}
+
+fn admin_bind(reader: &mut Reader<'_>) -> Option<SocketAddr> {
+    if reader.resolved.text("admin_bind").is_empty() {
+        return None;
+    }
+    Some(reader.value("admin_bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))))
+}
+
+/// The files of mutual TLS: all of them or none, and then only commands that serve nothing work.
+fn tls(reader: &mut Reader<'_>) -> Option<TlsFiles> {
+    let names = callers(reader);
+    let files = ["tls_certificate", "tls_key", "tls_client_ca"].map(|name| reader.path(name));
+    match files {
+        [Some(certificate), Some(key), Some(authorities)] if !names.is_empty() => {
+            Some(TlsFiles { certificate, key, clients: ClientAuth::Named(authorities, names) })
+        }
+        [None, None, None] if names.is_empty() => None,
+        _ => {
+            reader.fault(
+                "tls_certificate",
+                "must be given together with `tls_key`, `tls_client_ca` and `callers`",
+            );
+            None
+        }
+    }
+}
+
+fn callers(reader: &mut Reader<'_>) -> Vec<ServerName<'static>> {
+    let texts = reader.resolved.text("callers").split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names: Result<Vec<_>, _> = texts.map(|name| ServerName::try_from(name.to_owned())).collect();
+    names.unwrap_or_else(|_| {
+        reader.fault("callers", "must be DNS names, separated by commas");
+        Vec::new()
+    })
+}
+
+fn authority_keys(reader: &mut Reader<'_>) -> Vec<Hex32> {
+    let texts =
+        reader.resolved.text("authority_keys").split(',').map(str::trim).filter(|text| !text.is_empty());
+    let keys: Result<Vec<Hex32>, _> = texts.map(str::parse).collect();
+    keys.unwrap_or_else(|_| {
+        reader.fault(
+            "authority_keys",
+            "must be public keys of 64 lowercase hexadecimal digits, separated by commas",
+        );
+        Vec::new()
+    })
+}
