@@ -1,6 +1,6 @@
 //! Checks an admission request and builds the decision to be signed.
 
-use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::admission::{AdmissionDecision, AdmissionRequest, Target};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32};
@@ -9,20 +9,27 @@ use gateway_domain::key::{CustodyKey, Epoch, FIRST_EPOCH, fit};
 use gateway_domain::operation::{Operation, target};
 use gateway_domain::policy;
 use gateway_domain::roster::{Roster, Threshold};
-use gateway_engine::ports::AdmissionRequest;
 
 /// Why the authority refuses to sign.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// The policy did not allow the operation.
     #[error("the policy outcome is not `ALLOW`")]
     NotAllowed,
     /// The policy's quorum is not satisfied.
     #[error("the quorum is not satisfied: {counted} of {required} approvals count")]
-    Quorum { counted: usize, required: u32 },
+    Quorum {
+        /// The approvals that count.
+        counted: usize,
+        /// The approvals that the policy requires.
+        required: u32,
+    },
     /// The quorum counts a person who did not approve.
     #[error("the quorum counts `{subject_id}`, who has not approved")]
-    NotApproved { subject_id: String },
+    NotApproved {
+        /// The subject.
+        subject_id: String,
+    },
     /// The operation's intent hash is not the hash of its intent.
     #[error("the operation's intent hash does not match its intent")]
     IntentHash,

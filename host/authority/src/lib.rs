@@ -1,14 +1,15 @@
-//! Signs admission decisions, the only requests that runtime nodes act on, and checkpoints of the log.
+//! Signs admission decisions, the only requests that runtime nodes act on.
 //!
-//! The authority does not evaluate policy. It checks that a request is consistent (an `ALLOW`, a satisfied quorum, an approval by
-//! each person that the quorum counts) and signs a decision. A second signer, with another key, signs checkpoints of the log of
-//! all events, and statements about the log.
+//! [`Authority`] signs a consistent request: an `ALLOW`, a satisfied quorum, an approval by each person that the quorum counts. In a
+//! process of its own it trusts no caller: [`Verifier`] first reads the operation from its chained events, and checks the approvers'
+//! signatures, and the times.
 //!
-//! Start with [`EmbeddedAuthority`]; `decision.rs` builds the decision, [`LogSigner`] signs checkpoints.
+//! Start with [`Authority`]; `decision.rs` builds the decision, `verify.rs` has the checks of a request from another process.
 
-mod checkpoint;
 mod decision;
-mod embedded;
+mod signer;
+mod verify;
 
-pub use checkpoint::LogSigner;
-pub use embedded::EmbeddedAuthority;
+pub use decision::Refusal;
+pub use signer::Authority;
+pub use verify::{DecisionAnswer, DecisionRequest, HistoryEvent, Unverified, Verifier};

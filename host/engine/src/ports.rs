@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use crate::error::{Damage, ReadError, Subject};
+pub use gateway_domain::admission::AdmissionRequest;
 pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
@@ -270,23 +271,6 @@ pub trait EvaluatePolicy: Send + Sync {
     /// Whether the active policy may read a fact whose name begins with `prefix`. Facts that cost a read of the store are
     /// offered only then.
     fn may_read_facts(&self, prefix: &str) -> bool;
-}
-
-/// The content of an admission decision, for the authority to sign.
-#[derive(Clone, Copy, Debug)]
-pub struct AdmissionRequest<'a> {
-    /// The operation, which has its quorum.
-    pub operation: &'a Operation,
-    /// The policy's outcome over its approvals, an `ALLOW`.
-    pub policy: &'a policy::Outcome,
-    /// The key; `None` for key creation.
-    pub key: Option<&'a CustodyKey>,
-    /// The child key, if one was requested.
-    pub derivation: Option<&'a Derivation>,
-    /// The first valid instant.
-    pub not_before_ms: EpochMs,
-    /// The first instant that is no longer valid.
-    pub not_after_ms: EpochMs,
 }
 
 /// Signs admission decisions.

@@ -2,24 +2,30 @@
 
 use crate::approvers;
 use crate::authentication;
-use crate::settings::{Profile, Settings};
+use crate::authority::{EmbeddedAuthority, RemoteAuthority};
+use crate::log_signer::LogSigner;
+use crate::settings::{Profile, RemoteNodes, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
-use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::dsse::KeySet;
 use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::ReadClock;
+use gateway_engine::ports::{DriveNodes, ReadClock, SignAdmission};
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
-use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, identities, participants_with_database};
+use gateway_runtime::{
+    EmbeddedFleet, FleetConfig, NodeAddress, NodeSettings, PeersFile, RemoteFleet, identities,
+    participants_with_database,
+};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::Creates;
 use gateway_seal::key_file::{self, KeyFileError};
+use gateway_seal::node_key::NodeIdentity;
 use gateway_service::approvers::Verifiers;
+use gateway_service::client::ServiceClient;
 use gateway_service::telemetry;
 
 pub use gateway_service::StartError;
@@ -38,14 +44,34 @@ impl ReadClock for SystemClock {
     }
 }
 
+/// The nodes, embedded or in processes of their own.
+#[derive(Clone)]
+pub enum OpenFleet {
+    /// In this process. [`Gateway::close`] closes them.
+    Embedded(Arc<EmbeddedFleet>),
+    /// In processes of their own.
+    Remote(Arc<RemoteFleet>),
+}
+
+impl OpenFleet {
+    /// The nodes as the engine sees them.
+    #[must_use]
+    pub fn port(&self) -> Arc<dyn DriveNodes> {
+        match self {
+            Self::Embedded(fleet) => fleet.clone(),
+            Self::Remote(fleet) => fleet.clone(),
+        }
+    }
+}
+
 /// A gateway that is ready to serve.
 pub struct Gateway {
     /// The application behind the router.
     pub app: App,
     /// The gateway's store, which [`Gateway::close`] closes.
     pub store: Arc<Store>,
-    /// The nodes, which [`Gateway::close`] closes.
-    pub fleet: Arc<EmbeddedFleet>,
+    /// The nodes.
+    pub fleet: OpenFleet,
     /// The policy bundles, which are read again while the gateway serves.
     pub policies: Arc<Lifecycle>,
     /// The rules that verify approvers' signatures, whose registry is read again when it changes.
@@ -123,9 +149,9 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let store = Arc::new(store);
     let clock: Arc<dyn ReadClock> = Arc::new(SystemClock);
     let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
-    let authority = open_authority(settings)?;
-    let log_signer = open_log_signer(settings, &authority)?;
-    let fleet = open_fleet(settings, authority.public_key()).await?;
+    let (authority, public_key) = open_authority(settings, &store)?;
+    let log_signer = open_log_signer(settings, &public_key)?;
+    let fleet = open_nodes(settings, public_key).await?;
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
@@ -133,14 +159,15 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         checkpoints: Arc::new(log_signer),
         policy: policies.host(),
         policies: policies.clone(),
-        authority: Arc::new(authority),
-        nodes: fleet.clone(),
+        authority,
+        nodes: fleet.port(),
         clock,
     };
-    let verifiers = Verifiers::open(
-        &settings.approvals.signed,
-        vec![rules.signed_approvals.clone(), fleet.signed_approvals().clone()],
-    );
+    let mut verifying = vec![rules.signed_approvals.clone()];
+    if let OpenFleet::Embedded(fleet) = &fleet {
+        verifying.push(fleet.signed_approvals().clone());
+    }
+    let verifiers = Verifiers::open(&settings.approvals.signed, verifying);
     Ok(Gateway { app: app(settings, rules, authenticator, ports), store, fleet, policies, verifiers })
 }
 
@@ -160,16 +187,42 @@ pub fn app(settings: &Settings, rules: Rules, authenticator: Authenticator, port
     App::new(Engine::new(ports, rules), authenticator, options(settings), telemetry::metrics)
 }
 
-fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {
-    let seed = load_seed(settings, &settings.authority.key);
-    Ok(EmbeddedAuthority::new(&*seed.map_err(|error| StartError::new("authority", error))?))
+/// The authority, and its public key.
+fn open_authority(
+    settings: &Settings,
+    reads: &Arc<Store>,
+) -> Result<(Arc<dyn SignAdmission>, [u8; 32]), StartError> {
+    let (Some(remote), Some(files)) = (&settings.authority.remote, &settings.services) else {
+        let seed = load_seed(settings, &settings.authority.key);
+        let seed = seed.map_err(|error| StartError::new("authority", error))?;
+        let authority = EmbeddedAuthority::new(&seed);
+        let public_key = authority.public_key();
+        return Ok((Arc::new(authority), public_key));
+    };
+    let client = ServiceClient::open(files).map_err(|error| StartError::new("service_tls", error))?;
+    let public_key = *remote.public_key.as_bytes();
+    let pinned = KeySet::new([public_key]).map_err(|error| StartError::new("authority", error))?;
+    let authority = RemoteAuthority::new(client, remote.url.clone(), pinned, reads.clone());
+    Ok((Arc::new(authority), public_key))
+}
+
+/// The public key of the authority.
+///
+/// # Errors
+/// [`StartError`] when its key cannot be read.
+pub(crate) fn authority_key(settings: &Settings) -> Result<[u8; 32], StartError> {
+    if let Some(remote) = &settings.authority.remote {
+        return Ok(*remote.public_key.as_bytes());
+    }
+    let seed = key_file::load(&settings.authority.key);
+    Ok(EmbeddedAuthority::new(&*seed.map_err(|error| StartError::new("authority", error))?).public_key())
 }
 
 /// Opens the signer of the log. Its key must not be the authority's, so that a signature has one meaning.
-fn open_log_signer(settings: &Settings, authority: &EmbeddedAuthority) -> Result<LogSigner, StartError> {
+fn open_log_signer(settings: &Settings, authority: &[u8; 32]) -> Result<LogSigner, StartError> {
     let seed = load_seed(settings, &settings.log.key).map_err(|error| StartError::new("log key", error))?;
     let signer = LogSigner::new(settings.log.origin.clone(), &seed);
-    if signer.public_key() == authority.public_key() {
+    if signer.public_key() == *authority {
         return Err(StartError::new("log key", "must be another key than the authority's"));
     }
     Ok(signer)
@@ -182,7 +235,35 @@ fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, Ke
     }
 }
 
-/// Opens the nodes. Each pins the authority and the approvers, and checks the deployment's rules for approvals itself.
+/// The nodes that the settings name: all of them, or the gateway does not start.
+async fn open_nodes(settings: &Settings, authority: [u8; 32]) -> Result<OpenFleet, StartError> {
+    let (Some(remote), Some(files)) = (&settings.nodes.remote, &settings.services) else {
+        return Ok(OpenFleet::Embedded(open_fleet(settings, authority).await?));
+    };
+    let client = ServiceClient::open(files).map_err(|error| StartError::new("service_tls", error))?;
+    let identities = pinned_identities(remote)?;
+    let addresses = remote.urls.iter().cloned().zip(identities);
+    let addresses = addresses.map(|(url, identity)| NodeAddress { url, identity }).collect();
+    Ok(OpenFleet::Remote(Arc::new(RemoteFleet::new(&client, addresses))))
+}
+
+/// The identities of the nodes in processes of their own, by participant: one for each URL, and no other.
+fn pinned_identities(remote: &RemoteNodes) -> Result<Vec<NodeIdentity>, StartError> {
+    let failed = |error| StartError::new("runtime node pins", error);
+    let file = PeersFile::read(&remote.pins).map_err(failed)?;
+    file.peers().map_err(failed)?;
+    let n_urls = remote.urls.len();
+    if !file.nodes.iter().map(|identity| usize::from(identity.index())).eq(0..n_urls) {
+        let pinned =
+            file.nodes.iter().map(|identity| identity.index().to_string()).collect::<Vec<_>>().join(", ");
+        let why =
+            format!("`runtime_nodes` names participants 0 to {}, and the file pins {pinned}", n_urls - 1);
+        return Err(StartError::new("runtime node pins", why));
+    }
+    Ok(file.nodes)
+}
+
+/// Opens embedded nodes. Each pins the authority and the approvers, and checks the deployment's rules for approvals itself.
 ///
 /// # Errors
 /// [`StartError`] when the authority's key is invalid, or the nodes cannot be decrypted.
@@ -242,6 +323,11 @@ pub(crate) fn fleet_config(
 pub async fn node_identities(
     settings: &Settings,
 ) -> Result<BTreeMap<ParticipantIndex, [u8; 32]>, StartError> {
+    if let Some(remote) = &settings.nodes.remote {
+        let identities = pinned_identities(remote)?.into_iter();
+        let key = |identity: NodeIdentity| (ParticipantIndex(identity.index()), identity.signing_key());
+        return Ok(identities.map(key).collect());
+    }
     let folder = &settings.nodes.directory;
     if participants_with_database(folder).is_empty() {
         return Ok(BTreeMap::new());

@@ -1,9 +1,9 @@
 //! The roots of trust that readers of this deployment's evidence need. Keys are read and never created.
 
 use crate::approvers;
-use crate::compose::{StartError, node_identities};
+use crate::compose::{StartError, authority_key, node_identities};
+use crate::log_signer::LogSigner;
 use crate::settings::{Settings, SignedApprovals as SignedApprovalsSetting};
-use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_cli::{EXIT_UNCHECKED, Fault};
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// [`StartError`] when a key, the nodes' identities or the registry of approvers cannot be read.
 pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
     let seed = |what: &str, path| key_file::load(path).map_err(|error| StartError::new(what, error));
-    let authority = EmbeddedAuthority::new(&*seed("authority", &settings.authority.key)?);
+    let authority = authority_key(settings)?;
     let log = LogSigner::new(settings.log.origin.clone(), &*seed("log key", &settings.log.key)?);
     let nodes = node_identities(settings).await?;
     let previous = settings.authority.keys_previous.iter().copied();
@@ -31,7 +31,7 @@ pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
     };
     Ok(RootsFile {
         format: FORMAT.to_owned(),
-        authorities: [Hex32::new(authority.public_key())].into_iter().chain(previous).collect(),
+        authorities: [Hex32::new(authority)].into_iter().chain(previous).collect(),
         nodes: nodes.into_iter().map(|(node, key)| (node, Hex32::new(key))).collect(),
         logs: vec![log.verifier_key().to_string()],
         keys: BTreeMap::new(),

@@ -6,8 +6,9 @@
 
 mod rotate;
 
+use crate::authority::EmbeddedAuthority;
+use crate::log_signer::LogSigner;
 use crate::settings::{Flags, Settings};
-use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, report_errors};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;

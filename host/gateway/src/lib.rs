@@ -5,9 +5,11 @@
 
 pub mod approvers;
 mod authentication;
+pub mod authority;
 pub mod compose;
 pub mod evidence;
 mod keys;
+pub mod log_signer;
 mod nodes;
 pub mod serve;
 pub mod settings;

@@ -106,6 +106,9 @@ fn print(checked: &Checked) -> std::io::Result<bool> {
 }
 
 async fn findings(settings: &Settings) -> Result<Checked, Fault> {
+    if settings.nodes.remote.is_some() {
+        return Err("the nodes are processes of their own: run `runtime-node check` for each".into());
+    }
     let folder = &settings.nodes.directory;
     let known = participants_with_database(folder);
     // Without databases there is nothing to open, and no key may be created.

@@ -1,6 +1,6 @@
 //! Serves the API, and stops without losing work in progress.
 
-use crate::compose::{self, Gateway, StartError};
+use crate::compose::{self, Gateway, OpenFleet, StartError};
 use crate::nodes::{self, Reported};
 use crate::settings::{Exception, Profile, Settings};
 use gateway_api::state::App;
@@ -253,7 +253,9 @@ impl Gateway {
         if tokio::time::timeout(within, self.app.engine().finish()).await.is_err() {
             tracing::warn!("stopping with work in progress; the next start resumes it");
         }
-        self.fleet.close().await;
+        if let OpenFleet::Embedded(fleet) = &self.fleet {
+            fleet.close().await;
+        }
         self.store.close().await;
     }
 }

@@ -17,11 +17,12 @@ pub use approvals::Approvals;
 pub use auth::{Auth, ClientSecretSource, IssuerKeys};
 pub use exceptions::Exception;
 pub use gateway_service::approvers::SignedApprovals;
-pub use nodes::{Authority, Log, Nodes};
+pub use nodes::{Authority, Log, Nodes, RemoteAuthority, RemoteNodes};
 pub use operations::Operations;
 pub use policy::Policy;
 pub use server::Server;
 
+use gateway_service::client::ClientFiles;
 use gateway_service::settings::server::CONNECTIONS;
 use gateway_service::settings::{self, Described, Resolved, Section, Table, setting};
 use gateway_service::telemetry::LogFormat;
@@ -70,12 +71,13 @@ pub const SECTIONS: &[Section] = &[
     nodes::AUTHORITY,
     nodes::LOG,
     nodes::NODES,
+    nodes::SERVICES,
 ];
 
 /// Defaults of the production profile that differ from development. `None`: the setting must be given.
 pub const PRODUCTION_DEFAULTS: &[(&str, Option<&str>)] = &[
     // Keys, and the identity of the log.
-    ("authority_key", None),
+    ("authority_key", Some("")),
     ("log_key", None),
     ("log_origin", None),
     // Policy and authentication.
@@ -170,6 +172,8 @@ pub struct Settings {
     pub authority: Authority,
     pub log: Log,
     pub nodes: Nodes,
+    /// Mutual TLS to nodes and authority in processes of their own.
+    pub services: Option<ClientFiles>,
 }
 
 impl Settings {
@@ -183,6 +187,7 @@ impl Settings {
         if let Some(settings) = &settings {
             reader.check_server(settings);
             reader.check_exceptions(settings);
+            reader.check_services(settings);
             reader.check_approvals(settings);
             reader.check_operations(settings);
             reader.check_auth(settings);
@@ -232,6 +237,7 @@ impl Reader<'_> {
             operations: self.operations(),
             authority: self.authority(),
             nodes: self.nodes(),
+            services: self.services(),
             log: log?,
         })
     }

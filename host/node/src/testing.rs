@@ -269,7 +269,9 @@ impl Case {
             not_after_ms: NOT_AFTER,
         };
         let profile = match &intent {
-            Intent::KeyCreate(create) => create.signature_profile.parse().unwrap_or(SignatureProfile::FrostSecp256k1Sha256Tr),
+            Intent::KeyCreate(create) => {
+                create.signature_profile.parse().unwrap_or(SignatureProfile::FrostSecp256k1Sha256Tr)
+            }
             _ => SignatureProfile::FrostSecp256k1Sha256Tr,
         };
         Self { authority: authority(1), intent, approvals, owner: owner("treasury"), decision, profile }

@@ -1,14 +1,14 @@
 //! The operator's commands: key ceremonies and the check of the database.
 
-use crate::peers::PeersFile;
 use crate::serve::{kek, node_config};
 use crate::settings::Settings;
-use crate::{EXIT_FAILED, Fault};
-use gateway_node::{Node, NodeFile, Peers, read_identity};
+
+use gateway_node::{Node, NodeFile, Peers, PeersFile, read_identity};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::{Creates, KekSource, replacement_path};
 use gateway_seal::key_file;
 use gateway_seal::node_key::NodeIdentity;
+use gateway_service::process::{EXIT_FAILED, Fault};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

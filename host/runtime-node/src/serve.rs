@@ -1,22 +1,19 @@
 //! Opens the node and serves it.
 
-use crate::peers::PeersFile;
 use crate::routes;
 use crate::settings::Settings;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::ids::Hex32;
-use gateway_node::{Node, NodeConfig, NodeSettings, Peers};
+use gateway_node::{Node, NodeConfig, NodeSettings, Peers, PeersFile};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::Creates;
 use gateway_service::approvers::Verifiers;
-use gateway_service::signals::Signals;
-use gateway_service::transport::{Server, Tls, until_stopped};
+use gateway_service::process::{Cause, Listeners, reload_certificates, watch_files};
+use gateway_service::transport::until_stopped;
 use gateway_service::{StartError, file_limit};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
@@ -101,71 +98,31 @@ pub(crate) fn node_config(
 /// # Errors
 /// [`StartError`], one line that names the part.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
-    let signals = Signals::listen();
-    let Some(files) = settings.tls.clone() else {
-        return Err(StartError::new(
-            "setting `tls_certificate`",
-            "must be given: a node serves only over mutual TLS",
-        ));
-    };
     let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
     file_limit::raise(n_connections.saturating_mul(2).saturating_add(FILES_OF_NODE))?;
-    let tls = Arc::new(Tls::open(files).map_err(|error| StartError::new("tls", error))?);
-    let (listener, address) = bind(settings.bind).await?;
-    let admin = match settings.admin_bind {
-        Some(admin) => Some(bind(admin).await?.0),
-        None => None,
-    };
-    let NodeService { node, verifiers } = open(settings).await?;
-    let (stop, stopping) = watch::channel(false);
-    tokio::spawn(async move {
-        signals.stop.received().await;
-        let _receiver_gone = stop.send(true);
-    });
+    let binds = (settings.bind, settings.admin_bind);
+    let mut listeners = Listeners::open("node", settings.tls.clone(), binds, settings.limits).await?;
+    let NodeService { node, mut verifiers } = open(settings).await?;
+    let tls = Arc::clone(&listeners.tls);
+    let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
     let checks = tokio::spawn(check(Arc::clone(&node), stopping.clone()));
-    let files = tokio::spawn(watch_files(
-        settings.watch,
-        verifiers,
-        Arc::clone(&tls),
-        signals.files,
-        stopping.clone(),
-    ));
+    let watching = tokio::spawn(watch_files(settings.watch, hangups, stopping, move |cause| match cause {
+        Cause::Interval => verifiers.iter_mut().for_each(Verifiers::reload_if_changed),
+        Cause::Hangup => {
+            verifiers.iter_mut().for_each(Verifiers::reload);
+            reload_certificates(&tls);
+        }
+    }));
     let fingerprint = node.identity().fingerprint();
-    tracing::info!(%address, participant = %settings.participant, fingerprint, "runtime-node listens");
+    let participant = settings.participant;
+    tracing::info!(address = ?listeners.address(), %participant, fingerprint, "runtime-node listens");
     let router = routes::router(Arc::clone(&node), settings.requests_max);
-    let server = Server::new("node", listener, router, settings.limits, Some(tls));
-    let admin = admin.map(|listener| {
-        Server::new("admin", listener, routes::admin(Arc::clone(&node)), settings.limits, None)
-    });
-    let serving = async {
-        let admin = async {
-            if let Some(admin) = admin {
-                admin.run(stopping.clone()).await;
-            }
-        };
-        tokio::join!(server.run(stopping.clone()), admin);
-    };
-    let mut stopped = stopping.clone();
-    let too_late = async {
-        until_stopped(&mut stopped).await;
-        tokio::time::sleep(settings.shutdown_within).await;
-    };
-    tokio::select! {
-        () = serving => {}
-        () = too_late => {}
-    }
-    let _cut_short =
-        tokio::time::timeout(settings.shutdown_within, async { tokio::join!(checks, files) }).await;
+    listeners.serve(router, routes::admin(Arc::clone(&node)), settings.shutdown_within).await;
+    let tasks = async { tokio::join!(checks, watching) };
+    let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     node.close().await;
     tracing::info!("runtime-node stopped");
     Ok(())
-}
-
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|error| StartError::new(format!("address `{address}`"), error))?;
-    let address = listener.local_addr().map_err(|error| StartError::new("address", error))?;
-    Ok((listener, address))
 }
 
 /// Checks some rows of the database every second, and logs a change of the findings.
@@ -187,46 +144,6 @@ async fn check(node: Arc<Node>, mut stopping: watch::Receiver<bool>) {
                 tracing::error!(found = found.join("; "), "the database is damaged");
             }
             reported = found;
-        }
-    }
-}
-
-/// Reads a changed registry of approvers at intervals, and on SIGHUP the registry and the certificates.
-async fn watch_files(
-    every: Duration,
-    mut verifiers: Option<Verifiers>,
-    tls: Arc<Tls>,
-    mut hangups: Option<tokio::signal::unix::Signal>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let mut rounds = tokio::time::interval(every);
-    rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    loop {
-        let hangup = async {
-            match &mut hangups {
-                Some(hangups) => drop(hangups.recv().await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = until_stopped(&mut stopping) => return,
-            _ = rounds.tick() => {
-                if let Some(verifiers) = &mut verifiers {
-                    verifiers.reload_if_changed();
-                }
-            }
-            () = hangup => {
-                if let Some(verifiers) = &mut verifiers {
-                    verifiers.reload();
-                }
-                match tls.reload() {
-                    Ok(()) => tracing::info!("reloaded certificates"),
-                    Err(error) => tracing::error!(
-                        error = gateway_domain::error_chain(&error),
-                        "could not reload certificates; the current ones stay in use"
-                    ),
-                }
-            }
         }
     }
 }

@@ -7,8 +7,7 @@ use gateway_service::approvers::SignedApprovals;
 use gateway_service::settings::server::CONNECTIONS;
 use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
 use gateway_service::telemetry::LogFormat;
-use gateway_service::transport::{ClientAuth, Limits, TlsFiles};
-use rustls::pki_types::ServerName;
+use gateway_service::transport::{Limits, TlsFiles};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -221,11 +220,11 @@ fn read(reader: &mut Reader<'_>) -> Settings {
         log_filter: reader.text("log"),
         log_format: reader.log_format(),
         bind: reader.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
-        admin_bind: admin_bind(reader),
-        tls: tls(reader),
+        admin_bind: reader.optional_address("admin_bind"),
+        tls: reader.mutual_tls(),
         requests_max: reader.number("requests_max", REQUESTS),
         limits,
-        authority_keys: authority_keys(reader),
+        authority_keys: reader.public_keys("authority_keys"),
         required_approvals: reader.number("required_approvals", 0..=REQUIRED_APPROVALS_MAX),
         signed_approvals: reader.signed_approvals(),
         approval_age_max_ms: reader.milliseconds("approval_age_max_ms"),
@@ -244,52 +243,4 @@ fn key(reader: &mut Reader<'_>) -> KekSource {
             KekSource::File(PathBuf::new())
         }
     }
-}
-
-fn admin_bind(reader: &mut Reader<'_>) -> Option<SocketAddr> {
-    if reader.resolved.text("admin_bind").is_empty() {
-        return None;
-    }
-    Some(reader.value("admin_bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))))
-}
-
-/// The files of mutual TLS: all of them or none, and then only commands that serve nothing work.
-fn tls(reader: &mut Reader<'_>) -> Option<TlsFiles> {
-    let names = callers(reader);
-    let files = ["tls_certificate", "tls_key", "tls_client_ca"].map(|name| reader.path(name));
-    match files {
-        [Some(certificate), Some(key), Some(authorities)] if !names.is_empty() => {
-            Some(TlsFiles { certificate, key, clients: ClientAuth::Named(authorities, names) })
-        }
-        [None, None, None] if names.is_empty() => None,
-        _ => {
-            reader.fault(
-                "tls_certificate",
-                "must be given together with `tls_key`, `tls_client_ca` and `callers`",
-            );
-            None
-        }
-    }
-}
-
-fn callers(reader: &mut Reader<'_>) -> Vec<ServerName<'static>> {
-    let texts = reader.resolved.text("callers").split(',').map(str::trim).filter(|name| !name.is_empty());
-    let names: Result<Vec<_>, _> = texts.map(|name| ServerName::try_from(name.to_owned())).collect();
-    names.unwrap_or_else(|_| {
-        reader.fault("callers", "must be DNS names, separated by commas");
-        Vec::new()
-    })
-}
-
-fn authority_keys(reader: &mut Reader<'_>) -> Vec<Hex32> {
-    let texts =
-        reader.resolved.text("authority_keys").split(',').map(str::trim).filter(|text| !text.is_empty());
-    let keys: Result<Vec<Hex32>, _> = texts.map(str::parse).collect();
-    keys.unwrap_or_else(|_| {
-        reader.fault(
-            "authority_keys",
-            "must be public keys of 64 lowercase hexadecimal digits, separated by commas",
-        );
-        Vec::new()
-    })
 }

@@ -25,6 +25,6 @@ pub use files::{
 };
 pub use fleet::{EmbeddedFleet, EmbeddedNodes, Fleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
-pub use gateway_node::{Damage, NodeSettings};
+pub use gateway_node::{Damage, NodeSettings, PeersFile};
 pub use node::{Nodes, RuntimeNode};
 pub use remote::{NodeAddress, RemoteFleet, RemoteNodes};

@@ -11,6 +11,7 @@ pub mod body;
 pub mod client;
 pub mod file_limit;
 pub mod layers;
+pub mod process;
 pub mod settings;
 pub mod signals;
 pub mod strict;

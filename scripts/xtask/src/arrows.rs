@@ -30,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-store",
         ],
     ),
-    ("gateway-authority", &["gateway-domain", "gateway-engine"]),
+    ("gateway-authority", &["gateway-domain"]),
     ("gateway-node", &["gateway-domain", "gateway-seal", "gateway-sqlite", "gateway-threshold"]),
     (
         "gateway-runtime",
@@ -65,6 +65,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-store",
         ],
     ),
+    ("policy-authority", &["gateway-authority", "gateway-domain", "gateway-seal", "gateway-service"]),
     ("runtime-node", &["gateway-domain", "gateway-node", "gateway-seal", "gateway-service"]),
     ("xtask", &[]),
 ];

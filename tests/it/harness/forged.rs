@@ -4,7 +4,6 @@
 
 use super::world::World;
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_authority::LogSigner;
 use gateway_domain::admission::{Admission, AdmissionDecision, PAYLOAD_TYPE, admission_hash};
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::evidence::{ChainedEvent, event_hash};
@@ -16,6 +15,7 @@ use gateway_engine::ports::{LogHead, SignCheckpoint};
 use gateway_engine::{Target, Visibility};
 use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use gateway_seal::key_file;
+use operation_gateway::log_signer::LogSigner;
 use serde_json::{Value, json};
 
 const SALT: Salt = Salt::new([7; 32]);

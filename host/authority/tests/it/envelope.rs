@@ -11,27 +11,27 @@ fn keys(byte: u8) -> KeySet {
     KeySet::new([authority(byte).public_key()]).unwrap()
 }
 
-async fn admitted() -> Admission {
+fn admitted() -> Admission {
     let operation = operation(asset_action(None), &["alice", "bob"]);
-    sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).await.unwrap()
+    sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).unwrap()
 }
 
-#[tokio::test]
-async fn decision_verifies_under_the_pinned_key() {
-    let admission = admitted().await;
+#[test]
+fn decision_verifies_under_the_pinned_key() {
+    let admission = admitted();
     assert_eq!(verify(&admission.envelope, &keys(1), NOT_BEFORE).unwrap(), admission);
 }
 
-#[tokio::test]
-async fn decision_of_another_key_is_rejected() {
-    let envelope = admitted().await.envelope;
+#[test]
+fn decision_of_another_key_is_rejected() {
+    let envelope = admitted().envelope;
     let refused = verify(&envelope, &keys(2), NOT_BEFORE).unwrap_err();
     assert!(matches!(refused, DecisionError::Envelope(EnvelopeError::UnknownSigner)));
 }
 
-#[tokio::test]
-async fn decision_is_valid_from_not_before_until_before_not_after() {
-    let envelope = admitted().await.envelope;
+#[test]
+fn decision_is_valid_from_not_before_until_before_not_after() {
+    let envelope = admitted().envelope;
     for now in [EpochMs(NOT_BEFORE.0 - 1), NOT_AFTER, EpochMs(u64::MAX)] {
         assert!(matches!(verify(&envelope, &keys(1), now), Err(DecisionError::Expired { .. })), "{now:?}");
     }
@@ -45,9 +45,9 @@ fn flipped(field: &str, at: usize) -> String {
     STANDARD.encode(bytes)
 }
 
-#[tokio::test]
-async fn every_altered_byte_of_payload_or_signature_is_detected() {
-    let envelope = admitted().await.envelope;
+#[test]
+fn every_altered_byte_of_payload_or_signature_is_detected() {
+    let envelope = admitted().envelope;
     let n_bytes = STANDARD.decode(&envelope.payload).unwrap().len();
     assert!(n_bytes > 500);
     for at in 0..n_bytes {

@@ -1,7 +1,7 @@
 //! Sample operations with enough approvals, and their key.
 
-use gateway_authority::EmbeddedAuthority;
-use gateway_domain::admission::Admission;
+use gateway_authority::{Authority, Refusal};
+use gateway_domain::admission::{Admission, AdmissionRequest};
 use gateway_domain::ids::{EpochName, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::{
     self, AssetAction, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh, Reshare,
@@ -14,8 +14,6 @@ use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::testing::samples;
 pub(crate) use gateway_domain::testing::samples::hex32;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
-use gateway_engine::ports::{AdmissionRequest, SignAdmission};
 use zeroize::Zeroizing;
 
 pub(crate) const NOT_BEFORE: EpochMs = EpochMs(1_000);
@@ -25,8 +23,8 @@ pub(crate) fn roster(indices: &[u16]) -> Roster {
     Roster::parse(indices).unwrap()
 }
 
-pub(crate) fn authority(byte: u8) -> EmbeddedAuthority {
-    EmbeddedAuthority::new(&Zeroizing::new([byte; 32]))
+pub(crate) fn authority(byte: u8) -> Authority {
+    Authority::new(&Zeroizing::new([byte; 32]))
 }
 
 /// The id of the key `treasury` of tenant `default`.
@@ -145,11 +143,11 @@ pub(crate) fn key() -> CustodyKey {
     CustodyKey { key_id: key_id(), public: Some(public), ..samples::key() }
 }
 
-pub(crate) async fn sign(
+pub(crate) fn sign(
     operation: &Operation,
     policy: &Outcome,
     key: Option<&CustodyKey>,
-) -> Result<Admission, Unavailable> {
+) -> Result<Admission, Refusal> {
     let request = AdmissionRequest {
         operation,
         policy,
@@ -158,5 +156,5 @@ pub(crate) async fn sign(
         not_before_ms: NOT_BEFORE,
         not_after_ms: NOT_AFTER,
     };
-    authority(1).sign(request).await
+    authority(1).sign(&request)
 }

@@ -1,8 +1,8 @@
 //! `keys rotate`: replaces a key.
 
+use crate::authority::EmbeddedAuthority;
 use crate::compose;
 use crate::settings::Settings;
-use gateway_authority::EmbeddedAuthority;
 use gateway_cli::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_engine::failpoint::failpoint;

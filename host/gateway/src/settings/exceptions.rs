@@ -35,12 +35,8 @@ impl Exception {
     /// What a deployment needs to do without the exception.
     const fn alternative(self) -> &'static str {
         match self {
-            Self::EmbeddedAuthority => {
-                "a policy authority in a process of its own, which this release does not have"
-            }
-            Self::EmbeddedNodes => {
-                "runtime nodes in processes of their own, which this release does not have"
-            }
+            Self::EmbeddedAuthority => "`authority_url`, a policy authority in a process of its own",
+            Self::EmbeddedNodes => "`runtime_nodes`, each in a process of its own",
             Self::UnsignedApprovals => "`signed_approvals=required`",
         }
     }
@@ -48,8 +44,8 @@ impl Exception {
     /// Whether these settings need the exception.
     fn applies(self, settings: &Settings) -> bool {
         match self {
-            // This release supports only embedded ones.
-            Self::EmbeddedAuthority | Self::EmbeddedNodes => true,
+            Self::EmbeddedAuthority => settings.authority.remote.is_none(),
+            Self::EmbeddedNodes => settings.nodes.remote.is_none(),
             Self::UnsignedApprovals => !matches!(settings.approvals.signed, SignedApprovals::Required(_)),
         }
     }

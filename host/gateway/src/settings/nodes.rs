@@ -1,11 +1,12 @@
 //! Settings of the runtime nodes, the policy authority, and the signed log of all events.
 
-use super::{Reader, limits};
+use super::{Reader, Settings, limits};
 use gateway_api::wire::names::is_visible;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::KeyName;
 use gateway_domain::roster::PARTICIPANT_INDEX_MAX;
 use gateway_seal::kek_source::KekSource;
+use gateway_service::client::{ClientFiles, Url};
 use gateway_service::settings::{Section, setting};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,18 @@ pub(super) const AUTHORITY: Section = Section {
             "",
             "HEX,...",
             "Earlier public keys of the authority whose decisions are still valid",
+        ),
+        setting(
+            "authority_url",
+            "",
+            "URL",
+            "A policy authority in a process of its own, https://host:port; empty signs in this process with authority_key",
+        ),
+        setting(
+            "authority_public_key",
+            "",
+            "HEX",
+            "Public key of that authority, which nodes and auditors pin too",
         ),
     ],
 };
@@ -66,7 +79,35 @@ pub(super) const NODES: Section = Section {
             "FILE",
             "Instead of node_key: a passphrase to derive it from, one line, mode 0600",
         ),
-        setting("node_count", "16", "NODES", "Number of runtime nodes; participant indices are below it"),
+        setting("node_count", "16", "NODES", "Number of embedded nodes; participant indices are below it"),
+        setting(
+            "runtime_nodes",
+            "",
+            "URL,...",
+            "Runtime nodes in processes of their own, https://host:port, in the order of participant indices; empty runs \
+             embedded nodes",
+        ),
+        setting(
+            "runtime_node_pins",
+            "",
+            "FILE",
+            "Identities of those nodes, as `runtime-node pin` writes them",
+        ),
+    ],
+};
+
+pub(super) const SERVICES: Section = Section {
+    name: "services",
+    heading: "Mutual TLS to runtime nodes and authority",
+    settings: &[
+        setting(
+            "service_tls_certificate",
+            "",
+            "FILE",
+            "The gateway's certificate chain for them, its own certificate first, PEM",
+        ),
+        setting("service_tls_key", "", "FILE", "The certificate's private key, PEM, mode 0600"),
+        setting("service_tls_ca", "", "FILE", "Certificate authorities that sign their certificates, PEM"),
     ],
 };
 
@@ -76,7 +117,18 @@ pub(super) const NODES: Section = Section {
 pub struct Nodes {
     pub directory: PathBuf,
     pub key: KekSource,
+    /// The number of nodes, embedded or not.
     pub count: u16,
+    /// `None`: embedded nodes.
+    pub remote: Option<RemoteNodes>,
+}
+
+/// Runtime nodes in processes of their own.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the help text of each setting describes it")]
+pub struct RemoteNodes {
+    pub urls: Vec<Url>,
+    pub pins: PathBuf,
 }
 
 /// The policy authority, which signs admission decisions.
@@ -85,6 +137,16 @@ pub struct Nodes {
 pub struct Authority {
     pub key: PathBuf,
     pub keys_previous: Vec<Hex32>,
+    /// `None`: this process signs with `key`.
+    pub remote: Option<RemoteAuthority>,
+}
+
+/// A policy authority in a process of its own.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the help text of each setting describes it")]
+pub struct RemoteAuthority {
+    pub url: Url,
+    pub public_key: Hex32,
 }
 
 /// The signed log of all events.
@@ -97,11 +159,90 @@ pub struct Log {
 
 impl Reader<'_> {
     pub(super) fn nodes(&mut self) -> Nodes {
-        Nodes {
-            directory: self.text("node_directory").into(),
-            key: self.node_key(),
-            // One node alone cannot sign, and the index of a participant is limited.
-            count: self.number("node_count", 2..=PARTICIPANT_INDEX_MAX + 1),
+        // One node alone cannot sign, and the index of a participant is limited.
+        let count = self.number("node_count", 2..=PARTICIPANT_INDEX_MAX + 1);
+        let remote = self.remote_nodes();
+        let n_remote = remote.as_ref().map(|remote| u16::try_from(remote.urls.len()).unwrap_or(u16::MAX));
+        let (directory, key) = (self.text("node_directory").into(), self.node_key());
+        Nodes { directory, key, count: n_remote.unwrap_or(count), remote }
+    }
+
+    /// The settings of nodes in processes of their own: all of them or none.
+    fn remote_nodes(&mut self) -> Option<RemoteNodes> {
+        let urls =
+            self.resolved.text("runtime_nodes").split(',').map(str::trim).filter(|url| !url.is_empty());
+        let urls: Option<Vec<Url>> = urls.map(service_url).collect();
+        let Some(urls) = urls else {
+            self.fault(
+                "runtime_nodes",
+                "must be URLs such as `https://node-0.example:9300`, separated by commas",
+            );
+            return None;
+        };
+        let pins = self.path("runtime_node_pins");
+        match (urls.len(), pins) {
+            (0, None) => None,
+            (0, Some(_)) => {
+                self.fault("runtime_node_pins", "must not be given without `runtime_nodes`");
+                None
+            }
+            (1, _) => {
+                self.fault("runtime_nodes", "must be at least two: one node alone cannot sign");
+                None
+            }
+            (n_nodes, _) if n_nodes > usize::from(PARTICIPANT_INDEX_MAX) + 1 => {
+                self.fault("runtime_nodes", &format!("must be at most {}", PARTICIPANT_INDEX_MAX + 1));
+                None
+            }
+            (_, None) => {
+                self.fault("runtime_node_pins", "must be given together with `runtime_nodes`");
+                None
+            }
+            (_, Some(pins)) => {
+                for embedded in ["node_key", "node_passphrase_file"] {
+                    if self.resolved.is_given(embedded) {
+                        self.fault(
+                            embedded,
+                            "must not be given together with `runtime_nodes`, which have keys of their own",
+                        );
+                    }
+                }
+                Some(RemoteNodes { urls, pins })
+            }
+        }
+    }
+
+    /// The files of mutual TLS to nodes and authority: all of them or none.
+    pub(super) fn services(&mut self) -> Option<ClientFiles> {
+        let names = ["service_tls_certificate", "service_tls_key", "service_tls_ca"];
+        match names.map(|name| self.path(name)) {
+            [Some(certificate), Some(key), Some(authorities)] => {
+                Some(ClientFiles { certificate, key, authorities })
+            }
+            [None, None, None] => None,
+            _ => {
+                self.fault(
+                    "service_tls_certificate",
+                    "must be given together with `service_tls_key` and `service_tls_ca`",
+                );
+                None
+            }
+        }
+    }
+
+    pub(super) fn check_services(&mut self, settings: &Settings) {
+        let needs = settings.nodes.remote.is_some() || settings.authority.remote.is_some();
+        if needs && settings.services.is_none() && !self.has_fault("service_tls_certificate") {
+            self.fault(
+                "service_tls_certificate",
+                "must be given together with `runtime_nodes` or `authority_url`",
+            );
+        }
+        if !needs && settings.services.is_some() {
+            self.fault(
+                "service_tls_certificate",
+                "must not be given without `runtime_nodes` or `authority_url`",
+            );
         }
     }
 
@@ -119,14 +260,40 @@ impl Reader<'_> {
     }
 
     pub(super) fn authority(&mut self) -> Authority {
-        let name = "authority_keys_previous";
-        let texts = self.resolved.text(name).split(',').map(str::trim).filter(|text| !text.is_empty());
-        let keys: Result<Vec<Hex32>, _> = texts.map(str::parse).collect();
-        let keys_previous = keys.unwrap_or_else(|_| {
-            self.fault(name, "must be public keys of 64 lowercase hexadecimal digits, separated by commas");
-            Vec::new()
-        });
-        Authority { key: self.text("authority_key").into(), keys_previous }
+        let keys_previous = self.public_keys("authority_keys_previous");
+        let remote = self.remote_authority();
+        let is_remote =
+            remote.is_some() || self.has_fault("authority_url") || self.has_fault("authority_public_key");
+        let key = self.resolved.text("authority_key");
+        if key.is_empty() && !is_remote {
+            self.fault("authority_key", "must be given, or `authority_url`");
+        }
+        if is_remote && self.resolved.is_given("authority_key") {
+            self.fault(
+                "authority_key",
+                "must not be given together with `authority_url`, which has a key of its own",
+            );
+        }
+        Authority { key: key.into(), keys_previous, remote }
+    }
+
+    fn remote_authority(&mut self) -> Option<RemoteAuthority> {
+        match (self.resolved.text("authority_url"), self.resolved.text("authority_public_key")) {
+            ("", "") => None,
+            (url, public_key) => {
+                let (url, public_key) = (service_url(url), public_key.parse().ok());
+                if url.is_none() {
+                    self.fault("authority_url", "must be a URL such as `https://authority.example:9400`");
+                }
+                if public_key.is_none() {
+                    self.fault(
+                        "authority_public_key",
+                        "must be a public key of 64 lowercase hexadecimal digits",
+                    );
+                }
+                Some(RemoteAuthority { url: url?, public_key: public_key? })
+            }
+        }
     }
 
     /// `None` if the origin has a fault: there is no placeholder for it.
@@ -144,4 +311,11 @@ impl Reader<'_> {
         };
         Some(Log { key, origin })
     }
+}
+
+/// A URL of a service: `https`, a host, and nothing else.
+fn service_url(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let is_plain = url.username().is_empty() && url.password().is_none() && url.path() == "/";
+    (url.scheme() == "https" && is_plain && url.query().is_none() && url.fragment().is_none()).then_some(url)
 }

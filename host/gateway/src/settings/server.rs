@@ -115,7 +115,7 @@ impl Reader<'_> {
     pub(super) fn server(&mut self) -> Server {
         Server {
             bind: self.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
-            admin_bind: self.admin_bind(),
+            admin_bind: self.optional_address("admin_bind"),
             tls: self.tls(),
             limits: self.connections(),
             allowed_origins: self.allowed_origins(),
@@ -155,13 +155,6 @@ impl Reader<'_> {
         if admin_bind.is_some_and(|admin| admin == *bind && admin.port() != 0) {
             self.fault("admin_bind", "must be another address than `bind`");
         }
-    }
-
-    fn admin_bind(&mut self) -> Option<SocketAddr> {
-        if self.resolved.text("admin_bind").is_empty() {
-            return None;
-        }
-        Some(self.value("admin_bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))))
     }
 
     fn tls(&mut self) -> Option<TlsFiles> {

@@ -2,7 +2,10 @@
 
 use super::{Reader, Section, setting};
 use crate::telemetry::LogFormat;
-use crate::transport::Limits;
+use crate::transport::{ClientAuth, Limits, TlsFiles};
+use gateway_domain::ids::Hex32;
+use rustls::pki_types::ServerName;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 /// Simultaneous connections of one listener, and of one address; the start compares them with the limit of open files.
@@ -71,6 +74,55 @@ impl Reader<'_> {
         if limits.connections_per_address_max > limits.connections_max && !self.has_fault("connections_max") {
             self.fault("connections_per_address_max", "must not be more than `connections_max`");
         }
+    }
+
+    /// An address that may be empty.
+    pub fn optional_address(&mut self, name: &str) -> Option<SocketAddr> {
+        if self.resolved.text(name).is_empty() {
+            return None;
+        }
+        Some(self.value(name, "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))))
+    }
+
+    /// The files of mutual TLS, from the settings `tls_certificate`, `tls_key`, `tls_client_ca` and `callers`: all of them or none.
+    pub fn mutual_tls(&mut self) -> Option<TlsFiles> {
+        let names = self.callers();
+        let files = ["tls_certificate", "tls_key", "tls_client_ca"].map(|name| self.path(name));
+        match files {
+            [Some(certificate), Some(key), Some(authorities)] if !names.is_empty() => {
+                Some(TlsFiles { certificate, key, clients: ClientAuth::Named(authorities, names) })
+            }
+            [None, None, None] if names.is_empty() => None,
+            _ => {
+                self.fault(
+                    "tls_certificate",
+                    "must be given together with `tls_key`, `tls_client_ca` and `callers`",
+                );
+                None
+            }
+        }
+    }
+
+    fn callers(&mut self) -> Vec<ServerName<'static>> {
+        let names = self.list("callers").map(|name| ServerName::try_from(name.to_owned()));
+        names.collect::<Result<_, _>>().unwrap_or_else(|_| {
+            self.fault("callers", "must be DNS names, separated by commas");
+            Vec::new()
+        })
+    }
+
+    /// Ed25519 public keys, separated by commas.
+    pub fn public_keys(&mut self, name: &str) -> Vec<Hex32> {
+        let keys: Result<Vec<Hex32>, _> = self.list(name).map(str::parse).collect();
+        keys.unwrap_or_else(|_| {
+            self.fault(name, "must be public keys of 64 lowercase hexadecimal digits, separated by commas");
+            Vec::new()
+        })
+    }
+
+    /// The texts between the commas of a setting, without those that are empty.
+    fn list(&self, name: &str) -> impl Iterator<Item = &str> + use<'_> {
+        self.resolved.text(name).split(',').map(str::trim).filter(|text| !text.is_empty())
     }
 
     /// The setting `log_format`.

@@ -1,12 +1,16 @@
-//! The file of the nodes' identities. Only the operator's commands write it.
+//! The file of the nodes' identities, for nodes in processes of their own and for the gateway that calls them. Only the
+//! operator's commands write it.
 
-use crate::Fault;
-use gateway_node::Peers;
+use crate::peers::Peers;
 use gateway_seal::node_key::NodeIdentity;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io::Write;
 use std::path::Path;
+
+/// Why the file cannot be used, in one line.
+type Fault = Box<dyn Error + Send + Sync>;
 
 /// Largest file, bytes: the identities of 64 nodes take 16 KiB.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -14,9 +18,9 @@ const FILE_BYTES_MAX: u64 = 256 * 1024;
 /// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PeersFile {
+pub struct PeersFile {
     /// The identities.
-    pub(crate) nodes: Vec<NodeIdentity>,
+    pub nodes: Vec<NodeIdentity>,
 }
 
 impl PeersFile {
@@ -24,7 +28,7 @@ impl PeersFile {
     ///
     /// # Errors
     /// One line that names the file.
-    pub(crate) fn read(path: &Path) -> Result<Self, Fault> {
+    pub fn read(path: &Path) -> Result<Self, Fault> {
         let failed = |what: &str| Fault::from(format!("file of identities `{}`: {what}", path.display()));
         let metadata = std::fs::metadata(path).map_err(|error| failed(&error.kind().to_string()))?;
         if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
@@ -38,7 +42,7 @@ impl PeersFile {
     ///
     /// # Errors
     /// One line; nothing changes when another identity is pinned for a node.
-    pub(crate) fn pin(path: &Path, identities: Vec<NodeIdentity>) -> Result<Self, Fault> {
+    pub fn pin(path: &Path, identities: Vec<NodeIdentity>) -> Result<Self, Fault> {
         let known = if path.exists() { Self::read(path)?.nodes } else { Vec::new() };
         let mut nodes: BTreeMap<u16, NodeIdentity> =
             known.into_iter().map(|one| (one.index(), one)).collect();
@@ -74,7 +78,7 @@ impl PeersFile {
     ///
     /// # Errors
     /// One line when a participant is named twice, or two have the same key.
-    pub(crate) fn peers(&self) -> Result<Peers, Fault> {
+    pub fn peers(&self) -> Result<Peers, Fault> {
         gateway_seal::node_key::Identities::new(self.nodes.iter().cloned())?;
         let peers = Peers::default();
         for identity in &self.nodes {

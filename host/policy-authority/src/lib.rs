@@ -1,0 +1,139 @@
+//! The policy authority as a process of its own. It signs admission decisions, and trusts no caller: it reads the operation from its
+//! chained events, and checks approvals, quorum and times by its own registry and its own clock ([`gateway_authority::Verifier`]).
+//!
+//! Start at [`main`], then [`routes`].
+
+pub mod routes;
+pub mod settings;
+
+use clap::{Parser, Subcommand};
+use gateway_authority::{Authority, Verifier};
+use gateway_domain::ids::Hex32;
+use gateway_seal::key_file;
+use gateway_service::approvers::Verifiers;
+use gateway_service::process::{self, Cause, Fault, Listeners, reload_certificates, watch_files};
+use gateway_service::{StartError, file_limit};
+use settings::{Flags, Settings};
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const NAME: &str = "policy-authority";
+
+/// Open files besides connections.
+const FILES_OF_AUTHORITY: u64 = 64;
+
+/// The policy authority: verifies an operation's history and approvals, and signs the decision that admits it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "policy-authority",
+    version,
+    after_help = "A flag wins over the environment, the environment over the file, the file over the default."
+)]
+struct Cli {
+    #[command(flatten)]
+    settings: Flags,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve decisions (the default command)
+    Serve(Flags),
+    /// Print every setting with its value and the source of the value
+    Config(Flags),
+    /// Create the key if it is missing, and print its public half
+    Init(Flags),
+    /// Print the public half of the key, which nodes and auditors pin
+    Identity(Flags),
+}
+
+/// Parses the command line and runs the command.
+#[must_use]
+pub fn main() -> ExitCode {
+    let Cli { settings: before, command } = Cli::parse();
+    let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match process::settings(
+        &before,
+        after,
+        Settings::parse,
+    ) {
+        Ok(settings) => run(&settings),
+        Err(faults) => process::report_errors(NAME, &faults, process::EXIT_SETTINGS),
+    };
+    let start = |settings: &Settings| {
+        process::start(NAME, (&settings.log_filter, settings.log_format), serve(settings))
+    };
+    match &command {
+        None => run_with(&before, &start),
+        Some(Command::Serve(flags)) => run_with(flags, &start),
+        Some(Command::Config(flags)) => process::print_settings(NAME, &flags.or(&before), Settings::parse),
+        Some(Command::Init(flags)) => run_with(flags, &|settings| {
+            process::run(NAME, async { print(&*key_file::load_or_create(&settings.key)?) })
+        }),
+        Some(Command::Identity(flags)) => {
+            run_with(flags, &|settings| process::run(NAME, async { print(&*key_file::load(&settings.key)?) }))
+        }
+    }
+}
+
+fn print(seed: &[u8; 32]) -> Result<ExitCode, Fault> {
+    let public = Hex32::new(Authority::new(seed).public_key());
+    writeln!(std::io::stdout().lock(), "{public}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves until SIGTERM or SIGINT, and then until the requests in progress are answered.
+///
+/// # Errors
+/// [`StartError`], one line that names the part.
+async fn serve(settings: &Settings) -> Result<(), StartError> {
+    let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
+    file_limit::raise(n_connections.saturating_mul(2).saturating_add(FILES_OF_AUTHORITY))?;
+    let binds = (settings.bind, settings.admin_bind);
+    let mut listeners = Listeners::open("authority", settings.tls.clone(), binds, settings.limits).await?;
+    let seed = key_file::load(&settings.key).map_err(|error| StartError::new("authority key", error))?;
+    let authority = Arc::new(Authority::new(&seed));
+    let rule = settings.signed_approvals.rule(settings.approval_age_max_ms);
+    let mut approvers = Verifiers::open(&settings.signed_approvals, vec![rule.clone()]);
+    let verifier = Arc::new(verifier(settings, rule));
+    let tls = Arc::clone(&listeners.tls);
+    let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
+    let watching = tokio::spawn(watch_files(settings.watch, hangups, stopping, move |cause| match cause {
+        Cause::Interval => approvers.iter_mut().for_each(Verifiers::reload_if_changed),
+        Cause::Hangup => {
+            approvers.iter_mut().for_each(Verifiers::reload);
+            reload_certificates(&tls);
+        }
+    }));
+    let public_key = Hex32::new(authority.public_key());
+    tracing::info!(address = ?listeners.address(), %public_key, "policy-authority listens");
+    let (router, admin) = (routes::router(authority, verifier), routes::admin());
+    listeners.serve(router, admin, settings.shutdown_within).await;
+    let _cut_short = tokio::time::timeout(settings.shutdown_within, watching).await;
+    tracing::info!("policy-authority stopped");
+    Ok(())
+}
+
+fn verifier(settings: &Settings, rule: gateway_domain::approval::SigningRule) -> Verifier {
+    Verifier {
+        signed_approvals: rule,
+        required_approvals: settings.required_approvals,
+        keys_without_approvals: settings.keys_without_approvals,
+        decision_ttl_max_ms: settings.decision_ttl_max_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_well_formed_and_lists_every_setting() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        let help = command.render_long_help().to_string();
+        assert!(settings::TABLE.all().all(|setting| help.contains(&settings::TABLE.variable(setting.name))));
+    }
+}
