@@ -41,7 +41,7 @@ const AUTHORITY: Section = Section {
         setting("approval_age_max_ms", "86400000", "MILLISECONDS", "Greatest age of an approval"),
         setting(
             "decision_ttl_max_ms",
-            "300000",
+            "86400000",
             "MILLISECONDS",
             "How far in the future a decision may expire",
         ),

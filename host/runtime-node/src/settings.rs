@@ -111,13 +111,13 @@ const TRUST: Section = Section {
         ),
         setting(
             "approval_age_max_ms",
-            "86700000",
+            "172800000",
             "MILLISECONDS",
             "Greatest age of an approval at the admission",
         ),
         setting(
             "decision_ttl_max_ms",
-            "300000",
+            "86400000",
             "MILLISECONDS",
             "How far in the future a decision may expire",
         ),
