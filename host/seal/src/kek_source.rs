@@ -48,7 +48,11 @@ impl KekSource {
         match self {
             Self::File(path) if replacement_path(path).exists() => {
                 let next = replacement_path(path);
-                Err(format!("`{}` is left from an interrupted rotation: run it again", next.display()).into())
+                Err(format!(
+                    "`{}` is left from an interrupted rotation: run `keys rotate node` again, or `runtime-node rewrap`",
+                    next.display()
+                )
+                .into())
             }
             Self::File(path) if creates == Creates::Key => Ok(Kek::new(key_file::load_or_create(path)?)),
             Self::File(path) => Ok(Kek::from_file(path)?),
