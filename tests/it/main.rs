@@ -7,6 +7,7 @@ mod addresses;
 mod approvers;
 mod bundle;
 mod canaries;
+mod cluster;
 mod coverage;
 mod crash;
 mod crash_custody;

@@ -142,6 +142,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     if !store_exists(settings)? {
         approvers::load_registry(settings)?;
     }
+    let services = open_services(settings)?;
     let rules = rules(settings);
     let authenticator = open_authenticator(settings)?;
     let store =
@@ -149,9 +150,9 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let store = Arc::new(store);
     let clock: Arc<dyn ReadClock> = Arc::new(SystemClock);
     let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
-    let (authority, public_key) = open_authority(settings, &store)?;
+    let (authority, public_key) = open_authority(settings, services.as_ref(), &store)?;
     let log_signer = open_log_signer(settings, &public_key)?;
-    let fleet = open_nodes(settings, public_key).await?;
+    let fleet = open_nodes(settings, services.as_ref(), public_key).await?;
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
@@ -190,16 +191,17 @@ pub fn app(settings: &Settings, rules: Rules, authenticator: Authenticator, port
 /// The authority, and its public key.
 fn open_authority(
     settings: &Settings,
+    services: Option<&Services>,
     reads: &Arc<Store>,
 ) -> Result<(Arc<dyn SignAdmission>, [u8; 32]), StartError> {
-    let (Some(remote), Some(files)) = (&settings.authority.remote, &settings.services) else {
+    let (Some(remote), Some(services)) = (&settings.authority.remote, services) else {
         let seed = load_seed(settings, &settings.authority.key);
         let seed = seed.map_err(|error| StartError::new("authority", error))?;
         let authority = EmbeddedAuthority::new(&seed);
         let public_key = authority.public_key();
         return Ok((Arc::new(authority), public_key));
     };
-    let client = ServiceClient::open(files).map_err(|error| StartError::new("service_tls", error))?;
+    let client = services.client.clone();
     let public_key = *remote.public_key.as_bytes();
     let pinned = KeySet::new([public_key]).map_err(|error| StartError::new("authority", error))?;
     let authority = RemoteAuthority::new(client, remote.url.clone(), pinned, reads.clone());
@@ -235,16 +237,39 @@ fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, Ke
     }
 }
 
-/// The nodes that the settings name: all of them, or the gateway does not start.
-async fn open_nodes(settings: &Settings, authority: [u8; 32]) -> Result<OpenFleet, StartError> {
-    let (Some(remote), Some(files)) = (&settings.nodes.remote, &settings.services) else {
-        return Ok(OpenFleet::Embedded(open_fleet(settings, authority).await?));
-    };
+/// The processes that the settings name, to which no connection is made yet.
+struct Services {
+    client: ServiceClient,
+    /// `None`: embedded nodes.
+    nodes: Option<Vec<NodeAddress>>,
+}
+
+/// Reads the files of the nodes and the authority in processes of their own; `None` if there are none.
+fn open_services(settings: &Settings) -> Result<Option<Services>, StartError> {
+    let Some(files) = &settings.services else { return Ok(None) };
     let client = ServiceClient::open(files).map_err(|error| StartError::new("service_tls", error))?;
-    let identities = pinned_identities(remote)?;
-    let addresses = remote.urls.iter().cloned().zip(identities);
-    let addresses = addresses.map(|(url, identity)| NodeAddress { url, identity }).collect();
-    Ok(OpenFleet::Remote(Arc::new(RemoteFleet::new(&client, addresses))))
+    let addresses = |remote: &RemoteNodes| -> Result<Vec<_>, StartError> {
+        let addresses = remote.urls.iter().cloned().zip(pinned_identities(remote)?);
+        Ok(addresses.map(|(url, identity)| NodeAddress { url, identity }).collect())
+    };
+    let nodes = settings.nodes.remote.as_ref().map(addresses).transpose()?;
+    Ok(Some(Services { client, nodes }))
+}
+
+/// The nodes that the settings name: all of them, or the gateway does not start.
+async fn open_nodes(
+    settings: &Settings,
+    services: Option<&Services>,
+    authority: [u8; 32],
+) -> Result<OpenFleet, StartError> {
+    match services {
+        Some(Services { client, nodes: Some(nodes) }) => {
+            Ok(OpenFleet::Remote(Arc::new(RemoteFleet::new(client, nodes.clone()))))
+        }
+        Some(Services { nodes: None, .. }) | None => {
+            Ok(OpenFleet::Embedded(open_fleet(settings, authority).await?))
+        }
+    }
 }
 
 /// The identities of the nodes in processes of their own, by participant: one for each URL, and no other.

@@ -19,7 +19,7 @@ pub(crate) type Answer<'f, T> = Pin<Box<dyn Future<Output = Result<T, NodeError>
 impl<N: Nodes> Fleet<N> {
     /// Calls all of these nodes concurrently. Waits for every answer, or until `enough` is true where [`Nodes::WAITS_FOR_ALL`] is
     /// not; the other nodes get the call too. `after_each` names the failpoint between one node's answer and the next node's call;
-    /// only a build with failpoints calls them one by one.
+    /// only a test that requests a failpoint calls them one by one.
     pub(crate) async fn call_all<'f, Q, T>(
         &self,
         calls: PerNode<Q>,
@@ -48,14 +48,22 @@ impl<N: Nodes> Fleet<N> {
 
 /// Polls all calls in this task, so that they may borrow. Most of the work is elsewhere: database writers are tasks of their own,
 /// ceremonies compute on blocking threads, and so are the requests to other processes, which are sent even when this stops waiting.
-#[cfg(not(feature = "failpoints"))]
+#[cfg_attr(not(feature = "failpoints"), expect(unused_variables, reason = "the name is for tests"))]
 async fn collect<T>(
     mut waiting: Vec<(ParticipantIndex, Answer<'_, T>)>,
     answers: &mut Answers<T>,
-    _after_each: &'static str,
+    after_each: &'static str,
     enough: impl Fn(&Answers<T>) -> bool,
 ) {
     use std::task::Poll;
+    #[cfg(feature = "failpoints")]
+    if gateway_engine::failpoint::is_requested() {
+        for (participant, task) in waiting {
+            answers.insert(participant, task.await);
+            gateway_engine::failpoint::failpoint(after_each);
+        }
+        return;
+    }
     std::future::poll_fn(|cx| {
         waiting.retain_mut(|(node, task)| match task.as_mut().poll(cx) {
             Poll::Pending => true,
@@ -67,20 +75,4 @@ async fn collect<T>(
         if waiting.is_empty() || enough(answers) { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-}
-
-#[cfg(feature = "failpoints")]
-async fn collect<T>(
-    pending: Vec<(ParticipantIndex, Answer<'_, T>)>,
-    answers: &mut Answers<T>,
-    after_each: &'static str,
-    enough: impl Fn(&Answers<T>) -> bool,
-) {
-    for (participant, task) in pending {
-        answers.insert(participant, task.await);
-        gateway_engine::failpoint::failpoint(after_each);
-        if enough(answers) {
-            return;
-        }
-    }
 }

@@ -21,6 +21,9 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Time limit for opening a connection. A process on another continent answers within a second.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 
+/// How long a connection may be idle: less than the servers allow, so that none is reused while the server closes it.
+const IDLE_WITHIN: Duration = Duration::from_secs(30);
+
 /// Idle connections that are kept for each server.
 const IDLE_CONNECTIONS_MAX: usize = 64;
 
@@ -73,6 +76,7 @@ impl ServiceClient {
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_WITHIN)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .pool_idle_timeout(IDLE_WITHIN)
             .dns_resolver(Arc::new(LocalNames))
             .build();
         client.map(Self).map_err(|error| TlsError::Client(error.to_string()))

@@ -65,6 +65,15 @@ impl Authority {
         self.certify(params)
     }
 
+    /// A certificate for both sides of mutual TLS, for the DNS name `name`.localhost, valid until the beginning of `year`.
+    pub(crate) fn service_until(&self, year: i32, name: &str) -> Certified {
+        let mut params = CertificateParams::new(vec![format!("{name}.localhost")]).unwrap();
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        (params.not_before, params.not_after) = (date_time_ymd(1975, 1, 1), date_time_ymd(year, 1, 1));
+        self.certify(params)
+    }
+
     fn certify(&self, params: CertificateParams) -> Certified {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();

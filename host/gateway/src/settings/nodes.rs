@@ -280,12 +280,15 @@ impl Reader<'_> {
     fn remote_authority(&mut self) -> Option<RemoteAuthority> {
         match (self.resolved.text("authority_url"), self.resolved.text("authority_public_key")) {
             ("", "") => None,
+            ("", _) => {
+                self.fault("authority_public_key", "must not be given without `authority_url`");
+                None
+            }
             (url, public_key) => {
                 let (url, public_key) = (service_url(url), public_key.parse().ok());
                 if url.is_none() {
                     self.fault("authority_url", "must be a URL such as `https://authority.example:9400`");
-                }
-                if public_key.is_none() {
+                } else if public_key.is_none() {
                     self.fault(
                         "authority_public_key",
                         "must be a public key of 64 lowercase hexadecimal digits",

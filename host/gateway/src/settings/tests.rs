@@ -188,7 +188,7 @@ fn production_refuses_development_conveniences() {
     let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass"), any]].concat()).unwrap_err();
     assert_eq!(faults.len(), 2, "{faults:?}");
     let faults = settings(&[("PROFILE", "production"), EXCEPTIONS]).unwrap_err();
-    assert_eq!(faults.len(), 6, "{faults:?}");
+    assert_eq!(faults.len(), 5, "{faults:?}");
     let headers = [("AUTH_MODE", "trusted_headers"), ("TRUSTED_PROXIES", "10.0.0.1")];
     assert!(settings(&[&given[..], &headers].concat()).is_ok());
     let none = ("REQUIRED_APPROVALS", "0");
@@ -348,4 +348,30 @@ fn earlier_authority_keys_must_be_public_keys() {
         let faults = keys(wrong).unwrap_err();
         assert!(faults.len() == 1 && faults[0].contains("authority_keys_previous"), "{faults:?}");
     }
+}
+
+#[test]
+fn production_names_an_authority_in_this_process_or_in_its_own() {
+    let without = |more: &[(&str, &str)]| {
+        let kept = PRODUCTION.iter().filter(|(name, _)| *name != "AUTHORITY_KEY");
+        let jwks = [("AUTH_MODE", "trusted_headers"), ("TRUSTED_PROXIES", "127.0.0.1")];
+        settings(&kept.chain(&jwks).chain(&[EXCEPTIONS]).chain(more).copied().collect::<Vec<_>>())
+    };
+    let faults = without(&[]).unwrap_err();
+    assert_eq!(faults, ["setting `authority_key` must be given, or `authority_url`"]);
+    let key = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29";
+    let remote = [
+        ("AUTHORITY_URL", "https://authority.example:9400"),
+        ("AUTHORITY_PUBLIC_KEY", key),
+        ("SERVICE_TLS_CERTIFICATE", "c"),
+        ("SERVICE_TLS_KEY", "k"),
+        ("SERVICE_TLS_CA", "a"),
+        ("PRODUCTION_EXCEPTIONS", "unsigned_approvals,embedded_nodes"),
+    ];
+    assert!(without(&remote).unwrap().authority.remote.is_some());
+    let both = [&remote[..], &[("AUTHORITY_KEY", "k")]].concat();
+    let faults = without(&both).unwrap_err();
+    let expected =
+        "setting `authority_key` must not be given together with `authority_url`, which has a key of its own";
+    assert_eq!(faults, [expected]);
 }

@@ -59,6 +59,14 @@ pub enum TlsError {
     /// rustls cannot verify clients with these authorities.
     #[error("client certificates cannot be verified")]
     Verifier(#[from] VerifierBuilderError),
+    /// The process's own certificate has expired, or is not valid yet.
+    #[error("the certificate in `{}` is not valid now", path.display())]
+    NotValid {
+        /// The file.
+        path: PathBuf,
+        /// The error of rustls.
+        source: rustls::Error,
+    },
     /// The client cannot be built.
     #[error("the client cannot be built: {0}")]
     Client(String),
@@ -105,6 +113,9 @@ impl Tls {
 fn build_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
     let identity = identity(&files.certificate, &files.key)?;
+    if let ClientAuth::Named(authorities, _) = &files.clients {
+        check_validity(&files.certificate, &identity.cert, authorities)?;
+    }
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13, &TLS12])?;
     let verifier = |authorities: &Path| -> Result<_, TlsError> {
@@ -146,6 +157,25 @@ fn identity(certificate: &Path, key_path: &Path) -> Result<CertifiedKey, TlsErro
     Ok(identity)
 }
 
+/// Checks that the process's own certificate is valid now, if one of these authorities signed it: both sides of mutual TLS have
+/// certificates of the same authorities, and the other side would refuse it without saying so to this one's operator.
+fn check_validity(path: &Path, chain: &[CertificateDer<'_>], authorities: &Path) -> Result<(), TlsError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots(authorities)?, provider).build()?;
+    let Some((own, intermediates)) = chain.split_first() else { return Ok(()) };
+    match verifier.verify_client_cert(own, intermediates, UnixTime::now()) {
+        Err(
+            source @ rustls::Error::InvalidCertificate(
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. },
+            ),
+        ) => Err(TlsError::NotValid { path: path.to_owned(), source }),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// The client's side of mutual TLS: TLS 1.3 only, and only servers whose certificate one of these authorities signed.
 #[cfg(feature = "client")]
 pub(crate) fn client_config(
@@ -154,7 +184,9 @@ pub(crate) fn client_config(
     authorities: &Path,
 ) -> Result<rustls::ClientConfig, TlsError> {
     let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
-    let identity = Arc::new(SingleCertAndKey::from(identity(certificate, key)?));
+    let identity = identity(certificate, key)?;
+    check_validity(certificate, &identity.cert, authorities)?;
+    let identity = Arc::new(SingleCertAndKey::from(identity));
     let builder = rustls::ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13])?;
     let mut config = builder.with_root_certificates(roots(authorities)?).with_client_cert_resolver(identity);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -1,0 +1,218 @@
+//! A gateway, a policy authority and runtime nodes as processes of their own, over mutual TLS.
+
+use crate::harness::cluster::Cluster;
+use crate::harness::custody::{self, KEYS, key_path};
+use crate::harness::delay::delaying_proxy;
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, post, publish_step, request};
+use crate::harness::samples::{approval, payment, with};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Takes a payment to its end.
+#[track_caller]
+fn pay(cluster: &Cluster, key: &str) -> Value {
+    let paid = drive(cluster.address(), SIGN, &payment(key), &[EXECUTE, publish_step()]).unwrap();
+    assert_eq!(paid["state"], "published", "{paid}");
+    paid
+}
+
+/// Takes a custody operation to its end.
+#[track_caller]
+fn complete(cluster: &Cluster, path: &str, body: &Value, scope: &str) {
+    let publish = json!({ "scope": scope, "requested_at_ms": 1 });
+    let done = drive(cluster.address(), path, body, &[EXECUTE, ("/publish", Some(publish))]).unwrap();
+    assert_eq!(done["state"], "published", "{done}");
+}
+
+#[test]
+fn payment_custody_signature_and_reshare_run_through_separate_processes() {
+    let cluster = Cluster::start(5);
+    pay(&cluster, "k-1");
+    complete(&cluster, KEYS, &custody::key("vault"), "epoch");
+    complete(&cluster, &key_path("vault", "/sign"), &custody::sign("s-1"), "signature");
+    complete(&cluster, &key_path("vault", "/refresh"), &custody::refresh("2"), "epoch");
+    complete(&cluster, &key_path("vault", "/reshare"), &custody::reshare("3"), "epoch");
+    let signers = with(custody::sign("s-2"), "/requested_participants", json!([1, 3, 4]));
+    complete(&cluster, &key_path("vault", "/sign"), &signers, "signature");
+    let (status, readiness) = cluster.gateway.as_ref().unwrap().readiness();
+    assert_eq!(status, 200, "{readiness}");
+    cluster.stop();
+}
+
+/// One round to the nodes for the admission, two for the execution of a signature, one for its publication.
+#[test]
+fn admission_execution_and_publication_take_one_two_and_one_rounds() {
+    const ONE_WAY: Duration = Duration::from_millis(150);
+    let mut cluster = Cluster::prepare(3, |port| delaying_proxy(port, ONE_WAY));
+    (0..3).for_each(|index| cluster.start_node(index));
+    cluster.start_gateway();
+    // Makes the key, and opens the connections.
+    pay(&cluster, "first");
+    let address = cluster.address();
+    let submitted = post(address, SIGN, Some(&payment("second"))).unwrap();
+    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+    let (publish, publication) = publish_step();
+    let (alice, bob) = (approval("alice"), approval("bob"));
+    let steps = [
+        ("/approve", Some(alice), 0),
+        ("/approve", Some(bob), 1),
+        ("/execute", None, 2),
+        (publish, publication, 1),
+    ];
+    for (action, body, expected) in steps {
+        let started = Instant::now();
+        post(address, &format!("{path}{action}"), body.as_ref()).unwrap();
+        let elapsed = started.elapsed();
+        let n_rounds = elapsed.as_millis() / (2 * ONE_WAY).as_millis();
+        assert_eq!(n_rounds, expected, "{action} took {elapsed:?}");
+    }
+}
+
+/// Two of three nodes are enough, and the gateway does not wait for the third.
+#[test]
+fn stopped_node_costs_nothing_while_the_threshold_is_there() {
+    let mut cluster = Cluster::start(3);
+    pay(&cluster, "before");
+    cluster.node(1).signal("-STOP");
+    let started = Instant::now();
+    pay(&cluster, "stopped");
+    let elapsed = started.elapsed();
+    cluster.node(1).signal("-CONT");
+    // A call to a node that does not answer is given up after 10 s.
+    assert!(elapsed < Duration::from_secs(5), "{elapsed:?}");
+    cluster.node(0).signal("-STOP");
+    // The node that was stopped has missed nothing that it needs.
+    pay(&cluster, "continued");
+    cluster.node(0).signal("-CONT");
+}
+
+#[test]
+fn killed_node_takes_part_again_after_its_restart() {
+    let mut cluster = Cluster::start(3);
+    pay(&cluster, "before");
+    cluster.node(0).kill();
+    pay(&cluster, "without");
+    cluster.start_node(0);
+    cluster.node(2).kill();
+    pay(&cluster, "again");
+}
+
+/// The nodes keep their nonces while the gateway restarts, so that the attempt it began can be completed.
+#[test]
+fn gateway_killed_between_the_shares_completes_the_same_signature() {
+    let mut cluster = Cluster::start(3);
+    pay(&cluster, "before");
+    cluster.gateway.take().unwrap().terminate();
+    let mut command = cluster.gateway_command();
+    command.env("SVC_FAILPOINT", "mid-execute:1");
+    let mut gateway = Process::start_command(command);
+    let address = gateway.address.clone();
+    let client = std::thread::spawn(move || drive(&address, SIGN, &payment("killed"), &[EXECUTE]));
+    gateway.wait_for_line("failpoint ");
+    gateway.kill();
+    assert!(client.join().unwrap().is_err());
+    cluster.start_gateway();
+    let view = post(cluster.address(), SIGN, Some(&payment("killed"))).unwrap();
+    let path = format!("/v1/operations/{}", view["operation"]["operation_id"].as_str().unwrap());
+    let executed = post(cluster.address(), &format!("{path}/execute"), None).unwrap();
+    assert_eq!(executed["state"], "executed", "{executed}");
+    let (status, evidence) = request(cluster.address(), "GET", &format!("{path}/evidence"), None).unwrap();
+    assert_eq!(status, 200);
+    let text = evidence.to_string();
+    assert_eq!(text.matches("\"type\":\"attempt_lost\"").count(), 0, "the first attempt was completed");
+}
+
+/// A caller needs a certificate for a name that the node's operator permits, not only one of the same authority.
+#[test]
+fn caller_whose_certificate_has_another_name_is_refused_in_the_handshake() {
+    let mut cluster = Cluster::prepare(3, |port| port);
+    (0..3).for_each(|index| cluster.start_node(index));
+    cluster.pki.service_until(4096, "intruder").write(cluster.folder(), "intruder");
+    for (name, end) in [("service_tls_certificate", "pem"), ("service_tls_key", "key")] {
+        let path = cluster.folder().join(format!("intruder.{end}"));
+        cluster.gateway_settings.insert(name, path.to_str().unwrap().to_owned());
+    }
+    cluster.start_gateway();
+    let (status, readiness) = cluster.gateway.as_ref().unwrap().readiness();
+    assert_eq!(status, 503);
+    let text = readiness.to_string();
+    assert!(text.contains("the node does not answer"), "{text}");
+    let (status, answer) = request(cluster.address(), "POST", SIGN, Some(&payment("k"))).unwrap();
+    assert_eq!(status, 503, "{answer}");
+}
+
+/// The one line with which a command refuses to start.
+#[track_caller]
+fn refusal(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && !text.contains("panicked"), "{text}");
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("runtime-node: ") || line.contains("operation-gateway: "))
+        .collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    lines[0].to_owned()
+}
+
+#[test]
+fn node_with_wrong_files_does_not_start_and_says_why_in_one_line() {
+    let mut cluster = Cluster::prepare(2, |port| port);
+    let at = cluster.folder().to_owned();
+    let valid = cluster.node_settings[0].clone();
+    cluster.pki.service_until(2000, "node-0").write(&at, "expired");
+    fs::write(at.join("none.json"), r#"{"nodes":[]}"#).unwrap();
+    fs::write(at.join("text.db"), "not a database, but long enough to be one of another program").unwrap();
+    let path = |name: &str| at.join(name).to_str().unwrap().to_owned();
+    let cases: [(&[(&'static str, String)], &str); 8] = [
+        (&[("node_key", path("node-1-key/node.key"))], "sealed under another key"),
+        (&[("database", path("node-1/node.db"))], "sealed under another key"),
+        (
+            &[("database", path("node-1/node.db")), ("node_key", path("node-1-key/node.key"))],
+            "altered, or moved from another row",
+        ),
+        (&[("database", path("text.db"))], "the node's store cannot be opened"),
+        (&[("database", path("missing.db"))], "run `runtime-node init`"),
+        (&[("peers_file", path("none.json"))], "pins another identity for participant 0, or none"),
+        (&[("tls_certificate", path("expired.pem")), ("tls_key", path("expired.key"))], "is not valid now"),
+        (&[("authority_keys", String::new())], "must name at least one authority"),
+    ];
+    for (changes, expected) in cases {
+        cluster.node_settings[0] = valid.clone();
+        cluster.node_settings[0].extend(changes.iter().cloned());
+        let line = refusal(cluster.node_command(0));
+        assert!(line.contains(expected), "{line}");
+    }
+}
+
+#[test]
+fn gateway_whose_nodes_are_half_configured_does_not_start() {
+    let mut cluster = Cluster::prepare(3, |port| port);
+    let at = cluster.folder().to_owned();
+    let valid = cluster.gateway_settings.clone();
+    cluster.pki.service_until(2000, "operation-gateway").write(&at, "expired");
+    let path = |name: &str| at.join(name).to_str().unwrap().to_owned();
+    let two = valid["runtime_nodes"].rsplit_once(',').unwrap().0.to_owned();
+    let cases: [(&[(&'static str, String)], &str); 8] = [
+        (&[("runtime_node_pins", String::new())], "`runtime_node_pins` must be given together"),
+        (&[("runtime_nodes", String::new())], "`runtime_node_pins` must not be given without"),
+        (&[("runtime_nodes", two)], "names participants 0 to 1, and the file pins 0, 1, 2"),
+        (&[("runtime_nodes", "http://127.0.0.1:1,https://x".into())], "must be URLs such as"),
+        (&[("service_tls_key", String::new())], "`service_tls_certificate` must be given together"),
+        (&[("authority_public_key", String::new())], "`authority_public_key` must be a public key"),
+        (&[("runtime_node_pins", path("ca.pem"))], "file of identities"),
+        (
+            &[("service_tls_certificate", path("expired.pem")), ("service_tls_key", path("expired.key"))],
+            "is not valid now",
+        ),
+    ];
+    for (changes, expected) in cases {
+        cluster.gateway_settings = valid.clone();
+        cluster.gateway_settings.extend(changes.iter().cloned());
+        let line = refusal(cluster.gateway_command());
+        assert!(line.contains(expected), "{line}");
+        assert!(!at.join("gateway.db").exists(), "{expected}");
+    }
+}

@@ -1,0 +1,184 @@
+//! A gateway, a policy authority and runtime nodes as real processes on loopback, over mutual TLS.
+
+use super::certificates::Authority;
+use super::child::Program;
+use super::port::Port;
+use super::process::{Process, command};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const NODE: &str = env!("CARGO_BIN_EXE_runtime-node-under-test");
+const AUTHORITY: &str = env!("CARGO_BIN_EXE_policy-authority-under-test");
+
+/// The name in the gateway's certificate.
+const GATEWAY_NAME: &str = "operation-gateway";
+
+type Settings = BTreeMap<&'static str, String>;
+
+pub(crate) struct Cluster {
+    pub(crate) gateway: Option<Process>,
+    pub(crate) nodes: Vec<Option<Program>>,
+    authority: Program,
+    pub(crate) pki: Authority,
+    pub(crate) node_settings: Vec<Settings>,
+    pub(crate) gateway_settings: Settings,
+    _ports: Vec<Port>,
+    folder: TempDir,
+}
+
+impl Cluster {
+    /// Prepares and starts everything.
+    pub(crate) fn start(n: u16) -> Self {
+        let mut cluster = Self::prepare(n, |address| address);
+        for index in 0..n {
+            cluster.start_node(index);
+        }
+        cluster.start_gateway();
+        cluster
+    }
+
+    /// Keys, certificates, pins and settings, and a running authority. `route` is given each node's port, and returns the port at
+    /// which the gateway calls it.
+    pub(crate) fn prepare(n: u16, mut route: impl FnMut(u16) -> u16) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let pki = Authority::new("cluster");
+        fs::write(at.join("ca.pem"), pki.pem()).unwrap();
+        for name in
+            (0..n).map(|index| format!("node-{index}")).chain([GATEWAY_NAME.into(), "authority".into()])
+        {
+            pki.service_until(4096, &name).write(at, &name);
+        }
+        let mut ports = Vec::new();
+        let mut reserve = || {
+            let port = Port::reserve();
+            let number = port.address.port();
+            ports.push(port);
+            number
+        };
+        let authority_port = reserve();
+        let mut authority = server_settings(at, "authority", authority_port);
+        authority.insert("authority_key", text(&at.join("authority.seed")));
+        authority.insert("keys_without_approvals", "true".into());
+        let public_key = stdout(tool(AUTHORITY, &authority).arg("init")).trim().to_owned();
+
+        let mut node_settings = Vec::new();
+        let mut urls = Vec::new();
+        let mut identities = Vec::new();
+        for index in 0..n {
+            let name = format!("node-{index}");
+            fs::create_dir(at.join(&name)).unwrap();
+            fs::create_dir(at.join(format!("{name}-key"))).unwrap();
+            let port = reserve();
+            let mut settings = server_settings(at, &name, port);
+            settings.insert("participant", index.to_string());
+            settings.insert("database", text(&at.join(&name).join("node.db")));
+            settings.insert("node_key", text(&at.join(format!("{name}-key/node.key"))));
+            settings.insert("peers_file", text(&at.join("peers.json")));
+            settings.insert("authority_keys", public_key.clone());
+            settings.insert("keys_without_approvals", "true".into());
+            let identity = at.join(format!("{name}.json"));
+            fs::write(&identity, stdout(tool(NODE, &settings).arg("init"))).unwrap();
+            identities.push(identity);
+            urls.push(format!("https://{name}.localhost:{}", route(port)));
+            node_settings.push(settings);
+        }
+        stdout(tool(NODE, &node_settings[0]).arg("pin").args(&identities));
+        let gateway_settings = BTreeMap::from([
+            ("runtime_nodes", urls.join(",")),
+            ("runtime_node_pins", text(&at.join("peers.json"))),
+            ("authority_url", format!("https://authority.localhost:{authority_port}")),
+            ("authority_public_key", public_key),
+            ("service_tls_certificate", text(&at.join(format!("{GATEWAY_NAME}.pem")))),
+            ("service_tls_key", text(&at.join(format!("{GATEWAY_NAME}.key")))),
+            ("service_tls_ca", text(&at.join("ca.pem"))),
+        ]);
+        let mut authority = Program::start(&mut tool(AUTHORITY, &authority), "it is built with the tests");
+        authority.wait_for_line("policy-authority listens");
+        let nodes = (0..n).map(|_| None).collect();
+        Self { gateway: None, nodes, authority, pki, node_settings, gateway_settings, _ports: ports, folder }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The command of a node with its settings.
+    pub(crate) fn node_command(&self, index: u16) -> Command {
+        tool(NODE, &self.node_settings[usize::from(index)])
+    }
+
+    pub(crate) fn start_node(&mut self, index: u16) {
+        let mut node = Program::start(&mut self.node_command(index), "it is built with the tests");
+        node.wait_for_line("runtime-node listens");
+        self.nodes[usize::from(index)] = Some(node);
+    }
+
+    pub(crate) fn node(&mut self, index: u16) -> &mut Program {
+        self.nodes[usize::from(index)].as_mut().unwrap()
+    }
+
+    /// The command of the gateway with its settings. Embedded nodes and authority have no settings.
+    pub(crate) fn gateway_command(&self) -> Command {
+        let overrides: Vec<_> =
+            self.gateway_settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut command = command(self.folder(), &overrides);
+        let embedded = ["--authority-key=", "--node-key=", "--node-directory="];
+        let arguments: Vec<_> = command.get_args().map(|text| text.to_str().unwrap().to_owned()).collect();
+        let program = command.get_program().to_owned();
+        command = Command::new(program);
+        command.args(arguments.iter().filter(|text| !embedded.iter().any(|name| text.starts_with(name))));
+        command
+    }
+
+    pub(crate) fn start_gateway(&mut self) {
+        self.gateway = Some(Process::start_command(self.gateway_command()));
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.gateway.as_ref().unwrap().address
+    }
+
+    /// Stops every process; each must end with success.
+    pub(crate) fn stop(mut self) {
+        let gateway = self.gateway.take().map(Process::terminate);
+        let nodes = self.nodes.into_iter().flatten().map(Program::terminate);
+        for (status, log) in gateway.into_iter().chain(nodes).chain([self.authority.terminate()]) {
+            assert!(status.success(), "{log:#?}");
+        }
+    }
+}
+
+/// The settings that every process behind the gateway has.
+fn server_settings(at: &Path, name: &str, port: u16) -> Settings {
+    BTreeMap::from([
+        ("bind", format!("127.0.0.1:{port}")),
+        ("tls_certificate", text(&at.join(format!("{name}.pem")))),
+        ("tls_key", text(&at.join(format!("{name}.key")))),
+        ("tls_client_ca", text(&at.join("ca.pem"))),
+        ("callers", format!("{GATEWAY_NAME}.localhost")),
+        ("signed_approvals", "off".into()),
+        ("log_format", "json".into()),
+    ])
+}
+
+fn text(path: &Path) -> String {
+    PathBuf::from(path).into_os_string().into_string().unwrap()
+}
+
+fn tool(program: &str, settings: &Settings) -> Command {
+    let mut command = Command::new(program);
+    for (name, value) in settings {
+        command.arg(format!("--{}={value}", name.replace('_', "-")));
+    }
+    command
+}
+
+fn stdout(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    assert!(status.success(), "{command:?}: {}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
+}

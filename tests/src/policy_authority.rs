@@ -1,0 +1,7 @@
+//! The policy authority's own main.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    policy_authority::main()
+}
