@@ -7,6 +7,7 @@ use crate::harness::process::{EXECUTE, Process, SIGN, drive, post, publish_step,
 use crate::harness::samples::{approval, payment, with};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,37 @@ fn payment_custody_signature_and_reshare_run_through_separate_processes() {
     let (status, readiness) = cluster.gateway.as_ref().unwrap().readiness();
     assert_eq!(status, 200, "{readiness}");
     cluster.stop();
+}
+
+/// `scripts/cluster`, which the README names, with the binaries under test.
+#[test]
+fn script_takes_the_flows_through_a_cluster_and_stops_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let binaries = folder.path().join("debug");
+    fs::create_dir(&binaries).unwrap();
+    for (name, path) in [
+        ("operation-gateway", env!("CARGO_BIN_EXE_gateway-under-test")),
+        ("runtime-node", env!("CARGO_BIN_EXE_runtime-node-under-test")),
+        ("policy-authority", env!("CARGO_BIN_EXE_policy-authority-under-test")),
+    ] {
+        symlink(path, binaries.join(name)).unwrap();
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/cluster");
+    let data = folder.path().join("data");
+    let output = Command::new(script).arg("--binaries").arg(&binaries).arg("--folder").arg(&data).output();
+    let output = output.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(text.matches("-> published").count(), 5, "{text}");
+    assert!(
+        text.contains("signature      verifies") && text.contains("every check that was made holds"),
+        "{text}"
+    );
+    assert!(text.trim_end().ends_with("epoch 2"), "{text}");
+    for name in ["gateway", "authority", "node-0", "node-4"] {
+        let log = fs::read_to_string(data.join(format!("{name}.log"))).unwrap();
+        assert!(log.contains(" stopped"), "{log}");
+    }
 }
 
 /// One round to the nodes for the admission, two for the execution of a signature, one for its publication.
