@@ -73,18 +73,38 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// Packages that may depend on all of ours.
 const UNRESTRICTED: &[&str] = &["gateway-tests"];
 
-/// Packages that must not have an async runtime among their direct and indirect dependencies.
-const WITHOUT_RUNTIME: &[&str] = &["gateway-domain", "gateway-evidence", "gateway-threshold", "gateway-seal"];
-
 const RUNTIMES: &[&str] = &["async-executor", "async-std", "futures-executor", "smol", "tokio"];
+
+/// The gateway's API, authentication, engine and store, with what they bring: the nodes and the authority must work without.
+const GATEWAY: &[&str] = &[
+    "gateway-api",
+    "gateway-auth",
+    "gateway-cli",
+    "gateway-engine",
+    "gateway-store",
+    "jsonwebtoken",
+    "operation-gateway",
+    "reqwest",
+    "utoipa",
+];
+
+/// Packages, each with those that must not be among its direct and indirect dependencies.
+const WITHOUT: &[(&str, &[&str])] = &[
+    ("gateway-domain", RUNTIMES),
+    ("gateway-evidence", RUNTIMES),
+    ("gateway-threshold", RUNTIMES),
+    ("gateway-seal", RUNTIMES),
+    ("runtime-node", GATEWAY),
+    ("policy-authority", GATEWAY),
+];
 
 /// Checks normal dependencies; dev-dependencies are unrestricted.
 pub(crate) fn check() -> Result<Vec<Finding>, Error> {
     let mut found = check_edges(&edges(&cargo::packages(&["--no-deps"])?));
-    for package in WITHOUT_RUNTIME {
+    for (package, without) in WITHOUT {
         let tree =
             cargo::output("cargo", &["tree", "--edges", "normal", "--package", package, "--prefix", "none"])?;
-        found.extend(check_runtimes(package, &tree));
+        found.extend(check_tree(package, without, &tree));
     }
     Ok(found)
 }
@@ -121,14 +141,12 @@ fn check_edges(edges: &[(String, Vec<String>)]) -> Vec<Finding> {
     found
 }
 
-fn check_runtimes(package: &str, tree: &str) -> Vec<Finding> {
+fn check_tree(package: &str, without: &[&str], tree: &str) -> Vec<Finding> {
     let mut names: Vec<_> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
     names.sort_unstable();
     names.dedup();
-    let runtimes = names.into_iter().filter(|name| RUNTIMES.contains(name));
-    runtimes
-        .map(|name| Finding::error(format!("`{package}` has the async runtime `{name}` in its tree")))
-        .collect()
+    let found = names.into_iter().filter(|name| without.contains(name));
+    found.map(|name| Finding::error(format!("`{package}` has `{name}` in its tree"))).collect()
 }
 
 #[cfg(test)]
@@ -156,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn runtime_in_several_versions_is_reported_once() {
+    fn package_in_several_versions_is_reported_once() {
         let tree =
             "gateway-domain v0.1.0 (/x)\nserde v1.0.0\ntokio v1.0.0\ntokio v0.9.0 (*)\ntokio-util v0.7.0";
-        assert_eq!(check_runtimes("gateway-domain", tree).len(), 1);
+        assert_eq!(check_tree("gateway-domain", RUNTIMES, tree).len(), 1);
     }
 }
