@@ -2,9 +2,9 @@
 
 use crate::approvers;
 use crate::authentication;
-use crate::authority::{EmbeddedAuthority, RemoteAuthority};
 use crate::log_signer::LogSigner;
-use crate::settings::{Profile, RemoteNodes, Settings};
+use crate::services::{OpenFleet, open_authority, open_nodes, open_services, pinned_identities};
+use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
 use gateway_domain::dsse::KeySet;
@@ -12,20 +12,16 @@ use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{DriveNodes, ReadClock, SignAdmission};
+use gateway_engine::ports::ReadClock;
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
-use gateway_runtime::{
-    EmbeddedFleet, FleetConfig, NodeAddress, NodeSettings, PeersFile, RemoteFleet, identities,
-    participants_with_database,
-};
+use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, identities, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::Creates;
 use gateway_seal::key_file::{self, KeyFileError};
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::approvers::Verifiers;
-use gateway_service::client::ServiceClient;
 use gateway_service::telemetry;
 
 pub use gateway_service::StartError;
@@ -41,26 +37,6 @@ pub struct SystemClock;
 impl ReadClock for SystemClock {
     fn now(&self) -> EpochMs {
         gateway_service::now()
-    }
-}
-
-/// The nodes, embedded or in processes of their own.
-#[derive(Clone)]
-pub enum OpenFleet {
-    /// In this process. [`Gateway::close`] closes them.
-    Embedded(Arc<EmbeddedFleet>),
-    /// In processes of their own.
-    Remote(Arc<RemoteFleet>),
-}
-
-impl OpenFleet {
-    /// The nodes as the engine sees them.
-    #[must_use]
-    pub fn port(&self) -> Arc<dyn DriveNodes> {
-        match self {
-            Self::Embedded(fleet) => fleet.clone(),
-            Self::Remote(fleet) => fleet.clone(),
-        }
     }
 }
 
@@ -188,38 +164,6 @@ pub fn app(settings: &Settings, rules: Rules, authenticator: Authenticator, port
     App::new(Engine::new(ports, rules), authenticator, options(settings), telemetry::metrics)
 }
 
-/// The authority, and its public key.
-fn open_authority(
-    settings: &Settings,
-    services: Option<&Services>,
-    reads: &Arc<Store>,
-) -> Result<(Arc<dyn SignAdmission>, [u8; 32]), StartError> {
-    let (Some(remote), Some(services)) = (&settings.authority.remote, services) else {
-        let seed = load_seed(settings, &settings.authority.key);
-        let seed = seed.map_err(|error| StartError::new("authority", error))?;
-        let authority = EmbeddedAuthority::new(&seed);
-        let public_key = authority.public_key();
-        return Ok((Arc::new(authority), public_key));
-    };
-    let client = services.client.clone();
-    let public_key = *remote.public_key.as_bytes();
-    let pinned = KeySet::new([public_key]).map_err(|error| StartError::new("authority", error))?;
-    let authority = RemoteAuthority::new(client, remote.url.clone(), pinned, reads.clone());
-    Ok((Arc::new(authority), public_key))
-}
-
-/// The public key of the authority.
-///
-/// # Errors
-/// [`StartError`] when its key cannot be read.
-pub(crate) fn authority_key(settings: &Settings) -> Result<[u8; 32], StartError> {
-    if let Some(remote) = &settings.authority.remote {
-        return Ok(*remote.public_key.as_bytes());
-    }
-    let seed = key_file::load(&settings.authority.key);
-    Ok(EmbeddedAuthority::new(&*seed.map_err(|error| StartError::new("authority", error))?).public_key())
-}
-
 /// Opens the signer of the log. Its key must not be the authority's, so that a signature has one meaning.
 fn open_log_signer(settings: &Settings, authority: &[u8; 32]) -> Result<LogSigner, StartError> {
     let seed = load_seed(settings, &settings.log.key).map_err(|error| StartError::new("log key", error))?;
@@ -230,62 +174,11 @@ fn open_log_signer(settings: &Settings, authority: &[u8; 32]) -> Result<LogSigne
     Ok(signer)
 }
 
-fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
+pub(crate) fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
     match settings.profile {
         Profile::Development => key_file::load_or_create(path),
         Profile::Production => key_file::load(path),
     }
-}
-
-/// The processes that the settings name, to which no connection is made yet.
-struct Services {
-    client: ServiceClient,
-    /// `None`: embedded nodes.
-    nodes: Option<Vec<NodeAddress>>,
-}
-
-/// Reads the files of the nodes and the authority in processes of their own; `None` if there are none.
-fn open_services(settings: &Settings) -> Result<Option<Services>, StartError> {
-    let Some(files) = &settings.services else { return Ok(None) };
-    let client = ServiceClient::open(files).map_err(|error| StartError::new("service_tls", error))?;
-    let addresses = |remote: &RemoteNodes| -> Result<Vec<_>, StartError> {
-        let addresses = remote.urls.iter().cloned().zip(pinned_identities(remote)?);
-        Ok(addresses.map(|(url, identity)| NodeAddress { url, identity }).collect())
-    };
-    let nodes = settings.nodes.remote.as_ref().map(addresses).transpose()?;
-    Ok(Some(Services { client, nodes }))
-}
-
-/// The nodes that the settings name: all of them, or the gateway does not start.
-async fn open_nodes(
-    settings: &Settings,
-    services: Option<&Services>,
-    authority: [u8; 32],
-) -> Result<OpenFleet, StartError> {
-    match services {
-        Some(Services { client, nodes: Some(nodes) }) => {
-            Ok(OpenFleet::Remote(Arc::new(RemoteFleet::new(client, nodes.clone()))))
-        }
-        Some(Services { nodes: None, .. }) | None => {
-            Ok(OpenFleet::Embedded(open_fleet(settings, authority).await?))
-        }
-    }
-}
-
-/// The identities of the nodes in processes of their own, by participant: one for each URL, and no other.
-fn pinned_identities(remote: &RemoteNodes) -> Result<Vec<NodeIdentity>, StartError> {
-    let failed = |error| StartError::new("runtime node pins", error);
-    let file = PeersFile::read(&remote.pins).map_err(failed)?;
-    file.peers().map_err(failed)?;
-    let n_urls = remote.urls.len();
-    if !file.nodes.iter().map(|identity| usize::from(identity.index())).eq(0..n_urls) {
-        let pinned =
-            file.nodes.iter().map(|identity| identity.index().to_string()).collect::<Vec<_>>().join(", ");
-        let why =
-            format!("`runtime_nodes` names participants 0 to {}, and the file pins {pinned}", n_urls - 1);
-        return Err(StartError::new("runtime node pins", why));
-    }
-    Ok(file.nodes)
 }
 
 /// Opens embedded nodes. Each pins the authority and the approvers, and checks the deployment's rules for approvals itself.

@@ -1,8 +1,9 @@
 //! The roots of trust that readers of this deployment's evidence need. Keys are read and never created.
 
 use crate::approvers;
-use crate::compose::{StartError, authority_key, node_identities};
+use crate::compose::{StartError, node_identities};
 use crate::log_signer::LogSigner;
+use crate::services::authority_key;
 use crate::settings::{Settings, SignedApprovals as SignedApprovalsSetting};
 use gateway_cli::{EXIT_UNCHECKED, Fault};
 use gateway_domain::ids::Hex32;

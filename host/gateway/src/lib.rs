@@ -12,9 +12,11 @@ mod keys;
 pub mod log_signer;
 mod nodes;
 pub mod serve;
+mod services;
 pub mod settings;
 
 pub use compose::SystemClock;
+pub use services::OpenFleet;
 
 use clap::Parser;
 use gateway_cli::evidence::EvidenceCommand;

@@ -1,7 +1,8 @@
 //! Serves the API, and stops without losing work in progress.
 
-use crate::compose::{self, Gateway, OpenFleet, StartError};
+use crate::compose::{self, Gateway, StartError};
 use crate::nodes::{self, Reported};
+use crate::services::OpenFleet;
 use crate::settings::{Exception, Profile, Settings};
 use gateway_api::state::App;
 use gateway_engine::Engine;

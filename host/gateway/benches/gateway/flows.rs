@@ -115,7 +115,10 @@ struct Counts {
 impl Counts {
     fn read(gateway: &Gateway) -> Self {
         let store = gateway.store.counters();
-        let (node_jobs, node_transactions) = gateway.fleet.counters();
+        let operation_gateway::OpenFleet::Embedded(fleet) = &gateway.fleet else {
+            return Err("the nodes are embedded".into());
+        };
+        let (node_jobs, node_transactions) = fleet.counters();
         Self {
             gateway_jobs: store.jobs,
             gateway_transactions: store.transactions,

@@ -183,7 +183,7 @@ async fn digest_of_a_refresh_is_not_signed() {
     assert_eq!(
         code(answer),
         Code::StepOutOfOrder,
-        "a holder has the key's share, but nobody approved a signature"
+        "a holder has the key's share, but no signature was approved"
     );
 }
 
