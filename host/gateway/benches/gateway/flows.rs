@@ -9,6 +9,7 @@ use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Change, Event, replay};
 use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadOperations};
 use gateway_store::Store;
+use operation_gateway::OpenFleet;
 use operation_gateway::compose::Gateway;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -115,10 +116,10 @@ struct Counts {
 impl Counts {
     fn read(gateway: &Gateway) -> Self {
         let store = gateway.store.counters();
-        let operation_gateway::OpenFleet::Embedded(fleet) = &gateway.fleet else {
-            return Err("the nodes are embedded".into());
+        let (node_jobs, node_transactions) = match &gateway.fleet {
+            OpenFleet::Embedded(fleet) => fleet.counters(),
+            OpenFleet::Remote(_) => (0, 0),
         };
-        let (node_jobs, node_transactions) = fleet.counters();
         Self {
             gateway_jobs: store.jobs,
             gateway_transactions: store.transactions,
