@@ -4,3 +4,4 @@
 mod decision;
 mod envelope;
 mod support;
+mod verify;
