@@ -84,7 +84,7 @@ impl Nodes {
             checked.unwrap_or_else(|what| panic!("answer {template}{what}"));
             self.covered.lock().unwrap().insert((method.to_lowercase(), template));
         } else {
-            let checked = conforms(&answer, &schema(&operation["responses"]["default"]));
+            let checked = conforms(&answer, &schema(&operation["responses"][format!("{}XX", status.as_u16() / 100)]));
             checked.unwrap_or_else(|what| panic!("error {template}{what}"));
         }
         (status, answer)
