@@ -2,6 +2,7 @@
 
 use crate::files::{database, participants_with_database};
 use crate::health::{Health, unreadable};
+use crate::newest::Newest;
 use crate::suspects::Suspects;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::roster::ParticipantIndex;
@@ -39,6 +40,7 @@ pub struct EmbeddedFleet {
     config: FleetConfig,
     nodes: Mutex<BTreeMap<ParticipantIndex, Slot>>,
     pub(crate) suspects: Suspects,
+    pub(crate) newest: Newest,
     pub(crate) generations: Generations,
     pub(crate) health: Health,
     /// The pinned identities. Opening a node pins its identity, until the process ends.
@@ -54,6 +56,7 @@ impl EmbeddedFleet {
             config,
             nodes,
             suspects: Suspects::default(),
+            newest: Newest::default(),
             generations: Generations::default(),
             health: Health::default(),
             peers: Arc::default(),

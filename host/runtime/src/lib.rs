@@ -14,13 +14,15 @@ mod fan_out;
 mod files;
 mod fleet;
 mod health;
+mod newest;
 mod shares;
 mod signing;
 mod suspects;
 
 pub use files::{
-    IdentityError, check_file, identities, missing_shares_in_file, participants_with_database, rewrap,
+    IdentityError, check_file, identities, missing_shares_in_file, open_file, participants_with_database,
+    rewrap,
 };
 pub use fleet::{EmbeddedFleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
-pub use gateway_node::{Damage, NodeSettings};
+pub use gateway_node::{Damage, NodeFile, NodeSettings};

@@ -3,11 +3,14 @@
 use super::page::is_corrupt;
 use super::{Checker, Damage, Scope};
 use crate::error::NodeError;
+use crate::log;
 use crate::node::{APPLICATION, MIGRATIONS};
-use crate::sealing::Sealing;
+use crate::sealing::{Sealing, load_secret};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
+use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
 use gateway_seal::at_rest::Kek;
 use gateway_sqlite::{Options, Reader, schema};
 use sqlx::Row as _;
@@ -59,6 +62,24 @@ impl NodeFile {
         let mut conn = self.reader.pool().acquire().await?;
         let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
         checker.missing_shares(keys).await
+    }
+
+    /// See [`Node::log_head`](crate::Node::log_head).
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when the log cannot be read, or the node's identity does not open.
+    pub async fn log_head(&self, now: EpochMs) -> Result<SignedLogHead, NodeError> {
+        let mut conn = self.reader.pool().begin().await?;
+        let secret = load_secret(&mut conn, &self.sealing).await?;
+        log::signed_head(&mut conn, self.me, &secret, now).await
+    }
+
+    /// See [`Node::log_entries`](crate::Node::log_entries).
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when the log cannot be read.
+    pub async fn log_entries(&self, from: u64, n_max: u32) -> Result<Vec<LogEntry>, NodeError> {
+        log::entries(&mut *self.reader.pool().acquire().await?, from, n_max).await
     }
 
     /// Closes the database.
