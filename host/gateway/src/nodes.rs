@@ -1,18 +1,26 @@
-//! Checks the nodes' databases: in steps while the gateway serves, and completely by `operation-gateway nodes check`.
+//! Checks the nodes' databases: in steps while the gateway serves, and completely by `operation-gateway nodes check`. Prints a node's
+//! log (`operation-gateway nodes log`) and readmits a restored node (`operation-gateway nodes readmit`).
 
+use crate::compose::fleet_config;
 use crate::node_key;
 use crate::settings::Settings;
 use crate::transport::until_stopped;
+use gateway_authority::EmbeddedAuthority;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
 use gateway_engine::Engine;
-use gateway_runtime::{Damage, check_file, missing_shares_in_file, participants_with_database};
+use gateway_evidence::node_logs::{FORMAT, Header};
+use gateway_runtime::{
+    Damage, EmbeddedFleet, check_file, missing_shares_in_file, open_file, participants_with_database,
+};
 use gateway_seal::at_rest::Kek;
+use gateway_seal::key_file;
 use gateway_store::{Fsck, Store};
 use metrics::gauge;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +110,71 @@ fn print(checked: &Checked) -> std::io::Result<bool> {
         writeln!(out, "there are no nodes yet")?;
     }
     Ok(checked.values().all(Vec::is_empty))
+}
+
+/// Runs `nodes log`, printing to standard output.
+pub(crate) fn log(settings: &Settings, participant: ParticipantIndex, now: EpochMs) -> ExitCode {
+    let print = async {
+        print_log(settings, participant, now).await?;
+        Ok(ExitCode::SUCCESS)
+    };
+    gateway_cli::run(print, |_: &Fault| EXIT_UNCHECKED)
+}
+
+/// Runs `nodes readmit`.
+pub(crate) fn readmit(settings: &Settings, participant: ParticipantIndex, size_at_least: u64) -> ExitCode {
+    let readmit = async {
+        check_exists(settings, participant)?;
+        let authority = key_file::load(&settings.authority.key)?;
+        let kek = Arc::new(node_key::open(settings).await?);
+        let config = fleet_config(settings, EmbeddedAuthority::new(&authority).public_key(), kek)?;
+        let fleet = EmbeddedFleet::new(config);
+        let readmitted = match fleet.node(participant).await {
+            Ok(node) => node.readmit(size_at_least).await,
+            Err(error) => Err(error),
+        };
+        fleet.close().await;
+        let size = readmitted?.head.size;
+        writeln!(std::io::stdout(), "node {participant} was readmitted; its log has {size} entries")?;
+        Ok(ExitCode::SUCCESS)
+    };
+    gateway_cli::run(readmit, |_: &Fault| EXIT_UNCHECKED)
+}
+
+/// Opening a node without a database would create one.
+fn check_exists(settings: &Settings, participant: ParticipantIndex) -> Result<(), Fault> {
+    let folder = &settings.nodes.directory;
+    if participants_with_database(folder).contains(&participant) {
+        return Ok(());
+    }
+    Err(format!("node {participant} has no database in `{}`", folder.display()).into())
+}
+
+/// Prints the entries up to a head that is signed first: the log may grow meanwhile.
+async fn print_log(settings: &Settings, participant: ParticipantIndex, now: EpochMs) -> Result<(), Fault> {
+    check_exists(settings, participant)?;
+    let kek = Arc::new(node_key::open(settings).await?);
+    let file = open_file(&settings.nodes.directory, participant, &kek).await?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let head = file.log_head(now).await?;
+    let header = Header { format: FORMAT.to_owned(), participant };
+    writeln!(out, "{}", serde_json::to_string(&header)?)?;
+    let mut next = 0;
+    while next < head.head.size {
+        let left = u32::try_from(head.head.size.saturating_sub(next)).unwrap_or(u32::MAX);
+        let entries = file.log_entries(next, left).await?;
+        if entries.is_empty() {
+            return Err(format!("entry {next} of the log is missing").into());
+        }
+        for entry in entries {
+            writeln!(out, "{}", serde_json::to_string(&entry)?)?;
+            next = next.saturating_add(1);
+        }
+    }
+    writeln!(out, "{}", serde_json::to_string(&head)?)?;
+    out.flush()?;
+    file.close().await;
+    Ok(())
 }
 
 async fn findings(settings: &Settings) -> Result<Checked, Fault> {
