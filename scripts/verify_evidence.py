@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Verifies an operation's evidence from host/docs/evidence.md alone, section "Writing a verifier". Shares no code with the gateway.
 
-Usage: verify_evidence.py ROOTS EVIDENCE
+Usage: verify_evidence.py ROOTS EVIDENCE [LOG ...]
 
 ROOTS     the output of `operation-gateway evidence roots`, from the operator
 EVIDENCE  the answer of GET .../evidence, complete (`truncated` is false), - for standard input
+LOG       a node's log: the output of `operation-gateway nodes log`, from the node's operator
 
 Needs the packages cryptography and coincurve. Prints each check; exits with 1 at the first one that does not hold. It does not check
 what the command `operation-gateway evidence verify` checks in addition: approvers' signatures, a second run of the policy, and which
-and how many people and nodes had to act.
+and how many people and nodes had to act. Of logs it checks that they hide no share, not whether enough of them were given.
 """
 import base64
 import hashlib
@@ -324,7 +325,7 @@ def check_admission(roots, submission, approvals, signed):
 
 
 def check_receipts(roots, events, admission_hash, decision):
-    attempt, epoch_root, result_ref, checked = 1, None, None, 0
+    attempt, epoch_root, result_ref, signed_statements = 1, None, None, {}
     signs = decision["operation_type"] == "sign"
 
     def transition(participant, *steps):
@@ -379,12 +380,66 @@ def check_receipts(roots, events, admission_hash, decision):
                 "subject": subject,
             }
             need(receipt["transition_hash"] == statement["transition_hash"], f"{kind}: another transition")
-            payload = canonical(statement).encode()
+            payload = canonical({**statement, "log_index": receipt["log_index"]}).encode()
             signed = dsse("application/vnd.svc.node-receipt.v1+json", payload)
             key = roots["nodes"][str(receipt["participant"])]
             need(ed25519(key, bytes.fromhex(receipt["node_signature"]), signed), f"{kind}: a receipt was altered")
-            checked += 1
-    return f"{checked} signed by their nodes"
+            signed_statements[receipt["participant"], receipt["log_index"]] = statement
+    return signed_statements
+
+
+def read_node_log(roots, lines):
+    """The entries of a node's log, if they are exactly those under a head that the node signed."""
+    header, *lines = [json.loads(line, object_pairs_hook=unique) for line in lines]
+    need(header["format"] == "svc/node-log/v1", "not a node's log")
+    node_id = header["participant"]
+    heads = [line for line in lines if "head" in line]
+    entries = [line for line in lines if "head" not in line]
+    roots_by_size = {0: hashlib.sha256().digest()}
+    peaks = []
+    for index, entry in enumerate(entries):
+        need(entry["log_index"] == index, f"node {node_id}: entry {index} is at another position")
+        peaks.append((1, hashlib.sha256(b"\0" + bytes.fromhex(digest("svc/node-log/v1", entry))).digest()))
+        while len(peaks) > 1 and peaks[-1][0] == peaks[-2][0]:
+            (width, left), (_, right) = peaks[-2:]
+            peaks[-2:] = [(2 * width, node(left, right))]
+        root = peaks[-1][1]
+        for _, left in reversed(peaks[:-1]):
+            root = node(left, root)
+        roots_by_size[index + 1] = root
+    for signed in heads:
+        head = signed["head"]
+        payload = dsse("application/vnd.svc.node-log-head.v1+json", canonical(head).encode())
+        need(head["participant"] == node_id, f"node {node_id}: the head of another node")
+        need(ed25519(roots["nodes"][str(node_id)], bytes.fromhex(signed["node_signature"]), payload), f"node {node_id}: a forged head")
+        need(roots_by_size.get(head["size"], b"").hex() == head["root"], f"node {node_id}: the head is of another log")
+    need(max((signed["head"]["size"] for signed in heads), default=None) == len(entries), f"node {node_id}: no head over all entries")
+    return node_id, entries
+
+
+def check_node_logs(logs, events, operation_id, signed_statements):
+    """Each receipt is at its position, and each share in the logs is in a receipt or of an attempt that was lost."""
+    logs, shares = dict(logs), 0
+    ended = {event["change"]["attempt"] for event in events if event["change"]["type"] == "attempt_lost"}
+    if any(event["change"]["type"] == "aborted" for event in events):
+        ended.add(max(ended, default=0) + 1)
+    for (participant, index), statement in signed_statements.items():
+        if participant in logs:
+            need(index < len(logs[participant]), f"node {participant}: the log does not reach position {index}")
+            entry = logs[participant][index]
+            need(entry["type"] == "lost" or entry.get("statement") == statement, f"node {participant}: another entry at {index}")
+    for participant, entries in logs.items():
+        need(not any(entry["type"] == "lost" for entry in entries), f"node {participant}: a rollback lost entries")
+        for entry in entries:
+            statement = entry.get("statement", {})
+            if statement.get("operation_id") != operation_id or "share" not in entry:
+                continue
+            released = {name: entry["share"][name] for name in ["signed_digest", "package_hash"]}
+            need(statement["subject"] == digest("svc/receipt/share/v1", released), f"node {participant}: another share")
+            is_shown = (participant, entry["log_index"]) in signed_statements or statement["attempt"] in ended
+            need(is_shown, f"node {participant}: the share at {entry['log_index']} is not shown")
+            shares += 1
+    return f"{len(logs)} nodes, {shares} shares, all shown"
 
 
 def check_signature(document, events, decision):
@@ -440,8 +495,8 @@ def check_key(roots, document, log_size):
     return (document["key"] or {}).get("state", "no key")
 
 
-def verify(roots, document):
-    need(document["format"] == "svc/evidence/v2" and not document["truncated"], "not complete evidence of format v2")
+def verify(roots, document, logs=()):
+    need(document["format"] == "svc/evidence/v3" and not document["truncated"], "not complete evidence of format v3")
     events, shown = check_chain(document)
     print(f"chain      ok  {shown}")
     submission = check_operation(document, events)
@@ -451,7 +506,10 @@ def verify(roots, document):
     if signed:
         admission_hash, decision = check_admission(roots, submission, approvals, signed)
         print(f"admission  ok  signed over {len(approvals)} approvals")
-        print(f"receipts   ok  {check_receipts(roots, events, admission_hash, decision)}")
+        receipts = check_receipts(roots, events, admission_hash, decision)
+        print(f"receipts   ok  {len(receipts)} signed by their nodes")
+        if logs:
+            print(f"node logs  ok  {check_node_logs(logs, events, decision['operation_id'], receipts)}")
         print(f"signature  ok  {check_signature(document, events, decision)}")
     log_size, shown = check_log(roots, document)
     print(f"log        ok  {shown}")
@@ -459,13 +517,17 @@ def verify(roots, document):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
     try:
         with open(sys.argv[1], encoding="utf-8") as file:
             roots = json.load(file)
+        logs = []
+        for name in sys.argv[3:]:
+            with open(name, encoding="utf-8") as file:
+                logs.append(read_node_log(roots, file))
         with sys.stdin if sys.argv[2] == "-" else open(sys.argv[2], encoding="utf-8") as file:
-            verify(roots, json.load(file, object_pairs_hook=unique))
+            verify(roots, json.load(file, object_pairs_hook=unique), logs)
     except (Refused, KeyError, IndexError, TypeError, ValueError) as refused:
         print(f"FAIL: {refused!r}" if not isinstance(refused, Refused) else f"FAIL: {refused}")
         sys.exit(1)

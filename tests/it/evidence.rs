@@ -2,6 +2,7 @@
 
 mod command;
 mod forged;
+mod nodes;
 mod pages;
 mod tampered;
 mod total;

@@ -3,6 +3,7 @@
 mod damaged;
 mod disk;
 mod modes;
+mod restored;
 mod tampered;
 
 use crate::harness::process::{EXECUTE, Process, drive};

@@ -1,4 +1,4 @@
-//! `operation-gateway evidence verify`: checks an operation's evidence offline.
+//! `operation-gateway evidence verify` and `evidence audit`: check evidence offline, alone or against the logs of the nodes.
 
 use crate::records::bundle::load_unverified;
 use crate::records::replay;
@@ -8,11 +8,13 @@ use gateway_domain::error_chain;
 use gateway_domain::ids::OperationId;
 use gateway_domain::operation::Evaluation;
 use gateway_evidence::verify::{Check, Report, Status};
-use gateway_evidence::{Reader, RerunPolicy, Roots, Verdict, verify};
+use gateway_evidence::{NodeLogFile, NodeLogs, Reader, RerunPolicy, Roots, Verdict, audit, verify};
 use gateway_policy::{Evaluator, PolicyEngine};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -31,6 +33,14 @@ pub enum EvidenceCommand<S: Args> {
                       could not be made; each of these is named with the reason."
     )]
     Verify(Verify),
+    /// Check that evidence shows every signature share in the logs of the nodes
+    #[command(
+        after_help = "Verifies each document as `evidence verify --nodes` does, and then names every operation for which a node \
+                      released a share and whose evidence is not among the files. Exit code 0: every check that applies was made \
+                      and holds. 1: a check fails. 2: nothing was checked: a file cannot be read. 3: no check fails, and one \
+                      could not be made."
+    )]
+    Audit(Audit),
     /// Print the roots of trust that readers of this deployment's evidence need
     Roots(S),
 }
@@ -46,6 +56,9 @@ pub struct Verify {
     /// Evaluate the policy again with this bundle; may be repeated, once for each bundle that decided
     #[arg(long = "bundle", value_name = "DIRECTORY")]
     bundles: Vec<PathBuf>,
+    /// Compare the document with this log of a node, as `nodes log` writes it; may be repeated, once for each node
+    #[arg(long = "nodes", value_name = "LOG")]
+    nodes: Vec<PathBuf>,
     /// Fail unless the document is about this operation
     #[arg(long = "operation", value_name = "ID")]
     operation_id: Option<OperationId>,
@@ -54,10 +67,33 @@ pub struct Verify {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+pub struct Audit {
+    /// Evidence, in any order; of a document with several pages, all of them
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The roots of trust, obtained from a trusted source
+    #[arg(long = "trust", value_name = "ROOTS")]
+    roots: PathBuf,
+    /// A log of a node, as `nodes log` writes it; may be repeated, once for each node
+    #[arg(long = "nodes", value_name = "LOG", required = true)]
+    nodes: Vec<PathBuf>,
+}
+
 /// Checks a document and prints the result of each check.
 #[must_use]
 pub fn run(verify: &Verify) -> ExitCode {
-    match check(verify) {
+    print(check(verify))
+}
+
+/// Checks documents against whole logs, and prints what fails or could not be checked.
+#[must_use]
+pub fn run_audit(arguments: &Audit) -> ExitCode {
+    print(check_all(arguments))
+}
+
+fn print(checked: Result<(String, Verdict), Fault>) -> ExitCode {
+    match checked {
         Ok((text, verdict)) => {
             let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
             match verdict {
@@ -71,15 +107,14 @@ pub fn run(verify: &Verify) -> ExitCode {
 }
 
 fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
-    let Verify { files, roots: roots_file, bundles, operation_id, json } = arguments;
-    let roots = Roots::parse(&read(roots_file)?).map_err(|error| with_path(roots_file, &error))?;
-    let mut pages = Vec::new();
-    for file in files {
-        pages.push(gateway_evidence::parse(&read(file)?).map_err(|error| with_path(file, &error))?);
-    }
+    let Verify { files, roots, bundles, nodes, operation_id, json } = arguments;
+    let roots = read_roots(roots)?;
+    let pages = files.iter().map(|file| read_page(file)).collect::<Result<_, _>>()?;
+    let nodes = if nodes.is_empty() { None } else { Some(read_logs(nodes, &roots)?) };
     let bundles = if bundles.is_empty() { None } else { Some(Bundles::load(bundles)?) };
     let rerun = bundles.as_ref().map(|bundles| bundles as &dyn RerunPolicy);
-    let report = verify(pages, &Reader { roots: &roots, rerun, operation_id: *operation_id });
+    let report =
+        verify(pages, &Reader { roots: &roots, rerun, operation_id: *operation_id, nodes: nodes.as_ref() });
     let verdict = report.verdict();
     let text = if *json {
         serde_json::to_string_pretty(&json!({ "verdict": verdict, "checks": report.checks }))? + "\n"
@@ -87,6 +122,70 @@ fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
         text(&report)
     };
     Ok((text, verdict))
+}
+
+fn check_all(arguments: &Audit) -> Result<(String, Verdict), Fault> {
+    let Audit { files, roots, nodes } = arguments;
+    let roots = read_roots(roots)?;
+    let logs = read_logs(nodes, &roots)?;
+    // A document's pages are read again when it is checked, so that only one document is in memory.
+    let mut documents = BTreeMap::<String, Vec<&PathBuf>>::new();
+    for file in files {
+        let page = read_page(file)?;
+        let id = page.get("operation_id").and_then(Value::as_str).unwrap_or_default();
+        documents.entry(id.to_owned()).or_default().push(file);
+    }
+    let (mut lines, mut verdict, mut shown) = (String::new(), Verdict::Holds, BTreeSet::new());
+    for (id, files) in documents {
+        let pages = files.into_iter().map(|file| read_page(file)).collect::<Result<_, _>>()?;
+        let report = verify(pages, &Reader { nodes: Some(&logs), ..Reader::new(&roots) });
+        let of_logs = |check: &&Check| check.name != LOGS_CHECK;
+        for Check { name, status } in report.checks.iter().filter(of_logs) {
+            push_status(&mut lines, &format!("{id}: {name}"), status, false);
+        }
+        verdict = worse(verdict, report.verdict());
+        shown.extend(id.parse::<OperationId>());
+    }
+    let report = audit(&logs, &shown);
+    for Check { name, status } in &report.checks {
+        push_status(&mut lines, name, status, true);
+    }
+    verdict = worse(verdict, report.verdict());
+    lines.push_str(match verdict {
+        Verdict::Holds => "every check that applies was made and holds\n",
+        Verdict::Fails => "the evidence does not show what the nodes\u{2019} logs show, or is not valid\n",
+        Verdict::NotChecked => NOT_CHECKED,
+    });
+    Ok((lines, verdict))
+}
+
+/// The check that is the same for each document of an audit.
+const LOGS_CHECK: &str = "node logs";
+
+fn worse(one: Verdict, other: Verdict) -> Verdict {
+    match (one, other) {
+        (Verdict::Fails, _) | (_, Verdict::Fails) => Verdict::Fails,
+        (Verdict::NotChecked, _) | (_, Verdict::NotChecked) => Verdict::NotChecked,
+        (Verdict::Holds, Verdict::Holds) => Verdict::Holds,
+    }
+}
+
+fn read_roots(path: &Path) -> Result<Roots, Fault> {
+    Roots::parse(&read(path)?).map_err(|error| with_path(path, &error))
+}
+
+fn read_page(path: &Path) -> Result<Value, Fault> {
+    gateway_evidence::parse(&read(path)?).map_err(|error| with_path(path, &error))
+}
+
+/// Reads the logs line by line: they can be much larger than a document.
+fn read_logs(paths: &[PathBuf], roots: &Roots) -> Result<NodeLogs, Fault> {
+    let mut logs = Vec::new();
+    for path in paths {
+        let file = File::open(path).map_err(|error| with_path(path, &error))?;
+        logs.push(NodeLogFile::read(BufReader::new(file)).map_err(|error| with_path(path, &error))?);
+    }
+    Ok(NodeLogs::new(logs, roots)?)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Fault> {
@@ -100,20 +199,27 @@ fn read(path: &Path) -> Result<Vec<u8>, Fault> {
 fn text(report: &Report) -> String {
     let mut text = String::new();
     for Check { name, status } in &report.checks {
-        match status {
-            Status::Holds(seen) => push_line(&mut text, "ok  ", name, seen),
-            Status::NotChecked(why) => push_line(&mut text, "--  ", name, &format!("not checked: {why}")),
-            Status::Fails(findings) => {
-                for finding in findings {
-                    push_line(&mut text, "FAIL", name, &finding.to_string());
-                }
-            }
-        }
+        push_status(&mut text, name, status, true);
     }
     text + match report.verdict() {
         Verdict::Holds => "every check that applies was made and holds\n",
         Verdict::Fails => "the evidence is not valid\n",
-        Verdict::NotChecked => "every check that was made holds; those marked -- could not be made\n",
+        Verdict::NotChecked => NOT_CHECKED,
+    }
+}
+
+const NOT_CHECKED: &str = "every check that was made holds; those marked -- could not be made\n";
+
+fn push_status(text: &mut String, name: &str, status: &Status, shows_holds: bool) {
+    match status {
+        Status::Holds(seen) if shows_holds => push_line(text, "ok  ", name, seen),
+        Status::Holds(_) => {}
+        Status::NotChecked(why) => push_line(text, "--  ", name, &format!("not checked: {why}")),
+        Status::Fails(findings) => {
+            for finding in findings {
+                push_line(text, "FAIL", name, &finding.to_string());
+            }
+        }
     }
 }
 

@@ -107,6 +107,33 @@ pub enum NodesCommand<S: Args> {
                       damaged. 1: a node is damaged. 2: the check could not be made."
     )]
     Check(S),
+    /// Print a node's log with its signed head, for `evidence verify --nodes`; a gateway may be running
+    #[command(
+        after_help = "Prints one JSON object on each line (host/docs/evidence.md). Exit code 0: the whole log was printed. 2: it \
+                      cannot be read."
+    )]
+    Log {
+        /// The node
+        #[arg(value_name = "PARTICIPANT")]
+        participant: u16,
+        #[command(flatten)]
+        settings: S,
+    },
+    /// Let a node continue that was restored from a backup; the gateway must be stopped
+    #[command(
+        after_help = "From then on the node signs only what is approved and decided later. Read \"Restoring a node\" in \
+                      host/docs/operations.md first. Exit code 0: the node was readmitted. 2: it was not."
+    )]
+    Readmit {
+        /// The node
+        #[arg(value_name = "PARTICIPANT")]
+        participant: u16,
+        /// The number of entries that its log had at least, if a receipt or signed head shows more than the node was shown
+        #[arg(long, value_name = "ENTRIES", default_value_t = 0)]
+        size_at_least: u64,
+        #[command(flatten)]
+        settings: S,
+    },
 }
 
 /// Runs an asynchronous command. An error is printed to standard error in one line; `exit_code` gives its exit code.

@@ -4,8 +4,8 @@
 //!
 //! Reading order: [`operation`] (the state machine), [`intent`] (requests), [`policy`] (a policy's input and
 //! outcome), [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`],
-//! [`evidence`] (the hash chain of events), [`log`] (the Merkle tree of all events); below them [`canonical`] (the
-//! encoding that is hashed), [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`].
+//! [`evidence`] (the hash chain of events), [`log`] (the Merkle tree of all events), [`node_log`] (the log of one node);
+//! below them [`canonical`] (the encoding that is hashed), [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`].
 
 pub mod admission;
 pub mod approval;
@@ -19,6 +19,7 @@ pub mod intent;
 pub mod json;
 pub mod key;
 pub mod log;
+pub mod node_log;
 pub mod operation;
 pub mod policy;
 pub mod receipt;

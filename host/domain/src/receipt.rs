@@ -2,8 +2,11 @@
 //!
 //! A node signs a [`ReceiptStatement`]: the step and the operation, the new head of the node's own chain of steps
 //! ([`Chain`]), and the subject of the step ([`ReceiptKind::subject`]). A receipt has only the participant, the
-//! [`NodeReceipt::transition_hash`] and the signature. A verifier builds the statement from *its own* knowledge of the
+//! [`NodeReceipt::transition_hash`], the position in the node's log and the signature. A verifier builds the statement from *its own* knowledge of the
 //! operation, so that a receipt for anything else does not verify.
+//!
+//! Each receipt has a position in its node's own log ([`node_log`](crate::node_log)), which the node signs too: a node signs at
+//! most one statement for each position.
 //!
 //! The gateway verifies each receipt before it counts or records it. With
 //! [`signed_receipts`](crate::operation::signed_receipts) an auditor does the same from the operation's events alone.
@@ -29,8 +32,9 @@ use std::collections::BTreeSet;
 /// The DSSE payload type of a [`ReceiptStatement`].
 pub const PAYLOAD_TYPE: &str = "application/vnd.svc.node-receipt.v1+json";
 
-/// The statement that a node signs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The statement that a node signs, together with its position in the node's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReceiptStatement {
     /// The operation.
     pub operation_id: OperationId,
@@ -49,12 +53,18 @@ pub struct ReceiptStatement {
 }
 
 impl ReceiptStatement {
-    /// The canonical bytes: the payload of the signature.
+    /// The canonical bytes of the statement with this position in the node's log: the payload of the signature.
     ///
     /// # Errors
     /// [`CanonicalError`], which a statement never causes.
-    pub fn payload(&self) -> Result<Vec<u8>, CanonicalError> {
-        canonical::to_bytes(self)
+    pub fn payload(&self, log_index: u64) -> Result<Vec<u8>, CanonicalError> {
+        #[derive(Serialize)]
+        struct Numbered<'a> {
+            #[serde(flatten)]
+            statement: &'a ReceiptStatement,
+            log_index: u64,
+        }
+        canonical::to_bytes(&Numbered { statement: self, log_index })
     }
 }
 
@@ -65,6 +75,8 @@ pub struct NodeReceipt {
     pub participant: ParticipantIndex,
     /// Head of the node's chain of this operation's steps, after this one.
     pub transition_hash: Hex32,
+    /// The position of the statement in the node's log, from 0.
+    pub log_index: u64,
     /// The signature over the DSSE pre-authentication encoding of the statement's [payload](ReceiptStatement::payload).
     #[serde(rename = "node_signature")]
     pub signature: Signature,
@@ -97,7 +109,7 @@ pub enum ReceiptError {
 }
 
 impl NodeReceipt {
-    /// Checks that the node with this Ed25519 key signed exactly this statement.
+    /// Checks that the node with this Ed25519 key signed exactly this statement, at the receipt's position in its log.
     ///
     /// # Errors
     /// [`ReceiptError`].
@@ -109,7 +121,7 @@ impl NodeReceipt {
             return Err(ReceiptError::OtherTransition);
         }
         let key = PublicKey::from_bytes(public_key).ok_or(ReceiptError::BadKey)?;
-        let signed = pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload()?);
+        let signed = pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload(self.log_index)?);
         if key.verifies(&signed, self.signature.as_bytes()) {
             Ok(())
         } else {

@@ -25,8 +25,8 @@ impl Kind {
     #[must_use]
     pub const fn format(self) -> &'static str {
         match self {
-            Self::Evidence => "svc/evidence/v2",
-            Self::Audit => "svc/audit-log/v1",
+            Self::Evidence => "svc/evidence/v3",
+            Self::Audit => "svc/audit-log/v2",
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `pages` (the form of each page, and whether pages agree), `events` (hashes, times, disclosed fields),
 //! `operation` (replays the events and compares the result with the document), then the parts that others signed:
-//! `decisions`, `approvals`, `admission`, `receipts`, `result`, `key`, `log`.
+//! `decisions`, `approvals`, `admission`, `receipts`, `result`, `key`, `log`; last `nodes`, the comparison with the nodes' own logs.
 //!
 //! Every check that applies holds, fails, or is reported as not checked. Which checks apply follows from the events and the
 //! roots. A check continues after a fault, so that the report names all faults.
@@ -13,17 +13,20 @@ mod decisions;
 mod events;
 mod key;
 mod log;
+mod nodes;
 mod operation;
 mod pages;
 mod receipts;
 mod report;
 mod result;
 
+use crate::node_logs::NodeLogs;
 use crate::roots::Roots;
 use gateway_domain::ids::OperationId;
 use gateway_domain::operation::Evaluation;
 use serde_json::Value;
 
+pub use nodes::audit;
 pub use report::{Check, Finding, Report, Status, Verdict};
 
 /// Runs policy evaluations again, with bundles that the reader has.
@@ -42,13 +45,15 @@ pub struct Reader<'a> {
     pub rerun: Option<&'a dyn RerunPolicy>,
     /// The operation that the document must be of; `None` for any.
     pub operation_id: Option<OperationId>,
+    /// The nodes' own logs; `None` to skip the comparison with them.
+    pub nodes: Option<&'a NodeLogs>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader without bundles, for any operation.
+    /// A reader without bundles and nodes' logs, for any operation.
     #[must_use]
     pub const fn new(roots: &'a Roots) -> Self {
-        Self { roots, rerun: None, operation_id: None }
+        Self { roots, rerun: None, operation_id: None, nodes: None }
     }
 }
 
@@ -74,5 +79,8 @@ pub fn verify(pages: Vec<Value>, reader: &Reader<'_>) -> Report {
         key::check(&document, replayed, &log_sizes, at_ms, roots, &mut report);
     }
     report.checks.extend(of_log.checks);
+    if let Some(logs) = reader.nodes {
+        nodes::check(replayed.as_ref(), logs, &mut report);
+    }
     report
 }

@@ -12,7 +12,7 @@ use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::ReadClock;
+use gateway_engine::ports::{ReadClock, ReadOperations as _};
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
@@ -129,6 +129,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let (authority, public_key) = open_authority(settings, services.as_ref(), &store)?;
     let log_signer = open_log_signer(settings, &public_key)?;
     let fleet = open_nodes(settings, services.as_ref(), public_key).await?;
+    note_newest_receipts(&store, &fleet).await;
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
@@ -146,6 +147,18 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     }
     let verifiers = Verifiers::open(&settings.approvals.signed, verifying);
     Ok(Gateway { app: app(settings, rules, authenticator, ports), store, fleet, policies, verifiers })
+}
+
+/// The newest events whose receipts are shown to the nodes after a start: of some twenty operations.
+const NEWEST_EVENTS: u32 = 256;
+
+/// Notes the nodes' newest receipts, so that a node that was restored while the gateway was stopped notices at its first call. An
+/// operation that cannot be read is left out; requests and readiness report it.
+async fn note_newest_receipts(store: &Store, fleet: &OpenFleet) {
+    for id in store.operations_of_newest_events(NEWEST_EVENTS).await.unwrap_or_default() {
+        let events = store.operation_events(id).await.unwrap_or_default();
+        fleet.note_receipts(&events.into_iter().map(|chained| chained.event).collect::<Vec<_>>());
+    }
 }
 
 /// The authenticator, which starts to fetch keys in the background.

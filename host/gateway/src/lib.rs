@@ -23,6 +23,7 @@ use gateway_cli::evidence::EvidenceCommand;
 use gateway_cli::ledger::LedgerCommand;
 use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
 use gateway_cli::{Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NodesCommand, report_errors};
+use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::ReadClock;
 use gateway_service::settings::Resolved;
 use gateway_service::telemetry;
@@ -63,6 +64,7 @@ pub fn main() -> ExitCode {
             })
         }
         Some(Command::Evidence(EvidenceCommand::Verify(verify))) => gateway_cli::evidence::run(verify),
+        Some(Command::Evidence(EvidenceCommand::Audit(audit))) => gateway_cli::evidence::run_audit(audit),
         Some(Command::Evidence(EvidenceCommand::Roots(flags))) => run_with(flags, &evidence::print_roots),
         Some(Command::Keys(command)) => {
             let (KeysCommand::Generate(flags)
@@ -74,6 +76,14 @@ pub fn main() -> ExitCode {
             run_with(settings, &|settings| gateway_cli::ledger::fsck(&settings.database_url, *json))
         }
         Some(Command::Nodes(NodesCommand::Check(flags))) => run_with(flags, &nodes::check),
+        Some(Command::Nodes(NodesCommand::Log { participant, settings })) => {
+            run_with(settings, &|settings| nodes::log(settings, ParticipantIndex(*participant), now))
+        }
+        Some(Command::Nodes(NodesCommand::Readmit { participant, size_at_least, settings })) => {
+            run_with(settings, &|settings| {
+                nodes::readmit(settings, ParticipantIndex(*participant), *size_at_least)
+            })
+        }
         Some(Command::Approvers(command)) => gateway_cli::approvers::run(command, now),
         Some(Command::Bundle(bundle)) => gateway_cli::bundle::run(bundle, now),
     }

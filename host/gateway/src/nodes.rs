@@ -1,19 +1,24 @@
-//! Checks the nodes' databases: in steps while the gateway serves, and completely by `operation-gateway nodes check`.
+//! Checks the nodes' databases: in steps while the gateway serves, and completely by `operation-gateway nodes check`. Prints a node's
+//! log (`operation-gateway nodes log`) and readmits a restored node (`operation-gateway nodes readmit`).
 
-use crate::compose;
+use crate::compose::{self, fleet_config};
+use crate::services::authority_key;
 use crate::settings::Settings;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
 use gateway_engine::Engine;
-use gateway_runtime::{Damage, check_file, missing_shares_in_file, participants_with_database};
+use gateway_runtime::{
+    Damage, EmbeddedFleet, check_file, missing_shares_in_file, open_file, participants_with_database,
+};
 use gateway_seal::at_rest::Kek;
 use gateway_service::telemetry::Descriptions;
 use gateway_service::transport::until_stopped;
 use gateway_store::{Fsck, Store};
 use metrics::gauge;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,6 +108,58 @@ fn print(checked: &Checked) -> std::io::Result<bool> {
         writeln!(out, "there are no nodes yet")?;
     }
     Ok(checked.values().all(Vec::is_empty))
+}
+
+/// Runs `nodes log`, printing to standard output.
+pub(crate) fn log(settings: &Settings, participant: ParticipantIndex, now: EpochMs) -> ExitCode {
+    let print = async {
+        print_log(settings, participant, now).await?;
+        Ok(ExitCode::SUCCESS)
+    };
+    gateway_cli::run(print, |_: &Fault| EXIT_UNCHECKED)
+}
+
+/// Runs `nodes readmit`.
+pub(crate) fn readmit(settings: &Settings, participant: ParticipantIndex, size_at_least: u64) -> ExitCode {
+    let readmit = async {
+        check_exists(settings, participant)?;
+        let kek = Arc::new(compose::open_kek(settings).await?);
+        let config = fleet_config(settings, authority_key(settings)?, kek)?;
+        let fleet = EmbeddedFleet::new(config);
+        let readmitted = match fleet.node(participant).await {
+            Ok(node) => node.readmit(size_at_least).await,
+            Err(error) => Err(error),
+        };
+        fleet.close().await;
+        let size = readmitted?.head.size;
+        writeln!(std::io::stdout(), "node {participant} was readmitted; its log has {size} entries")?;
+        Ok(ExitCode::SUCCESS)
+    };
+    gateway_cli::run(readmit, |_: &Fault| EXIT_UNCHECKED)
+}
+
+/// Opening a node without a database would create one.
+fn check_exists(settings: &Settings, participant: ParticipantIndex) -> Result<(), Fault> {
+    if settings.nodes.remote.is_some() {
+        return Err("the nodes are processes of their own: run this command of `runtime-node`".into());
+    }
+    let folder = &settings.nodes.directory;
+    if participants_with_database(folder).contains(&participant) {
+        return Ok(());
+    }
+    Err(format!("node {participant} has no database in `{}`", folder.display()).into())
+}
+
+/// Prints the entries up to a head that is signed first: the log may grow meanwhile.
+async fn print_log(settings: &Settings, participant: ParticipantIndex, now: EpochMs) -> Result<(), Fault> {
+    check_exists(settings, participant)?;
+    let kek = Arc::new(compose::open_kek(settings).await?);
+    let file = open_file(&settings.nodes.directory, participant, &kek).await?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    file.write_log(&mut out, now).await?;
+    out.flush()?;
+    file.close().await;
+    Ok(())
 }
 
 async fn findings(settings: &Settings) -> Result<Checked, Fault> {

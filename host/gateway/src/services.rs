@@ -4,6 +4,7 @@ use crate::authority::{EmbeddedAuthority, RemoteAuthority};
 use crate::compose::{StartError, load_seed, open_fleet};
 use crate::settings::{RemoteNodes, Settings};
 use gateway_domain::dsse::KeySet;
+use gateway_domain::operation::Event;
 use gateway_engine::ports::{DriveNodes, SignAdmission};
 use gateway_runtime::{EmbeddedFleet, NodeAddress, PeersFile, RemoteFleet};
 use gateway_seal::key_file;
@@ -22,6 +23,14 @@ pub enum OpenFleet {
 }
 
 impl OpenFleet {
+    /// Notes the receipts in an operation's events, which the nodes are shown at their next calls.
+    pub(crate) fn note_receipts(&self, events: &[Event]) {
+        match self {
+            Self::Embedded(fleet) => fleet.note_receipts(events),
+            Self::Remote(fleet) => fleet.note_receipts(events),
+        }
+    }
+
     /// The nodes as the engine sees them.
     #[must_use]
     pub fn port(&self) -> Arc<dyn DriveNodes> {

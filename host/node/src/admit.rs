@@ -5,15 +5,15 @@ use crate::call::AdmitRequest;
 use crate::error::{NodeError, Stop};
 use crate::gate;
 use crate::generations::Generations;
+use crate::log::{self, LogState};
 use crate::node::{Node, Transact};
 use crate::row::{self, Row, Statement, View};
 use crate::vault;
 use crate::verify::{check_generation, verify};
 use gateway_domain::admission::Admission;
-use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::EffectStep;
-use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ impl Node {
     /// `AdmissionConflict` or `OperationDiscarded` (see [`Code`](crate::Code)); [`NodeError::Unavailable`], also when this
     /// node holds no share of a key that it must hold.
     pub async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
+        self.check_running()?;
         let admission = match verify(&self.config, request, Moment::Admission, self.now()) {
             Ok(admission) => admission,
             Err(error) => return self.repeated_admission(request).await?.ok_or(error),
@@ -33,14 +34,14 @@ impl Node {
         let chain = self.chain_of(request.effect.operation, admission_hash);
         let statement = Statement { request: request.clone(), decision };
         let store = StoreAdmission {
-            head: chain.after_admission()?,
+            receipt: chain.statement(&ReceiptKind::Admitted)?,
             chain,
             text: serde_json::to_string(&statement).map_err(NodeError::damaged)?,
             statement,
             generations: Arc::clone(&self.generations),
         };
-        self.write(store).await?;
-        self.receipt(&chain, &ReceiptKind::Admitted)
+        let (receipt, log_index) = self.write(store).await?;
+        self.issue_receipt(&receipt, log_index)
     }
 
     /// The receipt for a request that was admitted before and is repeated after the decision expired. `None` if this request
@@ -55,14 +56,16 @@ impl Node {
             return Ok(None);
         }
         let chain = self.chain_of(request.effect.operation, admission_hash);
-        Ok(Some(self.receipt(&chain, &ReceiptKind::Admitted)?))
+        let receipt = chain.statement(&ReceiptKind::Admitted)?;
+        Ok(Some(self.issue_receipt(&receipt, log::receipt_index(&mut conn, &receipt).await?)?))
     }
 }
 
 /// Stores a verified admission.
 struct StoreAdmission {
     chain: Chain,
-    head: Hex32,
+    /// The statement of the receipt.
+    receipt: ReceiptStatement,
     statement: Statement,
     /// `statement` as JSON, as it is stored.
     text: String,
@@ -70,9 +73,9 @@ struct StoreAdmission {
 }
 
 impl Transact for StoreAdmission {
-    type Output = ();
+    type Output = (ReceiptStatement, u64);
 
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
         let Statement { request, decision } = &self.statement;
         let view = View::load(conn, request.effect, Some(decision.key_id)).await?;
         if let Some(known) = view.row {
@@ -82,8 +85,9 @@ impl Transact for StoreAdmission {
             if known.admission_hash != self.chain.admission_hash {
                 return Err(gate::other_decision().into());
             }
-            return Ok(());
+            return Ok((self.receipt.clone(), log::receipt_index(conn, &self.receipt).await?));
         }
+        log.check_decided_since(request, decision)?;
         vault::check_use(decision, view.key.serves)?;
         let me = self.chain.participant;
         let held = gate::check_generation(&self.statement, me, &view.key)?;
@@ -92,7 +96,10 @@ impl Transact for StoreAdmission {
             check_generation(&request.intent, decision, &keys)?;
             vault::record_use(conn, decision.key_id, decision.serves).await?;
         }
-        let known = Some((decision.key_id, self.text.as_str()));
-        row::insert(conn, &self.chain, EffectStep::Admission, self.head, known).await
+        let log_index = log.size();
+        let entry = log.append_receipt(&self.receipt, None)?;
+        let known = Some((decision.key_id, self.text.as_str(), &entry));
+        row::insert(conn, &self.chain, EffectStep::Admission, self.receipt.transition_hash, known).await?;
+        Ok((self.receipt.clone(), log_index))
     }
 }

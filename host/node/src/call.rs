@@ -8,7 +8,7 @@ use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectId, SignatureResult, Staged};
-use gateway_domain::receipt::NodeReceipt;
+use gateway_domain::receipt::{NodeReceipt, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_threshold::SignatureProfile;
 use serde::{Deserialize, Serialize};
@@ -87,6 +87,16 @@ impl Subject {
         let AdmissionDecision { key_id, epoch_root, intent_hash, request_digest, .. } = *decision;
         Self { key_id, epoch_root, intent_hash, request_digest, profile }
     }
+}
+
+/// A receipt that its own node is shown, with the statement that it signs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShownReceipt {
+    /// The statement.
+    pub statement: ReceiptStatement,
+    /// The receipt.
+    pub receipt: NodeReceipt,
 }
 
 /// The parameters of a ceremony that makes shares, the same for all its nodes.

@@ -8,6 +8,7 @@ use crate::call::{Call, CeremonyStart, ceremony_id};
 use crate::error::{NodeError, Stop};
 use crate::gate;
 use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
+use crate::log::{self, LogState};
 use crate::node::{Node, Transact};
 use crate::part::{Part, target};
 use crate::row::{self, Statement, View};
@@ -16,11 +17,11 @@ use crate::sealing::Sealing;
 use crate::sessions::attempt_superseded;
 use crate::vault::{self, NewShare};
 use gateway_domain::admission::Target;
-use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::ids::OperationId;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
-use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::time::EpochMs;
 use gateway_seal::relay::Envelope;
 use gateway_threshold::{KeyShare, Message, Output, Progress, PublicKeys, Session};
@@ -79,6 +80,10 @@ impl Ceremonies {
         self.lock().remove(&id);
     }
 
+    pub(crate) fn close_all(&self) {
+        self.lock().clear();
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<OperationId, Arc<Ceremony>>> {
         // Nothing that holds the lock can leave the map half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -99,6 +104,7 @@ impl Node {
         call: &Call,
         start: &CeremonyStart,
     ) -> Result<CeremonyAnswer, NodeError> {
+        self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
@@ -111,6 +117,7 @@ impl Node {
             (self.chain(call).after_receipt()?, [EffectStep::PolicyReceipt, EffectStep::Execute]);
         gate::check_order(call, &admitted, previous, &steps)?;
         gate::verify_again(&self.config, &admitted)?;
+        self.check_decided_since(&admitted.statement.request, &admitted.statement.decision)?;
         self.ceremonies.check_limit(id, self.now())?;
         let ceremony_id = ceremony_id(call, start)?;
         let part = self.start_part(&mut conn, ceremony_id, &admitted, start).await?;
@@ -139,6 +146,7 @@ impl Node {
         call: &Call,
         mail: &[Envelope],
     ) -> Result<CeremonyAnswer, NodeError> {
+        self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
@@ -209,9 +217,12 @@ impl Node {
             public_keys,
             secret: share.to_secret_bytes(),
         });
-        let (chain, sealing) = (self.chain(call), self.sealing.clone());
-        self.write(StageShare { effect: call.effect, chain, sealing, new_share }).await?;
-        self.staged_answer(call, keys, root)
+        let kind = ReceiptKind::Staged { attempt: call.effect.attempt, epoch_root: root };
+        let statement = self.chain(call).statement(&kind)?;
+        let stage = StageShare { effect: call.effect, statement, sealing: self.sealing.clone(), new_share };
+        let (statement, log_index) = self.write(stage).await?;
+        let receipt = self.issue_receipt(&statement, log_index)?;
+        Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
     }
 
     /// The answer again, if this attempt has staged its share.
@@ -221,19 +232,13 @@ impl Node {
         call: &Call,
         target: &Target,
     ) -> Result<Option<CeremonyAnswer>, NodeError> {
-        let staged = vault::load_staged(conn, call.effect.operation, call.effect.attempt).await?;
-        staged.map(|staged| self.staged_answer(call, staged.decode(target.key_id)?, staged.root)).transpose()
-    }
-
-    fn staged_answer(
-        &self,
-        call: &Call,
-        keys: PublicKeys,
-        epoch_root: Hex32,
-    ) -> Result<CeremonyAnswer, NodeError> {
-        let kind = ReceiptKind::Staged { attempt: call.effect.attempt, epoch_root };
-        let receipt = self.receipt(&self.chain(call), &kind)?;
-        Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
+        let (id, attempt) = (call.effect.operation, call.effect.attempt);
+        let Some(staged) = vault::load_staged(conn, id, attempt).await? else { return Ok(None) };
+        let keys = Box::new(staged.decode(target.key_id)?);
+        let statement =
+            self.chain(call).statement(&ReceiptKind::Staged { attempt, epoch_root: staged.root })?;
+        let receipt = self.issue_receipt(&statement, log::receipt_index(conn, &statement).await?)?;
+        Ok(Some(CeremonyAnswer::Staged { keys, receipt }))
     }
 }
 
@@ -270,7 +275,7 @@ struct BeginAttempt {
 impl Transact for BeginAttempt {
     type Output = ();
 
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+    async fn run(&self, conn: &mut SqliteConnection, _log: &mut LogState) -> Result<(), Stop> {
         let sql = "SELECT attempt FROM ceremony WHERE operation_id = ?1";
         let latest: Option<u32> =
             sqlx::query_scalar(sql).bind(self.id.to_string()).fetch_optional(&mut *conn).await?;
@@ -296,16 +301,17 @@ impl Transact for BeginAttempt {
 /// Stages the share that the ceremony produced, and records the step.
 struct StageShare {
     effect: EffectId,
-    chain: Chain,
+    /// The statement of the receipt.
+    statement: ReceiptStatement,
     sealing: Sealing,
     /// `None` for a node that leaves the roster.
     new_share: Option<NewShare>,
 }
 
 impl Transact for StageShare {
-    type Output = ();
+    type Output = (ReceiptStatement, u64);
 
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
         let last_step = View::load(conn, self.effect, None).await?.row.map(|row| row.last_step);
         if !matches!(last_step, Some(EffectStep::PolicyReceipt | EffectStep::Execute)) {
             return Err(gate::out_of_order("the operation made another step during the ceremony").into());
@@ -313,7 +319,9 @@ impl Transact for StageShare {
         if let Some(new_share) = &self.new_share {
             vault::stage(conn, &self.sealing, new_share).await?;
         }
-        let head = self.chain.after_execute(self.effect.attempt)?;
-        row::advance(conn, self.effect.operation, EffectStep::Execute, head).await
+        let log_index = log.size();
+        let entry = log.append_receipt(&self.statement, None)?;
+        row::advance(conn, self.effect.step, &self.statement, &entry).await?;
+        Ok((self.statement.clone(), log_index))
     }
 }

@@ -5,6 +5,7 @@
 //! contain no secret. [`NodeFile::check`] checks a whole file, with its structure and schema.
 
 mod file;
+mod log;
 mod operation;
 mod page;
 mod share;
@@ -191,6 +192,8 @@ impl Checker<'_> {
             Table::Consumed => self.check_consumed(row).await,
             Table::Ceremony => self.check_ceremony(row).await,
             Table::KeyUse => check_key_use(row),
+            Table::LogEntry => self.check_log_entry(row).await,
+            Table::RolledBack => self.check_rolled_back(row).await,
         };
         match checked {
             Ok(()) => Ok(()),
@@ -246,14 +249,16 @@ impl Checker<'_> {
 /// What damage in this row affects. A share whose key id cannot be read could belong to any key, so it affects the node.
 fn scope(table: Table, row: &RawRow) -> Scope {
     match table {
-        Table::Node => Scope::Node,
+        // A node that was rolled back makes no step.
+        Table::Node | Table::RolledBack => Scope::Node,
         Table::Share => row.hash("key_id").map_or(Scope::Node, |id| Scope::Key(KeyId(id))),
         Table::Operation
         | Table::Statement
         | Table::Effect
         | Table::Consumed
         | Table::Ceremony
-        | Table::KeyUse => Scope::Records,
+        | Table::KeyUse
+        | Table::LogEntry => Scope::Records,
     }
 }
 

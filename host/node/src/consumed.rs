@@ -2,14 +2,17 @@
 
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate;
+use crate::log::LogState;
 use crate::node::Transact;
 use crate::row::{self, parse_hash};
 use crate::row_hash;
 use crate::sessions::attempt_superseded;
 use crate::verify::epoch_conflict;
-use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::node_log::ReleasedShare;
 use gateway_domain::operation::EffectStep;
-use gateway_domain::receipt::Chain;
+use gateway_domain::receipt::{Chain, ReceiptStatement};
+use gateway_domain::time::EpochMs;
 use gateway_threshold::Tweak;
 use gateway_threshold::sign::SigningPackage;
 use serde::{Deserialize, Serialize};
@@ -54,31 +57,38 @@ impl UsedNonces {
     }
 }
 
-/// Marks nonces as used and stores what they signed. Its output is the share: a share leaves the node only after this, or when
-/// it is read back from the store.
+/// Marks nonces as used, stores what they signed, and appends the entry to the log. Its output is the share, and the position of
+/// the entry: a share leaves the node only after this, or when it is read back from the store.
 pub(crate) struct Consume {
     pub(crate) chain: Chain,
-    pub(crate) key_id: KeyId,
+    /// The statement of the receipt.
+    pub(crate) statement: ReceiptStatement,
+    pub(crate) released: ReleasedShare,
+    pub(crate) not_before_ms: EpochMs,
     pub(crate) epoch_root: Hex32,
     pub(crate) attempt: u32,
     pub(crate) commitment_hash: Hex32,
-    pub(crate) package_hash: Hex32,
     pub(crate) package: String,
     pub(crate) share: Vec<u8>,
 }
 
 impl Transact for Consume {
-    type Output = Vec<u8>;
+    type Output = (Vec<u8>, u64);
 
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<Vec<u8>, Stop> {
+    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
+        log.check_not_before(self.not_before_ms)?;
         self.check(conn).await?;
-        let sql = "INSERT INTO consumed \
+        let log_index = log.size();
+        let entry = log.append_receipt(&self.statement, Some(self.released.clone()))?;
+        let sql = "UPDATE operation SET stage = ?3, head = ?2 WHERE operation_id = ?1;\n\
+                   INSERT INTO log_entry (log_index, operation_id, transition_hash, body, nodes) \
+                   VALUES (?4, ?1, ?2, ?5, ?6);\n\
+                   INSERT INTO consumed \
                    (operation_id, attempt, commitment_hash, package_hash, package, share, row_hash) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?9);\n\
-                   UPDATE operation SET stage = ?7, head = ?8 WHERE operation_id = ?1";
+                   VALUES (?1, ?7, ?8, ?9, ?10, ?11, ?12)";
         let operation_id = self.chain.operation_id.to_string();
         let (commitment_hash, package_hash) =
-            (self.commitment_hash.to_string(), self.package_hash.to_string());
+            (self.commitment_hash.to_string(), self.released.package_hash.to_string());
         let row = row_hash::Consumed {
             operation_id: &operation_id,
             attempt: self.attempt,
@@ -90,17 +100,20 @@ impl Transact for Consume {
         let row_hash = row.hash()?.to_string();
         sqlx::query(sql)
             .bind(&operation_id)
+            .bind(self.statement.transition_hash.to_string())
+            .bind(row::stage_of(EffectStep::Execute))
+            .bind(entry.log_index)
+            .bind(entry.body.as_str())
+            .bind(entry.nodes.as_slice())
             .bind(self.attempt)
             .bind(&commitment_hash)
             .bind(&package_hash)
             .bind(&self.package)
             .bind(self.share.as_slice())
-            .bind(row::stage_of(EffectStep::Execute))
-            .bind(self.chain.after_execute(self.attempt)?.to_string())
             .bind(row_hash)
             .execute(conn)
             .await?;
-        Ok(self.share.clone())
+        Ok((self.share.clone(), log_index))
     }
 }
 
@@ -115,7 +128,7 @@ impl Consume {
                            WHERE commitment_hash = ?3 OR (operation_id = ?1 AND attempt = ?4))";
         let row = sqlx::query(sql)
             .bind(self.chain.operation_id.to_string())
-            .bind(self.key_id.to_string())
+            .bind(self.released.key_id.to_string())
             .bind(self.commitment_hash.to_string())
             .bind(self.attempt)
             .fetch_one(conn)

@@ -75,13 +75,15 @@ pub enum Code {
     RelayMisbehaviour,
     /// The operation was discarded on this node.
     OperationDiscarded,
-    /// The node's receipt is not valid for the step. The caller of the node reports this, never the node itself.
+    /// A receipt is not valid: a node's for the step that it made, or one in a call.
     ReceiptRefused,
+    /// The operation was approved or decided before the node was restored from a backup and readmitted.
+    DecidedBeforeReadmission,
 }
 
 impl Code {
     /// Every code.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::AdmissionRefused,
         Self::ApprovalRefused,
         Self::AdmissionExpired,
@@ -96,6 +98,7 @@ impl Code {
         Self::CeremonyMisbehaviour,
         Self::RelayMisbehaviour,
         Self::OperationDiscarded,
+        Self::DecidedBeforeReadmission,
         Self::ReceiptRefused,
     ];
 
@@ -124,6 +127,7 @@ impl Code {
             Self::RelayMisbehaviour => "relay_misbehaviour",
             Self::OperationDiscarded => "operation_discarded",
             Self::ReceiptRefused => "receipt_refused",
+            Self::DecidedBeforeReadmission => "decided_before_readmission",
         }
     }
 
@@ -144,7 +148,8 @@ impl Code {
             | Self::CeremonyMisbehaviour
             | Self::RelayMisbehaviour
             | Self::OperationDiscarded
-            | Self::ReceiptRefused => false,
+            | Self::ReceiptRefused
+            | Self::DecidedBeforeReadmission => false,
         }
     }
 }

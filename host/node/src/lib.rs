@@ -8,7 +8,7 @@
 //! Reading order: [`Node`] (settings, database, receipts), `verify` (the checks of an admission), `approvals` (the checks of its
 //! approvals), `gate` (the checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `signing`,
 //! `sessions` and `consumed` (the nonce rule), `ceremony` and `part` (making shares), `mail` (messages between nodes), `vault`
-//! and `sealing` (secrets at rest), `check` (whether the database is intact).
+//! and `sealing` (secrets at rest), `log` and `rollback`, `check` (whether the database is intact).
 //!
 //! | step | checks | writes durably |
 //! |---|---|---|
@@ -22,8 +22,9 @@
 //! | [`Node::publish`] | call, order, the result, that all receivers of new shares promoted them | the step |
 //! | [`Node::discard`] | that no generation is promoted and no share released | that the operation is discarded |
 //!
-//! The calls that make a step return a signed receipt. It is computed from what is stored, so a repeated call returns the same
-//! receipt, also after a restart.
+//! The calls that make a step return a signed receipt, which is also an entry of the node's own log (`log`). A repeated call returns
+//! the same receipt, also after a restart. A node that is shown a receipt or head that its log does not have was restored from an
+//! older copy of its database: it stops until an operator readmits it (`rollback`).
 
 mod admit;
 mod approvals;
@@ -36,11 +37,13 @@ mod gate;
 mod generations;
 mod health;
 pub mod limits;
+mod log;
 mod mail;
 mod node;
 mod part;
 mod peers;
 mod peers_file;
+mod rollback;
 mod row;
 mod row_hash;
 mod sealing;
@@ -55,7 +58,9 @@ mod vault;
 mod verify;
 pub mod wire;
 
-pub use call::{AdmitRequest, Call, CeremonyStart, CommitEpoch, Owner, Publication, Published, Subject};
+pub use call::{
+    AdmitRequest, Call, CeremonyStart, CommitEpoch, Owner, Publication, Published, ShownReceipt, Subject,
+};
 pub use ceremony::CeremonyAnswer;
 pub use check::{Cursor, Damage, NodeFile, Scope};
 pub use error::{Code, NodeError, Rejection};

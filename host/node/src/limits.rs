@@ -20,5 +20,12 @@ pub(crate) const GENERATIONS_DECODED_MAX: usize = 256;
 /// Read connections of a node. Reads are short, and the nodes of one process share its cores.
 pub(crate) const READERS: u32 = 2;
 
+/// Entries of the log in one answer: half a megabyte of JSON.
+pub const LOG_ENTRIES_MAX: u32 = 1024;
+
+/// Entries that a readmission marks as lost: a busy node's log of a day, written in seconds. A node whose backup is older is
+/// replaced.
+pub const READMIT_LOST_MAX: u64 = 100_000;
+
 /// Rows checked at one time: some ten milliseconds of a core if they are shares.
 pub const CHECKED_ROWS: u32 = 64;

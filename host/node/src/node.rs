@@ -6,7 +6,9 @@ use crate::error::{NodeError, Stop};
 use crate::generations::Generations;
 use crate::health::Health;
 use crate::limits::READERS;
+use crate::log::LogState;
 use crate::peers::Peers;
+use crate::rollback::{STOPPED, Watch};
 use crate::row::{Row, View};
 use crate::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
 use crate::sessions::Sessions;
@@ -14,12 +16,12 @@ use gateway_domain::approval::SigningRule;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{EffectId, EffectStep};
-use gateway_domain::receipt::{Chain, NodeReceipt, PAYLOAD_TYPE, ReceiptKind, ReceiptStatement, Signature};
+use gateway_domain::receipt::{Chain, NodeReceipt, PAYLOAD_TYPE, ReceiptStatement, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};
-use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, Reader};
+use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, Reader, State as _};
 use sqlx::SqliteConnection;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "node", sql: include_str!("../migrations/0001_node.sql") },
     Migration { version: 2, name: "row_hashes", sql: include_str!("../migrations/0002_row_hashes.sql") },
     Migration { version: 3, name: "key_use", sql: include_str!("../migrations/0003_key_use.sql") },
+    Migration { version: 4, name: "log", sql: include_str!("../migrations/0004_log.sql") },
 ];
 
 /// The node's clock.
@@ -78,7 +81,9 @@ pub struct Node {
     pub(crate) sealing: Sealing,
     /// Signs receipts and messages to other nodes, and opens messages from them.
     pub(crate) secret: NodeSecret,
-    pub(crate) database: Database<()>,
+    pub(crate) database: Database<LogState>,
+    /// The log's size, and whether the node has stopped.
+    pub(crate) watch: Watch,
     pub(crate) sessions: Sessions,
     pub(crate) ceremonies: Ceremonies,
     pub(crate) generations: Arc<Generations>,
@@ -102,8 +107,13 @@ impl Node {
         let database =
             opening.await.map_err(|_| NodeError::unavailable("the node's store cannot be opened"))??;
         let sealing = Sealing::new(Arc::clone(&config.settings.kek), config.participant);
-        let secret = match open_or_create_identity(&database, &sealing).await {
-            Ok(secret) => secret,
+        let loaded = async {
+            let secret = open_or_create_identity(&database, &sealing).await?;
+            let log = LogState::load(&mut *database.reader().acquire().await?).await?;
+            Ok((secret, Watch::new(&log)))
+        };
+        let (secret, watch) = match loaded.await {
+            Ok(loaded) => loaded,
             Err(error) => {
                 database.close().await;
                 return Err(error);
@@ -114,6 +124,7 @@ impl Node {
             sealing,
             secret,
             database,
+            watch,
             sessions: Sessions::default(),
             ceremonies: Ceremonies::default(),
             generations: Arc::default(),
@@ -199,27 +210,33 @@ impl Node {
         Chain { admission_hash, operation_id, participant: self.config.participant }
     }
 
-    /// The node's receipt for a step that is durable.
+    /// The node's receipt for a step that is durable, with the entry at `log_index`.
     ///
-    /// Receipts are not stored: Ed25519 signatures are deterministic (RFC 8032), and the statement is computed from stored
-    /// values, so the same step always gets the same receipt.
-    pub(crate) fn receipt(&self, chain: &Chain, kind: &ReceiptKind) -> Result<NodeReceipt, NodeError> {
-        self.issue_receipt(&chain.statement(kind)?)
-    }
-
-    pub(crate) fn issue_receipt(&self, statement: &ReceiptStatement) -> Result<NodeReceipt, NodeError> {
+    /// Receipts are not stored: Ed25519 signatures are deterministic (RFC 8032), and the log has the statement, so the same step
+    /// always gets the same receipt.
+    pub(crate) fn issue_receipt(
+        &self,
+        statement: &ReceiptStatement,
+        log_index: u64,
+    ) -> Result<NodeReceipt, NodeError> {
+        self.watch.grow(log_index.saturating_add(1));
         #[cfg(feature = "testing")]
         if let Some(receipt) = self.false_receipts.replacement(statement) {
             return Ok(receipt);
         }
-        self.sign_receipt(statement)
+        self.sign_receipt(statement, log_index)
     }
 
-    pub(crate) fn sign_receipt(&self, statement: &ReceiptStatement) -> Result<NodeReceipt, NodeError> {
-        let signature = self.secret.sign_statement(PAYLOAD_TYPE, &statement.payload()?);
+    pub(crate) fn sign_receipt(
+        &self,
+        statement: &ReceiptStatement,
+        log_index: u64,
+    ) -> Result<NodeReceipt, NodeError> {
+        let signature = self.secret.sign_statement(PAYLOAD_TYPE, &statement.payload(log_index)?);
         Ok(NodeReceipt {
             participant: statement.participant,
             transition_hash: statement.transition_hash,
+            log_index,
             signature: Signature::new(signature),
         })
     }
@@ -240,21 +257,40 @@ pub struct OperationState {
 pub(crate) trait Transact: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// Does the work. It must make all its checks before its first write: a refusal does not roll the transaction back.
-    fn run(&self, conn: &mut SqliteConnection) -> impl Future<Output = Result<Self::Output, Stop>> + Send;
+    /// Whether a stopped node refuses the work.
+    const IS_STEP: bool = true;
+
+    /// Does the work. It must make all its checks before its first write and before it appends to the log: a refusal does not
+    /// roll the transaction back.
+    fn run(
+        &self,
+        conn: &mut SqliteConnection,
+        log: &mut LogState,
+    ) -> impl Future<Output = Result<Self::Output, Stop>> + Send;
 }
 
 /// Runs work as a [`Job`]. A refusal is the job's output; only a failed store is its error.
 pub(crate) struct Transaction<T>(pub(crate) T);
 
 impl<T: Transact> Job for Transaction<T> {
-    type State = ();
+    type State = LogState;
     type Output = Result<T::Output, NodeError>;
 
-    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
-        match self.0.run(conn).await {
+    async fn apply(
+        &self,
+        conn: &mut SqliteConnection,
+        log: &mut LogState,
+    ) -> Result<Self::Output, sqlx::Error> {
+        if T::IS_STEP && log.is_stopped() {
+            return Ok(Err(STOPPED));
+        }
+        let before = log.clone();
+        match self.0.run(conn, log).await {
             Ok(output) => Ok(Ok(output)),
-            Err(Stop::Refused(refused)) => Ok(Err(refused)),
+            Err(Stop::Refused(refused)) => {
+                *log = before;
+                Ok(Err(refused))
+            }
             Err(Stop::Failed(error)) => Err(error),
         }
     }

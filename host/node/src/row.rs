@@ -1,17 +1,19 @@
 //! An operation as the node stores it, and the query with which a step begins.
 //!
 //! A call into SQLite costs more than the statement itself, so these functions make one call each: one SELECT, or several
-//! statements in one text.
+//! statements in one text. sqlx counts the numbers that a statement leaves out, over all statements of the text, and stops binding
+//! when there are more than values: each statement has to use its numbers with few gaps.
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::log::EntryRow;
 use crate::row_hash;
 use crate::vault::{self, Generation};
 use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::{KeyUse, OperationType};
 use gateway_domain::operation::{EffectId, EffectStep};
-use gateway_domain::receipt::Chain;
+use gateway_domain::receipt::{Chain, ReceiptStatement};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
@@ -170,57 +172,73 @@ impl Answer {
     }
 }
 
-/// Inserts an operation that is not stored yet. `known` is its key and its [`Statement`] as JSON; `None` if it was never
-/// admitted here.
+/// Inserts an operation that is not stored yet. `known` is its key, its [`Statement`] as JSON and the entry of its receipt in the
+/// log; `None` if it was never admitted here.
 pub(crate) async fn insert(
     conn: &mut SqliteConnection,
     chain: &Chain,
     last_step: EffectStep,
     head: Hex32,
-    known: Option<(KeyId, &str)>,
+    known: Option<(KeyId, &str, &EntryRow)>,
 ) -> Result<(), Stop> {
-    let row_hash = known.map(|(_, statement)| row_hash::statement(statement)).transpose()?;
+    let row_hash = known.map(|(_, statement, _)| row_hash::statement(statement)).transpose()?;
+    let entry = known.map(|(_, _, entry)| entry);
     let sql = "INSERT INTO statement (body, row_hash) SELECT ?6, ?7 WHERE ?6 IS NOT NULL;\n\
                INSERT INTO operation (operation_id, admission_hash, key_id, stage, head, statement_index) \
-               VALUES (?1, ?2, ?3, ?4, ?5, iif(?6 IS NULL, NULL, last_insert_rowid()))";
+               VALUES (?1, ?2, ?3, ?4, ?5, iif(?6 IS NULL, NULL, last_insert_rowid()));\n\
+               INSERT INTO log_entry (log_index, operation_id, transition_hash, body, nodes) \
+               SELECT ?8, ?1, ?5, ?9, ?10 WHERE ?8 IS NOT NULL";
     sqlx::query(sql)
         .bind(chain.operation_id.to_string())
         .bind(chain.admission_hash.to_string())
-        .bind(known.map(|(key_id, _)| key_id.to_string()))
+        .bind(known.map(|(key_id, _, _)| key_id.to_string()))
         .bind(stage_of(last_step))
         .bind(head.to_string())
-        .bind(known.map(|(_, statement)| statement))
+        .bind(known.map(|(_, statement, _)| statement))
         .bind(row_hash.map(|hash| hash.to_string()))
+        .bind(entry.map(|entry| entry.log_index))
+        .bind(entry.map(|entry| entry.body.as_str()))
+        .bind(entry.map(|entry| entry.nodes.as_slice()))
         .execute(conn)
         .await?;
     Ok(())
 }
 
-/// Records a step as the operation's last one.
+/// Records a step as the operation's last one, with the entry of its receipt in the log.
 pub(crate) async fn advance(
     conn: &mut SqliteConnection,
-    id: OperationId,
     step: EffectStep,
-    head: Hex32,
+    statement: &ReceiptStatement,
+    entry: &EntryRow,
 ) -> Result<(), Stop> {
-    sqlx::query("UPDATE operation SET stage = ?2, head = ?3 WHERE operation_id = ?1")
-        .bind(id.to_string())
+    let sql = "UPDATE operation SET stage = ?2, head = ?3 WHERE operation_id = ?1;\n\
+               INSERT INTO log_entry (log_index, operation_id, transition_hash, body, nodes) \
+               VALUES (?4, ?1, ?3, ?5, ?6)";
+    sqlx::query(sql)
+        .bind(statement.operation_id.to_string())
         .bind(stage_of(step))
-        .bind(head.to_string())
+        .bind(statement.transition_hash.to_string())
+        .bind(entry.log_index)
+        .bind(entry.body.as_str())
+        .bind(entry.nodes.as_slice())
         .execute(conn)
         .await?;
     Ok(())
 }
 
-/// Records the effect's step as the operation's last one, and the answer to the call.
+/// Records the effect's step as the operation's last one, and the answer to the call. `entry` is the receipt's in the log; `None`
+/// if another call has the same receipt.
 pub(crate) async fn advance_with_answer(
     conn: &mut SqliteConnection,
     effect: EffectId,
     content: Hex32,
     head: Hex32,
+    entry: Option<&EntryRow>,
 ) -> Result<(), Stop> {
     let sql = "UPDATE operation SET stage = ?2, head = ?3 WHERE operation_id = ?1;\n\
-               INSERT INTO effect (effect_id, content, transition_hash, row_hash) VALUES (?4, ?5, ?3, ?6)";
+               INSERT INTO effect (effect_id, content, transition_hash, row_hash) VALUES (?4, ?5, ?3, ?6);\n\
+               INSERT INTO log_entry (log_index, operation_id, transition_hash, body, nodes) \
+               SELECT ?7, ?1, ?3, ?8, ?9 WHERE ?7 IS NOT NULL";
     let (effect_id, content, transition) = (effect.to_string(), content.to_string(), head.to_string());
     let row_hash = row_hash::effect(&effect_id, &content, &transition)?;
     sqlx::query(sql)
@@ -230,6 +248,9 @@ pub(crate) async fn advance_with_answer(
         .bind(effect_id)
         .bind(content)
         .bind(row_hash.to_string())
+        .bind(entry.map(|entry| entry.log_index))
+        .bind(entry.map(|entry| entry.body.as_str()))
+        .bind(entry.map(|entry| entry.nodes.as_slice()))
         .execute(conn)
         .await?;
     Ok(())

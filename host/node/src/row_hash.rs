@@ -2,6 +2,7 @@
 //! of the table's name and the columns.
 //!
 //! The hash is not keyed, so it detects damage but not forgery. Rows of `operation` have none: the check recomputes their head.
+//! Rows of `log_entry` have the leaf of their tree.
 
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::ids::Hex32;
@@ -45,6 +46,15 @@ pub(crate) fn ceremony(operation_id: &str, attempt: u32) -> Result<Hex32, Canoni
 
 pub(crate) fn key_use(key_id: &str, serves: &str) -> Result<Hex32, CanonicalError> {
     hash(&("key_use", key_id, serves))
+}
+
+/// All columns of `rolled_back`; `readmitted` are the last two.
+pub(crate) fn rolled_back(
+    size_shown: u64,
+    lost_from: u64,
+    readmitted: Option<(u64, u64)>,
+) -> Result<Hex32, CanonicalError> {
+    hash(&("rolled_back", size_shown, lost_from, readmitted))
 }
 
 /// A row of `share` without its public keys and secret. The root is a hash of the public keys, and authenticated encryption

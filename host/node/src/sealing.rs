@@ -4,6 +4,7 @@
 //! key and epoch: one that was altered, or moved to another row, does not open.
 
 use crate::error::{NodeError, Stop};
+use crate::log::LogState;
 use crate::node::{Transact, Transaction};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::at_rest::{AtRestError, Kek, SecretId, open_share, rewrap, seal_share};
@@ -108,7 +109,7 @@ impl NodeRow {
 
 /// Opens the node's identity. A new store is first bound to the key-encryption key and gets a new identity.
 pub(crate) async fn open_or_create_identity(
-    database: &Database<()>,
+    database: &Database<LogState>,
     sealing: &Sealing,
 ) -> Result<NodeSecret, NodeError> {
     let row = NodeRow::load(&mut *database.reader().acquire().await?).await?;
@@ -124,8 +125,16 @@ pub(crate) async fn load_identity(
     conn: &mut SqliteConnection,
     sealing: &Sealing,
 ) -> Result<NodeIdentity, NodeError> {
+    Ok(load_secret(conn, sealing).await?.identity().clone())
+}
+
+/// Opens the identity of a store that has one.
+pub(crate) async fn load_secret(
+    conn: &mut SqliteConnection,
+    sealing: &Sealing,
+) -> Result<NodeSecret, NodeError> {
     let row = NodeRow::load(conn).await?.ok_or(NODE_ROW_MISSING)?;
-    Ok(sealing.open_identity(&row)?.identity().clone())
+    sealing.open_identity(&row)
 }
 
 /// Binds an empty store to its key-encryption key and gives it a fresh identity.
@@ -133,8 +142,9 @@ pub(crate) struct CreateIdentity(pub(crate) Sealing);
 
 impl Transact for CreateIdentity {
     type Output = NodeRow;
+    const IS_STEP: bool = false;
 
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<NodeRow, Stop> {
+    async fn run(&self, conn: &mut SqliteConnection, _log: &mut LogState) -> Result<NodeRow, Stop> {
         // A store with shares was bound before and has lost its row.
         if sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM share)").fetch_one(&mut *conn).await? {
             return Err(NODE_ROW_MISSING.into());
@@ -162,8 +172,9 @@ pub(crate) struct Rewrap {
 
 impl Transact for Rewrap {
     type Output = ();
+    const IS_STEP: bool = false;
 
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+    async fn run(&self, conn: &mut SqliteConnection, _log: &mut LogState) -> Result<(), Stop> {
         let rewrap = |key_and_epoch, sealed: &[u8]| {
             let id = self.old.secret_id(key_and_epoch);
             rewrap(&self.old.kek, &self.new, &id, sealed).map_err(unusable_secret)

@@ -22,6 +22,8 @@ pub(crate) struct Terms {
     pub(crate) digest: Hex32,
     /// The tweak of the child key, if the decision names one.
     pub(crate) tweak: Option<Tweak>,
+    /// When the decision becomes valid.
+    pub(crate) not_before_ms: EpochMs,
     /// When the decision expires.
     pub(crate) not_after_ms: EpochMs,
     pub(crate) participants: Roster,
@@ -119,6 +121,11 @@ impl Sessions {
     /// Drops the nonces of a key whose epoch changed (rule 5 in `signing`).
     pub(crate) fn close_key(&self, key_id: KeyId) {
         self.lock().retain(|_, session| session.terms.key_id != key_id);
+    }
+
+    /// Drops all nonces.
+    pub(crate) fn close_all(&self) {
+        self.lock().clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<OperationId, Arc<Session>>> {

@@ -7,8 +7,8 @@
 //!    - a. takes them out of memory,
 //!    - b. checks the package against what was fixed; any failure destroys the nonces,
 //!    - c. signs,
-//!    - d. writes the mark that they are used, with package and share, in one durable transaction that fails if they were
-//!      used before,
+//!    - d. writes the mark that they are used, with package, share and the entry of the node's log, in one durable transaction that
+//!      fails if they were used before,
 //!    - e. returns the share.
 //! 4. The same package again gets the stored share; another package is refused.
 //! 5. A change of the key's epoch drops the open nonces of the key.
@@ -20,6 +20,7 @@ use crate::call::Call;
 use crate::consumed::{Consume, Used, UsedNonces, decode_package, encode_package, session_consumed};
 use crate::error::{Code, NodeError, Rejection};
 use crate::gate;
+use crate::log;
 use crate::node::Node;
 use crate::row::{Statement, View};
 use crate::sessions::{Session, Signer, Terms, attempt_superseded};
@@ -28,6 +29,7 @@ use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
+use gateway_domain::node_log::ReleasedShare;
 use gateway_domain::operation::{EffectStep, SignatureResult};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
@@ -35,6 +37,7 @@ use gateway_domain::time::EpochMs;
 use gateway_threshold::sign::{SigningPackage, commit, verify};
 use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
 use rand_core::OsRng;
+use sqlx::SqliteConnection;
 
 /// A signature share and its receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +71,7 @@ impl Node {
     /// [`Code::EpochConflict`], [`Code::AttemptSuperseded`] or [`Code::OperationDiscarded`]; [`NodeError::Lost`] when
     /// the attempt's nonces were destroyed or are too old; [`NodeError::Unavailable`].
     pub async fn signing_commit(&self, call: &Call) -> Result<RoundOne, NodeError> {
+        self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
@@ -78,7 +82,7 @@ impl Node {
         let UsedNonces { of_attempt, latest_attempt } = UsedNonces::load(&mut conn, id, attempt).await?;
         let digest = admitted.statement.decision.request_digest;
         if let Some(used) = of_attempt {
-            return self.consumed_answer(call, digest, used);
+            return self.consumed_answer(&mut conn, call, digest, used).await;
         }
         let chain = self.chain(call);
         let steps = [EffectStep::PolicyReceipt, EffectStep::Execute];
@@ -86,6 +90,7 @@ impl Node {
         // Rule 2
         let generation = gate::verify_again(&self.config, &admitted)?;
         let generation = generation.ok_or_else(not_a_signature)?;
+        self.check_decided_since(&admitted.statement.request, &admitted.statement.decision)?;
         gate::check_fence(&admitted.statement)?;
         if latest_attempt > attempt {
             return Err(attempt_superseded().into());
@@ -119,7 +124,7 @@ impl Node {
         }
         let mut conn = self.database.reader().acquire().await?;
         let used = UsedNonces::load(&mut conn, id, attempt).await?.of_attempt.ok_or(NONCES_LOST)?;
-        self.consumed_answer(call, digest, used)
+        self.consumed_answer(&mut conn, call, digest, used).await
     }
 
     /// Round two (RFC 9591 section 5.2): signs the package. The share is durable before it is returned; a repeated call with
@@ -135,6 +140,7 @@ impl Node {
         call: &Call,
         package: &SigningPackage,
     ) -> Result<SignedShare, NodeError> {
+        self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let Some(session) = self.sessions.find(id, attempt)? else {
             return self.stored_share(call, package).await;
@@ -148,11 +154,10 @@ impl Node {
         if session.is_stale(self.now()) {
             return Err(NONCES_LOST);
         }
-        let share = self.sign_once(call, package, &session, signer).await?;
+        let signed = self.sign_once(call, package, &session, signer).await?;
         drop(slot);
         self.sessions.close(id);
-        let receipt = self.share_receipt(call, session.terms.digest, Hex32::new(package.hash()))?;
-        Ok(SignedShare { share, receipt })
+        Ok(signed)
     }
 
     /// Rule 4: the share that was released for this package before.
@@ -163,28 +168,37 @@ impl Node {
         match UsedNonces::load(&mut conn, call.effect.operation, call.effect.attempt).await?.of_attempt {
             Some(Used { package_hash, share, .. }) if package_hash == Hex32::new(package.hash()) => {
                 let digest = admitted.statement.decision.request_digest;
-                Ok(SignedShare { share, receipt: self.share_receipt(call, digest, package_hash)? })
+                let receipt = self.share_receipt(&mut conn, call, digest, package_hash).await?;
+                Ok(SignedShare { share, receipt })
             }
             Some(_) => Err(session_consumed().into()),
             None => Err(NONCES_LOST),
         }
     }
 
-    fn consumed_answer(&self, call: &Call, digest: Hex32, used: Used) -> Result<RoundOne, NodeError> {
-        let receipt = self.share_receipt(call, digest, used.package_hash)?;
+    async fn consumed_answer(
+        &self,
+        conn: &mut SqliteConnection,
+        call: &Call,
+        digest: Hex32,
+        used: Used,
+    ) -> Result<RoundOne, NodeError> {
+        let receipt = self.share_receipt(conn, call, digest, used.package_hash).await?;
         let package = decode_package(&used.package)?;
         Ok(RoundOne::Consumed { package, signed: SignedShare { share: used.share, receipt } })
     }
 
-    /// The receipt for a share that is durable.
-    fn share_receipt(
+    /// The receipt for a share that was released before.
+    async fn share_receipt(
         &self,
+        conn: &mut SqliteConnection,
         call: &Call,
         signed_digest: Hex32,
         package_hash: Hex32,
     ) -> Result<NodeReceipt, NodeError> {
-        let attempt = call.effect.attempt;
-        self.receipt(&self.chain(call), &ReceiptKind::Signed { attempt, signed_digest, package_hash })
+        let kind = ReceiptKind::Signed { attempt: call.effect.attempt, signed_digest, package_hash };
+        let statement = self.chain(call).statement(&kind)?;
+        self.issue_receipt(&statement, log::receipt_index(conn, &statement).await?)
     }
 
     async fn sign_once(
@@ -193,25 +207,31 @@ impl Node {
         package: &SigningPackage,
         session: &Session,
         signer: Signer,
-    ) -> Result<Vec<u8>, NodeError> {
+    ) -> Result<SignedShare, NodeError> {
         // Rule 3b
         check_call(call, &session.terms, self.now())?;
         check_package(package, session, self.participant())?;
         let Signer { nonces, share, keys } = signer;
         // Rule 3c
         let share = nonces.sign(package, &share, &keys).map_err(|error| package_error(&error))?;
-        // Rules 3d and 3e
-        self.write(Consume {
-            chain: session.terms.chain,
-            key_id: session.terms.key_id,
-            epoch_root: session.terms.epoch_root,
-            attempt: session.attempt,
+        let Terms { chain, key_id, epoch_root, digest: signed_digest, not_before_ms, .. } = session.terms;
+        let (attempt, package_hash) = (session.attempt, Hex32::new(package.hash()));
+        let statement = chain.statement(&ReceiptKind::Signed { attempt, signed_digest, package_hash })?;
+        let consume = Consume {
+            chain,
+            statement: statement.clone(),
+            released: ReleasedShare { key_id, signed_digest, package_hash },
+            not_before_ms,
+            epoch_root,
+            attempt,
             commitment_hash: digest_bytes("svc/commitment/v1", &session.commitments),
-            package_hash: Hex32::new(package.hash()),
             package: encode_package(package)?,
             share,
-        })
-        .await
+        };
+        // Rule 3d
+        let (share, log_index) = self.write(consume).await?;
+        // Rule 3e
+        Ok(SignedShare { share, receipt: self.issue_receipt(&statement, log_index)? })
     }
 }
 
@@ -229,6 +249,7 @@ fn terms(statement: &Statement, chain: Chain) -> Result<Terms, NodeError> {
         key_id: decision.key_id,
         epoch_root: decision.epoch_root,
         digest: decision.request_digest,
+        not_before_ms: decision.not_before_ms,
         not_after_ms: decision.not_after_ms,
         tweak: tweak.transpose().map_err(NodeError::damaged)?,
         participants: decision.participants.clone(),

@@ -4,9 +4,11 @@ use crate::call::{Call, CommitEpoch, Publication, Published, content};
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate::{self, Admitted, out_of_order};
 use crate::generations::Generations;
+use crate::log::{self, LogState};
 use crate::node::{Node, NodeConfig, Transact};
 use crate::part::target;
-use crate::row::{self, View};
+use crate::rollback::decided_before;
+use crate::row::{self, Statement, View};
 use crate::signing::{RoundOne, check_result, result_refused};
 use crate::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
@@ -17,6 +19,7 @@ use gateway_domain::key::PublicKey;
 use gateway_domain::operation::{EffectId, EffectStep, Staged};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::Roster;
+use gateway_domain::time::EpochMs;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 
@@ -58,6 +61,8 @@ impl Node {
     /// staged, [`Code::AdmissionConflict`], [`Code::EffectConflict`] or [`Code::OperationDiscarded`];
     /// [`NodeError::Unavailable`].
     pub async fn commit_epoch(&self, call: &Call, commit: &CommitEpoch) -> Result<NodeReceipt, NodeError> {
+        let staged = ReceiptKind::Staged { attempt: commit.attempt, epoch_root: commit.epoch_root };
+        self.show_own_receipt(&self.chain(call), &staged, &commit.staged).await?;
         let receipt =
             self.make_step(call, Body::CommitEpoch(commit.clone()), content(&(call, commit))?).await?;
         let mut conn = self.database.reader().acquire().await?;
@@ -76,6 +81,11 @@ impl Node {
     /// [`Code::ResultRefused`] for a result that is not the operation's; the other errors of [`Self::commit_epoch`].
     pub async fn publish(&self, call: &Call, publication: &Publication) -> Result<NodeReceipt, NodeError> {
         let content = content(&(call, publication))?;
+        if let Published::Generation(staged) = &publication.result {
+            let promoted =
+                ReceiptKind::Promoted { attempt: publication.attempt, epoch_root: staged.epoch.root };
+            self.show_own_receipt(&self.chain(call), &promoted, &publication.promoted).await?;
+        }
         let receipt = self.make_step(call, Body::Publish(publication.clone()), content).await?;
         self.sessions.close(call.effect.operation);
         Ok(receipt)
@@ -104,7 +114,8 @@ impl Node {
     async fn make_step(&self, call: &Call, body: Body, content: Hex32) -> Result<NodeReceipt, NodeError> {
         let (config, generations) = (Arc::clone(&self.config), Arc::clone(&self.generations));
         let step = Step { call: *call, chain: self.chain(call), content, body, config, generations };
-        self.issue_receipt(&self.write(step).await?)
+        let (statement, log_index) = self.write(step).await?;
+        self.issue_receipt(&statement, log_index)
     }
 }
 
@@ -133,28 +144,39 @@ struct Step {
 }
 
 impl Transact for Step {
-    type Output = ReceiptStatement;
+    type Output = (ReceiptStatement, u64);
 
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<ReceiptStatement, Stop> {
+    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
         let effect = self.call.effect;
         let view = View::load(conn, effect, None).await?;
         let decision = view.row.as_ref().and_then(|row| row.statement.as_ref()).map(|known| &known.decision);
         let statement = self.statement(decision);
         if let Some(answer) = &view.answer {
             let head = answer.repeat(effect, self.content)?;
-            return Ok(statement?
-                .filter(|statement| statement.transition_hash == head)
-                .ok_or(STEP_DAMAGED)?);
+            let statement = statement?.filter(|statement| statement.transition_hash == head);
+            let statement = statement.ok_or(STEP_DAMAGED)?;
+            let log_index = log::receipt_index(conn, &statement).await?;
+            return Ok((statement, log_index));
         }
         match &self.body {
             Body::Receipt => self.check_policy_receipt(view)?,
             Body::CommitEpoch(commit) => self.commit_epoch(conn, view, commit).await?,
             Body::Publish(publication) => self.publish(conn, view, publication).await?,
-            Body::Discard => self.discard(conn, view).await?,
+            Body::Discard => self.discard(conn, log, view).await?,
         }
         let statement = statement?.ok_or(STEP_DAMAGED)?;
-        row::advance_with_answer(conn, effect, self.content, statement.transition_hash).await?;
-        Ok(statement)
+        let signed_before = match &self.body {
+            // Another call may have made the same step.
+            Body::CommitEpoch(_) | Body::Discard => log::find_receipt(conn, &statement).await?,
+            Body::Receipt | Body::Publish(_) => None,
+        };
+        let (log_index, entry) = match signed_before {
+            Some(log_index) => (log_index, None),
+            None => (log.size(), Some(log.append_receipt(&statement, None)?)),
+        };
+        let head = statement.transition_hash;
+        row::advance_with_answer(conn, effect, self.content, head, entry.as_ref()).await?;
+        Ok((statement, log_index))
     }
 }
 
@@ -348,13 +370,15 @@ impl Step {
         Err(result_refused("the generation is not the one that was admitted and promoted").into())
     }
 
-    async fn discard(&self, conn: &mut SqliteConnection, view: View) -> Result<(), Stop> {
+    async fn discard(&self, conn: &mut SqliteConnection, log: &LogState, view: View) -> Result<(), Stop> {
         if self.call.effect.step != EffectStep::Discard
             || self.call.previous != self.chain.after_admission()?
         {
             return Err(gate::other_transition().into());
         }
         match view.row {
+            // The call does not say when the operation was decided.
+            None if log.readmitted_at() != EpochMs(0) => return Err(decided_before().into()),
             None => {
                 let head = self.chain.after_discard()?;
                 row::insert(conn, &self.chain, EffectStep::Discard, head, None).await?;
@@ -368,6 +392,12 @@ impl Step {
                 }
                 EffectStep::CommitEpoch | EffectStep::Publish => {
                     return Err(gate::cannot_follow(row.last_step).into());
+                }
+                EffectStep::Admission | EffectStep::PolicyReceipt if row.is_signature() => {
+                    // The receipt states that no share was released, and a rollback may have lost the record of it.
+                    if let Some(Statement { request, decision }) = &row.statement {
+                        log.check_decided_since(request, decision)?;
+                    }
                 }
                 EffectStep::Decision
                 | EffectStep::Admission

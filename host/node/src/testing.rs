@@ -12,6 +12,7 @@ use gateway_domain::intent::{
     Reshare, Rotate, SigningTerms,
 };
 use gateway_domain::key::Epoch;
+use gateway_domain::node_log::LogEntry;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptStatement};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
@@ -406,9 +407,20 @@ impl Node {
         *self.false_receipts.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(replace));
     }
 
-    /// Signs any statement as this node, true or not.
+    /// Signs any statement as this node, true or not, at any position of its log.
     #[must_use]
-    pub fn sign_anything(&self, statement: &ReceiptStatement) -> NodeReceipt {
-        self.sign_receipt(statement).unwrap()
+    pub fn sign_anything(&self, statement: &ReceiptStatement, log_index: u64) -> NodeReceipt {
+        self.sign_receipt(statement, log_index).unwrap()
+    }
+
+    /// The node's receipt for a statement in its log; `None` if it did not sign it.
+    pub async fn signed_receipt(&self, wanted: &ReceiptStatement) -> Option<NodeReceipt> {
+        let entries = self.log_entries_of(wanted.operation_id).await.unwrap();
+        entries.into_iter().find_map(|entry| match entry {
+            LogEntry::Receipt { log_index, statement, .. } if statement == *wanted => {
+                Some(self.sign_anything(wanted, log_index))
+            }
+            LogEntry::Receipt { .. } | LogEntry::Lost { .. } | LogEntry::Readmitted { .. } => None,
+        })
     }
 }

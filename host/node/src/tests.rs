@@ -3,16 +3,21 @@
 
 use crate::consumed::Consume;
 use crate::error::{Code, NodeError, Stop};
-use crate::node::{MIGRATIONS, Transact as _};
+use crate::log::LogState;
+use crate::node::{MIGRATIONS, Transact, Transaction};
+use crate::rollback::{Readmission, Rollback};
 use crate::row::{self, View};
 use crate::sealing::{CreateIdentity, Rewrap, Sealing};
 use crate::testing::{SUITES, asset_action, hex32, kek};
 use crate::vault::{self, Generation, NewShare};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::key::epoch_root;
+use gateway_domain::node_log::ReleasedShare;
 use gateway_domain::operation::{EffectId, EffectStep};
-use gateway_domain::receipt::Chain;
+use gateway_domain::receipt::{Chain, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
+use gateway_sqlite::{Job as _, State as _};
 use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::{Message, Progress, Session};
 use rand_core::OsRng;
@@ -26,7 +31,7 @@ async fn empty_store() -> SqliteConnection {
     for migration in MIGRATIONS {
         sqlx::raw_sql(migration.sql).execute(&mut conn).await.unwrap();
     }
-    CreateIdentity(sealing()).run(&mut conn).await.unwrap();
+    run(CreateIdentity(sealing()), &mut conn).await.unwrap();
     conn
 }
 
@@ -98,19 +103,34 @@ async fn insert_operation(conn: &mut SqliteConnection, operation: u8) {
         .decision,
     };
     let statement = serde_json::to_string(&statement).unwrap();
-    row::insert(conn, &chain(operation), EffectStep::PolicyReceipt, hex32(0), Some((KEY, &statement)))
+    let receipt = chain(operation).statement(&ReceiptKind::Admitted).unwrap();
+    let entry = log(conn).await.append_receipt(&receipt, None).unwrap();
+    let known = Some((KEY, statement.as_str(), &entry));
+    row::insert(conn, &chain(operation), EffectStep::PolicyReceipt, receipt.transition_hash, known)
         .await
         .unwrap();
 }
 
+async fn log(conn: &mut SqliteConnection) -> LogState {
+    LogState::load(conn).await.unwrap()
+}
+
+/// Runs the work as the writer does, with the log as it is stored.
+async fn run<T: Transact>(work: T, conn: &mut SqliteConnection) -> Result<T::Output, Stop> {
+    let mut log = log(conn).await;
+    work.run(conn, &mut log).await
+}
+
 fn consume(operation: u8, attempt: u32, commitment: u8, epoch_root: Hex32) -> Consume {
+    let signed = ReceiptKind::Signed { attempt, signed_digest: hex32(6), package_hash: hex32(5) };
     Consume {
         chain: chain(operation),
-        key_id: KEY,
+        statement: chain(operation).statement(&signed).unwrap(),
+        released: ReleasedShare { key_id: KEY, signed_digest: hex32(6), package_hash: hex32(5) },
+        not_before_ms: EpochMs(0),
         epoch_root,
         attempt,
         commitment_hash: hex32(commitment),
-        package_hash: hex32(5),
         package: "{}".to_owned(),
         share: vec![1],
     }
@@ -131,29 +151,69 @@ async fn nonces_are_consumed_once_over_attempts_and_operations() {
     vault::promote(&mut conn, KEY, &share.epoch).await.unwrap();
     insert_operation(&mut conn, 1).await;
     insert_operation(&mut conn, 2).await;
-    consume(1, 2, 7, share.root).run(&mut conn).await.unwrap();
+    run(consume(1, 2, 7, share.root), &mut conn).await.unwrap();
     assert_eq!(
-        code(consume(1, 2, 8, share.root).run(&mut conn).await),
+        code(run(consume(1, 2, 8, share.root), &mut conn).await),
         Code::SessionConsumed,
         "the same attempt"
     );
     assert_eq!(
-        code(consume(1, 3, 7, share.root).run(&mut conn).await),
+        code(run(consume(1, 3, 7, share.root), &mut conn).await),
         Code::SessionConsumed,
         "the same nonces"
     );
     assert_eq!(
-        code(consume(2, 1, 7, share.root).run(&mut conn).await),
+        code(run(consume(2, 1, 7, share.root), &mut conn).await),
         Code::SessionConsumed,
         "for another operation"
     );
-    assert_eq!(code(consume(1, 1, 8, share.root).run(&mut conn).await), Code::AttemptSuperseded);
+    assert_eq!(code(run(consume(1, 1, 8, share.root), &mut conn).await), Code::AttemptSuperseded);
     assert_eq!(
-        code(consume(3, 1, 8, share.root).run(&mut conn).await),
+        code(run(consume(3, 1, 8, share.root), &mut conn).await),
         Code::StepOutOfOrder,
         "an unknown operation"
     );
-    consume(1, 3, 8, share.root).run(&mut conn).await.unwrap();
+    run(consume(1, 3, 8, share.root), &mut conn).await.unwrap();
+}
+
+/// Appends to the log, and refuses.
+struct AppendAndRefuse;
+
+impl Transact for AppendAndRefuse {
+    type Output = ();
+
+    async fn run(&self, _conn: &mut SqliteConnection, log: &mut LogState) -> Result<(), Stop> {
+        log.append_receipt(&chain(1).statement(&ReceiptKind::Admitted).unwrap(), None)?;
+        Err(NodeError::lost("refused").into())
+    }
+}
+
+/// Otherwise the next entry would leave a gap.
+#[tokio::test]
+async fn refused_work_does_not_change_the_log() {
+    let mut conn = empty_store().await;
+    let mut log = log(&mut conn).await;
+    let refused = Transaction(AppendAndRefuse).apply(&mut conn, &mut log).await.unwrap();
+    assert!(matches!(refused, Err(NodeError::Lost { .. })));
+    assert_eq!(log.size(), 0);
+}
+
+/// The nonces of a readmitted node are dropped, so no call reaches this check.
+#[tokio::test]
+async fn no_share_of_an_earlier_decision_leaves_a_readmitted_node() {
+    let mut conn = empty_store().await;
+    let share = new_share("1", 9);
+    vault::stage(&mut conn, &sealing(), &share).await.unwrap();
+    vault::promote(&mut conn, KEY, &share.epoch).await.unwrap();
+    insert_operation(&mut conn, 1).await;
+    let readmitted = Some(Readmission { log_index: 0, at_ms: EpochMs(5) });
+    let mut log = log(&mut conn).await;
+    log.rollback = Some(Rollback { size_shown: 0, lost_from: 0, readmitted });
+    let of_decision =
+        |not_before: u64| Consume { not_before_ms: EpochMs(not_before), ..consume(1, 1, 7, share.root) };
+    let refused = of_decision(5).run(&mut conn, &mut log).await;
+    assert_eq!(code(refused), Code::DecidedBeforeReadmission);
+    of_decision(6).run(&mut conn, &mut log).await.unwrap();
 }
 
 #[tokio::test]
@@ -162,17 +222,17 @@ async fn no_share_leaves_under_an_inactive_epoch() {
     let (first, second) = (new_share("1", 9), new_share("2", 10));
     insert_operation(&mut conn, 1).await;
     assert_eq!(
-        code(consume(1, 1, 7, first.root).run(&mut conn).await),
+        code(run(consume(1, 1, 7, first.root), &mut conn).await),
         Code::EpochConflict,
         "before its promotion"
     );
     vault::stage(&mut conn, &sealing(), &first).await.unwrap();
     vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
     vault::stage(&mut conn, &sealing(), &second).await.unwrap();
-    consume(1, 1, 7, first.root).run(&mut conn).await.unwrap();
+    run(consume(1, 1, 7, first.root), &mut conn).await.unwrap();
     vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
     assert_eq!(
-        code(consume(1, 2, 8, first.root).run(&mut conn).await),
+        code(run(consume(1, 2, 8, first.root), &mut conn).await),
         Code::EpochConflict,
         "after the next epoch's promotion"
     );
@@ -249,11 +309,12 @@ async fn a_share_is_not_staged_under_a_replaced_key_encryption_key() {
     let mut conn = empty_store().await;
     let new = Arc::new(kek(2));
     vault::stage(&mut conn, &sealing(), &new_share("1", 9)).await.unwrap();
-    Rewrap { old: sealing(), new: Arc::clone(&new) }.run(&mut conn).await.unwrap();
+    run(Rewrap { old: sealing(), new: Arc::clone(&new) }, &mut conn).await.unwrap();
     let refused = vault::stage(&mut conn, &sealing(), &new_share("2", 10)).await.unwrap_err();
     assert!(NodeError::from(refused).is_wrong_kek());
     vault::stage(&mut conn, &Sealing::new(new, ParticipantIndex(0)), &new_share("2", 10)).await.unwrap();
-    let again = Rewrap { old: sealing(), new: Arc::new(kek(3)) }.run(&mut conn).await.unwrap_err();
+    let again = run(Rewrap { old: sealing(), new: Arc::new(kek(3)) }, &mut conn).await;
+    let Err(again) = again else { panic!("{again:?}") };
     assert!(NodeError::from(again).is_wrong_kek());
 }
 

@@ -9,7 +9,7 @@ use gateway_seal::kek_source::{Creates, KekSource, replacement_path};
 use gateway_seal::key_file;
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::process::{EXIT_FAILED, Fault};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -69,6 +69,31 @@ pub(crate) async fn check(settings: &Settings) -> Result<ExitCode, Fault> {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::from(EXIT_FAILED))
+}
+
+/// Prints the log as lines of JSON: a header, the entries, and the signed head.
+pub(crate) async fn log(settings: &Settings) -> Result<ExitCode, Fault> {
+    let kek = Arc::new(kek(settings, Creates::Nothing).await?);
+    let file = NodeFile::open(&settings.database, settings.participant, kek).await?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    file.write_log(&mut out, gateway_service::now()).await?;
+    out.flush()?;
+    file.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets a node continue that was restored from an older copy of its database.
+pub(crate) async fn readmit(settings: &Settings, size_at_least: u64) -> Result<ExitCode, Fault> {
+    let kek = Arc::new(kek(settings, Creates::Nothing).await?);
+    if !settings.database.exists() {
+        return Err(format!("`{}` does not exist", settings.database.display()).into());
+    }
+    let node = Node::open(node_config(settings, kek, Arc::new(Peers::default()))?).await?;
+    let readmitted = node.readmit(size_at_least).await;
+    node.close().await;
+    let size = readmitted?.head.size;
+    writeln!(std::io::stdout().lock(), "the node was readmitted; its log has {size} entries")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Replaces the key-encryption key. The database is rewritten in one transaction before the new file takes the place of the old one.

@@ -49,6 +49,10 @@ enum Command {
     Pin(Pin),
     /// Check the node's database; it may be running
     Check(Flags),
+    /// Print the node's log with its signed head, for `operation-gateway evidence verify --nodes`; it may be running
+    Log(Flags),
+    /// Let a node continue that was restored from a backup; the node must be stopped
+    Readmit(Readmit),
     /// Encrypt the node's secrets with a new key-encryption key; the node must be stopped
     Rewrap(Flags),
 }
@@ -58,6 +62,15 @@ pub(crate) struct Pin {
     /// Files that `identity` printed
     #[arg(value_name = "FILE", required = true)]
     pub(crate) identities: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: Flags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Readmit {
+    /// The number of entries that its log had at least, if a receipt or signed head shows more than the node was shown
+    #[arg(long, value_name = "ENTRIES", default_value_t = 0)]
+    pub(crate) size_at_least: u64,
     #[command(flatten)]
     pub(crate) settings: Flags,
 }
@@ -93,6 +106,10 @@ pub fn main() -> ExitCode {
         Some(Command::Check(flags)) => {
             run_with(flags, &|settings| process::run(NAME, commands::check(settings)))
         }
+        Some(Command::Log(flags)) => run_with(flags, &|settings| process::run(NAME, commands::log(settings))),
+        Some(Command::Readmit(readmit)) => run_with(&readmit.settings, &|settings| {
+            process::run(NAME, commands::readmit(settings, readmit.size_at_least))
+        }),
         Some(Command::Rewrap(flags)) => {
             run_with(flags, &|settings| process::run(NAME, commands::rewrap(settings)))
         }

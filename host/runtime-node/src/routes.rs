@@ -8,13 +8,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use gateway_domain::ids::OperationId;
+use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::operation::EffectStep;
 use gateway_node::wire::{
     BODY_BYTES_MAX, CommitEpochBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
     NodeAdmissionDecisionRequest, NodeOperationSubmitRequest, NodeOperationView, Nothing,
     PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Slot, StepRequest, WireFault,
 };
-use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection};
+use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection, ShownReceipt};
 use gateway_service::answer::{self, ErrorAnswer};
 use gateway_service::strict::Fault;
 use gateway_service::telemetry;
@@ -35,6 +36,15 @@ const CLOCK_DIFFERENCE_MAX_MS: u64 = 5 * 60_000;
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
 type Answer<T> = Result<Json<T>, ErrorAnswer>;
+
+/// Most entries of the log in one answer.
+const ENTRIES_MAX: u32 = 1000;
+
+/// Entries of the node's log, in order.
+#[derive(Serialize)]
+struct LogEntries {
+    entries: Vec<LogEntry>,
+}
 
 #[derive(Clone)]
 struct App {
@@ -75,7 +85,7 @@ pub fn router(node: Arc<Node>, requests_max: usize) -> Router {
     let app = App { node, announced: Arc::default(), permits };
     let routes = Router::new()
         .route("/v1/node/operations", post(announce))
-        .route("/v1/node/operations/{id}", get(show))
+        .route("/v1/node/operations/{id}", get(show_operation))
         .route("/v1/node/operations/{id}/admission", post(admit))
         .route("/v1/node/operations/{id}/steps/policy-receipt", post(policy_receipt))
         .route("/v1/node/operations/{id}/steps/execute", post(execute))
@@ -83,6 +93,8 @@ pub fn router(node: Arc<Node>, requests_max: usize) -> Router {
         .route("/v1/node/operations/{id}/steps/publish", post(publish))
         .route("/v1/node/operations/{id}/steps/discard", post(discard))
         .route("/v1/node/keys/missing-shares", post(missing_shares))
+        .route("/v1/node/log", get(log))
+        .route("/v1/node/log/entries/{from}", get(log_entries))
         .route("/v1/node/status", get(status))
         .route_layer(from_fn_with_state(app.clone(), limit_requests))
         .route("/healthz", get(healthz))
@@ -119,7 +131,7 @@ async fn announce(State(app): State<App>, request: Request) -> Answer<NodeOperat
     view(&app, id).await
 }
 
-async fn show(State(app): State<App>, Path(id): Path<String>) -> Answer<NodeOperationView> {
+async fn show_operation(State(app): State<App>, Path(id): Path<String>) -> Answer<NodeOperationView> {
     view(&app, parse_id(&id)?).await
 }
 
@@ -142,6 +154,7 @@ async fn admit(State(app): State<App>, Path(id): Path<String>, request: Request)
     let request: NodeAdmissionDecisionRequest = read(request).await?;
     check_clock(request.now_ms)?;
     let announced = app.announced().by_id.get(&id).map(|(_, request)| request.clone());
+    show(&app.node, request.newest.as_ref()).await?;
     let request = request.admit_request(id, announced.as_ref()).map_err(fault)?;
     let receipt = app.node.admit(&request).await.map_err(error)?;
     app.announced().by_id.remove(&id);
@@ -163,14 +176,15 @@ async fn policy_receipt(
     Path(id): Path<String>,
     request: Request,
 ) -> Answer<PolicyReceiptAnswer> {
-    let (call, Nothing {}) = step(&id, EffectStep::PolicyReceipt, request).await?;
+    let (call, Nothing {}) = step(&app, &id, EffectStep::PolicyReceipt, request).await?;
     Ok(Json(app.node.policy_receipt(&call).await.map_err(error)?.into()))
 }
 
 async fn execute(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ExecuteAnswer> {
     let id = parse_id(&id)?;
-    let StepRequest { context, body }: StepRequest<ExecuteBody> = read(request).await?;
+    let StepRequest { context, newest, body }: StepRequest<ExecuteBody> = read(request).await?;
     let call = context.call(id, EffectStep::Execute).map_err(fault)?;
+    show(&app.node, newest.as_ref()).await?;
     let answer = match (context.slot, body) {
         (Slot::Commitments, ExecuteBody { package: None, start: None, messages: None }) => {
             let answer = app.node.signing_commit(&call).await.map_err(error)?;
@@ -199,17 +213,17 @@ async fn commit_epoch(
     Path(id): Path<String>,
     request: Request,
 ) -> Answer<ReceiptAnswer> {
-    let (call, commit): (_, CommitEpochBody) = step(&id, EffectStep::CommitEpoch, request).await?;
+    let (call, commit): (_, CommitEpochBody) = step(&app, &id, EffectStep::CommitEpoch, request).await?;
     receipt(app.node.commit_epoch(&call, &commit).await)
 }
 
 async fn publish(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ReceiptAnswer> {
-    let (call, publication): (_, PublishBody) = step(&id, EffectStep::Publish, request).await?;
+    let (call, publication): (_, PublishBody) = step(&app, &id, EffectStep::Publish, request).await?;
     receipt(app.node.publish(&call, &publication).await)
 }
 
 async fn discard(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ReceiptAnswer> {
-    let (call, Nothing {}) = step(&id, EffectStep::Discard, request).await?;
+    let (call, Nothing {}) = step(&app, &id, EffectStep::Discard, request).await?;
     receipt(app.node.discard(&call).await)
 }
 
@@ -217,6 +231,21 @@ async fn missing_shares(State(app): State<App>, request: Request) -> Answer<Miss
     let MissingSharesRequest { keys } = read(request).await?;
     let missing = app.node.missing_shares(&keys).await.map_err(error)?.into_iter().collect();
     Ok(Json(MissingSharesAnswer { missing }))
+}
+
+/// The signed head of the node's log.
+async fn log(State(app): State<App>) -> Answer<SignedLogHead> {
+    app.node.log_head().await.map(Json).map_err(error)
+}
+
+/// The entries from a position on, at most [`ENTRIES_MAX`].
+async fn log_entries(State(app): State<App>, Path(from): Path<String>) -> Answer<LogEntries> {
+    let Ok(from) = from.parse() else {
+        let message = "the position in the log must be a number, from 0";
+        return Err(ErrorAnswer::new(StatusCode::BAD_REQUEST, "invalid_request", message));
+    };
+    let entries = app.node.log_entries(from, ENTRIES_MAX).await.map_err(error)?;
+    Ok(Json(LogEntries { entries }))
 }
 
 async fn status(State(app): State<App>) -> Json<NodeStatus> {
@@ -254,16 +283,27 @@ async fn read<T: DeserializeOwned + Serialize>(request: Request) -> Result<T, Er
 
 /// Reads the request of a step of one call.
 async fn step<B: DeserializeOwned + Serialize>(
+    app: &App,
     id: &str,
     step: EffectStep,
     request: Request,
 ) -> Result<(Call, B), ErrorAnswer> {
     let id = parse_id(id)?;
-    let StepRequest { context, body }: StepRequest<B> = read(request).await?;
+    let StepRequest { context, newest, body }: StepRequest<B> = read(request).await?;
     if context.slot != Slot::Step {
         return Err(vec![Fault::at("/slot", "must be `step`")].into());
     }
-    Ok((context.call(id, step).map_err(fault)?, body))
+    let call = context.call(id, step).map_err(fault)?;
+    show(&app.node, newest.as_ref()).await?;
+    Ok((call, body))
+}
+
+/// Shows the node the newest of its receipts that the caller knows.
+async fn show(node: &Node, newest: Option<&ShownReceipt>) -> Result<(), ErrorAnswer> {
+    match newest {
+        Some(newest) => node.show_newest(newest).await.map_err(error),
+        None => Ok(()),
+    }
 }
 
 fn receipt(answer: Result<gateway_domain::receipt::NodeReceipt, NodeError>) -> Answer<ReceiptAnswer> {
@@ -299,6 +339,7 @@ fn error(error: NodeError) -> ErrorAnswer {
                 | Code::CeremonyMisbehaviour
                 | Code::RelayMisbehaviour
                 | Code::OperationDiscarded
+                | Code::DecidedBeforeReadmission
                 | Code::ReceiptRefused => StatusCode::CONFLICT,
             };
             let culprits = culprits.into_iter().map(|culprit| culprit.0).collect();

@@ -41,7 +41,10 @@ impl<N: Nodes> Fleet<N> {
     ) -> Result<(), NodeError> {
         let pinned = self.pinned(node).ok_or(NOT_PINNED)?;
         let statement = calls.chain(node).statement(kind)?;
-        let Err(error) = receipt.verify(&statement, &pinned.signing_key()) else { return Ok(()) };
+        let Err(error) = receipt.verify(&statement, &pinned.signing_key()) else {
+            self.newest.note(statement, receipt);
+            return Ok(());
+        };
         tracing::warn!(
             participant = %node,
             error = &error as &dyn std::error::Error,

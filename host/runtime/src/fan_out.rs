@@ -30,7 +30,12 @@ impl<N: Nodes> Fleet<N> {
         let mut pending = Vec::new();
         let mut answers = Answers::new();
         for (participant, argument) in calls {
-            match self.node(participant).await {
+            let node = self.node(participant).await;
+            let shown = match &node {
+                Ok(node) => self.show_newest(participant, node).await,
+                Err(_) => Ok(()),
+            };
+            match shown.and(node) {
                 Ok(node) => pending.push((participant, call(node, argument))),
                 Err(error) => _ = answers.insert(participant, Err(error)),
             }

@@ -59,7 +59,7 @@ pub async fn identities(
 
 /// Checks a node's whole database. A database that cannot be opened or read is a finding too.
 pub async fn check_file(folder: &Path, participant: ParticipantIndex, kek: &Arc<Kek>) -> Vec<Damage> {
-    match NodeFile::open(&database(folder, participant), participant, Arc::clone(kek)).await {
+    match open_file(folder, participant, kek).await {
         Ok(file) => {
             let found = file.check().await;
             file.close().await;
@@ -67,6 +67,18 @@ pub async fn check_file(folder: &Path, participant: ParticipantIndex, kek: &Arc<
         }
         Err(error) => vec![unreadable(&error)],
     }
+}
+
+/// Opens a node's database read-only.
+///
+/// # Errors
+/// [`NodeError::Unavailable`] when there is no such database, or it cannot be read.
+pub async fn open_file(
+    folder: &Path,
+    participant: ParticipantIndex,
+    kek: &Arc<Kek>,
+) -> Result<NodeFile, NodeError> {
+    NodeFile::open(&database(folder, participant), participant, Arc::clone(kek)).await
 }
 
 /// The keys whose epoch is not the one that the node signs with. All keys if the node has no database or `kek` is `None`; none

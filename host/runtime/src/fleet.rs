@@ -2,6 +2,7 @@
 
 use crate::commitments::Commitments;
 use crate::files::{database, participants_with_database};
+use crate::newest::Newest;
 use crate::node::Nodes;
 use crate::suspects::Suspects;
 use async_trait::async_trait;
@@ -38,6 +39,7 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
 pub struct Fleet<N> {
     nodes: N,
     pub(crate) suspects: Suspects,
+    pub(crate) newest: Newest,
     pub(crate) generations: Generations,
     pub(crate) commitments: Commitments,
 }
@@ -47,7 +49,8 @@ impl<N: Nodes> Fleet<N> {
     #[must_use]
     pub fn of(nodes: N) -> Self {
         let (suspects, generations) = (Suspects::default(), Generations::default());
-        Self { nodes, suspects, generations, commitments: Commitments::default() }
+        let (newest, commitments) = (Newest::default(), Commitments::default());
+        Self { nodes, suspects, newest, generations, commitments }
     }
 
     /// The nodes, without what the fleet has in memory of operations.

@@ -14,6 +14,7 @@ mod effects;
 mod fan_out;
 mod files;
 mod fleet;
+mod newest;
 mod node;
 mod remote;
 mod shares;
@@ -21,10 +22,11 @@ mod signing;
 mod suspects;
 
 pub use files::{
-    IdentityError, check_file, identities, missing_shares_in_file, participants_with_database, rewrap,
+    IdentityError, check_file, identities, missing_shares_in_file, open_file, participants_with_database,
+    rewrap,
 };
 pub use fleet::{EmbeddedFleet, EmbeddedNodes, Fleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
-pub use gateway_node::{Damage, NodeSettings, PeersFile};
+pub use gateway_node::{Damage, NodeFile, NodeSettings, PeersFile};
 pub use node::{Nodes, RuntimeNode};
 pub use remote::{NodeAddress, RemoteFleet, RemoteNodes};

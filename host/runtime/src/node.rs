@@ -7,7 +7,7 @@ use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{
     AdmitRequest, Call, CeremonyAnswer, CeremonyStart, CommitEpoch, Envelope, Node, NodeError, NodeStatus,
-    PolicyReceipt, Publication, RoundOne, SignedShare,
+    PolicyReceipt, Publication, RoundOne, ShownReceipt, SignedShare,
 };
 use gateway_seal::node_key::NodeIdentity;
 use gateway_threshold::SignatureProfile;
@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// The steps of a node. Each is the method of [`Node`] with its name, and has its errors.
 #[async_trait]
 pub trait RuntimeNode: Send + Sync + 'static {
+    /// Shows the node a receipt of its own, the newest that the caller knows. A node that was restored from an older copy of its
+    /// database stops.
+    async fn show_newest(&self, newest: &ShownReceipt) -> Result<(), NodeError>;
     /// Verifies a decision and stores it. `profile` is the key's, for the announcement on the wire.
     async fn admit(
         &self,
@@ -48,6 +51,10 @@ pub trait RuntimeNode: Send + Sync + 'static {
 
 #[async_trait]
 impl RuntimeNode for Node {
+    async fn show_newest(&self, newest: &ShownReceipt) -> Result<(), NodeError> {
+        self.show_newest(newest).await
+    }
+
     async fn admit(&self, request: &AdmitRequest, _: SignatureProfile) -> Result<NodeReceipt, NodeError> {
         self.admit(request).await
     }

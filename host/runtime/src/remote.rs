@@ -18,7 +18,7 @@ use gateway_node::wire::{
 };
 use gateway_node::{
     AdmitRequest, Call, CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, NodeError, NodeStatus,
-    PolicyReceipt, Publication, Rejection, RoundOne, SignedShare,
+    PolicyReceipt, Publication, Rejection, RoundOne, ShownReceipt, SignedShare,
 };
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::client::{CallError, ServiceClient, Url};
@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time limit of a step. A node writes in milliseconds; a slow one costs this much only when it is needed.
@@ -62,7 +62,7 @@ impl RemoteFleet {
     #[must_use]
     pub fn new(client: &ServiceClient, nodes: Vec<NodeAddress>) -> Self {
         let node = |NodeAddress { url, identity }: NodeAddress| {
-            let node = Arc::new(RemoteNode { client: client.clone(), url });
+            let node = Arc::new(RemoteNode { client: client.clone(), url, newest: Mutex::default() });
             (ParticipantIndex(identity.index()), (node, identity))
         };
         Self::of(RemoteNodes { nodes: nodes.into_iter().map(node).collect() })
@@ -96,6 +96,8 @@ impl Nodes for RemoteNodes {
 pub struct RemoteNode {
     client: ServiceClient,
     url: Url,
+    /// Sent with every request, so that showing it takes no round of its own.
+    newest: Mutex<Option<ShownReceipt>>,
 }
 
 impl RemoteNode {
@@ -110,7 +112,8 @@ impl RemoteNode {
         let Call { effect, .. } = call;
         let context = CallContext::new(call, slot)?;
         let path = format!("steps/{}", effect.step.as_str());
-        self.post(effect.operation, &path, &StepRequest { context, body }, within).await
+        self.post(effect.operation, &path, &StepRequest { context, newest: self.newest(), body }, within)
+            .await
     }
 
     async fn post<Q: Serialize + Sync, T: DeserializeOwned>(
@@ -122,6 +125,10 @@ impl RemoteNode {
     ) -> Result<T, NodeError> {
         let url = self.join(&format!("v1/node/operations/{id}/{path}"))?;
         self.client.post(url, request, within).await.map_err(node_error)
+    }
+
+    fn newest(&self) -> Option<ShownReceipt> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn join(&self, path: &str) -> Result<Url, NodeError> {
@@ -146,6 +153,11 @@ impl RemoteNode {
 
 #[async_trait]
 impl RuntimeNode for RemoteNode {
+    async fn show_newest(&self, newest: &ShownReceipt) -> Result<(), NodeError> {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(newest.clone());
+        Ok(())
+    }
+
     async fn admit(
         &self,
         request: &AdmitRequest,
@@ -154,7 +166,8 @@ impl RuntimeNode for RemoteNode {
         let decision = request.unverified_decision()?;
         let now = gateway_service::now();
         let id = request.effect.operation;
-        let request = NodeAdmissionDecisionRequest::new(request, &decision, profile.name(), now)?;
+        let mut request = NodeAdmissionDecisionRequest::new(request, &decision, profile.name(), now)?;
+        request.newest = self.newest();
         let ReceiptAnswer { receipt } = self.post(id, "admission", &request, STEP_WITHIN).await?;
         Ok(receipt)
     }

@@ -1,6 +1,6 @@
 //! `operation-gateway evidence roots` and `evidence verify`, run as the real binary.
 
-use crate::harness::process::{EXECUTE, Process, SIGN, drive, error_line, publish_step, run};
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, error_line, publish_step, run, stdout};
 use crate::harness::samples::{path, payment};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -89,6 +89,72 @@ fn evidence_verifies_offline_after_the_gateway_stopped() {
         "{out}"
     );
     assert!(out.ends_with("the evidence is not valid\n"), "{out}");
+}
+
+/// An auditor with the nodes' logs: the gateway shows everything, and then hides an operation.
+#[test]
+fn evidence_is_compared_with_the_logs_that_nodes_print() {
+    let (folder, reader) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let process = Process::start(folder.path(), None, &[]);
+    let evidence = process.get(&format!("{}/evidence", publish_payment(&process.address)));
+    let hidden = drive(&process.address, SIGN, &payment("hidden"), &[EXECUTE]).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(reader.path().join(name), text).unwrap();
+    // The nodes' databases are read while the gateway has them open.
+    let mut logs = vec![];
+    for node in ["0", "1", "2"] {
+        let log = stdout(run(folder.path(), &[], &["nodes", "log", node]));
+        write(&format!("{node}.jsonl"), &log);
+        logs.push(log);
+    }
+    let err = error_line(run(folder.path(), &[], &["nodes", "log", "7"]), 2);
+    assert!(err.contains("node 7 has no database"), "{err}");
+    write("roots.json", &stdout(run(folder.path(), &[], &["evidence", "roots"])));
+    write("evidence.json", &evidence.to_string());
+    let unpublished = process.get(&path(&hidden, "/evidence"));
+    write("hidden.json", &unpublished.to_string());
+    drop(process);
+
+    let file = |name: &str| reader.path().join(name).display().to_string();
+    let nodes = ["0.jsonl", "1.jsonl", "2.jsonl"].map(|name| format!("--nodes={}", file(name)));
+    let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    let (code, out, err) = verify(reader.path(), &nodes);
+    assert!(code == 3 && out.contains("ok    node logs: 3"), "{out}{err}");
+    assert!(out.contains("ok    released shares: 11 receipts are at their positions"), "{out}");
+    let (code, out, _) = verify(reader.path(), &nodes[..1]);
+    assert!(code == 3 && out.contains("--    released shares: not checked: the logs of nodes 1, 2"), "{out}");
+
+    // An altered log fails, and a log that is cut off.
+    let (first, last) = (logs[0].lines().next().unwrap(), logs[0].lines().last().unwrap());
+    let altered = logs[0].replacen("\"attempt\":1", "\"attempt\":2", 1);
+    for forged in [altered, format!("{first}\n{last}\n")] {
+        write("0.jsonl", &forged);
+        let (code, out, _) = verify(reader.path(), &nodes);
+        assert!(code == 1 && out.contains("FAIL  node logs: /nodes/0: "), "{out}");
+    }
+    write("0.jsonl", "{}\n");
+    let err = error_line(verify(reader.path(), &nodes), 2);
+    assert!(err.contains("0.jsonl") && err.contains("line 1 is not a line of a node's log"), "{err}");
+    write("0.jsonl", &logs[0]);
+
+    let audit = |documents: &[&str]| {
+        let (documents, roots): (Vec<_>, _) =
+            (documents.iter().map(|name| file(name)).collect(), file("roots.json"));
+        let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+        let all = [&["evidence", "audit", "--trust", &roots], nodes.as_slice(), &documents].concat();
+        run(&reader.path().join("no-gateway"), &[], &all)
+    };
+    let id = hidden["operation_id"].as_str().unwrap();
+    let (code, out, err) = audit(&["evidence.json"]);
+    let expected = format!("the node released a share for operation `{id}`, whose evidence was not given");
+    assert!(
+        code == 1 && out.lines().any(|line| line.starts_with("FAIL") && line.contains(&expected)),
+        "{out}{err}"
+    );
+    // The key's creation is shown by neither.
+    let (_, out, _) = audit(&["evidence.json", "hidden.json"]);
+    assert!(!out.contains(&expected), "{out}");
+    let failures: Vec<_> = out.lines().filter(|line| line.starts_with("FAIL")).collect();
+    assert!(failures.len() == 1 && failures[0].contains("operations shown: /nodes/0/2: "), "{out}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(super) struct Forgery {
 
 impl Forgery {
     /// Of the operation whose evidence is at this path.
-    async fn of(world: &World, path: &str) -> Self {
+    pub(super) async fn of(world: &World, path: &str) -> Self {
         let evidence = world.get(path).await.ok();
         Self { forger: Forger::new(world, &evidence).await, evidence, roots: world.roots().await }
     }

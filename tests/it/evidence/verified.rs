@@ -4,9 +4,10 @@ use crate::harness::samples::{approval, path, payment, publication, publish, sub
 use crate::harness::world::World;
 use gateway_domain::operation::Evaluation;
 use gateway_evidence::verify::Status;
-use gateway_evidence::{Reader, RerunPolicy, Roots};
+use gateway_evidence::{NodeLogFile, NodeLogs, Reader, RerunPolicy, Roots};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::BufReader;
 use std::path::Path;
 
 /// Checks that hold for a published payment. The first five hold before its admission, the first seven before its publication.
@@ -41,20 +42,21 @@ fn evidence_of_the_test_vectors_holds() {
     let read =
         |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
     let roots = Roots::new(serde_json::from_value(read("roots.json")).unwrap()).unwrap();
-    let mut n_vectors = 0;
-    for file in fs::read_dir(&folder).unwrap() {
-        let name = file.unwrap().file_name().into_string().unwrap();
-        if name == "roots.json" {
-            continue;
-        }
-        let report = verify(&read(&name), &roots);
-        assert_holds(
-            &report,
-            &["chain", "opened fields", "operation", "admission", "receipts", "key", "log"],
+    let log = |node: u16| {
+        let file = fs::File::open(folder.join(format!("nodes/node-{node}.jsonl"))).unwrap();
+        NodeLogFile::read(BufReader::new(file)).unwrap()
+    };
+    let nodes = NodeLogs::new((0..4).map(log).collect(), &roots).unwrap();
+    for name in ["payment.json", "reshare.json", "taproot.json", "failed.json"] {
+        let reader = Reader { nodes: Some(&nodes), ..Reader::new(&roots) };
+        let report = gateway_evidence::verify(vec![read(name)], &reader);
+        let (of_events, of_nodes) = (
+            ["chain", "opened fields", "operation", "admission", "receipts", "key", "log"],
+            ["node logs", "released shares"],
         );
-        n_vectors += 1;
+        assert_holds(&report, &of_events);
+        assert_holds(&report, &of_nodes);
     }
-    assert_eq!(n_vectors, 4);
 }
 
 #[tokio::test]

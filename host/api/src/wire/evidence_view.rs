@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// A page of an operation's evidence, for offline verification.
 #[derive(ToSchema)]
 pub struct EvidenceDocument {
-    /// `svc/evidence/v2`.
+    /// `svc/evidence/v3`.
     pub format: String,
     /// The members of every page.
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub struct EvidenceDocument {
 /// A page of an operation's audit log: its events, with accounts, free texts and operands as hashes.
 #[derive(ToSchema)]
 pub struct AuditDocument {
-    /// `svc/audit-log/v1`.
+    /// `svc/audit-log/v2`.
     pub format: String,
     /// The members of every page.
     #[serde(flatten)]
@@ -197,7 +197,9 @@ pub struct NodeReceiptView {
     /// The hash of the step, chained to the node's earlier ones of this operation.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub transition_hash: String,
-    /// The node's Ed25519 signature over it.
+    /// The position of the receipt in the node's own log, from 0.
+    pub log_index: u64,
+    /// The node's Ed25519 signature over both.
     #[schema(pattern = "^[0-9a-f]{128}$")]
     pub node_signature: String,
 }

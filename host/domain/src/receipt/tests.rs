@@ -7,6 +7,9 @@ use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+/// The position of every receipt here in its node's log: larger than an IEEE double can hold exactly.
+const LOG_INDEX: u64 = (1 << 53) + 1;
+
 fn key(participant: ParticipantIndex) -> SigningKey {
     SigningKey::from_bytes(&[participant.0.to_le_bytes()[0] + 1; 32])
 }
@@ -16,10 +19,11 @@ fn public(participant: u16) -> [u8; 32] {
 }
 
 fn sign_by(key: &SigningKey, statement: &ReceiptStatement) -> NodeReceipt {
-    let signed = pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload().unwrap());
+    let signed = pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload(LOG_INDEX).unwrap());
     NodeReceipt {
         participant: statement.participant,
         transition_hash: statement.transition_hash,
+        log_index: LOG_INDEX,
         signature: Signature::new(key.sign(&signed).to_bytes()),
     }
 }
@@ -36,7 +40,7 @@ fn valid_receipt(statement: &ReceiptStatement) -> NodeReceipt {
         receipt.verify(statement, &public(statement.participant.0)).unwrap();
         receipt
     };
-    let payload = statement.payload().unwrap();
+    let payload = statement.payload(LOG_INDEX).unwrap();
     SIGNED.with_borrow_mut(|signed| signed.entry(payload).or_insert_with(sign).clone())
 }
 
@@ -145,6 +149,10 @@ fn every_member_of_a_statement_is_signed() {
     let others = ReceiptStatement { participant: ParticipantIndex(1), ..statement.clone() };
     let claims = NodeReceipt { participant: ParticipantIndex(1), ..receipt.clone() };
     assert!(matches!(claims.verify(&others, &public(0)), Err(ReceiptError::BadSignature)));
+    for log_index in [LOG_INDEX - 1, LOG_INDEX + 1, 0] {
+        let claims = NodeReceipt { log_index, ..receipt.clone() };
+        assert!(matches!(claims.verify(&statement, &public(0)), Err(ReceiptError::BadSignature)));
+    }
     receipt.verify(&statement, &public(0)).unwrap();
 }
 
@@ -155,7 +163,7 @@ fn key_of_small_order_is_rejected() {
     let (mut neutral, mut signature) = ([0; 32], [0; 64]);
     (neutral[0], signature[0]) = (1, 1);
     let receipt = NodeReceipt { signature: Signature::new(signature), ..valid_receipt(&statement) };
-    let signed = pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload().unwrap());
+    let signed = pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload(LOG_INDEX).unwrap());
     use ed25519_dalek::Verifier as _;
     let lax = VerifyingKey::from_bytes(&neutral).unwrap();
     assert!(lax.verify(&signed, &signature.into()).is_ok());
@@ -170,7 +178,7 @@ fn second_encoding_of_a_signature_is_rejected() {
     let statement = chain(0).statement(&ReceiptKind::Admitted).unwrap();
     let receipt = valid_receipt(&statement);
     let mut bytes = key(ParticipantIndex(0))
-        .sign(&pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload().unwrap()))
+        .sign(&pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload(LOG_INDEX).unwrap()))
         .to_bytes();
     let order = "edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010";
     let mut carry = 0;
@@ -189,7 +197,7 @@ fn receipt_agrees_with_the_openssl_vector() {
     let kind = ReceiptKind::Signed { attempt: 2, signed_digest: hex32(7), package_hash: hex32(8) };
     let statement = chain(0).statement(&kind).unwrap();
     let vector: serde_json::Value = serde_json::from_str(include_str!("../../vectors/receipt.json")).unwrap();
-    assert_eq!(String::from_utf8(statement.payload().unwrap()).unwrap(), vector["payload"]);
+    assert_eq!(String::from_utf8(statement.payload(LOG_INDEX).unwrap()).unwrap(), vector["payload"]);
     assert_eq!(PAYLOAD_TYPE, vector["payload_type"]);
     assert_eq!(hex::encode(public(0)), vector["public_key_hex"]);
     let receipt: NodeReceipt = serde_json::from_value(vector["receipt"].clone()).unwrap();
@@ -208,7 +216,9 @@ fn receipt_without_a_valid_signature_is_not_parsed() {
         altered["node_signature"] = wrong.into();
         assert!(serde_json::from_value::<NodeReceipt>(altered).is_err());
     }
-    let mut missing = receipt;
-    missing.as_object_mut().unwrap().remove("node_signature");
-    assert!(serde_json::from_value::<NodeReceipt>(missing).is_err());
+    for member in ["node_signature", "log_index"] {
+        let mut missing = receipt.clone();
+        missing.as_object_mut().unwrap().remove(member);
+        assert!(serde_json::from_value::<NodeReceipt>(missing).is_err());
+    }
 }

@@ -188,7 +188,8 @@ const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];
 /// All open: of hidden values, the signed decision has only hashes.
 const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("envelope", Open)]];
 
-const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("node_signature", Open)]];
+const RECEIPT: &Shape =
+    &[&[("participant", Open), ("transition_hash", Open), ("log_index", Open), ("node_signature", Open)]];
 
 const STAGED: &Shape = &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
 

@@ -7,13 +7,13 @@ use crate::summary::for_each_event;
 use gateway_domain::operation::{Change, Operation, Phase, Plan, SignatureResult, signed_receipts};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind, participants};
 use gateway_domain::roster::ParticipantIndex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const NAME: &str = "receipts";
 const TOO_FEW: &str = "too few receipts, or more than one from a node";
 
 pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
-    let (mut findings, mut n_signed) = (Findings::default(), 0_usize);
+    let (mut findings, mut n_signed, mut positions) = (Findings::default(), 0_usize, BTreeMap::new());
     for_each_event(&replayed.events, |index, before, event| {
         let at = format!("/events/{index}/event/change/receipts");
         if let Some((kind, receipts)) = signed_receipts(before, event) {
@@ -21,7 +21,15 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
                 if let Err(what) = verify_receipt(before, &kind, receipt, roots) {
                     findings.add(format!("{at}/{position}"), what);
                 }
+                // A node makes an operation's steps in order, so it signs them in this order too.
+                if positions.get(&receipt.participant).is_some_and(|earlier| *earlier >= receipt.log_index) {
+                    findings.add(
+                        format!("{at}/{position}/log_index"),
+                        "is not after the node's receipt before it",
+                    );
+                }
             }
+            positions.extend(receipts.iter().map(|receipt| (receipt.participant, receipt.log_index)));
             n_signed = n_signed.saturating_add(receipts.len());
         }
         if let Some(what) = missing_receipts(before, &event.change) {

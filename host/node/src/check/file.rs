@@ -3,15 +3,20 @@
 use super::page::is_corrupt;
 use super::{Checker, Damage, Scope};
 use crate::error::NodeError;
+use crate::log;
 use crate::node::{APPLICATION, MIGRATIONS};
-use crate::sealing::Sealing;
+use crate::sealing::{Sealing, load_secret};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
+use gateway_domain::node_log::{FORMAT, Header, LogEntry, SignedLogHead};
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
 use gateway_seal::at_rest::Kek;
 use gateway_sqlite::{Options, Reader, schema};
+use serde::Serialize;
 use sqlx::Row as _;
 use std::fmt;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,10 +66,57 @@ impl NodeFile {
         checker.missing_shares(keys).await
     }
 
+    /// See [`Node::log_head`](crate::Node::log_head).
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when the log cannot be read, or the node's identity does not open.
+    pub async fn log_head(&self, now: EpochMs) -> Result<SignedLogHead, NodeError> {
+        let mut conn = self.reader.pool().begin().await?;
+        let secret = load_secret(&mut conn, &self.sealing).await?;
+        log::signed_head(&mut conn, self.me, &secret, now).await
+    }
+
+    /// See [`Node::log_entries`](crate::Node::log_entries).
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when the log cannot be read.
+    pub async fn log_entries(&self, from: u64, n_max: u32) -> Result<Vec<LogEntry>, NodeError> {
+        log::entries(&mut *self.reader.pool().acquire().await?, from, n_max).await
+    }
+
+    /// Writes the log as lines of JSON: a [`Header`], the entries, and the signed head. The head is signed first: the log may grow
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when the log cannot be read or written.
+    pub async fn write_log(&self, out: &mut impl Write, now: EpochMs) -> Result<(), NodeError> {
+        let head = self.log_head(now).await?;
+        let header = Header { format: FORMAT.to_owned(), participant: self.me };
+        write_line(out, &header)?;
+        let mut next = 0;
+        while next < head.head.size {
+            let left = u32::try_from(head.head.size.saturating_sub(next)).unwrap_or(u32::MAX);
+            let entries = self.log_entries(next, left).await?;
+            if entries.is_empty() {
+                return Err(NodeError::unavailable("an entry of the node's log is missing"));
+            }
+            for entry in &entries {
+                write_line(out, entry)?;
+                next = next.saturating_add(1);
+            }
+        }
+        write_line(out, &head)
+    }
+
     /// Closes the database.
     pub async fn close(self) {
         self.reader.close().await;
     }
+}
+
+fn write_line(out: &mut impl Write, value: &impl Serialize) -> Result<(), NodeError> {
+    let text = serde_json::to_string(value).map_err(NodeError::damaged)?;
+    writeln!(out, "{text}").map_err(|error| NodeError::caused_by("the log cannot be written", error))
 }
 
 impl fmt::Debug for NodeFile {

@@ -53,7 +53,8 @@ impl Checker<'_> {
             if last_step != EffectStep::Discard || row.bytes("key_id").is_some() {
                 return Err("`statement_index` is missing".into());
             }
-            return check_discarded(&stored, &steps);
+            check_discarded(&stored, &steps)?;
+            return self.check_is_logged(id, head).await;
         };
         let sql = "SELECT body FROM statement WHERE statement_index = ?1";
         let found = sqlx::query(sql).bind(index).fetch_optional(&mut *self.conn).await?.map(RawRow::new);
@@ -65,7 +66,8 @@ impl Checker<'_> {
         check_statement(&stored, &statement)?;
         self.check_last_step(&stored, &statement.decision, &steps).await?;
         self.check_use(&stored, &statement.decision).await?;
-        self.check_made_share(&stored, &statement.decision).await
+        self.check_made_share(&stored, &statement.decision).await?;
+        self.check_is_logged(id, head).await
     }
 
     /// Checks that the family of the key is recorded: after the admission of a signature, and after a promotion.

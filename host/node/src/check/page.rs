@@ -18,6 +18,8 @@ pub(super) enum Table {
     Consumed,
     Ceremony,
     KeyUse,
+    LogEntry,
+    RolledBack,
 }
 
 impl Table {
@@ -31,19 +33,22 @@ impl Table {
             Self::Consumed => "consumed",
             Self::Ceremony => "ceremony",
             Self::KeyUse => "key_use",
+            Self::LogEntry => "log_entry",
+            Self::RolledBack => "rolled_back",
         }
     }
 
     /// The columns of the primary key.
     const fn key(self) -> &'static [&'static str] {
         match self {
-            Self::Node => &["one"],
+            Self::Node | Self::RolledBack => &["one"],
             Self::Share => &["key_id", "epoch"],
             Self::Operation | Self::Ceremony => &["operation_id"],
             Self::Statement => &["statement_index"],
             Self::Effect => &["effect_id"],
             Self::Consumed => &["operation_id", "attempt"],
             Self::KeyUse => &["key_id"],
+            Self::LogEntry => &["log_index"],
         }
     }
 
@@ -56,13 +61,15 @@ impl Table {
             Self::Effect => Some(Self::Consumed),
             Self::Consumed => Some(Self::Ceremony),
             Self::Ceremony => Some(Self::KeyUse),
-            Self::KeyUse => None,
+            Self::KeyUse => Some(Self::LogEntry),
+            Self::LogEntry => Some(Self::RolledBack),
+            Self::RolledBack => None,
         }
     }
 
     /// Whether this column of a primary key is a number.
     fn is_number(column: &str) -> bool {
-        matches!(column, "one" | "statement_index" | "attempt")
+        matches!(column, "one" | "statement_index" | "attempt" | "log_index")
     }
 }
 

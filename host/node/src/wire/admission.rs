@@ -1,7 +1,7 @@
 //! The shapes of a submission and of an admission.
 
 use super::WireFault;
-use crate::call::{AdmitRequest, Owner};
+use crate::call::{AdmitRequest, Owner, ShownReceipt};
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE};
 use gateway_domain::approval::Approval;
 use gateway_domain::canonical::{self, CanonicalError};
@@ -84,6 +84,9 @@ pub struct NodeAdmissionDecisionRequest {
     /// The announcement, for a node that does not have it: saves a round.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub submission: Option<NodeOperationSubmitRequest>,
+    /// The newest receipt of this node that the caller knows. A node whose log does not have it stops.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub newest: Option<ShownReceipt>,
 }
 
 /// What a decision is about: its hashes are over these values.
@@ -230,6 +233,7 @@ impl NodeAdmissionDecisionRequest {
             decided_at_ms: decision.not_before_ms.0,
             now_ms: Some(now.0),
             submission: Some(NodeOperationSubmitRequest::new(request, decision, profile, now)?),
+            newest: None,
         })
     }
 

@@ -1,7 +1,7 @@
 //! The arguments and the answers of the steps.
 
 use super::{CallContext, WireFault};
-use crate::call::{CeremonyStart, CommitEpoch, Publication};
+use crate::call::{CeremonyStart, CommitEpoch, Publication, ShownReceipt};
 use crate::ceremony::CeremonyAnswer;
 use crate::consumed::{decode_package, encode_package};
 use crate::error::NodeError;
@@ -25,6 +25,9 @@ pub struct StepRequest<B> {
     /// The context.
     #[serde(flatten)]
     pub context: CallContext,
+    /// The newest receipt of this node that the caller knows. A node whose log does not have it stops.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub newest: Option<ShownReceipt>,
     /// The arguments of the step.
     pub body: B,
 }

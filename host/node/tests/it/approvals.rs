@@ -2,6 +2,7 @@
 //! approvers did not sign.
 
 use crate::support::{Group, KEY, NOW, code};
+use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::approval::{
     Approval, ApprovalSubject, Approvers, PinnedRegistry, SigningRule, approvals_root,
 };
@@ -10,6 +11,7 @@ use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::testing::approvers::{Authenticator, approval, entry, key, key_entry, registry, signed};
+use gateway_domain::time::EpochMs;
 use gateway_node::testing::{Case, SUITES, asset_action, hex32, refresh, roster, rotate};
 use gateway_node::{AdmitRequest, CeremonyStart, Code, Node, NodeError, Owner};
 use serde_json::{Value, json};
@@ -116,6 +118,47 @@ fn assert_refusal(refusal: (Code, String), expected: Code, part: &str) {
 
 async fn assert_approval_refused(group: &Group, case: &Case, fault: &str) {
     assert_refusal(refusal(group, case).await, Code::ApprovalRefused, &format!("`{fault}`"));
+}
+
+/// The case approved by Alice and Bob at this time.
+fn approve_at(case: Case, claimed_at_ms: u64) -> Case {
+    let tenant = Tenant("default".into());
+    let subject = approval_subject(&case, &tenant);
+    let at = |subject_id: &str| approval(subject_id, i64::try_from(claimed_at_ms).unwrap());
+    let alice = signed(at("alice"), &subject, &key(1));
+    let bob = Authenticator::new(20).signed(at("bob"), &subject);
+    with_approvals(case, vec![alice, bob])
+}
+
+/// Before a rollback the node may have signed what these people approved. A compromised authority dates a second decision later, but
+/// cannot date the approvals.
+#[tokio::test]
+async fn readmitted_node_refuses_approvals_signed_before() {
+    let group = group().await;
+    let node = &group.nodes[0];
+    node.readmit(0).await.unwrap();
+    let decided_later = |approved_at_ms| {
+        let mut case = action(&group);
+        case.decision.not_before_ms = EpochMs(NOW + 1);
+        approve_at(case, approved_at_ms)
+    };
+    group.set_time(NOW + 2);
+    for approved_at in [NOW - 1, NOW, NOW + 2, NOW + CLOCK_SKEW_MS] {
+        let refused = node.admit(&decided_later(approved_at).request()).await;
+        assert_eq!(code(refused), Code::DecidedBeforeReadmission, "{approved_at}");
+    }
+    // The other nodes were not restored.
+    group.nodes[1].admit(&decided_later(NOW).request()).await.unwrap();
+    group.set_time(NOW + CLOCK_SKEW_MS + 1);
+    let fresh = decided_later(NOW + CLOCK_SKEW_MS + 1);
+    node.admit(&fresh.request()).await.unwrap();
+    node.policy_receipt(&fresh.call(0, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
+    group.round_one(&fresh, 0, 1).await.unwrap();
+    // The same decision before the readmission.
+    let mut early = approve_at(action(&group), NOW + CLOCK_SKEW_MS + 1).of(OperationId(hex32(2)));
+    early.decision.not_before_ms = EpochMs(NOW);
+    let early = approve_at(early, NOW + CLOCK_SKEW_MS + 1);
+    assert_eq!(code(node.admit(&early.request()).await), Code::DecidedBeforeReadmission);
 }
 
 #[tokio::test]

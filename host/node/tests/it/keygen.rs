@@ -57,7 +57,7 @@ async fn later_attempt_replaces_the_staged_share_of_an_earlier_one() {
     let keys = group.run_keygen(&case, 2).await;
     assert_ne!(keys, *group.keys());
     let commit = case.call(0, EffectStep::CommitEpoch, 1, 1);
-    let stale = group.promotion(&case, 1, first);
+    let stale = group.promotion(&case, 1, first).await;
     assert_eq!(code(group.nodes[0].commit_epoch(&commit, &stale).await), Code::EpochConflict);
 }
 
@@ -67,16 +67,16 @@ async fn exactly_the_staged_generation_is_promoted_once() {
     let case = create();
     group.admit(&case).await;
     let commit = |attempt| case.call(0, EffectStep::CommitEpoch, attempt, 1);
-    let early = group.promotion(&case, 1, other_root());
+    let early = group.promotion(&case, 1, other_root()).await;
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(1), &early).await), Code::StepOutOfOrder);
     let keys = group.run_keygen(&case, 1).await;
     group.keys = Some(keys.clone());
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(1), &early).await), Code::EpochConflict);
     let root =
         gateway_domain::key::epoch_root(KEY, &case.decision.epoch, &hex::encode(keys.to_bytes())).unwrap();
-    let valid = group.promotion(&case, 1, root);
+    let valid = group.promotion(&case, 1, root).await;
     let publish = case.call(0, EffectStep::Publish, 1, 1);
-    let body = group.generation(&case);
+    let body = group.generation(&case).await;
     assert_eq!(code(group.nodes[0].publish(&publish, &body).await), Code::StepOutOfOrder);
     let done = group.nodes[0].commit_epoch(&commit(1), &valid).await.unwrap();
     assert_eq!(done.transition_hash, case.chain(0).after_commit_epoch(1).unwrap());
@@ -93,7 +93,11 @@ async fn exactly_the_staged_generation_is_promoted_once() {
     let other = case.call(0, EffectStep::Publish, 1, 2);
     let past = Publication { attempt: 2, ..body.clone() };
     assert_eq!(code(group.nodes[0].publish(&other, &past).await), Code::StepOutOfOrder);
-    group.nodes[0].publish(&publish, &body).await.unwrap();
+    for participant in [1, 2] {
+        let call = case.call(participant, EffectStep::CommitEpoch, 1, 1);
+        group.nodes[usize::from(participant)].commit_epoch(&call, &valid).await.unwrap();
+    }
+    group.nodes[0].publish(&publish, &group.generation(&case).await).await.unwrap();
 }
 
 #[tokio::test]

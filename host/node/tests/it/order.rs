@@ -23,8 +23,8 @@ fn publication(signature: SignatureResult) -> Publication {
 }
 
 /// The generation of the key, which is not the result of a signature.
-fn generation(group: &Group) -> Publication {
-    group.generation(&Case::key_create(100, KEY, 3, 2, SUITES[0]))
+async fn generation(group: &Group) -> Publication {
+    group.generation(&Case::key_create(100, KEY, 3, 2, SUITES[0])).await
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn steps_before_admission_are_refused() {
     assert_eq!(code(node.policy_receipt(&receipt(&case)).await), Code::StepOutOfOrder);
     assert_eq!(code(group.round_one(&case, 0, 1).await), Code::StepOutOfOrder);
     let publish = case.call(0, EffectStep::Publish, 1, 1);
-    assert_eq!(code(node.publish(&publish, &generation(&group)).await), Code::StepOutOfOrder);
+    assert_eq!(code(node.publish(&publish, &generation(&group).await).await), Code::StepOutOfOrder);
     let commit = case.call(0, EffectStep::CommitEpoch, 1, 1);
     let body = CommitEpoch { attempt: 1, epoch_root: other_root(), staged: vec![] };
     assert_eq!(code(node.commit_epoch(&commit, &body).await), Code::StepOutOfOrder);
@@ -130,7 +130,7 @@ async fn only_the_signature_of_the_operation_is_published() {
     let (mut signature, other_signature) = (group.sign(&case, 1).await, group.sign(&other, 1).await);
     let publish = case.call(0, EffectStep::Publish, 1, 1);
     let node = &group.nodes[0];
-    for wrong in [generation(&group), publication(other_signature.clone())] {
+    for wrong in [generation(&group).await, publication(other_signature.clone())] {
         assert_eq!(code(node.publish(&publish, &wrong).await), Code::ResultRefused);
     }
     let valid = signature.clone();

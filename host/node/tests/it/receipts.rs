@@ -62,7 +62,7 @@ async fn every_step_of_new_shares_has_a_receipt_for_the_generation() {
     let case = Case::key_create(1, KEY, 3, 2, SUITES[1]);
     group.make_key(&case, 1).await;
     let epoch_root = group.epoch().root;
-    let commit = group.promotion(&case, 1, epoch_root);
+    let commit = group.promotion(&case, 1, epoch_root).await;
     let call = |step| case.call(0, step, 1, 1);
     // Read again with `ceremony_start`, before and after a restart.
     let mut staged = vec![];
@@ -77,7 +77,11 @@ async fn every_step_of_new_shares_has_a_receipt_for_the_generation() {
     assert_eq!(staged[0], staged[1]);
     let promoted = group.nodes[0].commit_epoch(&call(EffectStep::CommitEpoch), &commit).await.unwrap();
     group.check_receipt(&case, 0, ReceiptKind::Promoted { attempt: 1, epoch_root }, &promoted);
-    let body = group.generation(&case);
+    for participant in [1, 2] {
+        let call = case.call(participant, EffectStep::CommitEpoch, 1, 1);
+        group.nodes[usize::from(participant)].commit_epoch(&call, &commit).await.unwrap();
+    }
+    let body = group.generation(&case).await;
     let published = group.nodes[0].publish(&call(EffectStep::Publish), &body).await.unwrap();
     let (result_ref, operation_type) = (body.result.result_ref().unwrap(), case.decision.operation_type);
     let kind = ReceiptKind::Published { attempt: 1, operation_type, result_ref };
@@ -92,8 +96,8 @@ async fn only_the_promoted_generation_is_published() {
     let mut group = Group::open(3).await;
     let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
     group.make_key(&case, 1).await;
-    let valid = group.generation(&case);
     group.commit_epoch(&case, 1).await;
+    let valid = group.generation(&case).await;
     let other = Group::with_key(3, 2, SUITES[0]).await;
     let Published::Generation(generation) = &valid.result else { panic!() };
     let changes: [fn(&mut gateway_domain::operation::Staged); 6] = [
@@ -110,7 +114,7 @@ async fn only_the_promoted_generation_is_published() {
         Publication { result: Published::Generation(staged), ..valid.clone() }
     });
     let call = case.call(0, EffectStep::Publish, 1, 1);
-    for wrong in altered.into_iter().chain([other.generation(&case)]) {
+    for wrong in altered.into_iter().chain([other.generation(&case).await]) {
         assert_eq!(code(group.nodes[0].publish(&call, &wrong).await), Code::ResultRefused, "{wrong:?}");
     }
     group.nodes[0].publish(&call, &valid).await.unwrap();
@@ -165,7 +169,7 @@ async fn new_shares_are_promoted_and_published_only_with_receipts_of_all_receive
     group.make_key(&case, 1).await;
     let (commit, publish) =
         (case.call(0, EffectStep::CommitEpoch, 1, 1), case.call(0, EffectStep::Publish, 1, 1));
-    let valid = group.promotion(&case, 1, group.epoch().root);
+    let valid = group.promotion(&case, 1, group.epoch().root).await;
     let forgeries = |receipts: &[NodeReceipt], wrong: ReceiptKind, other: &Case| {
         let mut repeated = receipts.to_vec();
         repeated[2] = receipts[1].clone();
@@ -176,8 +180,8 @@ async fn new_shares_are_promoted_and_published_only_with_receipts_of_all_receive
             receipts[..2].to_vec(),
             repeated,
             renamed,
-            group.receipts(&case, &wrong),
-            group.receipts(other, &wrong),
+            group.false_receipts(&case, &wrong),
+            group.false_receipts(other, &wrong),
         ]
     };
     let other = Case::key_create(2, KEY, 3, 2, SUITES[0]);
@@ -187,7 +191,7 @@ async fn new_shares_are_promoted_and_published_only_with_receipts_of_all_receive
         assert_eq!(code(group.nodes[0].commit_epoch(&commit, &forged).await), Code::ReceiptRefused);
     }
     group.commit_epoch(&case, 1).await;
-    let body = group.generation(&case);
+    let body = group.generation(&case).await;
     // The receipts for the promotion itself, which prove no promotion.
     let staged = ReceiptKind::Staged { attempt: 1, epoch_root: group.epoch().root };
     for promoted in forgeries(&body.promoted, staged, &other) {
@@ -202,7 +206,9 @@ async fn leaving_node_keeps_its_share_until_all_receivers_have_theirs() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let case = group.key_change(reshare("2", &[1, 2], 2), "2", &[1, 2], 2);
     group.admit(&case).await;
-    let valid = group.promotion(&case, 1, hex32(1));
+    let epoch_root = hex32(1);
+    let staged = group.false_receipts(&case, &ReceiptKind::Staged { attempt: 1, epoch_root });
+    let valid = CommitEpoch { attempt: 1, epoch_root, staged };
     let call = case.call(0, EffectStep::CommitEpoch, 1, 1);
     let partial = CommitEpoch { staged: valid.staged[..1].to_vec(), ..valid.clone() };
     assert_eq!(code(group.nodes[0].commit_epoch(&call, &partial).await), Code::ReceiptRefused);

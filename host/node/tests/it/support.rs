@@ -75,7 +75,7 @@ impl Group {
         group.commit_epoch(&case, 1).await;
         for (node, participant) in group.nodes.iter().zip(0..) {
             let call = case.call(participant, EffectStep::Publish, 1, 1);
-            node.publish(&call, &group.generation(&case)).await.unwrap();
+            node.publish(&call, &group.generation(&case).await).await.unwrap();
         }
         group
     }
@@ -255,24 +255,38 @@ impl Group {
         staged.remove(0)
     }
 
-    /// Receipts of this kind, true or not, by the nodes that get new shares.
-    pub(crate) fn receipts(&self, case: &Case, kind: &ReceiptKind) -> Vec<NodeReceipt> {
+    /// Valid receipts of this kind, for steps that need not have happened, by the nodes that get new shares.
+    pub(crate) fn false_receipts(&self, case: &Case, kind: &ReceiptKind) -> Vec<NodeReceipt> {
         let target = case.decision.target.as_ref().unwrap();
         let sign = |participant: ParticipantIndex| {
             let statement = case.chain(participant.0).statement(kind).unwrap();
-            self.nodes[usize::from(participant.0)].sign_anything(&statement)
+            self.nodes[usize::from(participant.0)].sign_anything(&statement, 0)
         };
         target.participants.iter().map(sign).collect()
     }
 
+    /// The receipts of this kind by the nodes that get new shares. Those of nodes that did not make the step are not valid.
+    pub(crate) async fn receipts(&self, case: &Case, kind: &ReceiptKind) -> Vec<NodeReceipt> {
+        let mut receipts = self.false_receipts(case, kind);
+        for receipt in &mut receipts {
+            let participant = receipt.participant.0;
+            let statement = case.chain(participant).statement(kind).unwrap();
+            match self.nodes[usize::from(participant)].signed_receipt(&statement).await {
+                Some(signed) => *receipt = signed,
+                None => receipt.log_index = 1_000,
+            }
+        }
+        receipts
+    }
+
     /// The promotion of this generation, with the receipts of all its receivers.
-    pub(crate) fn promotion(&self, case: &Case, attempt: u32, epoch_root: Hex32) -> CommitEpoch {
-        let staged = self.receipts(case, &ReceiptKind::Staged { attempt, epoch_root });
+    pub(crate) async fn promotion(&self, case: &Case, attempt: u32, epoch_root: Hex32) -> CommitEpoch {
+        let staged = self.receipts(case, &ReceiptKind::Staged { attempt, epoch_root }).await;
         CommitEpoch { attempt, epoch_root, staged }
     }
 
     pub(crate) async fn commit_epoch(&self, case: &Case, attempt: u32) {
-        let commit = self.promotion(case, attempt, self.epoch().root);
+        let commit = self.promotion(case, attempt, self.epoch().root).await;
         for (node, participant) in self.nodes.iter().zip(0..) {
             let call = case.call(participant, EffectStep::CommitEpoch, 1, attempt);
             node.commit_epoch(&call, &commit).await.unwrap();
@@ -332,7 +346,7 @@ impl Group {
     }
 
     /// The publication of the generation that a key creation made.
-    pub(crate) fn generation(&self, case: &Case) -> Publication {
+    pub(crate) async fn generation(&self, case: &Case) -> Publication {
         let target = case.decision.target.clone().unwrap();
         let package_hex = hex::encode(self.keys().to_bytes());
         let root = epoch_root(target.key_id, &target.epoch, &package_hex).unwrap();
@@ -342,7 +356,7 @@ impl Group {
             participants: target.participants,
             threshold: target.threshold,
         };
-        let promoted = self.receipts(case, &ReceiptKind::Promoted { attempt: 1, epoch_root: root });
+        let promoted = self.receipts(case, &ReceiptKind::Promoted { attempt: 1, epoch_root: root }).await;
         Publication { attempt: 1, result: Published::Generation(Box::new(staged)), promoted }
     }
 

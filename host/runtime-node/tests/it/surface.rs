@@ -84,7 +84,8 @@ impl Nodes {
             checked.unwrap_or_else(|what| panic!("answer {template}{what}"));
             self.covered.lock().unwrap().insert((method.to_lowercase(), template));
         } else {
-            let checked = conforms(&answer, &schema(&operation["responses"][format!("{}XX", status.as_u16() / 100)]));
+            let checked =
+                conforms(&answer, &schema(&operation["responses"][format!("{}XX", status.as_u16() / 100)]));
             checked.unwrap_or_else(|what| panic!("error {template}{what}"));
         }
         (status, answer)
@@ -120,7 +121,8 @@ impl Nodes {
 
     async fn execute(&self, case: &Case, node: u16, slot: Slot, body: ExecuteBody) -> ExecuteAnswer {
         let context = CallContext::new(&case.call(node, EffectStep::Execute, 1, 1), slot).unwrap();
-        let answer = self.post(node, &path(case, "steps/execute"), StepRequest { context, body }).await;
+        let answer =
+            self.post(node, &path(case, "steps/execute"), StepRequest { context, newest: None, body }).await;
         serde_json::from_value(answer).unwrap()
     }
 
@@ -164,6 +166,9 @@ fn messages(answer: &ExecuteAnswer) -> Vec<Envelope> {
 
 /// The path as the document writes it.
 fn template(path: &str) -> String {
+    if path.starts_with("/v1/node/log/entries/") {
+        return "/v1/node/log/entries/{from}".to_owned();
+    }
     let rest = path.strip_prefix(&format!("{BASE}/"));
     rest.map_or(path.to_owned(), |rest| match rest.split_once('/') {
         Some((_, rest)) => format!("{BASE}/{{id}}/{rest}"),
@@ -187,7 +192,7 @@ fn step(case: &Case, node: u16, step: EffectStep) -> StepRequest<Nothing> {
 }
 
 fn step_of(call: &Call) -> StepRequest<Nothing> {
-    StepRequest { context: CallContext::new(call, Slot::Step).unwrap(), body: Nothing {} }
+    StepRequest { context: CallContext::new(call, Slot::Step).unwrap(), newest: None, body: Nothing {} }
 }
 
 #[tokio::test]
@@ -198,6 +203,7 @@ async fn every_route_answers_as_the_document_says() {
     // The promotion needs the receipts of all; their forms are checked by the cluster's test.
     let refused = StepRequest {
         context: CallContext::new(&create.call(0, EffectStep::CommitEpoch, 1, 1), Slot::Step).unwrap(),
+        newest: None,
         body: json!({ "attempt": 1, "epoch_root": Hex32::ZERO, "staged": [] }),
     };
     let (status, answer) =
@@ -214,7 +220,8 @@ async fn every_route_answers_as_the_document_says() {
     assert_eq!(view["phase"], "Submitted");
     nodes.post(0, &path(&create, "steps/discard"), json!(step(&create, 0, EffectStep::Discard))).await;
     nodes.post(0, "/v1/node/keys/missing-shares", json!({ "keys": [[KEY, epoch()]] })).await;
-    for probe in ["/v1/node/status", "/healthz", "/v1/openapi.json"] {
+    for probe in ["/v1/node/status", "/v1/node/log", "/v1/node/log/entries/0", "/healthz", "/v1/openapi.json"]
+    {
         assert_eq!(nodes.send(0, "GET", probe, None).await.0, StatusCode::OK, "{probe}");
     }
     let covered = nodes.covered.lock().unwrap();

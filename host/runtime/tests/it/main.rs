@@ -8,5 +8,6 @@ mod kill;
 mod lifecycle;
 mod receipts;
 mod refused;
+mod rollback;
 mod support;
 mod unavailable;

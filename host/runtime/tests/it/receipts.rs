@@ -15,7 +15,7 @@ const FAULTY_NODE: u16 = 1;
 /// Makes an invalid receipt, given the faulty node, another node, and the statement that should be signed.
 type MakeInvalidReceipt = fn(&Node, &Node, &ReceiptStatement) -> NodeReceipt;
 
-const INVALID_RECEIPTS: [(&str, MakeInvalidReceipt); 8] = [
+const INVALID_RECEIPTS: [(&str, MakeInvalidReceipt); 9] = [
     ("signed over another step", |faulty, _, statement| {
         sign_altered(faulty, statement, |it| it.step = EffectStep::Decision)
     }),
@@ -36,15 +36,20 @@ const INVALID_RECEIPTS: [(&str, MakeInvalidReceipt); 8] = [
         };
         let stale =
             chain.before(EffectStep::Admission, gateway_domain::intent::OperationType::Sign, 1).unwrap();
-        faulty.sign_anything(&ReceiptStatement { transition_hash: stale, ..statement.clone() })
+        faulty.sign_anything(&ReceiptStatement { transition_hash: stale, ..statement.clone() }, 0)
     }),
-    ("signed by another node", |_, other, statement| other.sign_anything(statement)),
+    ("moved to another position", |faulty, _, statement| NodeReceipt {
+        log_index: 1,
+        ..faulty.sign_anything(statement, 0)
+    }),
+    ("signed by another node", |_, other, statement| other.sign_anything(statement, 0)),
     ("of another participant", |_, other, statement| {
-        other.sign_anything(&ReceiptStatement { participant: other.participant(), ..statement.clone() })
+        other.sign_anything(&ReceiptStatement { participant: other.participant(), ..statement.clone() }, 0)
     }),
     ("a signature of zeros", |_, _, statement| NodeReceipt {
         participant: statement.participant,
         transition_hash: statement.transition_hash,
+        log_index: 0,
         signature: Signature::new([0; 64]),
     }),
 ];
@@ -57,7 +62,7 @@ fn sign_altered(
 ) -> NodeReceipt {
     let mut altered = statement.clone();
     change(&mut altered);
-    NodeReceipt { transition_hash: statement.transition_hash, ..faulty.sign_anything(&altered) }
+    NodeReceipt { transition_hash: statement.transition_hash, ..faulty.sign_anything(&altered, 0) }
 }
 
 /// Makes the faulty node return invalid receipts for this step, until it is reopened.
@@ -117,7 +122,7 @@ async fn receipt_issued_by_another_node_is_rejected() {
     begin_invalid_receipts(&world, EffectStep::Admission, |_, other, statement| {
         let (admission_hash, operation_id) = (statement.admission_hash, statement.operation_id);
         let chain = Chain { admission_hash, operation_id, participant: other.participant() };
-        other.sign_anything(&chain.statement(&ReceiptKind::Admitted).unwrap())
+        other.sign_anything(&chain.statement(&ReceiptKind::Admitted).unwrap(), 0)
     })
     .await;
     assert_eq!(acknowledging_nodes(&world, &applying).await, [0, 2]);

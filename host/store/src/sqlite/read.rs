@@ -65,6 +65,19 @@ impl Store {
     }
 }
 
+impl Store {
+    /// The operations of the newest `n_max` events, in any order.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the store failed.
+    pub async fn operations_of_newest_events(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+        let sql = "SELECT DISTINCT operation_id FROM \
+                   (SELECT operation_id FROM events ORDER BY ledger_index DESC LIMIT ?1)";
+        let ids = sqlx::query_scalar::<_, Vec<u8>>(sql).bind(n_max);
+        operation_ids(ids.fetch_all(self.database.reader()).await)
+    }
+}
+
 #[async_trait]
 impl ReadOperations for Store {
     async fn operation_find(
