@@ -17,8 +17,8 @@ use gateway_evidence::verify::Status;
 use gateway_evidence::{NodeLogFile, NodeLogs, Reader, Report, Roots, Verdict, audit};
 use gateway_runtime::open_file;
 use gateway_seal::at_rest::{Kek, SecretId, open_share};
+use gateway_seal::kek_source::KekSource;
 use gateway_seal::node_key::NodeSecret;
-use operation_gateway::settings::NodeKey;
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions, Connection};
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ pub(super) struct Logs {
 }
 
 fn kek(world: &World) -> Arc<Kek> {
-    let NodeKey::File(key) = &world.settings.nodes.key else { panic!("a key in a file") };
+    let KekSource::File(key) = &world.settings.nodes.key else { panic!("a key in a file") };
     Arc::new(Kek::from_file(key).unwrap())
 }
 

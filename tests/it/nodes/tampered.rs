@@ -3,12 +3,12 @@
 
 use crate::ledger::history::{History, open};
 use crate::ledger::tampered::{Literals, Table, changed_value, displayed, rows, tables, texts};
-use gateway_authority::EmbeddedAuthority;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_runtime::{Damage, check_file};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::KekSource;
 use gateway_seal::key_file;
+use operation_gateway::authority::EmbeddedAuthority;
 use operation_gateway::compose;
 use sqlx::{AssertSqlSafe, Connection};
 use std::collections::{BTreeMap, BTreeSet};
