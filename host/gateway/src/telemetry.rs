@@ -33,7 +33,7 @@ pub(crate) fn start_metrics() {
         let handle = recorder.handle();
         let _already_set = set_global_recorder(recorder);
         let counters =
-            gateway_api::counters::DESCRIPTIONS.iter().chain(gateway_policy::counters::DESCRIPTIONS);
+            gateway_api::counters::DESCRIPTIONS.iter().chain(gateway_policy_host::counters::DESCRIPTIONS);
         for (name, text) in counters.chain(crate::transport::DESCRIPTIONS) {
             describe_counter!(*name, *text);
         }

@@ -136,7 +136,10 @@ impl Bundle {
 }
 
 /// Checks that the offered sequence is within the limit and higher than the one that was reached.
-pub(crate) fn check_rises(offered: u64, reached: Option<u64>) -> Result<(), BundleError> {
+///
+/// # Errors
+/// [`BundleError::Sequence`] or [`BundleError::Rollback`].
+pub fn check_rises(offered: u64, reached: Option<u64>) -> Result<(), BundleError> {
     if offered > SEQUENCE_MAX {
         return Err(BundleError::Sequence { offered });
     }

@@ -15,7 +15,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-auth", &["gateway-domain"]),
     ("gateway-evidence", &["gateway-domain"]),
     ("gateway-store", &["gateway-domain", "gateway-engine", "gateway-sqlite"]),
-    ("gateway-policy", &["gateway-domain", "gateway-engine"]),
+    ("gateway-policy", &["gateway-domain"]),
+    ("gateway-policy-host", &["gateway-domain", "gateway-engine", "gateway-policy"]),
     (
         "gateway-cli",
         &[
@@ -47,6 +48,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-evidence",
             "gateway-node",
             "gateway-policy",
+            "gateway-policy-host",
             "gateway-runtime",
             "gateway-seal",
             "gateway-store",

@@ -102,11 +102,10 @@ impl TrustPolicy {
 
     /// Checks that every role reaches its threshold with signatures of these keys, given by their ids. `ignored` are the files
     /// without a counted signature, for the error.
-    pub(crate) fn check_signers(
-        &self,
-        signers: &BTreeSet<String>,
-        ignored: Vec<String>,
-    ) -> Result<(), BundleError> {
+    ///
+    /// # Errors
+    /// [`BundleError::RoleUnmet`] for the first role that does not; [`BundleError::TrustRoots`].
+    pub fn check_signers(&self, signers: &BTreeSet<String>, ignored: Vec<String>) -> Result<(), BundleError> {
         self.check_roles()?;
         for Role { role, threshold, keys } in &self.roles {
             let unrevoked: Vec<_> = keys.iter().filter(|key| !self.revoked.contains(key)).collect();

@@ -1,7 +1,5 @@
 //! Sample bundles, requests and guests.
 
-use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, is_signature, pack};
-use crate::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use ed25519_dalek::SigningKey;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -10,6 +8,8 @@ use gateway_domain::intent::{Intent, Payment, PublicationMode, SigningTerms};
 use gateway_domain::policy::{Facts, Moment, Request};
 use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
+use gateway_policy::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, is_signature, pack};
+use gateway_policy::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use std::path::Path;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 

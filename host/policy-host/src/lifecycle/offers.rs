@@ -1,10 +1,10 @@
 //! Reads the operator's files, without verifying them.
 
-use crate::bundle::{BundleError, BundleFiles, Pins};
-use crate::limits::SIGNED_FILE_BYTES_MAX;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
+use gateway_policy::limits::SIGNED_FILE_BYTES_MAX;
+use gateway_policy::{BundleError, BundleFiles, Pins};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -73,10 +73,10 @@ async fn slow_candidate_delays_no_decision_and_dropped_requests_are_counted() {
     let lifecycle = deployment.start(&bundle(1)).await;
     let endless = build("(loop $l (br $l)) unreachable");
     deployment.offer_candidate(&signed(&endless, &[&key(1)], |manifest| {
-        manifest.limits.fuel = crate::limits::FUEL_MAX;
+        manifest.limits.fuel = gateway_policy::limits::FUEL_MAX;
     }));
     deployment::watch(&lifecycle).await;
-    let n_offered = crate::limits::SHADOW_QUEUE_MAX as u64 + 200;
+    let n_offered = gateway_policy::limits::SHADOW_QUEUE_MAX as u64 + 200;
     assert_eq!(evaluate(&lifecycle, n_offered).await, Decision::Allow);
     let counts = lifecycle.status(1).await.unwrap().candidate.unwrap().counts;
     assert!(counts.n_dropped > 0 && counts.n_dropped <= 200, "{counts:?}");

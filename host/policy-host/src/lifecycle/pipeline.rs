@@ -2,12 +2,13 @@
 
 use super::refusals::{Offered, Refused};
 use super::{ActiveBundle, Lifecycle, Memory};
-use crate::bundle::{ActivationRecord, Bundle, BundleError, BundleFiles, check_rises};
-use crate::{Evaluator, counters};
+use crate::counters;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::failpoint::failpoint;
 use gateway_engine::ports::{Activated, Activation, ActivationKind, StoredBundle};
+use gateway_policy::bundle::{ActivationRecord, check_rises};
+use gateway_policy::{Bundle, BundleError, BundleFiles, Evaluator};
 use std::sync::Arc;
 use tokio::task;
 

@@ -3,11 +3,11 @@
 use super::offers::{read_bundle, read_file};
 use super::refusals::Refusals;
 use super::{Cause, Lifecycle, Memory, SeenOffers, Sources};
-use crate::bundle::{Bundle, BundleError, TrustPolicy};
-use crate::{EngineError, Evaluator, PolicyEngine, PolicyHost};
+use crate::PolicyHost;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{ReadClock, StorePolicies};
+use gateway_policy::{Bundle, BundleError, EngineError, Evaluator, PolicyEngine, TrustPolicy};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 

@@ -19,12 +19,14 @@ mod start;
 pub use offers::Sources;
 pub use start::{Prepared, StartError};
 
-use crate::bundle::{Bundle, BundleError, BundleFiles, TrustPolicy};
-use crate::{EvaluationFault, Evaluator, PolicyEngine, PolicyHost};
+use crate::PolicyHost;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Activation, ActivationKind, ReadClock, StorePolicies};
+use gateway_policy::{
+    Bundle, BundleError, BundleFiles, EvaluationFault, Evaluator, PolicyEngine, TrustPolicy,
+};
 use offers::{Offer, Offers, Seen};
 use refusals::{Offered, Refusals, Refused};
 use std::sync::Arc;
