@@ -14,7 +14,7 @@ mod world;
 
 pub use activation::{ACTIVATION_PAYLOAD_TYPE, ActivationRecord, REASON_BYTES_MAX, SignedActivation};
 pub use error::BundleError;
-pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE, SOURCE_BUNDLE, is_signature};
+pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE, SOURCE_BUNDLE, is_signature, read_signed_file};
 pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WASI_WORLD, WORLD};
 pub use trust::{DEVELOPMENT_ROLE, Pins, Role, TrustPolicy};
 pub use vectors::{Expectation, Vector, VectorInput};
@@ -64,6 +64,14 @@ impl Bundle {
     pub fn check_trust(&self, trust: &TrustPolicy, pins: &Pins) -> Result<(), BundleError> {
         trust.check(PAYLOAD_TYPE, &self.manifest.canonical_bytes()?, self.files.signatures())?;
         pins.check(self.hash)
+    }
+
+    /// Checks the manifest's validity period.
+    ///
+    /// # Errors
+    /// [`BundleError::NotYetValid`] or [`BundleError::Expired`].
+    pub fn check_validity(&self, now: EpochMs) -> Result<(), BundleError> {
+        self.manifest.check_validity(now)
     }
 
     /// The manifest.

@@ -5,7 +5,8 @@
 //!
 //! Not in this crate: which bundle is active (`gateway_policy_host`), and the effect of a decision on an operation.
 //!
-//! Start at [`Bundle::verify`] (files to bundle), then [`Evaluator::load`] (bundle to compiled policy). `wit/policy.wit` defines
+//! Start at [`Bundle::verify`] (files to bundle), then [`Evaluator::load`] (bundle to compiled policy). [`TrustedBundles`] is for a
+//! party that gets bundles from another one and repeats its evaluations ([`Evaluator::repeat`]). `wit/policy.wit` defines
 //! what a policy may import; [`limits`] has the limits.
 
 /// `wit/policy.wit` as Rust types. The request borrows, so that its strings are copied only once, into the guest's memory.
@@ -27,8 +28,10 @@ mod fact_names;
 mod fault;
 pub mod limits;
 mod outcome;
+mod repeat;
 mod self_test;
 mod state;
+mod trusted;
 mod wasi;
 
 pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
@@ -36,6 +39,8 @@ pub use engine::{EngineError, PolicyEngine};
 pub use evaluator::{Evaluation, Evaluator, RetainedInstance};
 pub use fault::EvaluationFault;
 pub use outcome::RawEvaluation;
+pub use repeat::RepeatError;
+pub use trusted::{CompiledBundles, Trust, TrustedBundle, TrustedBundles};
 
 /// The name by which `tests/support.rs`, which the tests of another crate include too, imports this crate.
 #[cfg(test)]
@@ -52,5 +57,6 @@ mod tests {
     mod fuzz;
     mod hostile;
     mod support;
+    mod trusted;
     mod wasi;
 }

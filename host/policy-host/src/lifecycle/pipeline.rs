@@ -27,6 +27,7 @@ impl Lifecycle {
             .as_ref()
             .is_some_and(|it| (it.sequence, it.bundle_hash) == (record.sequence, record.bundle_hash))
         {
+            self.keep_record(bytes);
             return Ok(());
         }
         let signed = ActivationRecord::verify(bytes, memory.trust()?, now)?;
@@ -40,6 +41,8 @@ impl Lifecycle {
             signers: signed.signers().to_vec(),
             reason: record.reason,
         };
+        // Before the activation, because nodes may need it right after.
+        self.keep_record(bytes);
         self.activate(memory, bundle, activation).await
     }
 

@@ -36,11 +36,7 @@ pub struct Prepared {
 impl Sources {
     pub(super) fn parse_trust(&self, bytes: &[u8]) -> Result<TrustPolicy, BundleError> {
         let trust = TrustPolicy::parse(bytes)?;
-        if trust.trusts_development() && !self.allows_development {
-            return Err(BundleError::TrustRoots(
-                "the development signing key must not be trusted in production".to_owned(),
-            ));
-        }
+        trust.check_development(self.allows_development)?;
         Ok(trust)
     }
 
@@ -103,6 +99,7 @@ impl Prepared {
             sources,
             memory: Mutex::new(memory),
             refusals: Refusals::default(),
+            records: std::sync::Mutex::default(),
         });
         lifecycle.reload(Cause::Watch).await;
         Ok(lifecycle)
