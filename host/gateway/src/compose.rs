@@ -3,6 +3,7 @@
 use crate::approvers::{self, Verifiers};
 use crate::authentication;
 use crate::node_key;
+use crate::node_policy::{self, NodeTrust, StoredBundles};
 use crate::settings::{Profile, Settings};
 use crate::telemetry;
 use gateway_api::state::{App, Options, UnknownFields};
@@ -16,7 +17,7 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ReadClock;
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
-use gateway_policy::Pins;
+use gateway_policy::{CompiledBundles, Pins};
 use gateway_policy_host::Lifecycle;
 use gateway_policy_host::lifecycle::{self, Prepared, Sources};
 use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, identities, participants_with_database};
@@ -142,7 +143,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
     let authority = open_authority(settings)?;
     let log_signer = open_log_signer(settings, &authority)?;
-    let fleet = open_fleet(settings, authority.public_key()).await?;
+    let fleet = open_fleet(settings, authority.public_key(), &policies).await?;
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
@@ -197,13 +198,26 @@ fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, Ke
     }
 }
 
-/// Opens the nodes. Each pins the authority and the approvers, and checks the deployment's rules for approvals itself.
+/// Opens the nodes. Each pins the authority and the approvers, checks the deployment's rules for approvals itself, and evaluates the
+/// policy itself, with bundles that `policies` has.
 ///
 /// # Errors
 /// [`StartError`] when the authority's key is invalid, or the nodes cannot be decrypted.
-pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFleet>, StartError> {
+pub async fn open_fleet(
+    settings: &Settings,
+    authority: [u8; 32],
+    policies: &Arc<Lifecycle>,
+) -> Result<Arc<EmbeddedFleet>, StartError> {
     let kek = Arc::new(node_key::open(settings).await?);
-    let fleet = EmbeddedFleet::new(fleet_config(settings, authority, kek)?);
+    let mut config = fleet_config(settings, authority, kek)?;
+    // The nodes of this process use what the gateway has compiled, once they have verified it.
+    let compiled = CompiledBundles::with_engine(policies.engine().clone());
+    if let Some(active) = policies.host().active() {
+        compiled.share(active);
+    }
+    config.nodes.compiled_bundles = Arc::new(compiled);
+    NodeTrust::open(settings, config.nodes.policy_trust.clone())?;
+    let fleet = EmbeddedFleet::new(config, Arc::new(StoredBundles(Arc::clone(policies))));
     fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
     Ok(Arc::new(fleet))
 }
@@ -222,7 +236,10 @@ pub(crate) fn fleet_config(
     let nodes = NodeSettings {
         kek,
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,
-        required_approvals: settings.approvals.required,
+        rules: deployment_rules(settings),
+        approver_roles: BTreeMap::new(),
+        policy_trust: node_policy::trust(settings),
+        compiled_bundles: Arc::default(),
         decision_ttl_max_ms: settings.operations.admission_ttl_ms,
         signed_approvals: approvers::node_rule(settings),
         keys_without_approvals: settings.operations.auto_provision_keys,
@@ -253,11 +270,7 @@ pub async fn node_identities(
 #[must_use]
 pub fn rules(settings: &Settings) -> Rules {
     Rules {
-        policy: facts::Rules {
-            permitted_recipients: settings.operations.permitted_recipients.clone(),
-            required_approvals: settings.approvals.required,
-            separation_of_duties: settings.approvals.separation_of_duties,
-        },
+        policy: deployment_rules(settings),
         signed_approvals: approvers::gateway_rule(settings),
         approval_ttl_ms: settings.approvals.ttl_ms,
         admission_ttl_ms: settings.operations.admission_ttl_ms,
@@ -274,6 +287,15 @@ pub fn rules(settings: &Settings) -> Rules {
         },
         preview_records_max: settings.operations.preview_records_max,
         answer_within: settings.operations.answer_within,
+    }
+}
+
+/// The rules that policies read as facts.
+fn deployment_rules(settings: &Settings) -> facts::Rules {
+    facts::Rules {
+        permitted_recipients: settings.operations.permitted_recipients.clone(),
+        required_approvals: settings.approvals.required,
+        separation_of_duties: settings.approvals.separation_of_duties,
     }
 }
 

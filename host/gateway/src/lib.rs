@@ -10,6 +10,7 @@ pub mod evidence;
 mod file_limit;
 mod keys;
 mod node_key;
+mod node_policy;
 mod nodes;
 pub mod serve;
 pub mod settings;

@@ -3,6 +3,7 @@
 use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
 use crate::file_limit;
+use crate::node_policy::NodeTrust;
 use crate::nodes::{self, Reported};
 use crate::settings::{Exception, Profile, Settings};
 use crate::signals::Signals;
@@ -54,6 +55,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::spawn(reconcile(gateway.app.engine().clone(), settings.reconcile_every, stopping.clone()));
     let watcher = tokio::spawn(watch_policies(
         gateway.policies.clone(),
+        NodeTrust::open(settings, gateway.fleet.policy_trust().clone())?,
         Schedule::new(settings.policy.watch, signals.policies),
         stopping.clone(),
     ));
@@ -175,9 +177,10 @@ impl Schedule {
     }
 }
 
-/// Reads changed bundles at intervals, and all of them on SIGHUP.
+/// Reads changed bundles and trust roots at intervals, and all bundles on SIGHUP.
 async fn watch_policies(
     policies: Arc<Lifecycle>,
+    mut node_trust: NodeTrust,
     mut schedule: Schedule,
     mut stopping: watch::Receiver<bool>,
 ) {
@@ -189,6 +192,7 @@ async fn watch_policies(
         if cause == Cause::Requested {
             tracing::info!("reading the policy bundles again on SIGHUP");
         }
+        node_trust.reload_if_changed();
         policies.reload(cause).await;
     }
 }

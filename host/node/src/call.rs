@@ -1,11 +1,13 @@
 //! The arguments of the calls to a node.
 
 use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectId, SignatureResult, Staged};
+use gateway_domain::policy::{Moment, Recorded, Request};
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
@@ -18,12 +20,31 @@ pub struct AdmitRequest {
     pub effect: EffectId,
     /// The intent.
     pub intent: Intent,
+    /// The client that submitted the operation, as the policy saw it.
+    pub submitter: ClientBinding,
     /// The approvals that the decision is based on, in the order in which it hashes them.
     pub approvals: Vec<Approval>,
     /// The tenant and its name for the key.
     pub owner: Owner,
+    /// What the node needs to repeat the policy evaluation that the decision is based on.
+    pub policy: Recorded,
     /// The signed decision.
     pub envelope: Envelope,
+}
+
+impl AdmitRequest {
+    /// The request that the policy evaluated.
+    pub(crate) fn policy_request(&self, intent_hash: Hex32) -> Request<'_> {
+        Request {
+            moment: Moment::Admission,
+            intent_hash,
+            tenant: &self.owner.tenant,
+            key_ref: &self.owner.key_ref,
+            submitter: &self.submitter,
+            intent: &self.intent,
+            approvals: &self.approvals,
+        }
+    }
 }
 
 /// The tenant of an operation, and its name for the key. [`gateway_domain::intent::key_id`] of both must be the decision's key.

@@ -111,7 +111,7 @@ impl Node {
         let (previous, steps) =
             (self.chain(call).after_receipt()?, [EffectStep::PolicyReceipt, EffectStep::Execute]);
         gate::check_order(call, &admitted, previous, &steps)?;
-        gate::verify_again(&self.config, &admitted)?;
+        self.verify_again(&mut conn, &admitted).await?;
         self.ceremonies.check_limit(id, self.now())?;
         let ceremony_id = ceremony_id(call, start)?;
         let part = self.start_part(&mut conn, ceremony_id, &admitted, start).await?;

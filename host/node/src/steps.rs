@@ -8,6 +8,7 @@ use crate::node::{Node, NodeConfig, Transact};
 use crate::part::target;
 use crate::row::{self, View};
 use crate::signing::{check_result, result_refused};
+use crate::spending;
 use crate::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::canonical::CanonicalError;
@@ -355,7 +356,10 @@ impl Step {
                 | EffectStep::Admission
                 | EffectStep::PolicyReceipt
                 | EffectStep::Execute
-                | EffectStep::Discard => vault::delete_staged(conn, self.chain.operation_id).await?,
+                | EffectStep::Discard => {
+                    vault::delete_staged(conn, self.chain.operation_id).await?;
+                    spending::remove(conn, self.chain.operation_id).await?;
+                }
             },
         }
         Ok(())

@@ -1,8 +1,11 @@
 //! The calls to nodes that perform one effect of an operation. They are computed from the effect and the operation alone.
 
 use crate::fan_out::Answer;
+use crate::fleet::EmbeddedFleet;
 use gateway_domain::admission::{Admission, AdmissionDecision};
+use gateway_domain::ids::Hex32;
 use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation, Plan};
+use gateway_domain::policy::Recorded;
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
@@ -68,7 +71,9 @@ impl<'a> Calls<'a> {
         AdmitRequest {
             effect: self.effect_id(EffectStep::Admission),
             intent: operation.intent.clone(),
+            submitter: operation.submitter.clone(),
             approvals: operation.approvals.clone(),
+            policy: Recorded::from(&operation.policy),
             owner: Owner { tenant: operation.tenant.clone(), key_ref: operation.key.key_ref.clone() },
             envelope: self.admission.envelope.clone(),
         }
@@ -90,7 +95,8 @@ impl<'a> Calls<'a> {
         let receipt = (step != EffectStep::PolicyReceipt).then(|| call(EffectStep::PolicyReceipt));
         let commit = self.commit_epoch().filter(|_| step == EffectStep::Publish);
         let commit = commit.map(|commit| Ok((call(EffectStep::CommitEpoch)?, commit)));
-        Ok(Missed { admit, receipt: receipt.transpose()?, commit: commit.transpose()? })
+        let bundle_hash = self.decision().bundle_hash;
+        Ok(Missed { bundle_hash, admit, receipt: receipt.transpose()?, commit: commit.transpose()? })
     }
 
     const fn effect_id(&self, step: EffectStep) -> EffectId {
@@ -108,21 +114,25 @@ impl<'a> Calls<'a> {
 
 /// The calls before a call, for a node that missed them.
 pub(crate) struct Missed {
+    bundle_hash: Hex32,
     admit: Arc<AdmitRequest>,
     receipt: Option<Call>,
     commit: Option<(Call, CommitEpoch)>,
 }
 
 impl Missed {
-    /// Calls the node. If it answers that the step is out of order, repeats the earlier steps and calls once more.
+    /// Calls the node. If it answers that the step is out of order, repeats the earlier steps and calls once more. Offers it the
+    /// bundle if it does not have it.
     pub(crate) async fn catch_up<'f, T>(
         &self,
+        fleet: &EmbeddedFleet,
         node: &Node,
         call: impl Fn() -> Answer<'f, T>,
     ) -> Result<T, NodeError> {
-        match call().await {
+        let hash = self.bundle_hash;
+        match fleet.call_with_bundle(node, hash, &call).await {
             Err(NodeError::Rejected(rejection)) if rejection.code == Code::StepOutOfOrder => {
-                node.admit(&self.admit).await?;
+                fleet.call_with_bundle(node, hash, || Box::pin(node.admit(&self.admit))).await?;
                 if let Some(receipt) = &self.receipt {
                     node.materialize_receipt(receipt).await?;
                 }

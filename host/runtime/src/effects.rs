@@ -95,8 +95,12 @@ impl EmbeddedFleet {
     async fn admit(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let request = &calls.admit();
         let calls_by_node = calls.effect.nodes.iter().map(|node| (*node, ())).collect();
-        let admit =
-            |node: Arc<Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
+        let bundle_hash = calls.decision().bundle_hash;
+        let admit = |node: Arc<Node>, ()| -> Answer<'_, _> {
+            Box::pin(async move {
+                self.call_with_bundle(&node, bundle_hash, || Box::pin(node.admit(request))).await
+            })
+        };
         let answers = self.call_all(calls_by_node, "mid-admission", admit).await;
         outcome(self.verify_receipts(calls, &ReceiptKind::Admitted, answers, |receipt| receipt), &calls.plan)
     }
@@ -104,9 +108,9 @@ impl EmbeddedFleet {
     async fn issue_receipt(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
         let issue = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(
-                async move { missed.catch_up(&node, || Box::pin(node.materialize_receipt(&call))).await },
-            )
+            Box::pin(async move {
+                missed.catch_up(self, &node, || Box::pin(node.materialize_receipt(&call))).await
+            })
         };
         let answers = self.call_all(calls_by_node, "mid-policy-receipt", issue).await;
         let kind = ReceiptKind::PolicyReceipt(calls.decision().into());
@@ -140,9 +144,9 @@ impl EmbeddedFleet {
         let promoted = calls.operation.promoted_receipts.clone();
         let publication = &Publication { attempt, result, promoted };
         let publish = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(
-                async move { missed.catch_up(&node, || Box::pin(node.publish(&call, publication))).await },
-            )
+            Box::pin(async move {
+                missed.catch_up(self, &node, || Box::pin(node.publish(&call, publication))).await
+            })
         };
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
         let answers = self.call_all(calls_by_node, "mid-publish", publish).await;

@@ -1,11 +1,12 @@
 //! Nodes in the gateway's process, each opened when it is first needed.
 
+use crate::bundles::FindBundle;
 use crate::files::{database, participants_with_database};
 use crate::health::{Health, unreadable};
 use crate::suspects::Suspects;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::{Generations, Node, NodeConfig, NodeError, NodeSettings, Peers};
+use gateway_node::{Generations, Node, NodeConfig, NodeError, NodeSettings, Peers, Trust};
 use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -37,6 +38,7 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
 /// memory of all nodes, and so their shares.
 pub struct EmbeddedFleet {
     config: FleetConfig,
+    pub(crate) bundles: Arc<dyn FindBundle>,
     nodes: Mutex<BTreeMap<ParticipantIndex, Slot>>,
     pub(crate) suspects: Suspects,
     pub(crate) generations: Generations,
@@ -46,12 +48,13 @@ pub struct EmbeddedFleet {
 }
 
 impl EmbeddedFleet {
-    /// Opens no node: each is opened when it is first needed.
+    /// Opens no node: each is opened when it is first needed. Nodes get the policy bundles that they need from `bundles`.
     #[must_use]
-    pub fn new(config: FleetConfig) -> Self {
+    pub fn new(config: FleetConfig, bundles: Arc<dyn FindBundle>) -> Self {
         let nodes = Mutex::new(BTreeMap::new());
         Self {
             config,
+            bundles,
             nodes,
             suspects: Suspects::default(),
             generations: Generations::default(),
@@ -108,6 +111,12 @@ impl EmbeddedFleet {
     #[must_use]
     pub const fn signed_approvals(&self) -> &SigningRule {
         &self.config.nodes.signed_approvals
+    }
+
+    /// The trust roots and pins by which the nodes trust policy bundles.
+    #[must_use]
+    pub const fn policy_trust(&self) -> &Trust {
+        &self.config.nodes.policy_trust
     }
 
     /// The number of committed writes, and of their transactions, over the open nodes. Leaves out a node that is being opened.

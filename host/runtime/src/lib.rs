@@ -8,6 +8,7 @@
 //! `signing` and `shares` (executions) and `acks` (receipts and outcomes).
 
 mod acks;
+mod bundles;
 mod calls;
 mod effects;
 mod fan_out;
@@ -18,9 +19,10 @@ mod shares;
 mod signing;
 mod suspects;
 
+pub use bundles::FindBundle;
 pub use files::{
     IdentityError, check_file, identities, missing_shares_in_file, participants_with_database, rewrap,
 };
 pub use fleet::{EmbeddedFleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
-pub use gateway_node::{Damage, NodeSettings};
+pub use gateway_node::{BundleOffer, Damage, NodeSettings};

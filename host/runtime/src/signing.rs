@@ -51,7 +51,9 @@ impl EmbeddedFleet {
 
     async fn round_one(&self, calls: &Calls<'_>) -> Result<Answers<RoundOne>, Unavailable> {
         let commit = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(async move { missed.catch_up(&node, || Box::pin(node.signing_commit(&call))).await })
+            Box::pin(
+                async move { missed.catch_up(self, &node, || Box::pin(node.signing_commit(&call))).await },
+            )
         };
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
         Ok(self.call_all(calls_by_node, "mid-commitments", commit).await)

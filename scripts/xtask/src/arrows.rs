@@ -30,7 +30,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("gateway-authority", &["gateway-domain", "gateway-engine"]),
-    ("gateway-node", &["gateway-domain", "gateway-seal", "gateway-sqlite", "gateway-threshold"]),
+    (
+        "gateway-node",
+        &["gateway-domain", "gateway-policy", "gateway-seal", "gateway-sqlite", "gateway-threshold"],
+    ),
     (
         "gateway-runtime",
         &["gateway-domain", "gateway-engine", "gateway-node", "gateway-seal", "gateway-threshold"],

@@ -18,6 +18,9 @@ pub(super) enum Table {
     Consumed,
     Ceremony,
     KeyUse,
+    Bundle,
+    BundleFile,
+    Spending,
 }
 
 impl Table {
@@ -31,6 +34,9 @@ impl Table {
             Self::Consumed => "consumed",
             Self::Ceremony => "ceremony",
             Self::KeyUse => "key_use",
+            Self::Bundle => "bundle",
+            Self::BundleFile => "bundle_file",
+            Self::Spending => "spending",
         }
     }
 
@@ -39,11 +45,13 @@ impl Table {
         match self {
             Self::Node => &["one"],
             Self::Share => &["key_id", "epoch"],
-            Self::Operation | Self::Ceremony => &["operation_id"],
+            Self::Operation | Self::Ceremony | Self::Spending => &["operation_id"],
             Self::Statement => &["statement_index"],
             Self::Effect => &["effect_id"],
             Self::Consumed => &["operation_id", "attempt"],
             Self::KeyUse => &["key_id"],
+            Self::Bundle => &["bundle_hash"],
+            Self::BundleFile => &["bundle_hash", "name"],
         }
     }
 
@@ -56,7 +64,10 @@ impl Table {
             Self::Effect => Some(Self::Consumed),
             Self::Consumed => Some(Self::Ceremony),
             Self::Ceremony => Some(Self::KeyUse),
-            Self::KeyUse => None,
+            Self::KeyUse => Some(Self::Bundle),
+            Self::Bundle => Some(Self::BundleFile),
+            Self::BundleFile => Some(Self::Spending),
+            Self::Spending => None,
         }
     }
 
@@ -154,6 +165,8 @@ impl Checker<'_> {
         n_max: u32,
     ) -> Result<(u32, Option<Cursor>), NodeError> {
         let Cursor { table, after } = cursor;
+        // A file can have megabytes.
+        let n_max = if *table == Table::BundleFile { 1 } else { n_max };
         let next_table = table.next().map(|table| Cursor { table, after: None });
         let rows = match self.select(cursor, n_max).await {
             Ok(rows) => rows,

@@ -10,7 +10,7 @@ use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::testing::approvers::{Authenticator, approval, entry, key, key_entry, registry, signed};
-use gateway_node::testing::{Case, SUITES, asset_action, hex32, refresh, roster, rotate};
+use gateway_node::testing::{Case, SUITES, asset_action, bundle, hex32, offer, refresh, roster, rotate};
 use gateway_node::{AdmitRequest, CeremonyStart, Code, Node, NodeError, Owner};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -297,7 +297,9 @@ async fn admission_waits_while_the_registry_cannot_be_read() {
 #[tokio::test]
 async fn key_without_approvals_is_refused_where_signatures_are_required() {
     let group = Group::open(1).await;
-    let case = with_approvals(Case::key_create(2, KEY, 3, 2, SUITES[0]), vec![]);
+    let mut case = with_approvals(Case::key_create(2, KEY, 3, 2, SUITES[0]), vec![]);
+    case.facts.insert("deployment.required_approvals".into(), "0".into());
+    case.required_approvals = 0;
     for (participant, rule, expected) in [
         (7, SigningRule::Required(pinned()), Some(Code::AdmissionRefused)),
         (8, SigningRule::Optional(pinned()), None),
@@ -307,7 +309,9 @@ async fn key_without_approvals_is_refused_where_signatures_are_required() {
         config.participant = ParticipantIndex(0);
         config.settings.keys_without_approvals = true;
         config.settings.signed_approvals = rule;
-        let answer = Node::open(config).await.unwrap().admit(&case.request()).await;
+        let node = Node::open(config).await.unwrap();
+        node.offer_bundle(offer(bundle())).await.unwrap();
+        let answer = node.admit(&case.request()).await;
         match expected {
             Some(expected) => assert_eq!(code(answer), expected),
             None => drop(answer.unwrap()),
