@@ -91,7 +91,7 @@ fn is_exempt(settings: &NodeSettings, operation_type: OperationType) -> bool {
         && !settings.signed_approvals.is_required()
 }
 
-/// Checks each approval's signature over this tenant, operation, key and intent, as the rule requires.
+/// Checks each approval's signature over this tenant, operation, key, intent and submitter, as the rule requires.
 fn check_signatures(
     rule: &SigningRule,
     request: &AdmitRequest,
@@ -104,6 +104,7 @@ fn check_signatures(
         operation_id: decision.operation_id,
         key_id: decision.key_id,
         intent_hash: decision.intent_hash,
+        submitter: &request.submitter.subject_id,
     };
     for approval in &request.approvals {
         let checked = match moment {

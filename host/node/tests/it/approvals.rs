@@ -60,10 +60,11 @@ async fn group() -> Group {
 }
 
 /// The subject of a case's approvals.
-fn approval_subject<'a>(case: &Case, tenant: &'a Tenant) -> ApprovalSubject<'a> {
+fn approval_subject<'a>(case: &'a Case, tenant: &'a Tenant) -> ApprovalSubject<'a> {
     let decision = &case.decision;
     let (operation_id, key_id, intent_hash) = (decision.operation_id, decision.key_id, decision.intent_hash);
-    ApprovalSubject { tenant, operation_id, key_id, intent_hash }
+    let submitter = &case.submitter.subject_id;
+    ApprovalSubject { tenant, operation_id, key_id, intent_hash, submitter }
 }
 
 fn at(subject_id: &str) -> Approval {
