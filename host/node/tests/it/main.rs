@@ -4,9 +4,15 @@
 mod admission;
 mod approvals;
 mod at_rest;
+/// Guests of `gateway-policy`.
+#[allow(dead_code, reason = "its own tests use more of it")]
+#[path = "../../../policy/src/tests/support.rs"]
+mod guests;
 mod keygen;
 mod misbehaviour;
 mod order;
+mod policy;
+mod policy_bundles;
 mod receipts;
 mod relay;
 mod restart;
