@@ -162,7 +162,7 @@ pub fn trust_roots() -> Vec<u8> {
 pub fn bundle_key() -> SigningKey {
     let file = std::fs::read(bundles_folder().join("development-signing-key.json")).unwrap();
     let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
-    let seed: Hex32 = file["private_seed"].as_str().unwrap().parse().unwrap();
+    let seed: Hex32 = file.pointer("/private_seed").unwrap().as_str().unwrap().parse().unwrap();
     SigningKey::from_bytes(seed.as_bytes())
 }
 

@@ -21,7 +21,4 @@ mod tests {
     mod host;
     mod lifecycle;
     mod shadow;
-    #[expect(dead_code, reason = "the tests of `gateway-policy` use more of it")]
-    #[path = "../../../policy/src/tests/support.rs"]
-    mod support;
 }

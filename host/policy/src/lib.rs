@@ -31,6 +31,8 @@ mod outcome;
 mod repeat;
 mod self_test;
 mod state;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod trusted;
 mod wasi;
 
@@ -42,10 +44,6 @@ pub use outcome::RawEvaluation;
 pub use repeat::RepeatError;
 pub use trusted::{CompiledBundles, Trust, TrustedBundle, TrustedBundles};
 
-/// The name by which `tests/support.rs`, which the tests of another crate include too, imports this crate.
-#[cfg(test)]
-extern crate self as gateway_policy;
-
 /// Signed bundles of real and of hostile guests.
 #[cfg(test)]
 mod tests {
@@ -56,7 +54,6 @@ mod tests {
     mod default_policy;
     mod fuzz;
     mod hostile;
-    mod support;
     mod trusted;
     mod wasi;
 }

@@ -4,10 +4,6 @@
 mod admission;
 mod approvals;
 mod at_rest;
-/// Guests of `gateway-policy`.
-#[allow(dead_code, reason = "its own tests use more of it")]
-#[path = "../../../policy/src/tests/support.rs"]
-mod guests;
 mod keygen;
 mod misbehaviour;
 mod order;

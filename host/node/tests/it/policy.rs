@@ -1,7 +1,6 @@
 //! Everything but the nodes is the attacker's: the gateway, the relay, the authority's key. The approvals are genuine. Each node
 //! runs the policy itself, and refuses what the policy denies and facts that it knows to be false.
 
-use crate::guests;
 use crate::support::{Group, NOW, code};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::approval::{
@@ -542,7 +541,7 @@ pub(crate) fn counting_bundle(facts: &[&str]) -> BundleFiles {
         (data (i32.const 20) "\40\00\00\00\02\00\00\00\02\00\00\00\01")
         (data (i32.const 64) "\50\00\00\00\05\00\00\00\55\00\00\00\03\00\00\00alicebob")"#;
     let data = format!("{verdict}\n(data (i32.const {NAMES_AT}) \"{text}\")");
-    let wasm = guests::guest(1, &data, &format!("{reads} i32.const 0"));
+    let wasm = gateway_policy::testing::guest(1, &data, &format!("{reads} i32.const 0"));
     let case = Case::key_create(1, crate::support::KEY, 3, 2, SUITES[0]);
     let vector = Vector {
         name: "counts Alice and Bob".into(),

@@ -1,12 +1,12 @@
 //! The policy host: evaluations on the caller's thread, on the worker pool, and without a bundle.
 
-use super::support::{bundle_of, engine, facts, guest, load, payment};
 use crate::PolicyHost;
 use crate::worker_pool::Lane;
 use gateway_domain::policy::{Decision, Facts, Moment};
 use gateway_policy::limits::{
     FUEL_INLINE, FUEL_MAX, HEAVY_EVALUATIONS_WAITING_MAX, MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, TICK,
 };
+use gateway_policy::testing::{bundle_of, engine, facts, guest, load, payment};
 use gateway_policy::{EvaluationFault, Evaluator};
 use std::future::Future;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Shadow evaluation: the candidate is evaluated and compared, without effect.
 
 use super::lifecycle::deployment::{self, Deployment, build, bundle, denying, hash_of};
-use super::support::{facts, key, payment, signed};
 use crate::Lifecycle;
 use gateway_domain::policy::{Decision, Moment};
 use gateway_engine::ports::{DescribePolicies, EvaluatePolicy, ShadowCounts};
+use gateway_policy::testing::{facts, key, payment, signed};
 use std::time::Duration;
 
 /// Waits until all requests so far are counted, and returns the counts.

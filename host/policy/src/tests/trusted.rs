@@ -1,9 +1,9 @@
 //! Bundles from a party that is not trusted, and the repetition of its evaluations.
 
-use super::support::{
+use crate::limits::BUNDLES_TRUSTED_MAX;
+use crate::testing::{
     NOW, author, bundle_of, committed, committed_trust, engine, facts, guest, key, payment, signed, with,
 };
-use crate::limits::BUNDLES_TRUSTED_MAX;
 use crate::{BundleError, BundleFiles, CompiledBundles, Evaluator, Pins, RepeatError, Trust, TrustedBundles};
 use gateway_domain::policy::{FactRead, Facts, Moment, Recorded};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ fn offer_above_the_size_limit_is_refused() {
 fn repetition_confirms_exactly_the_recorded_evaluation() {
     let engine = engine();
     let evaluator =
-        Evaluator::link(&engine, &super::support::verify(committed(), &committed_trust()).unwrap());
+        Evaluator::link(&engine, &crate::testing::verify(committed(), &committed_trust()).unwrap());
     let evaluator = evaluator.unwrap();
     let sample = payment("acct-2", &["bob", "carol"]);
     let request = sample.request(Moment::Admission);

@@ -1,8 +1,8 @@
 //! Guests of the WASI world that try to get access or to be non-deterministic. They get the same useless result each time.
 
-use super::support::{NOW, bundle_of, committed, engine, facts, guest, module, payment, wasi_component};
 use crate::bundle::{MANIFEST_FILE, Manifest, WASI_WORLD, WORLD};
 use crate::limits::{HANDLES_MAX, RANDOM_BYTES_MAX};
+use crate::testing::{NOW, bundle_of, committed, engine, facts, guest, module, payment, wasi_component};
 use crate::{BundleError, Evaluation, EvaluationFault, Evaluator};
 use gateway_domain::policy::{Decision, Facts, Moment};
 

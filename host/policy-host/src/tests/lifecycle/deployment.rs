@@ -1,9 +1,6 @@
 //! A deployment for the tests of the lifecycle: a folder, a store, and a clock that the tests set.
 
 use crate::lifecycle::{Cause, Lifecycle, Sources, StartError};
-use crate::tests::support::{
-    NOW, author, bundle_of, committed, committed_bundle, engine, facts, guest, key, payment, signed, with,
-};
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
@@ -12,6 +9,9 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, Activation, ReadClock, StorePolicies, StoredBundle};
 use gateway_policy::bundle::{ActivationRecord, Pins, Vector};
+use gateway_policy::testing::{
+    NOW, author, bundle_of, committed, committed_bundle, engine, facts, guest, key, payment, signed, with,
+};
 use gateway_policy::{BundleFiles, Evaluator, TrustPolicy};
 use gateway_store::Store;
 use std::fs;
