@@ -160,6 +160,7 @@ impl Verifier {
             operation_id: operation.id,
             key_id: operation.key.key_id,
             intent_hash: operation.intent.hash()?,
+            submitter: &operation.submitter.subject_id,
         };
         for approval in &operation.approvals {
             self.signed_approvals

@@ -132,6 +132,7 @@ struct Statement {
     operation_id: OperationId,
     key_id: KeyId,
     intent_hash: Hex32,
+    submitter: String,
 }
 
 /// Shows the operation on standard error, asks for confirmation, and returns the signed body of the approval.
@@ -149,11 +150,12 @@ fn sign_approval(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
     };
     let public_key = Hex32::new(signing.verifying_key().to_bytes());
     let shown = format!(
-        "`{}` approves operation {} of tenant `{}` on the key `{key_ref}`, {}:\n{}\nin the roles `{}`, at {claimed} ms, with the key ed25519 {public_key}; \
+        "`{}` approves operation {} of tenant `{}`, submitted by `{}`, on the key `{key_ref}`, {}:\n{}\nin the roles `{}`, at {claimed} ms, with the key ed25519 {public_key}; \
          the intent's hash is {}\n",
         approval.subject_id,
         subject.operation_id,
         subject.tenant,
+        subject.submitter,
         subject.key_id,
         serde_json::to_string_pretty(&intent)?,
         approval.roles.join("`, `"),
@@ -208,7 +210,8 @@ impl View {
     /// The intent, the name of its key, and the subject of an approval. Checks that the statement agrees with the intent and
     /// the key.
     fn approval_subject(&self) -> Result<(Intent, KeyRef, ApprovalSubject<'_>), Fault> {
-        let Statement { tenant, operation_id, key_id: stated_key_id, intent_hash } = &self.approval_statement;
+        let Statement { tenant, operation_id, key_id: stated_key_id, intent_hash, submitter } =
+            &self.approval_statement;
         if *operation_id != self.operation_id {
             return Err("`approval_statement` is for another operation".into());
         }
@@ -225,6 +228,7 @@ impl View {
             operation_id: *operation_id,
             key_id: *stated_key_id,
             intent_hash: *intent_hash,
+            submitter,
         };
         Ok((intent, key_ref, subject))
     }

@@ -33,6 +33,18 @@ pub enum KeyState {
 }
 
 impl KeyState {
+    /// All states.
+    pub const ALL: [Self; 8] = [
+        Self::Creating,
+        Self::Active,
+        Self::Refreshing,
+        Self::Resharing,
+        Self::Recovering,
+        Self::Rotating,
+        Self::Rotated,
+        Self::Failed,
+    ];
+
     /// The contract's word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -177,6 +177,26 @@ pub struct Outcome {
     pub fault: Option<String>,
 }
 
+/// What another party needs, besides the request and the bundle, to repeat a recorded evaluation. The hashes of an
+/// [`AdmissionDecision`](crate::admission::AdmissionDecision) bind the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// The facts that the policy read, in order.
+    pub facts: Vec<FactRead>,
+    /// The number of approvals that the outcome requires, the deployment's minimum included.
+    pub required_approvals: u32,
+    /// Wasm fuel the evaluation used.
+    pub fuel_used: u64,
+}
+
+impl From<&Outcome> for Recorded {
+    fn from(outcome: &Outcome) -> Self {
+        let Outcome { facts, quorum, fuel_used, .. } = outcome;
+        Self { facts: facts.clone(), required_approvals: quorum.required, fuel_used: *fuel_used }
+    }
+}
+
 impl Outcome {
     /// `SHA-256("svc/policy-output/v1" || canonical {decision, obligations, quorum, reasons})`.
     #[must_use]

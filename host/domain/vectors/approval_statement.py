@@ -8,7 +8,7 @@ Uses the standard library only, and shares no code with the gateway. Run it in t
 import hashlib
 import json
 
-TAG = "svc/approval-statement/v1"
+TAG = "svc/approval-statement/v2"
 HEX = {"intent_hash": "11", "key_id": "22", "operation_id": "33"}
 
 
@@ -27,15 +27,17 @@ def message(statement):
         ("operation_id", text(statement["operation_id"])),
         ("roles", roles),
         ("subject_id", text(statement["subject_id"])),
+        ("submitter", text(statement["submitter"])),
         ("tenant", text(statement["tenant"])),
     ]
     return TAG + "{" + ",".join(f"{text(name)}:{value}" for name, value in members) + "}"
 
 
-def statement(subject_id="alice", roles=("approver",), approved_at_ms=1790000000000, tenant="default", **other):
+def statement(subject_id="alice", roles=("approver",), approved_at_ms=1790000000000, submitter="carol",
+              tenant="default", **other):
     hashes = {name: byte * 32 for name, byte in HEX.items()}
     return {**hashes, "subject_id": subject_id, "roles": list(roles), "approved_at_ms": approved_at_ms,
-            "tenant": tenant, **other}
+            "submitter": submitter, "tenant": tenant, **other}
 
 
 STATEMENTS = {
@@ -44,13 +46,15 @@ STATEMENTS = {
     "the same roles, in the other order": statement(roles=["approver", "treasurer"]),
     "no role": statement(roles=[]),
     "another tenant": statement(tenant="other"),
+    "another submitter": statement(submitter="dave"),
     "another operation": statement(operation_id="34" * 32),
     "another key": statement(key_id="23" * 32),
     "another intent": statement(intent_hash="12" * 32),
     "before the epoch": statement(approved_at_ms=-1),
     "a time that a double rounds": statement(approved_at_ms=9007199254740993),
     "names with quotes, controls and other scripts": statement(
-        subject_id='ålice "A" \\ 🔑', roles=["a,b", "c\u0001\n\u007f"], tenant="{roles}"),
+        subject_id='ålice "A" \\ 🔑', roles=["a,b", "c\u0001\n\u007f"], submitter="{subject_id}",
+        tenant="{roles}"),
 }
 VECTORS = [
     {"name": name, "statement": one, "message": message(one),

@@ -3,6 +3,7 @@
 use crate::approvers;
 use crate::authentication;
 use crate::log_signer::LogSigner;
+use crate::node_policy::{self, StoredBundles};
 use crate::services::{OpenFleet, open_authority, open_nodes, open_services, pinned_identities};
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
@@ -14,8 +15,9 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{ReadClock, ReadOperations as _};
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
-use gateway_policy::lifecycle::{self, Prepared, Sources};
-use gateway_policy::{Lifecycle, Pins};
+use gateway_policy::{CompiledBundles, Pins};
+use gateway_policy_host::Lifecycle;
+use gateway_policy_host::lifecycle::{self, Prepared, Sources};
 use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, identities, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::Creates;
@@ -59,7 +61,7 @@ pub struct Gateway {
 /// # Errors
 /// [`StartError`] for unusable trust roots, or for an unusable bundle if there is no store, which could have an earlier one.
 pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
-    let counters = [gateway_api::counters::DESCRIPTIONS, gateway_policy::counters::DESCRIPTIONS];
+    let counters = [gateway_api::counters::DESCRIPTIONS, gateway_policy_host::counters::DESCRIPTIONS];
     telemetry::start_metrics(&counters, crate::nodes::DESCRIPTIONS);
     let prepared = policy_sources(settings)?.prepare(SystemClock.now());
     let exists = store_exists(settings)?;
@@ -128,7 +130,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
     let (authority, public_key) = open_authority(settings, services.as_ref(), &store)?;
     let log_signer = open_log_signer(settings, &public_key)?;
-    let fleet = open_nodes(settings, services.as_ref(), public_key).await?;
+    let fleet = open_nodes(settings, services.as_ref(), public_key, &policies).await?;
     note_newest_receipts(&store, &fleet).await;
     let ports = Ports {
         commits: store.clone(),
@@ -194,13 +196,26 @@ pub(crate) fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u
     }
 }
 
-/// Opens embedded nodes. Each pins the authority and the approvers, and checks the deployment's rules for approvals itself.
+/// Opens embedded nodes. Each pins the authority and the approvers, checks the deployment's rules for approvals itself, and evaluates the
+/// policy itself, with bundles that `policies` has.
 ///
 /// # Errors
 /// [`StartError`] when the authority's key is invalid, or the nodes cannot be decrypted.
-pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFleet>, StartError> {
+pub async fn open_fleet(
+    settings: &Settings,
+    authority: [u8; 32],
+    policies: &Arc<Lifecycle>,
+) -> Result<Arc<EmbeddedFleet>, StartError> {
     let kek = Arc::new(open_kek(settings).await?);
-    let fleet = EmbeddedFleet::new(fleet_config(settings, authority, kek)?);
+    let mut config = fleet_config(settings, authority, kek)?;
+    // The nodes of this process use what the gateway has compiled, once they have verified it.
+    let compiled = CompiledBundles::with_engine(policies.engine().clone());
+    if let Some(active) = policies.host().active() {
+        compiled.share(active);
+    }
+    config.nodes.compiled_bundles = Arc::new(compiled);
+    node_policy::trust_file(settings, config.nodes.policy_trust.clone())?;
+    let fleet = EmbeddedFleet::new(config, Arc::new(StoredBundles(Arc::clone(policies))));
     fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
     Ok(Arc::new(fleet))
 }
@@ -226,7 +241,7 @@ pub(crate) async fn open_kek(settings: &Settings) -> Result<Kek, StartError> {
 ///
 /// # Errors
 /// [`StartError`] when a key of the authority is invalid.
-pub(crate) fn fleet_config(
+pub fn fleet_config(
     settings: &Settings,
     authority: [u8; 32],
     kek: Arc<Kek>,
@@ -236,7 +251,10 @@ pub(crate) fn fleet_config(
     let nodes = NodeSettings {
         kek,
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,
-        required_approvals: settings.approvals.required,
+        rules: deployment_rules(settings),
+        approver_roles: BTreeMap::new(),
+        policy_trust: node_policy::trust(settings),
+        compiled_bundles: Arc::default(),
         decision_ttl_max_ms: settings.operations.admission_ttl_ms,
         signed_approvals: approvers::node_rule(settings),
         keys_without_approvals: settings.operations.auto_provision_keys,
@@ -272,11 +290,7 @@ pub async fn node_identities(
 #[must_use]
 pub fn rules(settings: &Settings) -> Rules {
     Rules {
-        policy: facts::Rules {
-            permitted_recipients: settings.operations.permitted_recipients.clone(),
-            required_approvals: settings.approvals.required,
-            separation_of_duties: settings.approvals.separation_of_duties,
-        },
+        policy: deployment_rules(settings),
         signed_approvals: approvers::gateway_rule(settings),
         approval_ttl_ms: settings.approvals.ttl_ms,
         admission_ttl_ms: settings.operations.admission_ttl_ms,
@@ -293,6 +307,15 @@ pub fn rules(settings: &Settings) -> Rules {
         },
         preview_records_max: settings.operations.preview_records_max,
         answer_within: settings.operations.answer_within,
+    }
+}
+
+/// The rules that policies read as facts.
+fn deployment_rules(settings: &Settings) -> facts::Rules {
+    facts::Rules {
+        permitted_recipients: settings.operations.permitted_recipients.clone(),
+        required_approvals: settings.approvals.required,
+        separation_of_duties: settings.approvals.separation_of_duties,
     }
 }
 

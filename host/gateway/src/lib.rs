@@ -10,6 +10,7 @@ pub mod compose;
 pub mod evidence;
 mod keys;
 pub mod log_signer;
+mod node_policy;
 mod nodes;
 pub mod serve;
 mod services;

@@ -9,9 +9,7 @@ use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Engine;
-use gateway_runtime::{
-    Damage, EmbeddedFleet, check_file, missing_shares_in_file, open_file, participants_with_database,
-};
+use gateway_runtime::{Damage, check_file, missing_shares_in_file, open_file, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_service::telemetry::Descriptions;
 use gateway_service::transport::until_stopped;
@@ -125,13 +123,7 @@ pub(crate) fn readmit(settings: &Settings, participant: ParticipantIndex, size_a
         check_exists(settings, participant)?;
         let kek = Arc::new(compose::open_kek(settings).await?);
         let config = fleet_config(settings, authority_key(settings)?, kek)?;
-        let fleet = EmbeddedFleet::new(config);
-        let readmitted = match fleet.node(participant).await {
-            Ok(node) => node.readmit(size_at_least).await,
-            Err(error) => Err(error),
-        };
-        fleet.close().await;
-        let size = readmitted?.head.size;
+        let size = gateway_runtime::readmit(&config, participant, size_at_least).await?;
         writeln!(std::io::stdout(), "node {participant} was readmitted; its log has {size} entries")?;
         Ok(ExitCode::SUCCESS)
     };

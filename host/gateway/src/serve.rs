@@ -1,13 +1,15 @@
 //! Serves the API, and stops without losing work in progress.
 
 use crate::compose::{self, Gateway, StartError};
+use crate::node_policy;
 use crate::nodes::{self, Reported};
 use crate::services::OpenFleet;
 use crate::settings::{Exception, Profile, Settings};
 use gateway_api::state::App;
 use gateway_engine::Engine;
-use gateway_policy::Lifecycle;
-use gateway_policy::lifecycle::Cause;
+use gateway_policy::TrustFile;
+use gateway_policy_host::Lifecycle;
+use gateway_policy_host::lifecycle::Cause;
 use gateway_service::approvers::Verifiers;
 use gateway_service::file_limit;
 use gateway_service::signals::Signals;
@@ -55,6 +57,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::spawn(reconcile(gateway.app.engine().clone(), settings.reconcile_every, stopping.clone()));
     let watcher = tokio::spawn(watch_policies(
         gateway.policies.clone(),
+        node_trust(settings, &gateway)?,
         Schedule::new(settings.policy.watch, signals.policies),
         stopping.clone(),
     ));
@@ -190,9 +193,20 @@ impl Schedule {
     }
 }
 
-/// Reads changed bundles at intervals, and all of them on SIGHUP.
+/// The trust roots of embedded nodes. Nodes in processes of their own have their own.
+fn node_trust(settings: &Settings, gateway: &Gateway) -> Result<Option<TrustFile>, StartError> {
+    match &gateway.fleet {
+        OpenFleet::Embedded(fleet) => {
+            node_policy::trust_file(settings, fleet.policy_trust().clone()).map(Some)
+        }
+        OpenFleet::Remote(_) => Ok(None),
+    }
+}
+
+/// Reads changed bundles and trust roots at intervals, and all bundles on SIGHUP.
 async fn watch_policies(
     policies: Arc<Lifecycle>,
+    mut node_trust: Option<TrustFile>,
     mut schedule: Schedule,
     mut stopping: watch::Receiver<bool>,
 ) {
@@ -204,6 +218,7 @@ async fn watch_policies(
         if cause == Cause::Requested {
             tracing::info!("reading the policy bundles again on SIGHUP");
         }
+        node_trust.iter_mut().for_each(TrustFile::reload_if_changed);
         policies.reload(cause).await;
     }
 }

@@ -2,10 +2,12 @@
 
 use crate::authority::{EmbeddedAuthority, RemoteAuthority};
 use crate::compose::{StartError, load_seed, open_fleet};
+use crate::node_policy::StoredBundles;
 use crate::settings::{RemoteNodes, Settings};
 use gateway_domain::dsse::KeySet;
 use gateway_domain::operation::Event;
 use gateway_engine::ports::{DriveNodes, SignAdmission};
+use gateway_policy_host::Lifecycle;
 use gateway_runtime::{EmbeddedFleet, NodeAddress, PeersFile, RemoteFleet};
 use gateway_seal::key_file;
 use gateway_seal::node_key::NodeIdentity;
@@ -65,13 +67,15 @@ pub(crate) async fn open_nodes(
     settings: &Settings,
     services: Option<&Services>,
     authority: [u8; 32],
+    policies: &Arc<Lifecycle>,
 ) -> Result<OpenFleet, StartError> {
     match services {
         Some(Services { client, nodes: Some(nodes) }) => {
-            Ok(OpenFleet::Remote(Arc::new(RemoteFleet::new(client, nodes.clone()))))
+            let bundles = Arc::new(StoredBundles(Arc::clone(policies)));
+            Ok(OpenFleet::Remote(Arc::new(RemoteFleet::new(client, nodes.clone(), bundles))))
         }
         Some(Services { nodes: None, .. }) | None => {
-            Ok(OpenFleet::Embedded(open_fleet(settings, authority).await?))
+            Ok(OpenFleet::Embedded(open_fleet(settings, authority, policies).await?))
         }
     }
 }

@@ -1,19 +1,27 @@
 //! Admission: the node accepts and stores a decision, or refuses it.
 
 use crate::approvals::Moment;
+use crate::bundles::{self, Standing};
 use crate::call::AdmitRequest;
 use crate::error::{NodeError, Stop};
 use crate::gate;
 use crate::generations::Generations;
 use crate::log::{self, LogState};
-use crate::node::{Node, Transact};
+use crate::node::{Node, NodeConfig, Transact};
+use crate::policy::{check_facts, check_spending};
 use crate::row::{self, Row, Statement, View};
-use crate::vault;
+use crate::spending;
+use crate::vault::{self, Generation};
 use crate::verify::{check_generation, verify};
 use gateway_domain::admission::Admission;
-use gateway_domain::intent::OperationType;
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::operation::EffectStep;
+use gateway_domain::policy::spending::VELOCITY;
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
+use gateway_domain::time::EpochMs;
+use gateway_policy::TrustedBundle;
+use gateway_threshold::PublicKeys;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 
@@ -26,22 +34,41 @@ impl Node {
     /// node holds no share of a key that it must hold.
     pub async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
         self.check_running()?;
-        let admission = match verify(&self.config, request, Moment::Admission, self.now()) {
-            Ok(admission) => admission,
+        let (statement, admission_hash, bundle) = match self.verify_admission(request).await {
+            Ok(verified) => verified,
             Err(error) => return self.repeated_admission(request).await?.ok_or(error),
         };
-        let Admission { decision, admission_hash, .. } = admission;
         let chain = self.chain_of(request.effect.operation, admission_hash);
-        let statement = Statement { request: request.clone(), decision };
         let store = StoreAdmission {
             receipt: chain.statement(&ReceiptKind::Admitted)?,
             chain,
             text: serde_json::to_string(&statement).map_err(NodeError::damaged)?,
             statement,
             generations: Arc::clone(&self.generations),
+            is_pinned: self.bundles.is_pinned(bundle.bundle().hash()),
+            bundle,
+            config: Arc::clone(&self.config),
+            now: self.now(),
         };
         let (receipt, log_index) = self.write(store).await?;
         self.issue_receipt(&receipt, log_index)
+    }
+
+    /// Makes all checks that do not need the node's keys, and its own run of the policy.
+    async fn verify_admission(
+        &self,
+        request: &AdmitRequest,
+    ) -> Result<(Statement, Hex32, Arc<TrustedBundle>), NodeError> {
+        let admission = verify(&self.config, request, Moment::Admission, self.now())?;
+        let Admission { decision, admission_hash, .. } = admission;
+        let statement = Statement { request: request.clone(), decision };
+        let hash = statement.decision.bundle_hash;
+        let bundle = match self.bundles.find(hash) {
+            Some(bundle) => bundle,
+            None => self.bundle(&mut *self.database.reader().acquire().await?, hash).await?,
+        };
+        self.check_policy(&bundle, &statement).await?;
+        Ok((statement, admission_hash, bundle))
     }
 
     /// The receipt for a request that was admitted before and is repeated after the decision expired. `None` if this request
@@ -70,6 +97,11 @@ struct StoreAdmission {
     /// `statement` as JSON, as it is stored.
     text: String,
     generations: Arc<Generations>,
+    /// The bundle that allows it, and whether the node's pins name it.
+    bundle: Arc<TrustedBundle>,
+    is_pinned: bool,
+    config: Arc<NodeConfig>,
+    now: EpochMs,
 }
 
 impl Transact for StoreAdmission {
@@ -91,9 +123,23 @@ impl Transact for StoreAdmission {
         vault::check_use(decision, view.key.serves)?;
         let me = self.chain.participant;
         let held = gate::check_generation(&self.statement, me, &view.key)?;
-        if let (Some(held), OperationType::Sign) = (held, decision.operation_type) {
-            let keys = self.generations.keys(held.root, || held.decode(decision.key_id))?;
-            check_generation(&request.intent, decision, &keys)?;
+        let decode = |held: &Generation| self.generations.keys(held.root, || held.decode(decision.key_id));
+        let keys = held.map(decode).transpose()?;
+        let signs = keys.as_deref().filter(|_| decision.operation_type == OperationType::Sign);
+        if let Some(keys) = signs {
+            check_generation(&request.intent, decision, keys)?;
+        }
+        check_facts(&self.config.settings, &self.statement, keys.as_deref(), Some(self.now))?;
+        let (standing, kept) =
+            bundles::check_standing(conn, decision.bundle_hash, self.is_pinned, self.now).await?;
+        self.check_spending(conn, keys.as_deref()).await?;
+        if standing == Standing::Rises {
+            bundles::activate(conn, decision.bundle_hash, &kept, self.now).await?;
+        }
+        if let Intent::Payment(payment) = &request.intent {
+            spending::record(conn, self.chain.operation_id, &request.owner.tenant, payment, self.now).await?;
+        }
+        if signs.is_some() {
             vault::record_use(conn, decision.key_id, decision.serves).await?;
         }
         let log_index = log.size();
@@ -101,5 +147,22 @@ impl Transact for StoreAdmission {
         let known = Some((decision.key_id, self.text.as_str(), &entry));
         row::insert(conn, &self.chain, EffectStep::Admission, self.receipt.transition_hash, known).await?;
         Ok((self.receipt.clone(), log_index))
+    }
+}
+
+impl StoreAdmission {
+    /// Checks a payment against what this node admitted before, if the policy may limit amounts over time.
+    async fn check_spending(
+        &self,
+        conn: &mut SqliteConnection,
+        keys: Option<&PublicKeys>,
+    ) -> Result<(), Stop> {
+        let request = &self.statement.request;
+        let Intent::Payment(payment) = &request.intent else { return Ok(()) };
+        if !self.bundle.evaluator().may_read_facts(VELOCITY) {
+            return Ok(());
+        }
+        let totals = spending::totals(conn, &request.owner.tenant, payment, self.now).await?;
+        Ok(check_spending(&self.config.settings, &self.bundle, &self.statement, keys, &totals)?)
     }
 }

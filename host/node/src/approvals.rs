@@ -1,16 +1,16 @@
-//! The checks of an admission's approvals: enough different approvers by this node's own count and, if the settings say so,
-//! valid signatures of the approvers over this operation. Pure, like `verify`.
+//! The checks of an admission's approvals: enough different approvers by this node's own count, in the roles that it requires,
+//! without the submitter if the duties are separated and, if the settings say so, with valid signatures of the approvers over this
+//! operation. Pure, like `verify`.
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeSettings;
 use crate::verify::refused;
 use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::approval::{
-    ApprovalError, ApprovalSubject, SigningRule, approvals_root, n_distinct_subjects,
-};
+use gateway_domain::approval::{Approval, ApprovalError, ApprovalSubject, SigningRule, approvals_root};
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
+use std::collections::BTreeSet;
 
 /// When approvals are checked. Their age counts at the admission only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,26 +36,62 @@ pub(crate) fn check_approvals(
             check_signatures(rule, request, decision, moment, now)?;
         }
     }
-    let n_approved = n_distinct_subjects(&request.approvals);
     let required = n_required(settings, decision.operation_type);
-    if u32::try_from(n_approved).unwrap_or(u32::MAX) < required {
+    let n_approved = count(approvers(settings, request));
+    if n_approved < required {
         return Err(
             refused(format!("the operation has {n_approved} of {required} required approvals")).into()
         );
     }
+    // A creation that is exempt from approvals is exempt from roles too.
+    let roles = settings.approver_roles.iter().filter(|_| !is_exempt(settings, decision.operation_type));
+    for (role, required) in roles {
+        let in_role = approvers(settings, request).filter(|approval| {
+            let is_verified = approval.signature.is_some() || !settings.signed_approvals.verifies();
+            is_verified && approval.roles.contains(role)
+        });
+        let n_approved = count(in_role);
+        if n_approved < *required {
+            let detail = format!(
+                "the operation has {n_approved} of {required} required approvals in the role `{role}`"
+            );
+            return Err(refused(detail).into());
+        }
+    }
     Ok(())
+}
+
+/// The approvals that count for this node: without the submitter's own if the duties are separated.
+fn approvers<'a>(
+    settings: &'a NodeSettings,
+    request: &'a AdmitRequest,
+) -> impl Iterator<Item = &'a Approval> {
+    let is_separated = settings.rules.separation_of_duties;
+    request
+        .approvals
+        .iter()
+        .filter(move |approval| !is_separated || approval.subject_id != request.submitter.subject_id)
+}
+
+/// The number of different people.
+fn count<'a>(approvals: impl Iterator<Item = &'a Approval>) -> u32 {
+    let people: BTreeSet<_> = approvals.map(|approval| approval.subject_id.as_str()).collect();
+    u32::try_from(people.len()).unwrap_or(u32::MAX)
 }
 
 /// The number of approvers required: 0 for a key creation if the settings exempt it. If approvals must be signed, none is
 /// exempt.
-fn n_required(settings: &NodeSettings, operation_type: OperationType) -> u32 {
-    let is_exempt = settings.keys_without_approvals
-        && operation_type == OperationType::KeyCreate
-        && !settings.signed_approvals.is_required();
-    if is_exempt { 0 } else { settings.required_approvals }
+pub(crate) fn n_required(settings: &NodeSettings, operation_type: OperationType) -> u32 {
+    if is_exempt(settings, operation_type) { 0 } else { settings.rules.required_approvals }
 }
 
-/// Checks each approval's signature over this tenant, operation, key and intent, as the rule requires.
+fn is_exempt(settings: &NodeSettings, operation_type: OperationType) -> bool {
+    settings.keys_without_approvals
+        && operation_type == OperationType::KeyCreate
+        && !settings.signed_approvals.is_required()
+}
+
+/// Checks each approval's signature over this tenant, operation, key, intent and submitter, as the rule requires.
 fn check_signatures(
     rule: &SigningRule,
     request: &AdmitRequest,
@@ -68,6 +104,7 @@ fn check_signatures(
         operation_id: decision.operation_id,
         key_id: decision.key_id,
         intent_hash: decision.intent_hash,
+        submitter: &request.submitter.subject_id,
     };
     for approval in &request.approvals {
         let checked = match moment {

@@ -3,11 +3,13 @@
 use crate::error::{Code, NodeError, Rejection};
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE};
 use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectId, SignatureResult, Staged};
+use gateway_domain::policy::{Moment, Recorded, Request};
 use gateway_domain::receipt::{NodeReceipt, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_threshold::SignatureProfile;
@@ -21,10 +23,14 @@ pub struct AdmitRequest {
     pub effect: EffectId,
     /// The intent.
     pub intent: Intent,
+    /// The client that submitted the operation, as the policy saw it.
+    pub submitter: ClientBinding,
     /// The approvals that the decision is based on, in the order in which it hashes them.
     pub approvals: Vec<Approval>,
     /// The tenant and its name for the key.
     pub owner: Owner,
+    /// What the node needs to repeat the policy evaluation that the decision is based on.
+    pub policy: Recorded,
     /// The signed decision.
     pub envelope: Envelope,
 }
@@ -40,6 +46,19 @@ impl AdmitRequest {
         decision.ok_or_else(|| {
             Rejection::new(Code::AdmissionRefused, "the envelope has no admission decision").into()
         })
+    }
+
+    /// The request that the policy evaluated.
+    pub(crate) fn policy_request(&self, intent_hash: Hex32) -> Request<'_> {
+        Request {
+            moment: Moment::Admission,
+            intent_hash,
+            tenant: &self.owner.tenant,
+            key_ref: &self.owner.key_ref,
+            submitter: &self.submitter,
+            intent: &self.intent,
+            approvals: &self.approvals,
+        }
     }
 }
 

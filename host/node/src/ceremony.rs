@@ -116,7 +116,7 @@ impl Node {
         let (previous, steps) =
             (self.chain(call).after_receipt()?, [EffectStep::PolicyReceipt, EffectStep::Execute]);
         gate::check_order(call, &admitted, previous, &steps)?;
-        gate::verify_again(&self.config, &admitted)?;
+        self.verify_again(&mut conn, &admitted).await?;
         self.check_decided_since(&admitted.statement.request, &admitted.statement.decision)?;
         self.ceremonies.check_limit(id, self.now())?;
         let ceremony_id = ceremony_id(call, start)?;

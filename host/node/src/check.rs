@@ -194,6 +194,9 @@ impl Checker<'_> {
             Table::KeyUse => check_key_use(row),
             Table::LogEntry => self.check_log_entry(row).await,
             Table::RolledBack => self.check_rolled_back(row).await,
+            Table::Bundle => self.check_bundle(row).await,
+            Table::BundleFile => self.check_bundle_file(row).await,
+            Table::Spending => check_spending(row),
         };
         match checked {
             Ok(()) => Ok(()),
@@ -216,8 +219,42 @@ impl Checker<'_> {
         match load_identity(self.conn, self.sealing).await {
             Ok(_) => Ok(()),
             Err(NodeError::Unavailable { detail, .. }) => Err(CheckError::Damaged(detail)),
-            Err(error @ (NodeError::Rejected(_) | NodeError::Lost { .. })) => Err(CheckError::Failed(error)),
+            Err(
+                error @ (NodeError::Rejected(_) | NodeError::Lost { .. } | NodeError::BundleUnknown { .. }),
+            ) => Err(CheckError::Failed(error)),
         }
+    }
+
+    async fn check_bundle(&mut self, row: &RawRow) -> Result<(), CheckError> {
+        let bundle_hash = row.text("bundle_hash").ok_or("`bundle_hash` is not text")?;
+        let files = row.text("files").ok_or("`files` are not text")?;
+        let stored = row_hash::Bundle {
+            bundle_hash: &bundle_hash,
+            sequence: row.number("sequence").ok_or("`sequence` is not a number")?,
+            offered_at_ms: row.number("offered_at_ms").ok_or("`offered_at_ms` is not a number")?,
+            active_at_ms: row.number("active_at_ms"),
+            files: &files,
+        };
+        check_hash(row, stored.hash())?;
+        for name in files.lines() {
+            let sql = "SELECT EXISTS (SELECT 1 FROM bundle_file WHERE bundle_hash = ?1 AND name = ?2)";
+            let query = sqlx::query_scalar(sql).bind(&bundle_hash).bind(name);
+            let is_present: bool = query.fetch_one(&mut *self.conn).await?;
+            if !is_present {
+                return Err(format!("its file is missing: bundle_hash {bundle_hash}, name {name}").into());
+            }
+        }
+        Ok(())
+    }
+
+    async fn check_bundle_file(&mut self, row: &RawRow) -> Result<(), CheckError> {
+        let bundle_hash = row.text("bundle_hash").ok_or("`bundle_hash` is not text")?;
+        let name = row.text("name").ok_or("`name` is not text")?;
+        let bytes = row.bytes("bytes").ok_or("`bytes` are missing")?;
+        check_hash(row, row_hash::bundle_file(&bundle_hash, &name, &bytes))?;
+        let sql = "SELECT EXISTS (SELECT 1 FROM bundle WHERE bundle_hash = ?1)";
+        let is_known: bool = sqlx::query_scalar(sql).bind(&bundle_hash).fetch_one(&mut *self.conn).await?;
+        if is_known { Ok(()) } else { Err("the file belongs to no bundle".into()) }
     }
 
     async fn missing_shares(&mut self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
@@ -258,7 +295,10 @@ fn scope(table: Table, row: &RawRow) -> Scope {
         | Table::Consumed
         | Table::Ceremony
         | Table::KeyUse
-        | Table::LogEntry => Scope::Records,
+        | Table::LogEntry
+        | Table::Bundle
+        | Table::BundleFile
+        | Table::Spending => Scope::Records,
     }
 }
 
@@ -266,6 +306,20 @@ fn check_key_use(row: &RawRow) -> Result<(), CheckError> {
     let key_id = row.text("key_id").ok_or("`key_id` is not text")?;
     let serves = row.text("serves").ok_or("`serves` is not text")?;
     check_hash(row, row_hash::key_use(&key_id, &serves))
+}
+
+fn check_spending(row: &RawRow) -> Result<(), CheckError> {
+    let text = |column: &'static str| row.text(column).ok_or_else(|| format!("`{column}` is not text"));
+    let stored = row_hash::Spending {
+        operation_id: &text("operation_id")?,
+        tenant: &text("tenant")?,
+        account: &text("account")?,
+        recipient: &text("recipient")?,
+        currency: &text("currency")?,
+        amount_minor: row.number("amount_minor").ok_or("`amount_minor` is not a number")?,
+        at_ms: row.number("at_ms").ok_or("`at_ms` is not a number")?,
+    };
+    check_hash(row, stored.hash())
 }
 
 /// Compares the row with its hash. Rows that an earlier version wrote have none.

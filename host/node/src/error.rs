@@ -2,6 +2,7 @@
 
 use crate::peers::PeerConflict;
 use gateway_domain::canonical::CanonicalError;
+use gateway_domain::ids::Hex32;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::at_rest::AtRestError;
 use gateway_sqlite::{OpenError, WriteError};
@@ -21,6 +22,13 @@ pub enum NodeError {
     Lost {
         /// The reason, for people.
         reason: Cow<'static, str>,
+    },
+    /// The node does not have the policy bundle of the decision. The same call may succeed after
+    /// [`Node::offer_bundle`](crate::Node::offer_bundle).
+    #[error("the node does not have the policy bundle `{bundle_hash}`")]
+    BundleUnknown {
+        /// The bundle.
+        bundle_hash: Hex32,
     },
     /// The node cannot serve now; the same call may succeed later.
     #[error("{detail}")]
@@ -51,6 +59,12 @@ pub enum Code {
     AdmissionRefused,
     /// The signature of an approval is missing or invalid, according to the node's own registry of approvers.
     ApprovalRefused,
+    /// The node's own run of the policy does not confirm the decision, or the policy read facts that do not agree with what the
+    /// node knows, or the node does not trust the bundle.
+    PolicyRefused,
+    /// Operations were admitted under a bundle with a higher sequence. The caller may offer the bundle again with a signed
+    /// activation record, and repeat the call.
+    BundleSuperseded,
     /// The decision is not valid yet, or no longer.
     AdmissionExpired,
     /// The operation was admitted by another decision.
@@ -83,7 +97,7 @@ pub enum Code {
 
 impl Code {
     /// Every code.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::AdmissionRefused,
         Self::ApprovalRefused,
         Self::AdmissionExpired,
@@ -99,6 +113,8 @@ impl Code {
         Self::RelayMisbehaviour,
         Self::OperationDiscarded,
         Self::DecidedBeforeReadmission,
+        Self::PolicyRefused,
+        Self::BundleSuperseded,
         Self::ReceiptRefused,
     ];
 
@@ -114,6 +130,8 @@ impl Code {
         match self {
             Self::AdmissionRefused => "admission_refused",
             Self::ApprovalRefused => "approval_refused",
+            Self::PolicyRefused => "policy_refused",
+            Self::BundleSuperseded => "bundle_superseded",
             Self::AdmissionExpired => "admission_expired",
             Self::AdmissionConflict => "admission_conflict",
             Self::EpochConflict => "epoch_conflict",
@@ -138,6 +156,8 @@ impl Code {
             Self::AttemptSuperseded | Self::SessionConsumed => true,
             Self::AdmissionRefused
             | Self::ApprovalRefused
+            | Self::PolicyRefused
+            | Self::BundleSuperseded
             | Self::AdmissionExpired
             | Self::AdmissionConflict
             | Self::EpochConflict

@@ -3,7 +3,8 @@
 use crate::approvals::Moment;
 use crate::call::{Call, Subject};
 use crate::error::{Code, NodeError, Rejection};
-use crate::node::NodeConfig;
+use crate::node::{Node, NodeConfig};
+use crate::policy::check_facts;
 use crate::row::{KeyState, Row, Statement, View};
 use crate::vault::{self, Generation};
 use crate::verify::{epoch_conflict, verify};
@@ -12,6 +13,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
+use sqlx::SqliteConnection;
 
 /// An operation that was admitted here and not discarded, with its key.
 #[derive(Debug)]
@@ -77,9 +79,8 @@ pub(crate) fn check_validity<'s>(
     check_generation(&admitted.statement, config.participant, &admitted.key)
 }
 
-/// Makes all checks of the admission again before the execution: the stored decision is the authority's and valid now, every approver
-/// still counts, and the key is in the admitted generation. Returns the same as [`check_generation`].
-pub(crate) fn verify_again<'s>(
+/// Makes the checks of the admission that need no policy again: see [`Node::verify_again`].
+fn verify_statement<'s>(
     config: &NodeConfig,
     admitted: &'s Admitted,
 ) -> Result<Option<&'s Generation>, NodeError> {
@@ -91,6 +92,26 @@ pub(crate) fn verify_again<'s>(
         );
     }
     check_generation(&admitted.statement, config.participant, &admitted.key)
+}
+
+impl Node {
+    /// Makes all checks of the admission again before the execution: the stored decision is the authority's and valid now, every
+    /// approver still counts, the key is in the admitted generation, the bundle is still trusted, and the policy still allows the
+    /// operation with facts that agree with what the node knows. Returns the same as [`check_generation`].
+    pub(crate) async fn verify_again<'s>(
+        &self,
+        conn: &mut SqliteConnection,
+        admitted: &'s Admitted,
+    ) -> Result<Option<&'s Generation>, NodeError> {
+        let generation = verify_statement(&self.config, admitted)?;
+        let (statement, decision) = (&admitted.statement, &admitted.statement.decision);
+        let bundle = self.bundle(conn, decision.bundle_hash).await?;
+        self.check_policy(&bundle, statement).await?;
+        let decode = |held: &Generation| self.generations.keys(held.root, || held.decode(decision.key_id));
+        let keys = generation.map(decode).transpose()?;
+        check_facts(&self.config.settings, statement, keys.as_deref(), None)?;
+        Ok(generation)
+    }
 }
 
 /// Checks that this node's share of the key is of the admitted generation; for a key creation, that the key does not exist.

@@ -1,18 +1,21 @@
 //! A runtime node: holds shares of keys, verifies every decision itself, and never signs twice with the same nonces.
 //!
 //! **A node trusts no caller.** It pins the authorities whose decisions it accepts, counts approvals itself, and verifies the
-//! approvers' signatures if its settings say so. A caller can stop it but cannot make it sign what was not admitted: what it
-//! signs comes from its own stored admission, not from the call. It evaluates no policy, has no connection to other nodes (the
-//! caller relays messages), and reads the time from the clock in its settings only.
+//! approvers' signatures if its settings say so. **It runs the policy itself**, with a bundle that it verified under its own trust
+//! roots, and compares the facts that the policy read with what it knows. A caller can stop it but cannot make it sign what was not
+//! admitted: what it signs comes from its own stored admission, not from the call. It has no connection to other nodes (the caller
+//! relays messages), and reads the time from the clock in its settings only.
 //!
 //! Reading order: [`Node`] (settings, database, receipts), `verify` (the checks of an admission), `approvals` (the checks of its
-//! approvals), `gate` (the checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `signing`,
+//! approvals), `policy`, `facts` and `spending` (its own run of the policy), `bundles` (the bundles that it trusts), `gate` (the
+//! checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `signing`,
 //! `sessions` and `consumed` (the nonce rule), `ceremony` and `part` (making shares), `mail` (messages between nodes), `vault`
 //! and `sealing` (secrets at rest), `log` and `rollback`, `check` (whether the database is intact).
 //!
 //! | step | checks | writes durably |
 //! |---|---|---|
-//! | [`Node::admit`] | signature, validity, intent, approvals, participants, epoch, derivation | the statement |
+//! | [`Node::offer_bundle`] | signatures, pins, validity, test vectors | the bundle |
+//! | [`Node::admit`] | signature, validity, intent, approvals, policy, facts, participants, epoch, derivation | the statement |
 //! | [`Node::policy_receipt`] | call, order, validity, epoch | the step |
 //! | [`Node::signing_commit`] | the same, the attempt, and all checks of the admission again | nothing: nonces are in memory only |
 //! | [`Node::signing_share`] | the same, and the package | the mark that the nonces are used, with package and share |
@@ -28,11 +31,13 @@
 
 mod admit;
 mod approvals;
+mod bundles;
 mod call;
 mod ceremony;
 mod check;
 mod consumed;
 mod error;
+mod facts;
 mod gate;
 mod generations;
 mod health;
@@ -43,12 +48,14 @@ mod node;
 mod part;
 mod peers;
 mod peers_file;
+mod policy;
 mod rollback;
 mod row;
 mod row_hash;
 mod sealing;
 mod sessions;
 mod signing;
+mod spending;
 mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -58,12 +65,14 @@ mod vault;
 mod verify;
 pub mod wire;
 
+pub use bundles::BundleOffer;
 pub use call::{
     AdmitRequest, Call, CeremonyStart, CommitEpoch, Owner, Publication, Published, ShownReceipt, Subject,
 };
 pub use ceremony::CeremonyAnswer;
 pub use check::{Cursor, Damage, NodeFile, Scope};
 pub use error::{Code, NodeError, Rejection};
+pub use gateway_policy::{CompiledBundles, Trust};
 pub use gateway_seal::relay::{Envelope, Header};
 pub use generations::Generations;
 pub use health::{NodeStatus, unreadable};

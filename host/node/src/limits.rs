@@ -17,6 +17,14 @@ pub const CEREMONY_TTL_MS: u64 = 600_000;
 /// Generations in the cache of decoded public keys: some kilobytes each. A full cache is emptied.
 pub(crate) const GENERATIONS_DECODED_MAX: usize = 256;
 
+/// How long a bundle may still admit operations after one with a higher sequence admitted the first, in milliseconds: operations
+/// that were decided before the gateway activated the new bundle reach a node after those that were decided under it.
+pub const SUPERSEDED_BUNDLE_MS: u64 = 600_000;
+
+/// Policy evaluations of one node at one time that are too long for a thread of the async runtime, and bundles that it verifies:
+/// each uses a core.
+pub(crate) const HEAVY_EVALUATIONS_MAX: usize = 2;
+
 /// Read connections of a node. Reads are short, and the nodes of one process share its cores.
 pub(crate) const READERS: u32 = 2;
 

@@ -5,7 +5,7 @@ use crate::ceremony::Ceremonies;
 use crate::error::{NodeError, Stop};
 use crate::generations::Generations;
 use crate::health::Health;
-use crate::limits::READERS;
+use crate::limits::{HEAVY_EVALUATIONS_MAX, READERS};
 use crate::log::LogState;
 use crate::peers::Peers;
 use crate::rollback::{STOPPED, Watch};
@@ -16,16 +16,20 @@ use gateway_domain::approval::SigningRule;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{EffectId, EffectStep};
+use gateway_domain::policy::facts::Rules;
 use gateway_domain::receipt::{Chain, NodeReceipt, PAYLOAD_TYPE, ReceiptStatement, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
+use gateway_policy::{CompiledBundles, Trust, TrustedBundles};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};
 use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, Reader, State as _};
 use sqlx::SqliteConnection;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 pub(crate) const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCn");
 
@@ -34,6 +38,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 2, name: "row_hashes", sql: include_str!("../migrations/0002_row_hashes.sql") },
     Migration { version: 3, name: "key_use", sql: include_str!("../migrations/0003_key_use.sql") },
     Migration { version: 4, name: "log", sql: include_str!("../migrations/0004_log.sql") },
+    Migration { version: 5, name: "policy", sql: include_str!("../migrations/0005_policy.sql") },
 ];
 
 /// The node's clock.
@@ -59,8 +64,16 @@ pub struct NodeSettings {
     pub kek: Arc<Kek>,
     /// The authorities whose decisions it accepts.
     pub authorities: KeySet,
-    /// The number of different people who must have approved, even if the policy requires fewer.
-    pub required_approvals: u32,
+    /// The deployment's rules by this node's own configuration. The facts that a policy read must agree with them. They hold even
+    /// if the policy requires less: `required_approvals` different people must have approved, and with
+    /// `separation_of_duties` the submitter is none of them.
+    pub rules: Rules,
+    /// How many different people must have approved in each of these roles.
+    pub approver_roles: BTreeMap<String, u32>,
+    /// The trust roots and pins by which it trusts policy bundles. It verifies bundles and evaluates policies itself.
+    pub policy_trust: Trust,
+    /// The bundles that the process has compiled, which its nodes share.
+    pub compiled_bundles: Arc<CompiledBundles>,
     /// How far in the future a decision may expire when it is admitted, in milliseconds.
     pub decision_ttl_max_ms: u64,
     /// Whether approvers must sign their approvals and, unless signatures are off, the node's own registry of approvers.
@@ -88,6 +101,10 @@ pub struct Node {
     pub(crate) ceremonies: Ceremonies,
     pub(crate) generations: Arc<Generations>,
     pub(crate) health: Health,
+    /// The policy bundles that it trusts and has loaded.
+    pub(crate) bundles: Arc<TrustedBundles>,
+    /// Permits for long evaluations.
+    pub(crate) heavy: Arc<Semaphore>,
     #[cfg(feature = "testing")]
     pub(crate) false_receipts: crate::testing::FalseReceipts,
 }
@@ -119,6 +136,8 @@ impl Node {
                 return Err(error);
             }
         };
+        let NodeSettings { policy_trust, compiled_bundles, .. } = &config.settings;
+        let bundles = Arc::new(TrustedBundles::new(policy_trust.clone(), Arc::clone(compiled_bundles)));
         Ok(Self {
             config: Arc::new(config),
             sealing,
@@ -129,6 +148,8 @@ impl Node {
             ceremonies: Ceremonies::default(),
             generations: Arc::default(),
             health: Health::default(),
+            bundles,
+            heavy: Arc::new(Semaphore::new(HEAVY_EVALUATIONS_MAX)),
             #[cfg(feature = "testing")]
             false_receipts: crate::testing::FalseReceipts::default(),
         })

@@ -96,6 +96,10 @@ impl Node {
         let supplied = Generation::new(decision.epoch.clone(), decision.epoch_root, start.package.clone());
         let keys = self.generations.keys(decision.epoch_root, || supplied.decode(decision.key_id));
         let keys = keys.map_err(|_| refused("the public keys are not of the admitted generation"))?;
+        // The cache may have had the right ones.
+        if keys.to_bytes() != start.package {
+            return Err(refused("the public keys are not of the admitted generation").into());
+        }
         let holders: BTreeSet<_> = keys.verifying_shares().keys().copied().map(ParticipantIndex).collect();
         let matches_decision = decision.holders.as_ref().is_some_and(|named| *named.as_set() == holders)
             && decision.threshold.0 == keys.threshold();

@@ -57,6 +57,45 @@ pub(crate) fn rolled_back(
     hash(&("rolled_back", size_shown, lost_from, readmitted))
 }
 
+/// All columns of `bundle`.
+#[derive(Serialize)]
+pub(crate) struct Bundle<'a> {
+    pub(crate) bundle_hash: &'a str,
+    pub(crate) sequence: i64,
+    pub(crate) offered_at_ms: i64,
+    pub(crate) active_at_ms: Option<i64>,
+    /// The names of its files, one a line.
+    pub(crate) files: &'a str,
+}
+
+impl Bundle<'_> {
+    pub(crate) fn hash(&self) -> Result<Hex32, CanonicalError> {
+        hash(&("bundle", self))
+    }
+}
+
+pub(crate) fn bundle_file(bundle_hash: &str, name: &str, bytes: &[u8]) -> Result<Hex32, CanonicalError> {
+    hash(&("bundle_file", bundle_hash, name, canonical::digest_bytes("", bytes)))
+}
+
+/// All columns of `spending`.
+#[derive(Serialize)]
+pub(crate) struct Spending<'a> {
+    pub(crate) operation_id: &'a str,
+    pub(crate) tenant: &'a str,
+    pub(crate) account: &'a str,
+    pub(crate) recipient: &'a str,
+    pub(crate) currency: &'a str,
+    pub(crate) amount_minor: i64,
+    pub(crate) at_ms: i64,
+}
+
+impl Spending<'_> {
+    pub(crate) fn hash(&self) -> Result<Hex32, CanonicalError> {
+        hash(&("spending", self))
+    }
+}
+
 /// A row of `share` without its public keys and secret. The root is a hash of the public keys, and authenticated encryption
 /// protects the secret.
 #[derive(Serialize)]

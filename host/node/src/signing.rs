@@ -88,7 +88,7 @@ impl Node {
         let steps = [EffectStep::PolicyReceipt, EffectStep::Execute];
         gate::check_order(call, &admitted, chain.after_receipt()?, &steps)?;
         // Rule 2
-        let generation = gate::verify_again(&self.config, &admitted)?;
+        let generation = self.verify_again(&mut conn, &admitted).await?;
         let generation = generation.ok_or_else(not_a_signature)?;
         self.check_decided_since(&admitted.statement.request, &admitted.statement.decision)?;
         gate::check_fence(&admitted.statement)?;
@@ -298,7 +298,8 @@ fn check_package(package: &SigningPackage, session: &Session, me: ParticipantInd
 fn package_error(error: &ThresholdError) -> NodeError {
     match NodeError::ceremony(error) {
         NodeError::Lost { .. } => Rejection::new(Code::PackageRefused, error.to_string()).into(),
-        named @ (NodeError::Rejected(_) | NodeError::Unavailable { .. }) => named,
+        named
+        @ (NodeError::Rejected(_) | NodeError::Unavailable { .. } | NodeError::BundleUnknown { .. }) => named,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::part::target;
 use crate::rollback::decided_before;
 use crate::row::{self, Statement, View};
 use crate::signing::{RoundOne, check_result, result_refused};
+use crate::spending;
 use crate::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::canonical::CanonicalError;
@@ -403,7 +404,10 @@ impl Step {
                 | EffectStep::Admission
                 | EffectStep::PolicyReceipt
                 | EffectStep::Execute
-                | EffectStep::Discard => vault::delete_staged(conn, self.chain.operation_id).await?,
+                | EffectStep::Discard => {
+                    vault::delete_staged(conn, self.chain.operation_id).await?;
+                    spending::remove(conn, self.chain.operation_id).await?;
+                }
             },
         }
         Ok(())

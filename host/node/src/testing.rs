@@ -1,10 +1,12 @@
-//! Sample values for tests: an authority, intents, approvals, admissions, and calls; and nodes that issue false receipts.
+//! Sample values for tests: an authority, a policy, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use crate::{AdmitRequest, Call, Node, Owner, Subject};
+use crate::{AdmitRequest, BundleOffer, Call, Node, Owner, Subject};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::canonical;
 use gateway_domain::dsse::{self, Envelope, KeySet};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
@@ -14,12 +16,18 @@ use gateway_domain::intent::{
 use gateway_domain::key::Epoch;
 use gateway_domain::node_log::LogEntry;
 use gateway_domain::operation::{EffectId, EffectStep};
+use gateway_domain::policy::facts::Rules;
+use gateway_domain::policy::{Facts, Moment, Outcome, Recorded, Request};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptStatement};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
+use gateway_policy::bundle::{MANIFEST_FILE, Manifest, is_signature, pack};
+use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, TrustedBundles};
 use gateway_seal::at_rest::Kek;
 use gateway_threshold::SignatureProfile;
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// The names of the two signature profiles.
 pub const SUITES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"];
@@ -79,6 +87,115 @@ pub fn owner(key_ref: &str) -> Owner {
 #[must_use]
 pub fn key_id(key_ref: &str) -> KeyId {
     intent::key_id(&owner(key_ref).tenant, &KeyRef(key_ref.to_owned())).unwrap()
+}
+
+/// The client with this subject.
+#[must_use]
+pub fn submitter(subject: &str) -> ClientBinding {
+    ClientBinding {
+        client_id: "client-1".to_owned(),
+        subject_id: subject.to_owned(),
+        roles: vec!["submitter".to_owned()],
+        scopes: vec![],
+        cert_sha256: None,
+        token_jti: None,
+        tenant: None,
+    }
+}
+
+/// The deployment's rules: two approvals, any recipient.
+#[must_use]
+pub fn rules() -> Rules {
+    Rules { permitted_recipients: "*".to_owned(), required_approvals: 2, separation_of_duties: false }
+}
+
+/// The facts that a gateway with [`rules`] states.
+#[must_use]
+pub fn facts() -> BTreeMap<String, String> {
+    let facts = [
+        ("deployment.permitted_recipients", "*"),
+        ("deployment.required_approvals", "2"),
+        ("deployment.separation_of_duties", "false"),
+    ];
+    facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+fn bundles_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles")
+}
+
+/// The files of the repository's bundle `payment-guard`, signed with the development key.
+#[must_use]
+pub fn bundle() -> BundleFiles {
+    named_bundle("payment-guard")
+}
+
+/// The files of a bundle of the repository.
+#[must_use]
+pub fn named_bundle(name: &str) -> BundleFiles {
+    BundleFiles::read(&bundles_folder().join(name)).unwrap()
+}
+
+/// The files with a changed manifest that has their hashes, signed by this key only.
+#[must_use]
+pub fn signed_bundle(
+    files: &BundleFiles,
+    key: &SigningKey,
+    change: impl FnOnce(&mut Manifest),
+) -> BundleFiles {
+    let mut manifest = Manifest::parse(files.get(MANIFEST_FILE).unwrap()).unwrap();
+    let content = files.only(|name| name != MANIFEST_FILE && !is_signature(name));
+    let hash = |(name, bytes): (&str, &[u8])| (name.to_owned(), canonical::digest_bytes("", bytes));
+    manifest.files = content.iter().map(hash).collect();
+    change(&mut manifest);
+    let unsigned =
+        content.with([(MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap())]).unwrap();
+    unsigned.with([pack::sign(&unsigned, key).unwrap()]).unwrap()
+}
+
+/// The text of trust roots that trust the development key.
+#[must_use]
+pub fn trust_roots() -> Vec<u8> {
+    std::fs::read(bundles_folder().join("trust-development.json")).unwrap()
+}
+
+/// The public development key, with which a test signs other bundles.
+#[must_use]
+pub fn bundle_key() -> SigningKey {
+    let file = std::fs::read(bundles_folder().join("development-signing-key.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
+    let seed: Hex32 = file.pointer("/private_seed").unwrap().as_str().unwrap().parse().unwrap();
+    SigningKey::from_bytes(seed.as_bytes())
+}
+
+/// Trusts bundles by the development key.
+#[must_use]
+pub fn policy_trust() -> Trust {
+    let trust = Trust::new(true);
+    trust.replace(Ok(&trust_roots()), Pins::default()).unwrap();
+    trust
+}
+
+/// The bundles that this process has compiled.
+#[must_use]
+pub fn compiled_bundles() -> Arc<CompiledBundles> {
+    static COMPILED: LazyLock<Arc<CompiledBundles>> = LazyLock::new(Arc::default);
+    Arc::clone(&COMPILED)
+}
+
+/// The bundle, as a gateway has it that trusts the development key.
+#[must_use]
+pub fn trusted_bundle(files: &BundleFiles) -> Arc<TrustedBundle> {
+    static TRUSTED: LazyLock<TrustedBundles> =
+        LazyLock::new(|| TrustedBundles::new(policy_trust(), compiled_bundles()));
+    let hash = files.bundle_hash().unwrap();
+    TRUSTED.find(hash).unwrap_or_else(|| TRUSTED.add(files.clone(), None, EpochMs(0)).unwrap())
+}
+
+/// The offer of a bundle, without an activation record.
+#[must_use]
+pub fn offer(files: BundleFiles) -> BundleOffer {
+    BundleOffer { files, activation: None }
 }
 
 /// One unsigned approval by each of these people.
@@ -211,7 +328,17 @@ pub struct Case {
     pub approvals: Vec<Approval>,
     /// The tenant and key name that the caller claims.
     pub owner: Owner,
-    /// The decision.
+    /// The client that submitted the operation.
+    pub submitter: ClientBinding,
+    /// The bundle that evaluates the operation.
+    pub bundle: Arc<TrustedBundle>,
+    /// The facts that the policy gets.
+    pub facts: BTreeMap<String, String>,
+    /// The number of approvals that the gateway requires.
+    pub required_approvals: u32,
+    /// Changes the outcome of the policy before the decision is signed, as a dishonest gateway does.
+    pub forge: fn(&mut Outcome),
+    /// The decision. [`Case::decision`] sets bundle and hashes of the policy's outcome.
     pub decision: AdmissionDecision,
     /// The signature profile of the key.
     pub profile: SignatureProfile,
@@ -262,9 +389,9 @@ impl Case {
             holders: None,
             target,
             derivation: None,
-            bundle_hash: hex32(3),
-            policy_input_hash: hex32(4),
-            policy_output_hash: hex32(5),
+            bundle_hash: Hex32::ZERO,
+            policy_input_hash: Hex32::ZERO,
+            policy_output_hash: Hex32::ZERO,
             approvals_root: approvals_root(intent_hash, &approvals).unwrap(),
             not_before_ms: EpochMs(0),
             not_after_ms: NOT_AFTER,
@@ -275,7 +402,19 @@ impl Case {
             }
             _ => SignatureProfile::FrostSecp256k1Sha256Tr,
         };
-        Self { authority: authority(1), intent, approvals, owner: owner("treasury"), decision, profile }
+        Self {
+            authority: authority(1),
+            intent,
+            approvals,
+            owner: owner("treasury"),
+            submitter: submitter("carol"),
+            bundle: trusted_bundle(&bundle()),
+            facts: facts(),
+            required_approvals: 2,
+            forge: |_| (),
+            decision,
+            profile,
+        }
     }
 
     /// The creation of a key, by participants `0..n`.
@@ -337,17 +476,56 @@ impl Case {
         self
     }
 
+    /// The request that the policy evaluates.
+    #[must_use]
+    pub fn policy_request(&self) -> Request<'_> {
+        Request {
+            moment: Moment::Admission,
+            intent_hash: self.decision.intent_hash,
+            tenant: &self.owner.tenant,
+            key_ref: &self.owner.key_ref,
+            submitter: &self.submitter,
+            intent: &self.intent,
+            approvals: &self.approvals,
+        }
+    }
+
+    /// The policy's outcome, as the gateway records it.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        let evaluator = self.bundle.evaluator();
+        let facts = Facts::from_pairs(self.facts.clone());
+        let evaluation = evaluator.evaluate(&self.policy_request(), &facts, evaluator.fuel_max());
+        let mut outcome = evaluation.outcome.raise_quorum_to(self.required_approvals);
+        (self.forge)(&mut outcome);
+        outcome
+    }
+
+    /// The decision, with bundle and hashes of the policy's outcome.
+    #[must_use]
+    pub fn decision(&self) -> AdmissionDecision {
+        let Outcome { bundle_hash, input_hash, output_hash, .. } = self.outcome();
+        AdmissionDecision {
+            bundle_hash,
+            policy_input_hash: input_hash,
+            policy_output_hash: output_hash,
+            ..self.decision.clone()
+        }
+    }
+
     /// The request to admit it, with the decision signed by `authority`.
     #[must_use]
     pub fn request(&self) -> AdmitRequest {
-        let payload = self.decision.payload().unwrap();
+        let payload = self.decision().payload().unwrap();
         let signed = dsse::pre_authentication_encoding(PAYLOAD_TYPE, &payload);
         let keyid = dsse::key_id(&self.authority.verifying_key().to_bytes());
         let signature = (keyid, self.authority.sign(&signed).to_bytes());
         AdmitRequest {
             effect: self.effect(EffectStep::Admission, 1),
             intent: self.intent.clone(),
+            submitter: self.submitter.clone(),
             approvals: self.approvals.clone(),
+            policy: Recorded::from(&self.outcome()),
             owner: self.owner.clone(),
             envelope: Envelope::seal(PAYLOAD_TYPE, &payload, &[signature]),
         }
@@ -356,7 +534,7 @@ impl Case {
     /// The hash of the decision.
     #[must_use]
     pub fn admission_hash(&self) -> Hex32 {
-        admission_hash(&self.decision.payload().unwrap())
+        admission_hash(&self.decision().payload().unwrap())
     }
 
     /// An effect of this operation.

@@ -209,6 +209,10 @@ pub(crate) fn refused(detail: impl Into<String>) -> Rejection {
     Rejection::new(Code::AdmissionRefused, detail)
 }
 
+pub(crate) fn policy_refused(detail: impl Into<String>) -> Rejection {
+    Rejection::new(Code::PolicyRefused, detail)
+}
+
 pub(crate) fn epoch_conflict(detail: &'static str) -> Rejection {
     Rejection::new(Code::EpochConflict, detail)
 }

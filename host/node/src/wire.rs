@@ -12,8 +12,9 @@ pub use admission::{
     PolicyBundle,
 };
 pub use steps::{
-    CommitEpochBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
-    NodeOperationView, Nothing, Package, PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Start, StepRequest,
+    BUNDLE_UNKNOWN, CommitEpochBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
+    NodeOperationView, Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, Package, PolicyReceiptAnswer,
+    PublishBody, ReceiptAnswer, Start, StepRequest,
 };
 
 use crate::call::{Call, Subject};

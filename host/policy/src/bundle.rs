@@ -14,7 +14,7 @@ mod world;
 
 pub use activation::{ACTIVATION_PAYLOAD_TYPE, ActivationRecord, REASON_BYTES_MAX, SignedActivation};
 pub use error::BundleError;
-pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE, SOURCE_BUNDLE, is_signature};
+pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE, SOURCE_BUNDLE, is_signature, read_signed_file};
 pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WASI_WORLD, WORLD};
 pub use trust::{DEVELOPMENT_ROLE, Pins, Role, TrustPolicy};
 pub use vectors::{Expectation, Vector, VectorInput};
@@ -64,6 +64,14 @@ impl Bundle {
     pub fn check_trust(&self, trust: &TrustPolicy, pins: &Pins) -> Result<(), BundleError> {
         trust.check(PAYLOAD_TYPE, &self.manifest.canonical_bytes()?, self.files.signatures())?;
         pins.check(self.hash)
+    }
+
+    /// Checks the manifest's validity period.
+    ///
+    /// # Errors
+    /// [`BundleError::NotYetValid`] or [`BundleError::Expired`].
+    pub fn check_validity(&self, now: EpochMs) -> Result<(), BundleError> {
+        self.manifest.check_validity(now)
     }
 
     /// The manifest.
@@ -136,7 +144,10 @@ impl Bundle {
 }
 
 /// Checks that the offered sequence is within the limit and higher than the one that was reached.
-pub(crate) fn check_rises(offered: u64, reached: Option<u64>) -> Result<(), BundleError> {
+///
+/// # Errors
+/// [`BundleError::Sequence`] or [`BundleError::Rollback`].
+pub fn check_rises(offered: u64, reached: Option<u64>) -> Result<(), BundleError> {
     if offered > SEQUENCE_MAX {
         return Err(BundleError::Sequence { offered });
     }

@@ -13,7 +13,6 @@ use crate::limits::{
 };
 use crate::outcome::RawEvaluation;
 use crate::state::{Contents, State};
-use crate::worker_pool::{Lane, PerLane};
 use crate::{PolicyEngine, outcome, wasi};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Facts, Outcome, Request};
@@ -21,7 +20,6 @@ use gateway_domain::time::EpochMs;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use wasmtime::Store;
 
 /// The result of one evaluation.
@@ -31,6 +29,14 @@ pub struct Evaluation {
     pub outcome: Outcome,
     /// Why the policy gave no verdict; `None` if it did.
     pub fault: Option<EvaluationFault>,
+}
+
+impl Evaluation {
+    /// The DENY of a failure that names no bundle.
+    #[must_use]
+    pub fn without_bundle(request: &Request<'_>, fault: EvaluationFault) -> Self {
+        outcome::not_evaluated(request, "", Hex32::ZERO, fault)
+    }
 }
 
 /// A bundle's component, compiled and linked.
@@ -50,7 +56,6 @@ pub struct Evaluator {
     memory_bytes_max: usize,
     not_before: Option<EpochMs>,
     not_after: Option<EpochMs>,
-    heavy: PerLane<AtomicBool>,
 }
 
 impl std::fmt::Debug for Evaluator {
@@ -103,7 +108,6 @@ impl Evaluator {
             memory_bytes_max: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
             not_before: bundle.manifest().not_before_ms.map(EpochMs),
             not_after: bundle.manifest().not_after_ms.map(EpochMs),
-            heavy: Default::default(),
         };
         linked.describe().map_err(BundleError::Describe)?;
         Ok(linked)
@@ -141,7 +145,8 @@ impl Evaluator {
     }
 
     /// Whether the manifest declares this reason as one for which an operation is denied; true for another bundle's.
-    pub(crate) fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool {
+    #[must_use]
+    pub fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool {
         bundle_hash != self.bundle_hash || self.denials.contains(code)
     }
 
@@ -153,12 +158,6 @@ impl Evaluator {
     #[must_use]
     pub const fn fuel_max(&self) -> u64 {
         self.fuel_max
-    }
-
-    /// Whether an evaluation is expected to need the worker pool, because the last one of this lane on the pool used more than
-    /// the inline limits.
-    pub(crate) fn heavy(&self, lane: Lane) -> &AtomicBool {
-        self.heavy.get(lane)
     }
 
     /// Evaluates a request with at most `fuel`, or the manifest's fuel if that is less.
@@ -176,6 +175,12 @@ impl Evaluator {
         outcome::complete(request, &self.bundle_id, self.bundle_hash, raw)
     }
 
+    /// The DENY for a request that this bundle was not run for, because of this fault.
+    #[must_use]
+    pub fn not_evaluated(&self, request: &Request<'_>, fault: EvaluationFault) -> Evaluation {
+        outcome::not_evaluated(request, &self.bundle_id, self.bundle_hash, fault)
+    }
+
     /// As [`Evaluator::evaluate`], without bundle and digests.
     #[must_use]
     pub fn evaluate_raw(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> RawEvaluation {
@@ -184,7 +189,8 @@ impl Evaluator {
 
     /// Evaluates on the caller's thread within the inline limits. `None` if they do not suffice; always `None` in the WASI
     /// world, whose functions may block.
-    pub(crate) fn evaluate_inline(&self, request: &Request<'_>, facts: &Facts) -> Option<RawEvaluation> {
+    #[must_use]
+    pub fn evaluate_inline(&self, request: &Request<'_>, facts: &Facts) -> Option<RawEvaluation> {
         if self.world == World::Wasi {
             return None;
         }

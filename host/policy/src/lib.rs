@@ -3,11 +3,10 @@
 //! A policy has no access to files, the network, a clock or randomness. Each evaluation has fixed limits and a fresh instance.
 //! A failed evaluation is a DENY with a named fault.
 //!
-//! Not in this crate: the database that stores bundles, the timer and the signal that trigger a reload, and the effect of a
-//! decision on an operation.
+//! Not in this crate: which bundle is active (`gateway_policy_host`), and the effect of a decision on an operation.
 //!
-//! Start at [`Bundle::verify`] (files to bundle), then [`Evaluator::load`] (bundle to compiled policy), then
-//! [`PolicyHost`] (the engine's port), then [`lifecycle`] (from an offered bundle to the active one). `wit/policy.wit` defines
+//! Start at [`Bundle::verify`] (files to bundle), then [`Evaluator::load`] (bundle to compiled policy). [`TrustedBundles`] is for a
+//! party that gets bundles from another one and repeats its evaluations ([`Evaluator::repeat`]). `wit/policy.wit` defines
 //! what a policy may import; [`limits`] has the limits.
 
 /// `wit/policy.wit` as Rust types. The request borrows, so that its strings are copied only once, into the guest's memory.
@@ -22,29 +21,30 @@ mod bindings {
 }
 pub mod bundle;
 mod convert;
-pub mod counters;
 mod data;
 mod engine;
 mod evaluator;
 mod fact_names;
 mod fault;
-mod host;
-pub mod lifecycle;
 pub mod limits;
 mod outcome;
+mod repeat;
 mod self_test;
-mod shadow;
 mod state;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod trust_file;
+mod trusted;
 mod wasi;
-mod worker_pool;
 
 pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 pub use engine::{EngineError, PolicyEngine};
 pub use evaluator::{Evaluation, Evaluator, RetainedInstance};
 pub use fault::EvaluationFault;
-pub use host::PolicyHost;
-pub use lifecycle::Lifecycle;
 pub use outcome::RawEvaluation;
+pub use repeat::RepeatError;
+pub use trust_file::TrustFile;
+pub use trusted::{CompiledBundles, Trust, TrustedBundle, TrustedBundles};
 
 /// Signed bundles of real and of hostile guests.
 #[cfg(test)]
@@ -55,10 +55,7 @@ mod tests {
     mod data;
     mod default_policy;
     mod fuzz;
-    mod host;
     mod hostile;
-    mod lifecycle;
-    mod shadow;
-    mod support;
+    mod trusted;
     mod wasi;
 }

@@ -66,6 +66,9 @@ pub const OUTPUT_ITEMS_MAX: usize = 128;
 /// Distinct facts that one evaluation may read: they are stored with the decision.
 pub const FACTS_READ_MAX: usize = 128;
 
+/// Bytes of all names and values in a recorded evaluation that is repeated: some ten thousand permitted recipients.
+pub const FACT_VALUES_BYTES_MAX: usize = 1 << 20;
+
 /// Length of a fact's name, in bytes.
 pub const FACT_NAME_BYTES_MAX: usize = 256;
 
@@ -103,6 +106,12 @@ pub const SIGNED_FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// Largest file of a bundle, in bytes.
 pub const BUNDLE_FILE_BYTES_MAX: u64 = 32 << 20;
+
+/// Bytes of all files of a bundle that another party offers. The largest interpreter that was measured has 13 MB.
+pub const OFFER_BYTES_MAX: usize = 64 << 20;
+
+/// Bundles that a verifier keeps: the active one, some before it for operations in progress, and a rollback.
+pub const BUNDLES_TRUSTED_MAX: usize = 8;
 
 /// Most files of a bundle.
 pub const BUNDLE_FILES_MAX: usize = 256;

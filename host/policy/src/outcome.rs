@@ -36,7 +36,8 @@ impl RawEvaluation {
     }
 
     /// Whether the evaluation exceeded the inline limits.
-    pub(crate) fn is_heavy(&self) -> bool {
+    #[must_use]
+    pub fn is_heavy(&self) -> bool {
         self.fuel_used > FUEL_INLINE
             || self.memory_bytes > MEMORY_BYTES_INLINE
             || matches!(self.fault(), Some(EvaluationFault::Deadline | EvaluationFault::Memory))
@@ -86,11 +87,6 @@ pub(crate) fn complete(
         outcome: verdict.into_outcome(request, bundle_id, bundle_hash, facts, fuel_used, fault),
         fault,
     }
-}
-
-/// The outcome of a failure that names no bundle.
-pub(crate) fn failed(request: &Request<'_>, fault: EvaluationFault) -> Evaluation {
-    not_evaluated(request, "", Hex32::ZERO, fault)
 }
 
 /// The outcome when this bundle was not run.

@@ -11,9 +11,10 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::operation::EffectStep;
 use gateway_node::wire::{
-    BODY_BYTES_MAX, CommitEpochBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
-    NodeAdmissionDecisionRequest, NodeOperationSubmitRequest, NodeOperationView, Nothing,
-    PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Slot, StepRequest, WireFault,
+    BODY_BYTES_MAX, BUNDLE_UNKNOWN, CommitEpochBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer,
+    MissingSharesRequest, NodeAdmissionDecisionRequest, NodeOperationSubmitRequest, NodeOperationView,
+    Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Slot,
+    StepRequest, WireFault,
 };
 use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection, ShownReceipt};
 use gateway_service::answer::{self, ErrorAnswer};
@@ -92,6 +93,7 @@ pub fn router(node: Arc<Node>, requests_max: usize) -> Router {
         .route("/v1/node/operations/{id}/steps/commit-epoch", post(commit_epoch))
         .route("/v1/node/operations/{id}/steps/publish", post(publish))
         .route("/v1/node/operations/{id}/steps/discard", post(discard))
+        .route("/v1/node/bundles", post(offer_bundle))
         .route("/v1/node/keys/missing-shares", post(missing_shares))
         .route("/v1/node/log", get(log))
         .route("/v1/node/log/entries/{from}", get(log_entries))
@@ -227,6 +229,12 @@ async fn discard(State(app): State<App>, Path(id): Path<String>, request: Reques
     receipt(app.node.discard(&call).await)
 }
 
+async fn offer_bundle(State(app): State<App>, request: Request) -> Answer<Nothing> {
+    let offer: OfferBundleRequest = answer::read_json(request, OFFER_BODY_BYTES_MAX).await?;
+    app.node.offer_bundle(offer.parse().map_err(fault)?).await.map_err(error)?;
+    Ok(Json(Nothing {}))
+}
+
 async fn missing_shares(State(app): State<App>, request: Request) -> Answer<MissingSharesAnswer> {
     let MissingSharesRequest { keys } = read(request).await?;
     let missing = app.node.missing_shares(&keys).await.map_err(error)?.into_iter().collect();
@@ -326,8 +334,9 @@ fn error(error: NodeError) -> ErrorAnswer {
     match error {
         NodeError::Rejected(Rejection { code, detail, culprits }) => {
             let status = match code {
-                Code::AdmissionRefused | Code::ApprovalRefused => StatusCode::FORBIDDEN,
+                Code::AdmissionRefused | Code::ApprovalRefused | Code::PolicyRefused => StatusCode::FORBIDDEN,
                 Code::AdmissionExpired
+                | Code::BundleSuperseded
                 | Code::AdmissionConflict
                 | Code::EpochConflict
                 | Code::StepOutOfOrder
@@ -344,6 +353,9 @@ fn error(error: NodeError) -> ErrorAnswer {
             };
             let culprits = culprits.into_iter().map(|culprit| culprit.0).collect();
             ErrorAnswer::new(status, code.as_str(), detail).with_culprits(culprits)
+        }
+        NodeError::BundleUnknown { bundle_hash } => {
+            ErrorAnswer::new(StatusCode::CONFLICT, BUNDLE_UNKNOWN, bundle_hash.to_string())
         }
         NodeError::Lost { reason } => ErrorAnswer::new(StatusCode::CONFLICT, "attempt_lost", reason),
         NodeError::Unavailable { detail, source } => {

@@ -4,7 +4,9 @@ use crate::routes;
 use crate::settings::Settings;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::facts::Rules;
 use gateway_node::{Node, NodeConfig, NodeSettings, Peers, PeersFile};
+use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::Creates;
 use gateway_service::approvers::Verifiers;
@@ -23,11 +25,12 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Open files besides connections: the database, its journal, and its readers.
 const FILES_OF_NODE: u64 = 64;
 
-/// An open node, and the rule that verifies its approvers' signatures.
+/// An open node, with the files that it follows: the registry of approvers, and the trust roots of policies.
 pub struct NodeService {
     /// The node.
     pub node: Arc<Node>,
     verifiers: Option<Verifiers>,
+    trust_file: TrustFile,
 }
 
 /// Opens the node's database, which `init` created. Refuses a node whose pinned identity is not the one it has.
@@ -47,6 +50,7 @@ pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
     let peers = Arc::new(pinned.peers().map_err(|error| StartError::new("peers", error))?);
     let config = node_config(settings, Arc::new(kek), Arc::clone(&peers))?;
     let rule = config.settings.signed_approvals.clone();
+    let trust_file = trust_file(settings, config.settings.policy_trust.clone())?;
     let node = Node::open(config).await.map_err(|error| StartError::new("node", error))?;
     if peers.pinned(settings.participant).as_ref() != Some(node.identity()) {
         let why = format!(
@@ -59,7 +63,20 @@ pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
     }
     let verifiers = Verifiers::open(&settings.signed_approvals, vec![rule]);
     node.start_checks().await;
-    Ok(NodeService { node: Arc::new(node), verifiers })
+    Ok(NodeService { node: Arc::new(node), verifiers, trust_file })
+}
+
+/// The trust roots of policies, read into `trust`. A node without them would refuse every admission.
+fn trust_file(settings: &Settings, trust: Trust) -> Result<TrustFile, StartError> {
+    let Some(roots) = settings.policy_trust_roots.clone() else {
+        return Err(StartError::new(
+            "setting `policy_trust_roots`",
+            "must be given: the node runs the policy itself",
+        ));
+    };
+    let pins = Pins::parse(&settings.policy_pins);
+    let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
+    Ok(TrustFile::open(roots, pins, trust))
 }
 
 /// Loads the key-encryption key on a blocking thread.
@@ -84,7 +101,14 @@ pub(crate) fn node_config(
         settings: NodeSettings {
             kek,
             authorities: authorities.map_err(|error| StartError::new("setting `authority_keys`", error))?,
-            required_approvals: settings.required_approvals,
+            rules: Rules {
+                permitted_recipients: settings.permitted_recipients.clone(),
+                required_approvals: settings.required_approvals,
+                separation_of_duties: settings.separation_of_duties,
+            },
+            approver_roles: settings.approver_roles.clone(),
+            policy_trust: Trust::new(settings.development_bundles),
+            compiled_bundles: Arc::default(),
             decision_ttl_max_ms: settings.decision_ttl_max_ms,
             signed_approvals: settings.signed_approvals.rule(settings.approval_age_max_ms),
             keys_without_approvals: settings.keys_without_approvals,
@@ -102,15 +126,18 @@ pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
     file_limit::raise(n_connections.saturating_mul(2).saturating_add(FILES_OF_NODE))?;
     let binds = (settings.bind, settings.admin_bind);
     let mut listeners = Listeners::open("node", settings.tls.clone(), binds, settings.limits).await?;
-    let NodeService { node, mut verifiers } = open(settings).await?;
+    let NodeService { node, mut verifiers, mut trust_file } = open(settings).await?;
     let tls = Arc::clone(&listeners.tls);
     let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
     let checks = tokio::spawn(check(Arc::clone(&node), stopping.clone()));
-    let watching = tokio::spawn(watch_files(settings.watch, hangups, stopping, move |cause| match cause {
-        Cause::Interval => verifiers.iter_mut().for_each(Verifiers::reload_if_changed),
-        Cause::Hangup => {
-            verifiers.iter_mut().for_each(Verifiers::reload);
-            reload_certificates(&tls);
+    let watching = tokio::spawn(watch_files(settings.watch, hangups, stopping, move |cause| {
+        trust_file.reload_if_changed();
+        match cause {
+            Cause::Interval => verifiers.iter_mut().for_each(Verifiers::reload_if_changed),
+            Cause::Hangup => {
+                verifiers.iter_mut().for_each(Verifiers::reload);
+                reload_certificates(&tls);
+            }
         }
     }));
     let fingerprint = node.identity().fingerprint();

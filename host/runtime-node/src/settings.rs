@@ -8,6 +8,7 @@ use gateway_service::settings::server::CONNECTIONS;
 use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
 use gateway_service::telemetry::LogFormat;
 use gateway_service::transport::{Limits, TlsFiles};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -131,10 +132,53 @@ const TRUST: Section = Section {
     ],
 };
 
+const POLICY: Section = Section {
+    name: "policy",
+    heading: "Policy, which the node runs itself",
+    settings: &[
+        setting(
+            "policy_trust_roots",
+            "",
+            "FILE",
+            "Keys whose signatures make a bundle trusted, read again when it changes",
+        ),
+        setting(
+            "policy_pins",
+            "",
+            "HASH,...",
+            "Bundles that are trusted; empty for every bundle that the trust roots accept",
+        ),
+        setting(
+            "development_bundles",
+            "false",
+            "true|false",
+            "Whether bundles of the public development key are trusted",
+        ),
+        setting(
+            "permitted_recipients",
+            "",
+            "ACCOUNT,...",
+            "Accounts that payments may go to, or * for any; the gateway may state fewer",
+        ),
+        setting(
+            "separation_of_duties",
+            "true",
+            "true|false",
+            "Whether the submitter's own approval does not count",
+        ),
+        setting(
+            "approver_roles",
+            "",
+            "ROLE=APPROVERS,...",
+            "Least number of different approvers in a role, by the node's own registry",
+        ),
+    ],
+};
+
 /// All settings of a node.
 pub static TABLE: Table = Table {
     prefix: "SVC_RUNTIME_NODE_",
-    sections: &[NODE, SERVER, CONNECTIONS, TRUST],
+    sections: &[NODE, SERVER, CONNECTIONS, TRUST, POLICY],
     production_defaults: &[],
     first: &[
         "participant",
@@ -148,6 +192,8 @@ pub static TABLE: Table = Table {
         "callers",
         "authority_keys",
         "approvers_file",
+        "policy_trust_roots",
+        "permitted_recipients",
     ],
     secrets: &[],
 };
@@ -182,6 +228,13 @@ pub struct Settings {
     pub decision_ttl_max_ms: u64,
     pub keys_without_approvals: bool,
     pub watch: Duration,
+    /// Given for `serve`.
+    pub policy_trust_roots: Option<PathBuf>,
+    pub policy_pins: String,
+    pub development_bundles: bool,
+    pub permitted_recipients: String,
+    pub separation_of_duties: bool,
+    pub approver_roles: BTreeMap<String, u32>,
 }
 
 /// The flags of the node's settings.
@@ -231,6 +284,12 @@ fn read(reader: &mut Reader<'_>) -> Settings {
         decision_ttl_max_ms: reader.milliseconds("decision_ttl_max_ms"),
         keys_without_approvals: reader.flag("keys_without_approvals"),
         watch: reader.duration("watch_ms"),
+        policy_trust_roots: reader.path("policy_trust_roots"),
+        policy_pins: reader.resolved.text("policy_pins").to_owned(),
+        development_bundles: reader.flag("development_bundles"),
+        permitted_recipients: reader.resolved.text("permitted_recipients").to_owned(),
+        separation_of_duties: reader.flag("separation_of_duties"),
+        approver_roles: approver_roles(reader),
     }
 }
 
@@ -243,4 +302,18 @@ fn key(reader: &mut Reader<'_>) -> KekSource {
             KekSource::File(PathBuf::new())
         }
     }
+}
+
+fn approver_roles(reader: &mut Reader<'_>) -> BTreeMap<String, u32> {
+    let texts =
+        reader.resolved.text("approver_roles").split(',').map(str::trim).filter(|text| !text.is_empty());
+    let role = |text: &str| {
+        let (role, n_approvers) = text.split_once('=')?;
+        Some((role.trim().to_owned(), n_approvers.trim().parse().ok()?))
+    };
+    let roles: Option<BTreeMap<_, _>> = texts.map(role).collect();
+    roles.unwrap_or_else(|| {
+        reader.fault("approver_roles", "must be roles with numbers, such as `treasury=1,risk=1`");
+        BTreeMap::new()
+    })
 }

@@ -119,7 +119,13 @@ fn failure_unless<T>(
 pub(crate) fn refusal<T>(answer: &Result<T, NodeError>) -> Option<&Rejection> {
     match answer {
         Err(NodeError::Rejected(rejection)) if !rejection.code.ends_only_the_attempt() => Some(rejection),
-        Ok(_) | Err(NodeError::Rejected(_) | NodeError::Lost { .. } | NodeError::Unavailable { .. }) => None,
+        Ok(_)
+        | Err(
+            NodeError::Rejected(_)
+            | NodeError::Lost { .. }
+            | NodeError::BundleUnknown { .. }
+            | NodeError::Unavailable { .. },
+        ) => None,
     }
 }
 
@@ -128,7 +134,7 @@ pub(crate) fn is_lost<T>(answer: &Result<T, NodeError>) -> bool {
     match answer {
         Err(NodeError::Lost { .. }) => true,
         Err(NodeError::Rejected(rejection)) => rejection.code.ends_only_the_attempt(),
-        Ok(_) | Err(NodeError::Unavailable { .. }) => false,
+        Ok(_) | Err(NodeError::BundleUnknown { .. } | NodeError::Unavailable { .. }) => false,
     }
 }
 

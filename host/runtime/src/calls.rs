@@ -1,11 +1,14 @@
 //! The calls to nodes that perform one effect of an operation. They are computed from the effect and the operation alone.
 
 use crate::fan_out::Answer;
-use crate::node::RuntimeNode;
+use crate::fleet::Fleet;
+use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::admission::{Admission, AdmissionDecision};
+use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation, Plan};
+use gateway_domain::policy::Recorded;
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
@@ -85,7 +88,9 @@ impl<'a> Calls<'a> {
         AdmitRequest {
             effect: self.effect_id(EffectStep::Admission),
             intent: operation.intent.clone(),
+            submitter: operation.submitter.clone(),
             approvals: operation.approvals.clone(),
+            policy: Recorded::from(&operation.policy),
             owner: Owner { tenant: operation.tenant.clone(), key_ref: operation.key.key_ref.clone() },
             envelope: self.admission.envelope.clone(),
         }
@@ -108,6 +113,7 @@ impl<'a> Calls<'a> {
         let commit = self.commit_epoch().filter(|_| step == EffectStep::Publish);
         let commit = commit.map(|commit| Ok((call(EffectStep::CommitEpoch)?, commit)));
         Ok(Missed {
+            bundle_hash: self.decision().bundle_hash,
             admit,
             profile: self.profile,
             receipt: receipt.transpose()?,
@@ -131,6 +137,7 @@ impl<'a> Calls<'a> {
 
 /// The calls before a call, for a node that missed them.
 pub(crate) struct Missed {
+    bundle_hash: Hex32,
     admit: Arc<AdmitRequest>,
     profile: SignatureProfile,
     receipt: Option<Call>,
@@ -138,15 +145,19 @@ pub(crate) struct Missed {
 }
 
 impl Missed {
-    /// Calls the node. If it answers that the step is out of order, repeats the earlier steps and calls once more.
-    pub(crate) async fn catch_up<'f, T>(
+    /// Calls the node. If it answers that the step is out of order, repeats the earlier steps and calls once more. Offers it the
+    /// bundle if it does not have it.
+    pub(crate) async fn catch_up<'f, N: Nodes, T>(
         &self,
-        node: &impl RuntimeNode,
+        fleet: &Fleet<N>,
+        node: &N::Node,
         call: impl Fn() -> Answer<'f, T>,
     ) -> Result<T, NodeError> {
-        match call().await {
+        let hash = self.bundle_hash;
+        match fleet.call_with_bundle(node, hash, &call).await {
             Err(NodeError::Rejected(rejection)) if rejection.code == Code::StepOutOfOrder => {
-                node.admit(&self.admit, self.profile).await?;
+                let admit = || -> Answer<'_, _> { Box::pin(node.admit(&self.admit, self.profile)) };
+                fleet.call_with_bundle(node, hash, admit).await?;
                 if let Some(receipt) = &self.receipt {
                     node.policy_receipt(receipt).await?;
                 }

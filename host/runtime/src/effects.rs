@@ -121,8 +121,12 @@ impl<N: Nodes> Fleet<N> {
     async fn admit(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let request = &calls.admit();
         let calls_by_node = calls.effect.nodes.iter().map(|node| (*node, ())).collect();
+        let bundle_hash = calls.decision().bundle_hash;
         let admit = |node: Arc<N::Node>, ()| -> Answer<'_, _> {
-            Box::pin(async move { node.admit(request, calls.profile).await })
+            Box::pin(async move {
+                let admit = || -> Answer<'_, _> { Box::pin(node.admit(request, calls.profile)) };
+                self.call_with_bundle(&node, bundle_hash, admit).await
+            })
         };
         let enough = |answers: &Answers<_>| calls.plan.is_enough(&answered(answers));
         let answers = self.call_all(calls_by_node, "mid-admission", enough, admit).await;
@@ -132,7 +136,9 @@ impl<N: Nodes> Fleet<N> {
     async fn issue_receipt(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
         let issue = |node: Arc<N::Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(async move { missed.catch_up(&*node, || Box::pin(node.policy_receipt(&call))).await })
+            Box::pin(
+                async move { missed.catch_up(self, &node, || Box::pin(node.policy_receipt(&call))).await },
+            )
         };
         let enough = |answers: &Answers<_>| calls.plan.is_enough(&answered(answers));
         let answers = self.call_all(calls_by_node, "mid-policy-receipt", enough, issue).await;
@@ -177,9 +183,9 @@ impl<N: Nodes> Fleet<N> {
         let promoted = calls.operation.promoted_receipts.clone();
         let publication = &Publication { attempt, result, promoted };
         let publish = |node: Arc<N::Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(
-                async move { missed.catch_up(&*node, || Box::pin(node.publish(&call, publication))).await },
-            )
+            Box::pin(async move {
+                missed.catch_up(self, &node, || Box::pin(node.publish(&call, publication))).await
+            })
         };
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
         // The publication of new shares erases old ones, so every node should get it.

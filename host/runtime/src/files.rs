@@ -136,3 +136,19 @@ pub async fn rewrap(config: &FleetConfig, new: &Arc<Kek>) -> Result<usize, Ident
     }
     Ok(participants.len())
 }
+
+/// Readmits a node that stopped after its database was restored from an older copy. Returns the size of its log. The gateway must be
+/// stopped: it locks the database.
+///
+/// # Errors
+/// [`NodeError::Unavailable`] when the database cannot be opened, or the node has not stopped.
+pub async fn readmit(
+    config: &FleetConfig,
+    participant: ParticipantIndex,
+    size_at_least: u64,
+) -> Result<u64, NodeError> {
+    let node = Node::open(config.node(participant, Arc::new(Peers::default()))).await?;
+    let readmitted = node.readmit(size_at_least).await;
+    node.close().await;
+    Ok(readmitted?.head.size)
+}

@@ -1,5 +1,6 @@
 //! The fleet, and nodes in the gateway's process, each opened when it is first needed.
 
+use crate::bundles::FindBundle;
 use crate::commitments::Commitments;
 use crate::files::{database, participants_with_database};
 use crate::newest::Newest;
@@ -8,7 +9,7 @@ use crate::suspects::Suspects;
 use async_trait::async_trait;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::{Generations, Node, NodeConfig, NodeError, NodeSettings, Peers};
+use gateway_node::{Generations, Node, NodeConfig, NodeError, NodeSettings, Peers, Trust};
 use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,6 +39,7 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
 /// The runtime nodes that the gateway drives.
 pub struct Fleet<N> {
     nodes: N,
+    pub(crate) bundles: Arc<dyn FindBundle>,
     pub(crate) suspects: Suspects,
     pub(crate) newest: Newest,
     pub(crate) generations: Generations,
@@ -45,18 +47,18 @@ pub struct Fleet<N> {
 }
 
 impl<N: Nodes> Fleet<N> {
-    /// A fleet of these nodes.
+    /// A fleet of these nodes, which get the policy bundles that they need from `bundles`.
     #[must_use]
-    pub fn of(nodes: N) -> Self {
+    pub fn of(nodes: N, bundles: Arc<dyn FindBundle>) -> Self {
         let (suspects, generations) = (Suspects::default(), Generations::default());
         let (newest, commitments) = (Newest::default(), Commitments::default());
-        Self { nodes, suspects, newest, generations, commitments }
+        Self { nodes, bundles, suspects, newest, generations, commitments }
     }
 
-    /// The nodes, without what the fleet has in memory of operations.
+    /// The same nodes, without what the fleet has in memory of operations: as after a restart of the gateway alone.
     #[must_use]
-    pub fn into_nodes(self) -> N {
-        self.nodes
+    pub fn forgetful(self) -> Self {
+        Self::of(self.nodes, self.bundles)
     }
 }
 
@@ -78,10 +80,10 @@ impl<N> fmt::Debug for Fleet<N> {
 pub type EmbeddedFleet = Fleet<EmbeddedNodes>;
 
 impl EmbeddedFleet {
-    /// Opens no node: each is opened when it is first needed.
+    /// Opens no node: each is opened when it is first needed. Nodes get the policy bundles that they need from `bundles`.
     #[must_use]
-    pub fn new(config: FleetConfig) -> Self {
-        Self::of(EmbeddedNodes { config, nodes: Mutex::default(), peers: Arc::default() })
+    pub fn new(config: FleetConfig, bundles: Arc<dyn FindBundle>) -> Self {
+        Self::of(EmbeddedNodes { config, nodes: Mutex::default(), peers: Arc::default() }, bundles)
     }
 }
 
@@ -139,6 +141,12 @@ impl EmbeddedNodes {
     #[must_use]
     pub const fn signed_approvals(&self) -> &SigningRule {
         &self.config.nodes.signed_approvals
+    }
+
+    /// The trust roots and pins by which the nodes trust policy bundles.
+    #[must_use]
+    pub const fn policy_trust(&self) -> &Trust {
+        &self.config.nodes.policy_trust
     }
 
     /// The number of committed writes, and of their transactions, over the open nodes. Leaves out a node that is being opened.

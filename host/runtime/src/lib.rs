@@ -8,6 +8,7 @@
 //! `signing` and `shares` (executions) and `acks` (receipts and outcomes).
 
 mod acks;
+mod bundles;
 mod calls;
 mod commitments;
 mod effects;
@@ -21,12 +22,13 @@ mod shares;
 mod signing;
 mod suspects;
 
+pub use bundles::FindBundle;
 pub use files::{
     IdentityError, check_file, identities, missing_shares_in_file, open_file, participants_with_database,
-    rewrap,
+    readmit, rewrap,
 };
 pub use fleet::{EmbeddedFleet, EmbeddedNodes, Fleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
-pub use gateway_node::{Damage, NodeFile, NodeSettings, PeersFile};
+pub use gateway_node::{BundleOffer, Damage, NodeFile, NodeSettings, PeersFile};
 pub use node::{Nodes, RuntimeNode};
 pub use remote::{NodeAddress, RemoteFleet, RemoteNodes};

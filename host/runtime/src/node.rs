@@ -6,8 +6,8 @@ use gateway_domain::key::Epoch;
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{
-    AdmitRequest, Call, CeremonyAnswer, CeremonyStart, CommitEpoch, Envelope, Node, NodeError, NodeStatus,
-    PolicyReceipt, Publication, RoundOne, ShownReceipt, SignedShare,
+    AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, CommitEpoch, Envelope, Node, NodeError,
+    NodeStatus, PolicyReceipt, Publication, RoundOne, ShownReceipt, SignedShare,
 };
 use gateway_seal::node_key::NodeIdentity;
 use gateway_threshold::SignatureProfile;
@@ -21,6 +21,8 @@ pub trait RuntimeNode: Send + Sync + 'static {
     /// Shows the node a receipt of its own, the newest that the caller knows. A node that was restored from an older copy of its
     /// database stops.
     async fn show_newest(&self, newest: &ShownReceipt) -> Result<(), NodeError>;
+    /// Verifies a policy bundle and keeps it.
+    async fn offer_bundle(&self, offer: BundleOffer) -> Result<(), NodeError>;
     /// Verifies a decision and stores it. `profile` is the key's, for the announcement on the wire.
     async fn admit(
         &self,
@@ -51,6 +53,10 @@ pub trait RuntimeNode: Send + Sync + 'static {
 
 #[async_trait]
 impl RuntimeNode for Node {
+    async fn offer_bundle(&self, offer: BundleOffer) -> Result<(), NodeError> {
+        self.offer_bundle(offer).await
+    }
+
     async fn show_newest(&self, newest: &ShownReceipt) -> Result<(), NodeError> {
         self.show_newest(newest).await
     }

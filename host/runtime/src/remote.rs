@@ -3,6 +3,7 @@
 //! The fleet believes a node's receipts only, which it verifies under the pinned identities. A certificate says no more than which
 //! process answers.
 
+use crate::bundles::FindBundle;
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use async_trait::async_trait;
@@ -12,13 +13,13 @@ use gateway_domain::key::Epoch;
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::wire::{
-    CallContext, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
-    NodeAdmissionDecisionRequest, Nothing, Package, PolicyReceiptAnswer, ReceiptAnswer, Slot, Start,
-    StepRequest, WireFault,
+    BUNDLE_UNKNOWN, CallContext, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
+    NodeAdmissionDecisionRequest, Nothing, OfferBundleRequest, Package, PolicyReceiptAnswer, ReceiptAnswer,
+    Slot, Start, StepRequest, WireFault,
 };
 use gateway_node::{
-    AdmitRequest, Call, CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, NodeError, NodeStatus,
-    PolicyReceipt, Publication, Rejection, RoundOne, ShownReceipt, SignedShare,
+    AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, NodeError,
+    NodeStatus, PolicyReceipt, Publication, Rejection, RoundOne, ShownReceipt, SignedShare,
 };
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::client::{CallError, ServiceClient, Url};
@@ -36,6 +37,9 @@ const STEP_WITHIN: Duration = Duration::from_secs(10);
 
 /// Time limit of a step of a ceremony: with 64 participants a node computes for seconds.
 const CEREMONY_WITHIN: Duration = Duration::from_secs(50);
+
+/// Time limit of an offered bundle: the node compiles it and runs its test vectors.
+const OFFER_WITHIN: Duration = Duration::from_secs(50);
 
 /// Time limit of a question about the node's state.
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
@@ -60,12 +64,12 @@ pub type RemoteFleet = Fleet<RemoteNodes>;
 impl RemoteFleet {
     /// A fleet of these nodes. Connects to none.
     #[must_use]
-    pub fn new(client: &ServiceClient, nodes: Vec<NodeAddress>) -> Self {
+    pub fn new(client: &ServiceClient, nodes: Vec<NodeAddress>, bundles: Arc<dyn FindBundle>) -> Self {
         let node = |NodeAddress { url, identity }: NodeAddress| {
             let node = Arc::new(RemoteNode { client: client.clone(), url, newest: Mutex::default() });
             (ParticipantIndex(identity.index()), (node, identity))
         };
-        Self::of(RemoteNodes { nodes: nodes.into_iter().map(node).collect() })
+        Self::of(RemoteNodes { nodes: nodes.into_iter().map(node).collect() }, bundles)
     }
 }
 
@@ -153,6 +157,13 @@ impl RemoteNode {
 
 #[async_trait]
 impl RuntimeNode for RemoteNode {
+    async fn offer_bundle(&self, offer: BundleOffer) -> Result<(), NodeError> {
+        let url = self.join("v1/node/bundles")?;
+        let request = OfferBundleRequest::from(&offer);
+        let Nothing {} = self.client.post(url, &request, OFFER_WITHIN).await.map_err(node_error)?;
+        Ok(())
+    }
+
     async fn show_newest(&self, newest: &ShownReceipt) -> Result<(), NodeError> {
         *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(newest.clone());
         Ok(())
@@ -232,6 +243,9 @@ fn node_error(error: CallError) -> NodeError {
             if let Some(code) = Code::parse(&body.error) {
                 let culprits = body.culprits.into_iter().map(ParticipantIndex).collect();
                 return Rejection { code, detail: body.message, culprits }.into();
+            }
+            if let (BUNDLE_UNKNOWN, Ok(bundle_hash)) = (body.error.as_str(), body.message.parse()) {
+                return NodeError::BundleUnknown { bundle_hash };
             }
             if body.error == "attempt_lost" {
                 return NodeError::Lost { reason: Cow::Owned(body.message) };

@@ -80,9 +80,9 @@ impl<N: Nodes> Fleet<N> {
     async fn begin(&self, ceremony: &Ceremony<'_>) -> Result<Answers<CeremonyAnswer>, Unavailable> {
         let Ceremony { calls, nodes, start, .. } = ceremony;
         let begin = |node: Arc<N::Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(
-                async move { missed.catch_up(&*node, || Box::pin(node.ceremony_start(&call, start))).await },
-            )
+            Box::pin(async move {
+                missed.catch_up(self, &node, || Box::pin(node.ceremony_start(&call, start))).await
+            })
         };
         let calls_by_node = calls.with_catch_up(nodes)?;
         Ok(self.call_all(calls_by_node, "mid-ceremony-start", |_| false, begin).await)

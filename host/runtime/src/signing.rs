@@ -64,7 +64,9 @@ impl<N: Nodes> Fleet<N> {
 
     async fn round_one(&self, calls: &Calls<'_>) -> Result<Answers<RoundOne>, Unavailable> {
         let commit = |node: Arc<N::Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(async move { missed.catch_up(&*node, || Box::pin(node.signing_commit(&call))).await })
+            Box::pin(
+                async move { missed.catch_up(self, &node, || Box::pin(node.signing_commit(&call))).await },
+            )
         };
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
         Ok(self.call_all(calls_by_node, "mid-commitments", |_| false, commit).await)

@@ -16,7 +16,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-auth", &["gateway-domain"]),
     ("gateway-evidence", &["gateway-domain"]),
     ("gateway-store", &["gateway-domain", "gateway-engine", "gateway-sqlite"]),
-    ("gateway-policy", &["gateway-domain", "gateway-engine"]),
+    ("gateway-policy", &["gateway-domain"]),
+    ("gateway-policy-host", &["gateway-domain", "gateway-engine", "gateway-policy"]),
     (
         "gateway-cli",
         &[
@@ -31,7 +32,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("gateway-authority", &["gateway-domain"]),
-    ("gateway-node", &["gateway-domain", "gateway-seal", "gateway-sqlite", "gateway-threshold"]),
+    (
+        "gateway-node",
+        &["gateway-domain", "gateway-policy", "gateway-seal", "gateway-sqlite", "gateway-threshold"],
+    ),
     (
         "gateway-runtime",
         &[
@@ -59,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-evidence",
             "gateway-node",
             "gateway-policy",
+            "gateway-policy-host",
             "gateway-runtime",
             "gateway-seal",
             "gateway-service",
@@ -66,7 +71,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("policy-authority", &["gateway-authority", "gateway-domain", "gateway-seal", "gateway-service"]),
-    ("runtime-node", &["gateway-domain", "gateway-node", "gateway-seal", "gateway-service"]),
+    (
+        "runtime-node",
+        &["gateway-domain", "gateway-node", "gateway-policy", "gateway-seal", "gateway-service"],
+    ),
     ("xtask", &[]),
 ];
 

@@ -86,6 +86,7 @@ pub(crate) fn sign_statement(view: &Value, sign: impl FnOnce(&ApprovalSubject<'_
         operation_id: text("operation_id").parse().unwrap(),
         key_id: text("key_id").parse().unwrap(),
         intent_hash: text("intent_hash").parse().unwrap(),
+        submitter: &text("submitter"),
     })
 }
 

@@ -45,6 +45,7 @@ impl Cluster {
     pub(crate) fn prepare(n: u16, mut route: impl FnMut(u16) -> u16) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let pki = Authority::new("cluster");
         fs::write(at.join("ca.pem"), pki.pem()).unwrap();
         for name in
@@ -80,6 +81,10 @@ impl Cluster {
             settings.insert("peers_file", text(&at.join("peers.json")));
             settings.insert("authority_keys", public_key.clone());
             settings.insert("keys_without_approvals", "true".into());
+            settings.insert("separation_of_duties", "false".into());
+            settings.insert("permitted_recipients", "*".into());
+            settings.insert("policy_trust_roots", text(&repository.join("bundles/trust-development.json")));
+            settings.insert("development_bundles", "true".into());
             let identity = at.join(format!("{name}.json"));
             fs::write(&identity, stdout(tool(NODE, &settings).arg("init"))).unwrap();
             identities.push(identity);

@@ -133,7 +133,7 @@ pub(super) async fn real_ports(
     let policy = compose::open_policy(settings).unwrap();
     let policies = compose::open_lifecycle(settings, policy, store.clone(), clock.clone()).await.unwrap();
     let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority.key).unwrap());
-    let fleet = compose::open_fleet(node_settings, authority.public_key()).await.unwrap();
+    let fleet = compose::open_fleet(node_settings, authority.public_key(), &policies).await.unwrap();
     let log_seed = key_file::load_or_create(&settings.log.key).unwrap();
     let ports = Ports {
         commits: store.clone(),

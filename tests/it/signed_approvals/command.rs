@@ -176,7 +176,14 @@ fn approvers_sign_requires_a_yes_at_the_terminal_or_a_flag() {
         let stated = &view["approval_statement"];
         let parts = [&view["operation_id"], &stated["key_id"], &stated["intent_hash"], public_key];
         let parts = parts.map(|part| part.as_str().unwrap());
-        let texts = ["`alice` approves operation", "in the roles `approver`", "12500", "treasury-1", "acct-"];
+        let texts = [
+            "`alice` approves operation",
+            "submitted by `",
+            "in the roles `approver`",
+            "12500",
+            "treasury-1",
+            "acct-",
+        ];
         parts.into_iter().chain(texts).all(|part| screen.contains(part))
     };
     // Without a terminal there is no prompt.

@@ -37,7 +37,7 @@ async fn view_has_the_approval_statement_while_approvals_are_awaited() {
         let in_view = if name == "operation_id" { &operation[name] } else { &operation["intent"][name] };
         assert_eq!(&stated[name], in_view, "{name}");
     }
-    assert_eq!((&stated["tenant"], &stated["tag"]), (&json!("default"), &json!("svc/approval-statement/v1")));
+    assert_eq!((&stated["tenant"], &stated["tag"]), (&json!("default"), &json!("svc/approval-statement/v2")));
     // Filled in and signed as a client would, without our types and encodings.
     let (subject, roles, at) = (json!("alice"), json!(["approver"]), approval_now("alice").claimed_at_ms);
     let message = stated["template"].as_str().unwrap();

@@ -110,6 +110,8 @@ pub struct ApprovalStatementView {
     /// Hash of the operation's intent.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub intent_hash: Hex32,
+    /// The subject id of the client that submitted the operation.
+    pub submitter: String,
     /// The domain tag, with which the message begins.
     pub tag: &'static str,
     /// The message, with the placeholders `{approved_at_ms}`, `{roles}` and `{subject_id}`. Replace each by the canonical JSON
@@ -128,6 +130,7 @@ impl ApprovalStatementView {
             operation_id: subject.operation_id.0,
             key_id: subject.key_id.0,
             intent_hash: subject.intent_hash,
+            submitter: subject.submitter.to_owned(),
             tag: TAG,
             template: subject.template()?,
         })

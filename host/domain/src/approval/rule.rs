@@ -32,6 +32,12 @@ impl SigningRule {
         matches!(self, Self::Required(_))
     }
 
+    /// Whether signatures are verified where they are present.
+    #[must_use]
+    pub const fn verifies(&self) -> bool {
+        matches!(self, Self::Optional(_) | Self::Required(_))
+    }
+
     /// Whether approvals can be accepted: when signatures are verified, only while the registry can be read.
     #[must_use]
     pub fn can_verify(&self) -> bool {

@@ -1,7 +1,8 @@
 //! The statement that an approver signs.
 //!
 //! ```text
-//! message = "svc/approval-statement/v1" || canonical {approved_at_ms, intent_hash, key_id, operation_id, roles, subject_id, tenant}
+//! message = "svc/approval-statement/v2" || canonical {approved_at_ms, intent_hash, key_id, operation_id, roles, subject_id, submitter,
+//!                                                      tenant}
 //! digest  = SHA-256(message)
 //! ```
 //!
@@ -14,7 +15,7 @@ use crate::ids::{Hex32, KeyId, OperationId, Tenant};
 use serde::Serialize;
 
 /// The domain tag that a message begins with.
-pub const TAG: &str = "svc/approval-statement/v1";
+pub const TAG: &str = "svc/approval-statement/v2";
 
 /// The part of the statement that is the same for all approvers of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct ApprovalSubject<'a> {
     pub key_id: KeyId,
     /// Hash of the canonical intent.
     pub intent_hash: Hex32,
+    /// The subject id of the client that submitted the operation. The intent does not name it.
+    pub submitter: &'a str,
 }
 
 /// One approver's statement.
@@ -44,6 +47,8 @@ pub struct Statement<'a> {
     pub roles: &'a [String],
     /// The approver's subject id.
     pub subject_id: &'a str,
+    /// See [`ApprovalSubject::submitter`].
+    pub submitter: &'a str,
     /// See [`ApprovalSubject::tenant`].
     pub tenant: &'a Tenant,
 }
@@ -52,7 +57,7 @@ impl<'a> ApprovalSubject<'a> {
     /// The statement of this approval.
     #[must_use]
     pub fn statement(&self, approval: &'a Approval) -> Statement<'a> {
-        let Self { tenant, operation_id, key_id, intent_hash } = *self;
+        let Self { tenant, operation_id, key_id, intent_hash, submitter } = *self;
         Statement {
             approved_at_ms: approval.claimed_at_ms,
             intent_hash,
@@ -60,6 +65,7 @@ impl<'a> ApprovalSubject<'a> {
             operation_id,
             roles: &approval.roles,
             subject_id: &approval.subject_id,
+            submitter,
             tenant,
         }
     }
@@ -70,12 +76,12 @@ impl<'a> ApprovalSubject<'a> {
     /// # Errors
     /// [`CanonicalError`], which texts never cause.
     pub fn template(&self) -> Result<String, CanonicalError> {
-        let Self { tenant, operation_id, key_id, intent_hash } = self;
-        let tenant = canonical::to_bytes(tenant)?;
-        let tenant = String::from_utf8_lossy(&tenant);
+        let Self { tenant, operation_id, key_id, intent_hash, submitter } = self;
+        let (tenant, submitter) = (canonical::to_bytes(tenant)?, canonical::to_bytes(submitter)?);
+        let (tenant, submitter) = (String::from_utf8_lossy(&tenant), String::from_utf8_lossy(&submitter));
         Ok(format!(
             "{TAG}{{\"approved_at_ms\":\"{{approved_at_ms}}\",\"intent_hash\":\"{intent_hash}\",\"key_id\":\"{key_id}\",\
-             \"operation_id\":\"{operation_id}\",\"roles\":{{roles}},\"subject_id\":{{subject_id}},\"tenant\":{tenant}}}"
+             \"operation_id\":\"{operation_id}\",\"roles\":{{roles}},\"subject_id\":{{subject_id}},\"submitter\":{submitter},\"tenant\":{tenant}}}"
         ))
     }
 }

@@ -20,14 +20,16 @@ struct StatementVector {
     key_id: KeyId,
     intent_hash: Hex32,
     subject_id: String,
+    submitter: String,
     roles: Vec<String>,
     approved_at_ms: i64,
 }
 
 impl StatementVector {
     fn approval_subject(&self) -> ApprovalSubject<'_> {
-        let Self { tenant, operation_id, key_id, intent_hash, .. } = self;
-        ApprovalSubject { tenant, operation_id: *operation_id, key_id: *key_id, intent_hash: *intent_hash }
+        let Self { tenant, operation_id, key_id, intent_hash, submitter, .. } = self;
+        let (operation_id, key_id, intent_hash) = (*operation_id, *key_id, *intent_hash);
+        ApprovalSubject { tenant, operation_id, key_id, intent_hash, submitter }
     }
 
     fn approval(&self) -> Approval {
@@ -119,6 +121,7 @@ struct SignedApproval {
     operation_id: OperationId,
     key_id: KeyId,
     intent_hash: Hex32,
+    submitter: String,
     approval: Approval,
 }
 
@@ -132,15 +135,16 @@ impl SignedApproval {
             signature: None,
         };
         let (operation_id, key_id) = (OperationId(hex32(3)), KeyId(hex32(2)));
-        let mut signed =
-            Self { tenant: Tenant("default".into()), operation_id, key_id, intent_hash: hex32(1), approval };
+        let (tenant, submitter) = (Tenant("default".into()), "carol".into());
+        let mut signed = Self { tenant, operation_id, key_id, intent_hash: hex32(1), submitter, approval };
         signed.sign(signing);
         signed
     }
 
     fn approval_subject(&self) -> ApprovalSubject<'_> {
-        let Self { tenant, operation_id, key_id, intent_hash, .. } = self;
-        ApprovalSubject { tenant, operation_id: *operation_id, key_id: *key_id, intent_hash: *intent_hash }
+        let Self { tenant, operation_id, key_id, intent_hash, submitter, .. } = self;
+        let (operation_id, key_id, intent_hash) = (*operation_id, *key_id, *intent_hash);
+        ApprovalSubject { tenant, operation_id, key_id, intent_hash, submitter }
     }
 
     fn sign(&mut self, signing: &SigningKey) {
@@ -182,7 +186,8 @@ fn code(rule: &SigningRule, signed: &SignedApproval) -> &'static str {
 fn signature_covers_every_member_of_the_statement() {
     assert_eq!(code(&required(), &SignedApproval::by(&key(1))), "ok");
     type Alter = fn(&mut SignedApproval);
-    let altered: [(Alter, &str); 9] = [
+    let altered: [(Alter, &str); 10] = [
+        (|signed| signed.submitter = "alice".into(), "bad_signature"),
         (|signed| signed.tenant.0 = "second".into(), "bad_signature"),
         (|signed| signed.tenant.0 = "third".into(), "unknown_approver"),
         (|signed| signed.operation_id.0 = hex32(4), "bad_signature"),

@@ -118,8 +118,14 @@ impl Operation {
     /// The part of the approval statement that is the same for all approvers.
     #[must_use]
     pub const fn approval_subject(&self) -> ApprovalSubject<'_> {
-        let Self { tenant, id, key, intent_hash, .. } = self;
-        ApprovalSubject { tenant, operation_id: *id, key_id: key.key_id, intent_hash: *intent_hash }
+        let Self { tenant, id, key, intent_hash, submitter, .. } = self;
+        ApprovalSubject {
+            tenant,
+            operation_id: *id,
+            key_id: key.key_id,
+            intent_hash: *intent_hash,
+            submitter: submitter.subject_id.as_str(),
+        }
     }
 
     /// Checks that the approver's clock gave a time between the submission and `now`, with a tolerance of

@@ -27,7 +27,8 @@ pub struct SpendingTotals {
 
 impl SpendingTotals {
     /// The facts, under the contract's names.
-    pub(super) fn facts(&self) -> [(&'static str, String); 5] {
+    #[must_use]
+    pub fn facts(&self) -> [(&'static str, String); 5] {
         [
             ("velocity.account.day_count", self.account_day_count.to_string()),
             ("velocity.account.day_minor", self.account_day_minor.to_string()),

@@ -2,7 +2,7 @@
 //! bundle again.
 
 use crate::{Measured, median, world};
-use gateway_policy::lifecycle::Cause;
+use gateway_policy_host::lifecycle::Cause;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};

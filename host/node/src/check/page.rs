@@ -20,6 +20,9 @@ pub(super) enum Table {
     KeyUse,
     LogEntry,
     RolledBack,
+    Bundle,
+    BundleFile,
+    Spending,
 }
 
 impl Table {
@@ -35,6 +38,9 @@ impl Table {
             Self::KeyUse => "key_use",
             Self::LogEntry => "log_entry",
             Self::RolledBack => "rolled_back",
+            Self::Bundle => "bundle",
+            Self::BundleFile => "bundle_file",
+            Self::Spending => "spending",
         }
     }
 
@@ -43,12 +49,14 @@ impl Table {
         match self {
             Self::Node | Self::RolledBack => &["one"],
             Self::Share => &["key_id", "epoch"],
-            Self::Operation | Self::Ceremony => &["operation_id"],
+            Self::Operation | Self::Ceremony | Self::Spending => &["operation_id"],
             Self::Statement => &["statement_index"],
             Self::Effect => &["effect_id"],
             Self::Consumed => &["operation_id", "attempt"],
             Self::KeyUse => &["key_id"],
             Self::LogEntry => &["log_index"],
+            Self::Bundle => &["bundle_hash"],
+            Self::BundleFile => &["bundle_hash", "name"],
         }
     }
 
@@ -63,7 +71,10 @@ impl Table {
             Self::Ceremony => Some(Self::KeyUse),
             Self::KeyUse => Some(Self::LogEntry),
             Self::LogEntry => Some(Self::RolledBack),
-            Self::RolledBack => None,
+            Self::RolledBack => Some(Self::Bundle),
+            Self::Bundle => Some(Self::BundleFile),
+            Self::BundleFile => Some(Self::Spending),
+            Self::Spending => None,
         }
     }
 
@@ -161,6 +172,8 @@ impl Checker<'_> {
         n_max: u32,
     ) -> Result<(u32, Option<Cursor>), NodeError> {
         let Cursor { table, after } = cursor;
+        // A file can have megabytes.
+        let n_max = if *table == Table::BundleFile { 1 } else { n_max };
         let next_table = table.next().map(|table| Cursor { table, after: None });
         let rows = match self.select(cursor, n_max).await {
             Ok(rows) => rows,

@@ -55,7 +55,9 @@ impl Checker<'_> {
         let opened = self.sealing.open((&key_id, epoch), sealed);
         let bytes = opened.map_err(|error| match error {
             NodeError::Unavailable { detail, .. } => CheckError::Damaged(detail),
-            NodeError::Rejected(_) | NodeError::Lost { .. } => CheckError::from("`secret` does not open"),
+            NodeError::Rejected(_) | NodeError::Lost { .. } | NodeError::BundleUnknown { .. } => {
+                CheckError::from("`secret` does not open")
+            }
         })?;
         let share = KeyShare::from_secret_bytes(keys.profile(), &bytes);
         let share = share.map_err(|_| "`secret` opens, but is not a share")?;

@@ -4,11 +4,13 @@ use super::WireFault;
 use crate::call::{AdmitRequest, Owner, ShownReceipt};
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE};
 use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::operation::{EffectId, EffectStep};
+use gateway_domain::policy::Recorded;
 use gateway_domain::time::EpochMs;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub struct NodeOperationSubmitRequest {
     /// What the operation will be.
     pub intent: NodeIntent,
-    /// Digest of the owner: the tenant, and its name for the key.
+    /// Digest of the client that submitted it.
     pub client_binding_root: Hex32,
     /// Digest of the person or service that submitted it; `null` if the caller does not disclose it.
     pub subject_root: Option<Hex32>,
@@ -99,6 +101,8 @@ pub struct DomainManifest {
     pub approvals: Vec<Approval>,
     /// The tenant and its name for the key.
     pub owner: Owner,
+    /// The client that submitted the operation.
+    pub submitter: ClientBinding,
 }
 
 /// The signers of a decision.
@@ -119,6 +123,8 @@ pub struct PolicyBundle {
     pub input_hash: Hex32,
     /// Hash of the policy's output.
     pub output_hash: Hex32,
+    /// What the node needs to run the policy itself and compare.
+    pub recorded: Recorded,
 }
 
 impl NodeOperationSubmitRequest {
@@ -157,8 +163,8 @@ impl NodeOperationSubmitRequest {
                 hash_profile: HASH_PROFILE.to_owned(),
                 canonicalization_profile: CANONICALIZATION_PROFILE.to_owned(),
             },
-            client_binding_root: canonical::digest("svc/owner/v1", &request.owner)?,
-            subject_root: None,
+            client_binding_root: canonical::digest("svc/client-binding/v1", &request.submitter)?,
+            subject_root: Some(canonical::digest("svc/subject/v1", &request.submitter.subject_id)?),
             submitted_at_ms: submitted_at_ms.0,
         })
     }
@@ -219,16 +225,17 @@ impl NodeAdmissionDecisionRequest {
         profile: &str,
         now: EpochMs,
     ) -> Result<Self, CanonicalError> {
-        let AdmitRequest { intent, approvals, owner, envelope, .. } = request.clone();
+        let AdmitRequest { intent, approvals, owner, submitter, policy, envelope, .. } = request.clone();
         let key_ids = envelope.signatures.iter().map(|signature| signature.keyid.clone()).collect();
         Ok(Self {
             decision: envelope,
-            domain_manifest: DomainManifest { intent, approvals, owner },
+            domain_manifest: DomainManifest { intent, approvals, owner, submitter },
             authority_set: AuthoritySet { key_ids },
             policy_bundle: PolicyBundle {
                 bundle_hash: decision.bundle_hash,
                 input_hash: decision.policy_input_hash,
                 output_hash: decision.policy_output_hash,
+                recorded: policy,
             },
             decided_at_ms: decision.not_before_ms.0,
             now_ms: Some(now.0),
@@ -259,17 +266,19 @@ impl NodeAdmissionDecisionRequest {
         if !self.authority_set.key_ids.iter().eq(signers) {
             return fault("/authority_set/key_ids", "must be the keys of the decision's signatures");
         }
-        let PolicyBundle { bundle_hash, input_hash, output_hash } = self.policy_bundle;
-        let policy = (decision.bundle_hash, decision.policy_input_hash, decision.policy_output_hash);
-        if (bundle_hash, input_hash, output_hash) != policy {
+        let PolicyBundle { bundle_hash, input_hash, output_hash, recorded } = self.policy_bundle;
+        let hashes = (decision.bundle_hash, decision.policy_input_hash, decision.policy_output_hash);
+        if (bundle_hash, input_hash, output_hash) != hashes {
             return fault("/policy_bundle", "must have the hashes of the decision");
         }
         if self.decided_at_ms != decision.not_before_ms.0 {
             return fault("/decided_at_ms", "must be the decision's first valid instant");
         }
-        let DomainManifest { intent, approvals, owner } = self.domain_manifest;
+        let DomainManifest { intent, approvals, owner, submitter } = self.domain_manifest;
         let effect = EffectId { operation: operation_id, step: EffectStep::Admission, attempt: 1 };
-        let request = AdmitRequest { effect, intent, approvals, owner, envelope: self.decision };
+        let envelope = self.decision;
+        let request =
+            AdmitRequest { effect, intent, approvals, owner, submitter, policy: recorded, envelope };
         let Some(submission) = self.submission.as_ref().or(announced) else {
             return fault("/submission", "is required: this node has no announcement of the operation");
         };
@@ -289,7 +298,9 @@ fn check_announced(
     let submitted_at_ms = EpochMs(announced.submitted_at_ms);
     let expected = NodeOperationSubmitRequest::new(request, decision, profile, submitted_at_ms);
     let mut expected = expected.map_err(|_| WireFault::new("/domain_manifest", "has no canonical form"))?;
-    expected.subject_root = announced.subject_root;
+    if announced.subject_root.is_none() {
+        expected.subject_root = None;
+    }
     if announced.intent.tenant_root.is_none() {
         expected.intent.tenant_root = None;
     }

@@ -10,8 +10,8 @@ use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, NOT_AFTER, SUITES, approvals, asset_action, authority, hex32, owner, payment, recover, refresh,
-    reshare, roster, rotate,
+    Case, NOT_AFTER, SUITES, approvals, asset_action, authority, bundle, hex32, offer, owner, payment,
+    recover, refresh, reshare, roster, rotate,
 };
 use gateway_node::{AdmitRequest, Code, Node, NodeError, derivation};
 use gateway_threshold::derive::derive;
@@ -353,15 +353,23 @@ async fn key_creation_that_differs_from_its_intent_is_refused() {
 #[tokio::test]
 async fn key_without_approvals_is_admitted_only_in_development() {
     let group = Group::open(1).await;
-    let case = Case::key_create(2, KEY, 3, 2, SUITES[0]).approved_by(&[]);
+    let case = unapproved(Case::key_create(2, KEY, 3, 2, SUITES[0]).approved_by(&[]));
     assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
     let mut config = group.config(5);
     config.settings.keys_without_approvals = true;
     config.participant = ParticipantIndex(0);
     let lenient = Node::open(config).await.unwrap();
+    lenient.offer_bundle(offer(bundle())).await.unwrap();
     lenient.admit(&case.request()).await.unwrap();
     let signature = Case::new(3, KEY, case_epoch(), 2, asset_action(&[0, 1], 7)).approved_by(&[]);
     assert_eq!(code(lenient.admit(&signature.request()).await), Code::AdmissionRefused);
+}
+
+/// The case, evaluated by a gateway that requires no approvals for it.
+fn unapproved(mut case: Case) -> Case {
+    case.facts.insert("deployment.required_approvals".into(), "0".into());
+    case.required_approvals = 0;
+    case
 }
 
 fn case_epoch() -> gateway_domain::key::Epoch {

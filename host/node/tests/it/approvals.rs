@@ -12,7 +12,7 @@ use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::testing::approvers::{Authenticator, approval, entry, key, key_entry, registry, signed};
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{Case, SUITES, asset_action, hex32, refresh, roster, rotate};
+use gateway_node::testing::{Case, SUITES, asset_action, bundle, hex32, offer, refresh, roster, rotate};
 use gateway_node::{AdmitRequest, CeremonyStart, Code, Node, NodeError, Owner};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -62,10 +62,11 @@ async fn group() -> Group {
 }
 
 /// The subject of a case's approvals.
-fn approval_subject<'a>(case: &Case, tenant: &'a Tenant) -> ApprovalSubject<'a> {
+fn approval_subject<'a>(case: &'a Case, tenant: &'a Tenant) -> ApprovalSubject<'a> {
     let decision = &case.decision;
     let (operation_id, key_id, intent_hash) = (decision.operation_id, decision.key_id, decision.intent_hash);
-    ApprovalSubject { tenant, operation_id, key_id, intent_hash }
+    let submitter = &case.submitter.subject_id;
+    ApprovalSubject { tenant, operation_id, key_id, intent_hash, submitter }
 }
 
 fn at(subject_id: &str) -> Approval {
@@ -339,7 +340,9 @@ async fn admission_waits_while_the_registry_cannot_be_read() {
 #[tokio::test]
 async fn key_without_approvals_is_refused_where_signatures_are_required() {
     let group = Group::open(1).await;
-    let case = with_approvals(Case::key_create(2, KEY, 3, 2, SUITES[0]), vec![]);
+    let mut case = with_approvals(Case::key_create(2, KEY, 3, 2, SUITES[0]), vec![]);
+    case.facts.insert("deployment.required_approvals".into(), "0".into());
+    case.required_approvals = 0;
     for (participant, rule, expected) in [
         (7, SigningRule::Required(pinned()), Some(Code::AdmissionRefused)),
         (8, SigningRule::Optional(pinned()), None),
@@ -349,7 +352,9 @@ async fn key_without_approvals_is_refused_where_signatures_are_required() {
         config.participant = ParticipantIndex(0);
         config.settings.keys_without_approvals = true;
         config.settings.signed_approvals = rule;
-        let answer = Node::open(config).await.unwrap().admit(&case.request()).await;
+        let node = Node::open(config).await.unwrap();
+        node.offer_bundle(offer(bundle())).await.unwrap();
+        let answer = node.admit(&case.request()).await;
         match expected {
             Some(expected) => assert_eq!(code(answer), expected),
             None => drop(answer.unwrap()),

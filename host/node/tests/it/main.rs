@@ -8,6 +8,8 @@ mod keygen;
 mod log;
 mod misbehaviour;
 mod order;
+mod policy;
+mod policy_bundles;
 mod receipts;
 mod relay;
 mod restart;

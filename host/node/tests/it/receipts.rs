@@ -40,7 +40,7 @@ async fn every_step_of_a_signature_has_a_receipt_and_repeats_return_it() {
         let signed_digest = case.decision.request_digest;
         let kinds = [
             ReceiptKind::Admitted,
-            ReceiptKind::PolicyReceipt((&case.decision).into()),
+            ReceiptKind::PolicyReceipt((&case.decision()).into()),
             ReceiptKind::Signed { attempt: 1, signed_digest, package_hash },
             ReceiptKind::Published { attempt: 1, operation_type: case.decision.operation_type, result_ref },
         ];

@@ -6,16 +6,19 @@ use gateway_domain::ids::{EpochName, Hex32};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::{Epoch, PublicKey, epoch_root};
 use gateway_domain::operation::{EffectStep, SignatureResult, Staged};
+use gateway_domain::policy::facts::Rules;
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, NOT_AFTER, SUITES, asset_action, authority, hex32, kek, key_id, pinned, roster,
+    Case, NOT_AFTER, SUITES, asset_action, authority, bundle, compiled_bundles, hex32, kek, key_id, offer,
+    pinned, policy_trust, roster, rules,
 };
 use gateway_node::{
     CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError,
     NodeSettings, Peers, Publication, Published, Rejection, RoundOne, SignedShare,
 };
+use gateway_policy::Trust;
 use gateway_seal::at_rest::{Kek, SecretId, open_share};
 use gateway_seal::node_key::{Identities, NodeSecret};
 use gateway_seal::relay;
@@ -44,6 +47,11 @@ pub(crate) struct Group {
     now: Arc<AtomicU64>,
     pub(crate) keys: Option<PublicKeys>,
     signed_approvals: SigningRule,
+    /// The nodes' rules; call [`Group::restart_all`] after a change.
+    pub(crate) rules: Rules,
+    pub(crate) approver_roles: BTreeMap<String, u32>,
+    pub(crate) keys_without_approvals: bool,
+    pub(crate) policy_trust: Trust,
 }
 
 impl Group {
@@ -58,10 +66,15 @@ impl Group {
             now,
             keys: None,
             signed_approvals: SigningRule::Off,
+            rules: rules(),
+            approver_roles: BTreeMap::new(),
+            keys_without_approvals: false,
+            policy_trust: policy_trust(),
         };
         for participant in 0..n {
             let node = Node::open(group.config(participant)).await.unwrap();
             group.peers.pin(node.identity()).unwrap();
+            node.offer_bundle(offer(bundle())).await.unwrap();
             group.nodes.push(Arc::new(node));
         }
         group
@@ -85,10 +98,13 @@ impl Group {
         let settings = NodeSettings {
             kek: Arc::clone(&self.kek),
             authorities: pinned(&authority(1)),
-            required_approvals: 2,
+            rules: self.rules.clone(),
+            approver_roles: self.approver_roles.clone(),
+            policy_trust: self.policy_trust.clone(),
+            compiled_bundles: compiled_bundles(),
             decision_ttl_max_ms: NOT_AFTER.0,
             signed_approvals: self.signed_approvals.clone(),
-            keys_without_approvals: false,
+            keys_without_approvals: self.keys_without_approvals,
             clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
         };
         NodeConfig {
@@ -147,6 +163,11 @@ impl Group {
     /// Restarts the nodes with another rule on approvers' signatures.
     pub(crate) async fn set_signed_approvals(&mut self, rule: SigningRule) {
         self.signed_approvals = rule;
+        self.restart_all().await;
+    }
+
+    /// Restarts the nodes with the group's settings.
+    pub(crate) async fn restart_all(&mut self) {
         for participant in 0..u16::try_from(self.nodes.len()).unwrap() {
             self.restart(participant).await;
         }
@@ -179,6 +200,13 @@ impl Group {
         for (node, participant) in self.nodes.iter().zip(0..) {
             node.admit(&case.request()).await.unwrap();
             node.policy_receipt(&case.call(participant, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
+        }
+    }
+
+    /// Admits the operation on every node, and makes no further step.
+    pub(crate) async fn admit_only(&self, case: &Case) {
+        for node in &self.nodes {
+            node.admit(&case.request()).await.unwrap();
         }
     }
 

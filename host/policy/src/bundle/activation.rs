@@ -78,7 +78,10 @@ impl ActivationRecord {
     }
 
     /// Reads a record's file, without checking its signatures.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
+    ///
+    /// # Errors
+    /// As [`ActivationRecord::read`], and for a file that is not an envelope.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         Self::read(&strict::parse(FILE, bytes)?)
     }
 

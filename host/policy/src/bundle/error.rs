@@ -78,6 +78,8 @@ pub enum BundleError {
         not_counted(.ignored)
     )]
     RoleUnmet { role: String, have: usize, need: usize, n_unrevoked: usize, ignored: Vec<String> },
+    #[error(transparent)]
+    Engine(#[from] crate::EngineError),
     #[error("there are no trust roots: the file cannot be read, or has none")]
     NoTrustRoots,
     #[error(

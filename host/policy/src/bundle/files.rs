@@ -1,7 +1,7 @@
 //! The files of a bundle, and the names they may have.
 
 use super::{BundleError, Manifest};
-use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX};
+use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, SIGNED_FILE_BYTES_MAX};
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use std::collections::BTreeMap;
@@ -215,6 +215,29 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) 
         files.push((name, bytes));
     }
     Ok(())
+}
+
+/// Reads a file of trust roots or an activation record. `what` names it in errors.
+///
+/// # Errors
+/// [`BundleError::Read`], [`BundleError::FileTooLarge`].
+pub fn read_signed_file(path: &Path, what: &str) -> Result<Vec<u8>, BundleError> {
+    let read = || -> io::Result<Vec<u8>> {
+        // Reading a pipe could block forever.
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        fs::File::open(path)?.take(SIGNED_FILE_BYTES_MAX.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match read() {
+        Ok(bytes) if bytes.len() as u64 > SIGNED_FILE_BYTES_MAX => {
+            Err(BundleError::FileTooLarge { file: what.to_owned(), bytes_max: SIGNED_FILE_BYTES_MAX })
+        }
+        Ok(bytes) => Ok(bytes),
+        Err(source) => Err(BundleError::Read { path: what.to_owned(), source }),
+    }
 }
 
 /// Reads at most one byte more than allowed, so that the size check refuses the file.

@@ -60,6 +60,19 @@ impl TrustPolicy {
         self.roles.iter().any(|role| role.role == DEVELOPMENT_ROLE)
     }
 
+    /// Refuses the role of the committed development key, unless it is allowed.
+    ///
+    /// # Errors
+    /// [`BundleError::TrustRoots`].
+    pub fn check_development(&self, allows_development: bool) -> Result<(), BundleError> {
+        if self.trusts_development() && !allows_development {
+            return Err(BundleError::TrustRoots(
+                "the development signing key must not be trusted in production".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
     fn check_roles(&self) -> Result<(), BundleError> {
         if self.roles.is_empty() {
             return Err(BundleError::TrustRoots(
@@ -102,11 +115,10 @@ impl TrustPolicy {
 
     /// Checks that every role reaches its threshold with signatures of these keys, given by their ids. `ignored` are the files
     /// without a counted signature, for the error.
-    pub(crate) fn check_signers(
-        &self,
-        signers: &BTreeSet<String>,
-        ignored: Vec<String>,
-    ) -> Result<(), BundleError> {
+    ///
+    /// # Errors
+    /// [`BundleError::RoleUnmet`] for the first role that does not; [`BundleError::TrustRoots`].
+    pub fn check_signers(&self, signers: &BTreeSet<String>, ignored: Vec<String>) -> Result<(), BundleError> {
         self.check_roles()?;
         for Role { role, threshold, keys } in &self.roles {
             let unrevoked: Vec<_> = keys.iter().filter(|key| !self.revoked.contains(key)).collect();
@@ -164,6 +176,12 @@ impl Pins {
             entry.parse().map_err(|fault| BundleError::TrustRoots(format!("pin `{entry}` {fault}")))
         };
         entries.map(pin).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether the list names this bundle.
+    #[must_use]
+    pub fn names(&self, hash: Hex32) -> bool {
+        self.0.contains(&hash)
     }
 
     pub(super) fn check(&self, hash: Hex32) -> Result<(), BundleError> {

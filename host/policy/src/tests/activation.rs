@@ -1,8 +1,8 @@
 //! Activation records: their signatures, expiry and format.
 
-use super::support::{NOW, author, key, public, role, trust};
 use crate::BundleError;
 use crate::bundle::{ActivationRecord, REASON_BYTES_MAX, SignedActivation};
+use crate::testing::{NOW, author, key, public, role, trust};
 use ed25519_dalek::SigningKey;
 use gateway_domain::dsse::Envelope;
 use gateway_domain::time::EpochMs;
@@ -102,7 +102,7 @@ fn record_without_reason_or_canonical_form_is_refused() {
 
 #[test]
 fn signed_manifest_is_refused_as_activation_record() {
-    let files = super::support::signed(&super::support::committed(), &[&key(1)], |_| ());
+    let files = crate::testing::signed(&crate::testing::committed(), &[&key(1)], |_| ());
     let (_, bytes) = files.iter().find(|(name, _)| name.starts_with("signatures/")).unwrap();
     let refused = ActivationRecord::verify(bytes, &author(), NOW).unwrap_err();
     assert!(matches!(refused, BundleError::Signature { .. }), "{refused}");

@@ -1,10 +1,10 @@
 //! The checks of a bundle before its policy runs.
 
-use super::support::{
-    NOW, author, committed, committed_trust, key, public, role, signed, trust, verify, with, without,
-};
 use crate::bundle::{MANIFEST_FILE, Manifest};
 use crate::limits::SEQUENCE_MAX;
+use crate::testing::{
+    NOW, author, committed, committed_trust, key, public, role, signed, trust, verify, with, without,
+};
 use crate::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 
 #[track_caller]

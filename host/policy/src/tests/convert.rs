@@ -1,8 +1,8 @@
 //! The request that a policy gets, for each kind of intent and each moment.
 
-use super::support::{NOW, payment};
 use crate::bindings::svc::policy::types as wit;
 use crate::convert::Owned;
+use crate::testing::{NOW, payment};
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::{Moment, Request};
 

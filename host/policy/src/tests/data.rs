@@ -1,9 +1,9 @@
 //! The bundle's own data, the facts it declares, and guests of the contract's first version.
 
-use super::support::{bundle_with, engine, facts, guest, guest_of_1_0, load, payment};
 use crate::bundle::Manifest;
 use crate::data::Data;
 use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES};
+use crate::testing::{bundle_with, engine, facts, guest, guest_of_1_0, load, payment};
 use crate::{BundleError, EvaluationFault, Evaluator};
 use gateway_domain::policy::{Decision, Moment};
 use gateway_policy_sdk::Data as _;
@@ -104,7 +104,7 @@ fn cedar_file_is_read_as_one_string() {
     assert_eq!(data.get("policies.cedar", "").as_deref(), Some(text));
     assert_eq!(data.get("policies.cedar", "/0"), None);
     let refused =
-        super::support::bundle_with(&engine(), &guest(1, "", ALLOW), &[("data/a.cedar", b"\xff")], |_| ());
+        crate::testing::bundle_with(&engine(), &guest(1, "", ALLOW), &[("data/a.cedar", b"\xff")], |_| ());
     assert!(matches!(Data::of(&refused), Err(BundleError::NotText(file)) if file == "data/a.cedar"));
 }
 

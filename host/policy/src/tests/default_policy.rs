@@ -1,7 +1,7 @@
 //! The bundles in the repository: their verdicts, and what the host records.
 
-use super::support::{committed, committed_bundle, committed_trust, engine, facts, payment, verify};
 use crate::bundle::WORLD;
+use crate::testing::{committed, committed_bundle, committed_trust, engine, facts, payment, verify};
 use crate::{Bundle, BundleError, Evaluator, PolicyEngine};
 use gateway_domain::policy::{Decision, Moment};
 
@@ -45,7 +45,7 @@ fn the_strict_bundle_is_the_same_component_with_data_and_loads_too() {
 
 /// The committed bundle without its data file of custody rules and their vectors.
 fn without_custody_rules() -> Bundle {
-    use super::support::{author, key, signed, without};
+    use crate::testing::{author, key, signed, without};
     let data = "data/custody.json";
     let vectors = "tests/custody.json";
     let files = without(&without(&committed(), data), vectors);
@@ -126,7 +126,7 @@ fn the_same_question_gives_the_same_bytes_and_fuel_on_two_engines() {
 
 #[test]
 fn bundle_whose_vectors_fail_is_not_loaded() {
-    use super::support::{author, key, signed, with};
+    use crate::testing::{author, key, signed, with};
     let vectors = committed();
     let vectors = String::from_utf8(vectors.get("tests/quorum.json").unwrap().to_vec()).unwrap();
     let broken = vectors.replacen("\"satisfied\": true", "\"satisfied\": false", 1);

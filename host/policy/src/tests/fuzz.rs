@@ -1,6 +1,6 @@
 //! Ten thousand malformed components: each is refused with its reason, or evaluated within the limits.
 
-use super::support::{Signed, engine, facts, guest, payment};
+use crate::testing::{Signed, engine, facts, guest, payment};
 use crate::{BundleError, Evaluator, PolicyEngine};
 use gateway_domain::policy::{Decision, Moment};
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Hostile guests. Each gets a DENY with its own fault, and does not affect a later evaluation.
 
-use super::support::{bundle_of, component, engine, facts, guest, load, payment};
 use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::limits::{FACTS_READ_MAX, FUEL_MAX, OUTPUT_BYTES_MAX};
 use crate::state::{Contents, State};
+use crate::testing::{bundle_of, component, engine, facts, guest, load, payment};
 use crate::{BundleError, EvaluationFault, Evaluator, PolicyEngine};
 use gateway_domain::policy::{Decision, Facts, Moment};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Guests of the WASI world that try to get access or to be non-deterministic. They get the same useless result each time.
 
-use super::support::{NOW, bundle_of, committed, engine, facts, guest, module, payment, wasi_component};
 use crate::bundle::{MANIFEST_FILE, Manifest, WASI_WORLD, WORLD};
 use crate::limits::{HANDLES_MAX, RANDOM_BYTES_MAX};
-use crate::{BundleError, Evaluation, EvaluationFault, Evaluator, PolicyHost};
+use crate::testing::{NOW, bundle_of, committed, engine, facts, guest, module, payment, wasi_component};
+use crate::{BundleError, Evaluation, EvaluationFault, Evaluator};
 use gateway_domain::policy::{Decision, Facts, Moment};
 
 /// Functions that the guests of these tests import: interface, function, and its type in the canonical ABI.
@@ -308,7 +308,7 @@ async fn wasi_guest_may_block_when_evaluated_from_an_async_task() {
     let evaluation = evaluate(&[wait, block], &body);
     assert_allowed(&evaluation);
 
-    let (host, sample) = (PolicyHost::new(), payment("acct-2", &["bob"]));
+    let sample = payment("acct-2", &["bob"]);
     let request = sample.request(Moment::Admission);
     let evaluator = load(&wasi_guest(&[wait, block], &body), WASI_WORLD).unwrap();
     assert!(
@@ -316,8 +316,9 @@ async fn wasi_guest_may_block_when_evaluated_from_an_async_task() {
         "the evaluation ran on the caller's thread"
     );
     assert_eq!(evaluator.describe(), Ok(String::new()));
-    host.activate(evaluator);
-    let pooled = host.evaluate_with_active(&request, &facts("2")).await;
+    // On a thread without a runtime, as those of a worker pool.
+    let evaluate = || evaluator.evaluate(&request, &facts("2"), u64::MAX);
+    let pooled = std::thread::scope(|scope| scope.spawn(evaluate).join().unwrap());
     assert_eq!((pooled.fault, pooled.outcome.decision), (None, Decision::Allow));
 }
 

@@ -10,10 +10,12 @@ use gateway_domain::key::Epoch;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{Case, KEY, NOT_AFTER, authority, kek, pinned};
+use gateway_node::testing::{
+    Case, KEY, NOT_AFTER, authority, bundle, compiled_bundles, kek, offer, pinned, policy_trust, rules,
+};
 use gateway_node::wire::{
     CallContext, ExecuteAnswer, ExecuteBody, NodeAdmissionDecisionRequest, NodeOperationSubmitRequest,
-    Nothing, Slot, Start, StepRequest,
+    Nothing, OfferBundleRequest, Slot, Start, StepRequest,
 };
 use gateway_node::{Call, CeremonyStart, Envelope, Node, NodeConfig, NodeSettings, Peers};
 use gateway_threshold::PublicKeys;
@@ -21,7 +23,7 @@ use http_body_util::BodyExt;
 use runtime_node::routes;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
@@ -49,7 +51,10 @@ impl Nodes {
                 settings: NodeSettings {
                     kek: Arc::new(kek(1)),
                     authorities: pinned(&authority(1)),
-                    required_approvals: 2,
+                    rules: rules(),
+                    approver_roles: BTreeMap::new(),
+                    policy_trust: policy_trust(),
+                    compiled_bundles: compiled_bundles(),
                     decision_ttl_max_ms: NOT_AFTER.0,
                     signed_approvals: SigningRule::Off,
                     keys_without_approvals: false,
@@ -111,7 +116,18 @@ impl Nodes {
         answer
     }
 
+    /// The first admission is refused until the node has the bundle.
     async fn admit(&self, case: &Case) {
+        for node in 0..self.routers.len() as u16 {
+            let (status, answer) =
+                self.send(node, "POST", &path(case, "admission"), Some(json!(admission(case)))).await;
+            assert_eq!(
+                (status, &answer["error"]),
+                (StatusCode::CONFLICT, &json!("bundle_unknown")),
+                "{answer}"
+            );
+            self.post(node, "/v1/node/bundles", OfferBundleRequest::from(&offer(bundle()))).await;
+        }
         for node in 0..self.routers.len() as u16 {
             self.post(node, &path(case, "admission"), admission(case)).await;
             self.post(node, &path(case, "steps/policy-receipt"), step(case, node, EffectStep::PolicyReceipt))
@@ -182,7 +198,7 @@ fn path(case: &Case, rest: &str) -> String {
 
 fn admission(case: &Case) -> NodeAdmissionDecisionRequest {
     let mut request =
-        NodeAdmissionDecisionRequest::new(&case.request(), &case.decision, SUITE, EpochMs(1)).unwrap();
+        NodeAdmissionDecisionRequest::new(&case.request(), &case.decision(), SUITE, EpochMs(1)).unwrap();
     request.now_ms = None;
     request
 }
@@ -215,7 +231,7 @@ async fn every_route_answers_as_the_document_says() {
 
     let other = Case::key_create(101, KeyId(Hex32::new([9; 32])), 2, 2, SUITE);
     let announced =
-        NodeOperationSubmitRequest::new(&other.request(), &other.decision, SUITE, EpochMs(1)).unwrap();
+        NodeOperationSubmitRequest::new(&other.request(), &other.decision(), SUITE, EpochMs(1)).unwrap();
     let view = nodes.post(0, BASE, &announced).await;
     assert_eq!(view["phase"], "Submitted");
     nodes.post(0, &path(&create, "steps/discard"), json!(step(&create, 0, EffectStep::Discard))).await;

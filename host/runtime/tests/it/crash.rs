@@ -8,7 +8,6 @@ use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{SUITES, asset_action, key_create, recover, refresh, reshare, rotate};
 use gateway_node::{Call, CeremonyStart, RoundOne, Subject};
-use gateway_runtime::Fleet;
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 
@@ -105,7 +104,7 @@ async fn new_coordinator_completes_a_partly_signed_package() {
     // The coordinator stopped after one of two shares. A new one must use the same package, of the same signers.
     let other = world.fleet_under(1);
     let stopped = std::mem::replace(&mut world.fleet, other);
-    world.fleet = Fleet::of(stopped.into_nodes());
+    world.fleet = stopped.forgetful();
     let Outcome::Signed { signature, .. } = world.perform_pending(&signing).await.unwrap() else { panic!() };
     check_signature(&signature);
     assert_eq!(signature.signers, gateway_node::testing::roster(&[0, 2]));

@@ -15,14 +15,17 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
 use gateway_node::Node;
-use gateway_node::testing::{Case, NOT_AFTER, approvals, authority, hex32, kek, pinned};
-use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings};
+use gateway_node::testing::{
+    Case, NOT_AFTER, approvals, authority, bundle, compiled_bundles, hex32, kek, offer, pinned, policy_trust,
+    rules,
+};
+use gateway_runtime::{BundleOffer, EmbeddedFleet, FindBundle, FleetConfig, NodeSettings};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tempfile::TempDir;
 
 pub(crate) use gateway_node::testing::{KEY, SUCCESSOR};
@@ -36,23 +39,43 @@ pub(crate) struct World {
     /// All events, each with the operation before it.
     pub(crate) events: Vec<(Operation, Event)>,
     now: Arc<AtomicU64>,
+    bundles: Bundles,
     /// Locked while an effect is performed: the engine performs one effect of an operation at a time too.
     performing: tokio::sync::Mutex<()>,
 }
 
 /// A fleet under this key-encryption key.
-fn fleet(folder: &Path, now: &Arc<AtomicU64>, kek_byte: u8) -> EmbeddedFleet {
+fn fleet(folder: &Path, now: &Arc<AtomicU64>, kek_byte: u8, bundles: &Bundles) -> EmbeddedFleet {
     let now = Arc::clone(now);
     let nodes = NodeSettings {
         kek: Arc::new(kek(kek_byte)),
         authorities: pinned(&authority(1)),
-        required_approvals: 2,
+        rules: rules(),
+        approver_roles: BTreeMap::new(),
+        policy_trust: policy_trust(),
+        compiled_bundles: compiled_bundles(),
         decision_ttl_max_ms: NOT_AFTER.0,
         signed_approvals: SigningRule::Off,
         keys_without_approvals: false,
         clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
     };
-    EmbeddedFleet::new(FleetConfig { folder: folder.to_owned(), nodes })
+    EmbeddedFleet::new(FleetConfig { folder: folder.to_owned(), nodes }, Arc::new(bundles.clone()))
+}
+
+/// Has the bundle `payment-guard`, unless it is hidden.
+#[derive(Clone, Default)]
+struct Bundles {
+    are_hidden: Arc<AtomicBool>,
+}
+
+#[async_trait::async_trait]
+impl FindBundle for Bundles {
+    async fn find(&self, bundle_hash: Hex32) -> Result<Option<BundleOffer>, Unavailable> {
+        let is_found = |offer: &BundleOffer| {
+            offer.files.bundle_hash().unwrap() == bundle_hash && !self.are_hidden.load(Ordering::Relaxed)
+        };
+        Ok(Some(offer(bundle())).filter(is_found))
+    }
 }
 
 impl World {
@@ -70,7 +93,8 @@ impl World {
 
     fn in_folder(folder: &Path, owned: Option<TempDir>) -> Self {
         let now = Arc::new(AtomicU64::new(1_000));
-        let fleet = fleet(folder, &now, 1);
+        let bundles = Bundles::default();
+        let fleet = fleet(folder, &now, 1, &bundles);
         Self {
             _owned: owned,
             folder: folder.to_owned(),
@@ -78,6 +102,7 @@ impl World {
             keys: BTreeMap::new(),
             events: vec![],
             now,
+            bundles,
             performing: tokio::sync::Mutex::default(),
         }
     }
@@ -96,6 +121,11 @@ impl World {
         self.now.store(now_ms, Ordering::Relaxed);
     }
 
+    /// Whether the fleet finds no bundle to offer.
+    pub(crate) fn hide_bundles(&self, are_hidden: bool) {
+        self.bundles.are_hidden.store(are_hidden, Ordering::Relaxed);
+    }
+
     pub(crate) fn path(&self, participant: u16) -> PathBuf {
         self.folder.join(format!("node-{participant}.db"))
     }
@@ -106,13 +136,13 @@ impl World {
 
     /// The same nodes under another key-encryption key.
     pub(crate) fn fleet_under(&self, kek_byte: u8) -> EmbeddedFleet {
-        fleet(&self.folder, &self.now, kek_byte)
+        fleet(&self.folder, &self.now, kek_byte, &self.bundles)
     }
 
     /// Restarts the fleet, which loses what was only in memory.
     pub(crate) async fn restart(&mut self) {
         self.fleet.close().await;
-        self.fleet = fleet(&self.folder, &self.now, 1);
+        self.fleet = fleet(&self.folder, &self.now, 1, &self.bundles);
     }
 
     /// Deletes the participants' databases, as if their disks were lost.
@@ -170,11 +200,11 @@ impl World {
     fn decision(&self, operation: &Operation) -> Outcome {
         let case = self.case(operation);
         let admission = gateway_domain::admission::Admission {
-            decision: case.decision.clone(),
+            decision: case.decision(),
             envelope: case.request().envelope,
             admission_hash: case.admission_hash(),
         };
-        Outcome::DecisionSigned { policy: operation.policy.clone(), admission: Box::new(admission) }
+        Outcome::DecisionSigned { policy: case.outcome(), admission: Box::new(admission) }
     }
 
     pub(crate) fn case(&self, operation: &Operation) -> Case {
@@ -189,6 +219,8 @@ impl World {
         let threshold = requested.unwrap_or(threshold);
         let mut case = Case::new(0, operation.key.key_id, epoch, threshold.0, operation.intent.clone());
         case = case.of(operation.id);
+        case.submitter = operation.submitter.clone();
+        case.owner.key_ref = operation.key.key_ref.clone();
         if let (Some(key), Some(target), false) =
             (key, target(operation, key), matches!(operation.intent, Intent::KeyCreate(_)))
         {

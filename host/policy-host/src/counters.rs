@@ -1,8 +1,8 @@
 //! The metrics of this crate. Each label has a small, fixed set of values.
 
-use crate::fault::EvaluationFault;
 use gateway_domain::policy::{Decision, Moment};
 use gateway_engine::ports::ActivationKind;
+use gateway_policy::EvaluationFault;
 use metrics::counter;
 
 /// Each counter's name and description.

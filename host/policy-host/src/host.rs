@@ -1,16 +1,15 @@
 //! Implements the engine's port for policy evaluation, with the active bundle.
 
-use crate::evaluator::{Evaluation, Evaluator};
-use crate::fault::EvaluationFault;
+use crate::counters;
 use crate::shadow::Shadow;
 use crate::worker_pool::{Busy, Lane, PerLane, WorkerPool};
-use crate::{counters, outcome};
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::EvaluatePolicy;
-use std::sync::atomic::Ordering;
+use gateway_policy::{Evaluation, EvaluationFault, Evaluator};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Evaluates requests with the active bundle, which can be replaced at any time.
@@ -27,6 +26,9 @@ struct Active {
     evaluator: Arc<Evaluator>,
     /// The fault of every evaluation while the trust roots do not accept the bundle.
     untrusted: Option<EvaluationFault>,
+    /// Whether the next evaluation of the lane is expected to need the worker pool, because the last one on it used more than the
+    /// inline limits.
+    heavy: Arc<PerLane<AtomicBool>>,
 }
 
 impl Default for PolicyHost {
@@ -47,7 +49,7 @@ impl PolicyHost {
         let evaluator = evaluator.into();
         tracing::info!(bundle_id = evaluator.bundle_id(), bundle_hash = %evaluator.bundle_hash(), "policy bundle active");
         *self.active.write().unwrap_or_else(PoisonError::into_inner) =
-            Some(Active { evaluator, untrusted: None });
+            Some(Active { evaluator, untrusted: None, heavy: Arc::default() });
     }
 
     /// Sets the fault with which every evaluation is a DENY, because the active bundle is not trusted; `None` clears it. An
@@ -81,23 +83,23 @@ impl PolicyHost {
     /// have a pool of their own and do not affect this choice for decisions.
     pub async fn evaluate_with_active(&self, request: &Request<'_>, facts: &Facts) -> Evaluation {
         let Some(active) = self.current() else {
-            return outcome::failed(request, EvaluationFault::NoActiveBundle);
+            return Evaluation::without_bundle(request, EvaluationFault::NoActiveBundle);
         };
         let evaluator = Arc::clone(&active.evaluator);
         if let Some(fault) = active.fault(instant(facts)) {
-            return outcome::not_evaluated(request, evaluator.bundle_id(), evaluator.bundle_hash(), fault);
+            return evaluator.not_evaluated(request, fault);
         }
-        let is_heavy = evaluator.heavy(Lane::of(request.moment)).load(Ordering::Relaxed);
+        let is_heavy = active.heavy.get(Lane::of(request.moment)).load(Ordering::Relaxed);
         let first = if is_heavy { None } else { evaluator.evaluate_inline(request, facts) };
         match first {
             Some(raw) => evaluator.complete(request, raw),
-            None => self.evaluate_on_pool(evaluator, request, facts.clone()).await,
+            None => self.evaluate_on_pool(active, request, facts.clone()).await,
         }
     }
 
     async fn evaluate_on_pool(
         &self,
-        evaluator: Arc<Evaluator>,
+        Active { evaluator, heavy, .. }: Active,
         request: &Request<'_>,
         facts: Facts,
     ) -> Evaluation {
@@ -105,14 +107,19 @@ impl PolicyHost {
         let raw = self.pools.get(lane).run(move || {
             let request = input.request();
             let raw = evaluator.evaluate_raw(&request, &facts, evaluator.fuel_max());
-            evaluator.heavy(lane).store(raw.is_heavy(), Ordering::Relaxed);
+            heavy.get(lane).store(raw.is_heavy(), Ordering::Relaxed);
             evaluator.complete(&request, raw)
         });
         match raw.await {
             Ok(Some(evaluation)) => evaluation,
-            Ok(None) => outcome::failed(request, EvaluationFault::Panicked),
-            Err(Busy) => outcome::failed(request, EvaluationFault::PoolExhausted),
+            Ok(None) => Evaluation::without_bundle(request, EvaluationFault::Panicked),
+            Err(Busy) => Evaluation::without_bundle(request, EvaluationFault::PoolExhausted),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn heavy(&self) -> Arc<PerLane<AtomicBool>> {
+        self.current().map(|active| active.heavy).unwrap_or_default()
     }
 
     /// A copy, so that an evaluation uses one bundle from prefix to end.

@@ -3,11 +3,11 @@
 use super::offers::{read_bundle, read_file};
 use super::refusals::Refusals;
 use super::{Cause, Lifecycle, Memory, SeenOffers, Sources};
-use crate::bundle::{Bundle, BundleError, TrustPolicy};
-use crate::{EngineError, Evaluator, PolicyEngine, PolicyHost};
+use crate::PolicyHost;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{ReadClock, StorePolicies};
+use gateway_policy::{Bundle, BundleError, EngineError, Evaluator, PolicyEngine, TrustPolicy};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -36,11 +36,7 @@ pub struct Prepared {
 impl Sources {
     pub(super) fn parse_trust(&self, bytes: &[u8]) -> Result<TrustPolicy, BundleError> {
         let trust = TrustPolicy::parse(bytes)?;
-        if trust.trusts_development() && !self.allows_development {
-            return Err(BundleError::TrustRoots(
-                "the development signing key must not be trusted in production".to_owned(),
-            ));
-        }
+        trust.check_development(self.allows_development)?;
         Ok(trust)
     }
 
@@ -103,6 +99,7 @@ impl Prepared {
             sources,
             memory: Mutex::new(memory),
             refusals: Refusals::default(),
+            records: std::sync::Mutex::default(),
         });
         lifecycle.reload(Cause::Watch).await;
         Ok(lifecycle)

@@ -2,12 +2,13 @@
 
 use super::refusals::{Offered, Refused};
 use super::{ActiveBundle, Lifecycle, Memory};
-use crate::bundle::{ActivationRecord, Bundle, BundleError, BundleFiles, check_rises};
-use crate::{Evaluator, counters};
+use crate::counters;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::failpoint::failpoint;
 use gateway_engine::ports::{Activated, Activation, ActivationKind, StoredBundle};
+use gateway_policy::bundle::{ActivationRecord, check_rises};
+use gateway_policy::{Bundle, BundleError, BundleFiles, Evaluator};
 use std::sync::Arc;
 use tokio::task;
 
@@ -26,6 +27,7 @@ impl Lifecycle {
             .as_ref()
             .is_some_and(|it| (it.sequence, it.bundle_hash) == (record.sequence, record.bundle_hash))
         {
+            self.keep_record(bytes);
             return Ok(());
         }
         let signed = ActivationRecord::verify(bytes, memory.trust()?, now)?;
@@ -39,6 +41,8 @@ impl Lifecycle {
             signers: signed.signers().to_vec(),
             reason: record.reason,
         };
+        // Before the activation, because nodes may need it right after.
+        self.keep_record(bytes);
         self.activate(memory, bundle, activation).await
     }
 

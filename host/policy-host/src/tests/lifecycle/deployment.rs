@@ -1,11 +1,6 @@
 //! A deployment for the tests of the lifecycle: a folder, a store, and a clock that the tests set.
 
-use crate::bundle::{ActivationRecord, Pins, Vector};
 use crate::lifecycle::{Cause, Lifecycle, Sources, StartError};
-use crate::tests::support::{
-    NOW, author, bundle_of, committed, committed_bundle, engine, facts, guest, key, payment, signed, with,
-};
-use crate::{BundleFiles, Evaluator, TrustPolicy};
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
@@ -13,6 +8,11 @@ use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, Activation, ReadClock, StorePolicies, StoredBundle};
+use gateway_policy::bundle::{ActivationRecord, Pins, Vector};
+use gateway_policy::testing::{
+    NOW, author, bundle_of, committed, committed_bundle, engine, facts, guest, key, payment, signed, with,
+};
+use gateway_policy::{BundleFiles, Evaluator, TrustPolicy};
 use gateway_store::Store;
 use std::fs;
 use std::path::Path;
@@ -261,5 +261,5 @@ pub(in crate::tests) async fn fault(lifecycle: &Lifecycle) -> Option<&'static st
     let sample = payment("acct-2", &[]);
     let evaluation =
         lifecycle.host().evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await;
-    evaluation.fault.map(crate::EvaluationFault::kind)
+    evaluation.fault.map(gateway_policy::EvaluationFault::kind)
 }

@@ -1,11 +1,11 @@
 //! Why an active bundle stops evaluating: revoked keys, unreadable trust roots, and expiry.
 
-use super::super::support::{NOW, author, facts, key, payment, role, signed, trust};
 use super::deployment::{self, Deployment, bundle, hash_of};
 use crate::lifecycle::{Cause, StartError};
 use gateway_domain::policy::{Decision, Facts, Moment};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{DescribePolicies, EvaluatePolicy};
+use gateway_policy::testing::{NOW, author, facts, key, payment, role, signed, trust};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn revoking_its_signer_stops_the_active_bundle() {

@@ -1,12 +1,12 @@
 //! Logs, counts and keeps the refusals of offers.
 
-use crate::bundle::BundleError;
 use crate::counters;
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::RefusedOffer;
+use gateway_policy::BundleError;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -4,15 +4,14 @@
 //! The evaluations run on one thread of the lowest priority. If its queue is full, requests are dropped and counted. Replacing
 //! the candidate closes its queue, which ends its thread.
 
-use crate::bundle::Bundle;
 use crate::counters;
-use crate::evaluator::Evaluator;
-use crate::limits::SHADOW_QUEUE_MAX;
 use crate::worker_pool::lower_priority;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, Facts, Input, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ShadowCounts;
+use gateway_policy::limits::SHADOW_QUEUE_MAX;
+use gateway_policy::{Bundle, Evaluator};
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};

@@ -1,7 +1,6 @@
 //! Describes the active bundle, the candidate and past activations.
 
 use super::Lifecycle;
-use crate::bundle::{MANIFEST_FILE, Manifest};
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
@@ -10,6 +9,8 @@ use gateway_engine::ports::{
     ActivatedBundle, Activation, BundleDescription, CandidateBundle, DescribePolicies, PolicyHealth,
     PolicyStatus,
 };
+use gateway_policy::EvaluationFault;
+use gateway_policy::bundle::{MANIFEST_FILE, Manifest};
 
 #[async_trait]
 impl DescribePolicies for Lifecycle {
@@ -41,7 +42,7 @@ impl DescribePolicies for Lifecycle {
     fn health(&self) -> PolicyHealth {
         PolicyHealth {
             bundle_hash: self.host.active().map(|evaluator| evaluator.bundle_hash()),
-            fault: self.host.fault(self.clock.now()).map(crate::EvaluationFault::kind),
+            fault: self.host.fault(self.clock.now()).map(EvaluationFault::kind),
             refused: self.refusals.standing(),
         }
     }

@@ -5,10 +5,10 @@ pub(in crate::tests) mod deployment;
 mod rollback;
 mod trust;
 
-use super::support::{NOW, key};
 use deployment::{Deployment, bundle, hash_of};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{ActivationKind, DescribePolicies};
+use gateway_policy::testing::{NOW, key};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_offered_bundle_is_activated_and_the_next_one_follows() {
@@ -32,7 +32,8 @@ async fn the_offered_bundle_is_activated_and_the_next_one_follows() {
 async fn an_older_bundle_and_another_of_the_same_sequence_are_refused() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(5)).await;
-    let other = super::support::signed(&bundle(5), &[&key(1)], |manifest| manifest.version = "other".into());
+    let other =
+        gateway_policy::testing::signed(&bundle(5), &[&key(1)], |manifest| manifest.version = "other".into());
     for refused in [bundle(4), other] {
         deployment.offer(&refused);
         deployment::watch(&lifecycle).await;
@@ -60,7 +61,7 @@ async fn an_older_bundle_and_another_of_the_same_sequence_are_refused() {
 async fn half_copied_folder_is_refused_and_activated_when_complete() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
-    deployment.offer(&super::support::without(&bundle(2), "policy.wasm"));
+    deployment.offer(&gateway_policy::testing::without(&bundle(2), "policy.wasm"));
     deployment::watch(&lifecycle).await;
     deployment::watch(&lifecycle).await;
     assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
@@ -86,9 +87,13 @@ async fn a_bundle_whose_vectors_fail_is_not_activated() {
 async fn a_signed_bundle_without_vectors_is_not_activated() {
     let without_vectors = |sequence| {
         let name = "tests/one.json";
-        super::support::signed(&super::support::without(&bundle(sequence), name), &[&key(1)], |manifest| {
-            manifest.files.remove(name).unwrap();
-        })
+        gateway_policy::testing::signed(
+            &gateway_policy::testing::without(&bundle(sequence), name),
+            &[&key(1)],
+            |manifest| {
+                manifest.files.remove(name).unwrap();
+            },
+        )
     };
     let deployment = Deployment::new();
     deployment.offer(&without_vectors(1));
@@ -105,7 +110,7 @@ async fn a_signed_bundle_without_vectors_is_not_activated() {
 async fn bundle_not_yet_valid_is_activated_when_it_becomes_valid() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
-    let tomorrow = super::support::signed(&bundle(2), &[&key(1)], |manifest| {
+    let tomorrow = gateway_policy::testing::signed(&bundle(2), &[&key(1)], |manifest| {
         manifest.not_before_ms = Some(NOW.0 + 1_000);
     });
     deployment.offer(&tomorrow);
@@ -131,7 +136,7 @@ async fn a_start_without_the_folder_runs_with_the_last_good_bundle() {
 #[tokio::test(flavor = "multi_thread")]
 async fn first_start_with_a_broken_bundle_fails() {
     let deployment = Deployment::new();
-    deployment.offer(&super::support::without(&bundle(1), "policy.wasm"));
+    deployment.offer(&gateway_policy::testing::without(&bundle(1), "policy.wasm"));
     let refused = deployment.open().await.unwrap_err();
     assert!(refused.to_string().contains("`policy.wasm` is missing"), "{refused}");
 }

@@ -1,10 +1,10 @@
 //! Shadow evaluation: the candidate is evaluated and compared, without effect.
 
 use super::lifecycle::deployment::{self, Deployment, build, bundle, denying, hash_of};
-use super::support::{facts, key, payment, signed};
 use crate::Lifecycle;
 use gateway_domain::policy::{Decision, Moment};
 use gateway_engine::ports::{DescribePolicies, EvaluatePolicy, ShadowCounts};
+use gateway_policy::testing::{facts, key, payment, signed};
 use std::time::Duration;
 
 /// Waits until all requests so far are counted, and returns the counts.
@@ -73,10 +73,10 @@ async fn slow_candidate_delays_no_decision_and_dropped_requests_are_counted() {
     let lifecycle = deployment.start(&bundle(1)).await;
     let endless = build("(loop $l (br $l)) unreachable");
     deployment.offer_candidate(&signed(&endless, &[&key(1)], |manifest| {
-        manifest.limits.fuel = crate::limits::FUEL_MAX;
+        manifest.limits.fuel = gateway_policy::limits::FUEL_MAX;
     }));
     deployment::watch(&lifecycle).await;
-    let n_offered = crate::limits::SHADOW_QUEUE_MAX as u64 + 200;
+    let n_offered = gateway_policy::limits::SHADOW_QUEUE_MAX as u64 + 200;
     assert_eq!(evaluate(&lifecycle, n_offered).await, Decision::Allow);
     let counts = lifecycle.status(1).await.unwrap().candidate.unwrap().counts;
     assert!(counts.n_dropped > 0 && counts.n_dropped <= 200, "{counts:?}");

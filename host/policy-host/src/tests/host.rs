@@ -1,12 +1,13 @@
 //! The policy host: evaluations on the caller's thread, on the worker pool, and without a bundle.
 
-use super::support::{bundle_of, engine, facts, guest, load, payment};
-use crate::limits::{
+use crate::PolicyHost;
+use crate::worker_pool::Lane;
+use gateway_domain::policy::{Decision, Facts, Moment};
+use gateway_policy::limits::{
     FUEL_INLINE, FUEL_MAX, HEAVY_EVALUATIONS_WAITING_MAX, MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, TICK,
 };
-use crate::worker_pool::Lane;
-use crate::{EvaluationFault, Evaluator, PolicyHost};
-use gateway_domain::policy::{Decision, Facts, Moment};
+use gateway_policy::testing::{bundle_of, engine, facts, guest, load, payment};
+use gateway_policy::{EvaluationFault, Evaluator};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -80,12 +81,11 @@ async fn work_that_costs_no_fuel_does_not_block_the_callers_thread() {
     let facts = Facts::from_pairs([("time.now_ms", "7".repeat(1 << 20))]);
     let sample = payment("acct-2", &["bob"]);
     let request = sample.request(Moment::Submit);
-    let evaluator = host.active().unwrap();
     let mut blocked = Vec::new();
     for is_heavy_before in [false, true] {
         while blocked.last().is_none_or(|blocked| *blocked >= TICK * 50) {
             assert!(blocked.len() < ATTEMPTS_MAX, "the caller's thread was blocked for {blocked:?}");
-            evaluator.heavy(Lane::Decisions).store(is_heavy_before, Ordering::Relaxed);
+            host.heavy().get(Lane::Decisions).store(is_heavy_before, Ordering::Relaxed);
             // The first poll runs the attempt on this thread. The rest runs on the pool.
             let started = Instant::now();
             let mut evaluation = Box::pin(host.evaluate_with_active(&request, &facts));
@@ -93,7 +93,7 @@ async fn work_that_costs_no_fuel_does_not_block_the_callers_thread() {
             blocked.push(started.elapsed());
             assert!(first.is_pending());
             assert_eq!(evaluation.await.fault, Some(EvaluationFault::Deadline));
-            assert!(is_heavy(&evaluator, Moment::Submit) && !is_heavy(&evaluator, Moment::Preview));
+            assert!(is_heavy(&host, Moment::Submit) && !is_heavy(&host, Moment::Preview));
         }
         blocked.clear();
     }
@@ -119,7 +119,7 @@ async fn memory_is_not_given_on_the_callers_thread() {
         let is_inline = (0..ATTEMPTS_MAX).any(|_| evaluator.evaluate_inline(&request, &facts).is_some());
         assert_eq!(is_inline, grown == pages_inline, "{grown} pages");
         assert_eq!(host.evaluate_with_active(&request, &facts).await.fault, fault, "{grown} pages");
-        assert_eq!(is_heavy(&evaluator, request.moment), !is_inline);
+        assert_eq!(is_heavy(&host, request.moment), !is_inline);
     }
 }
 
@@ -140,21 +140,21 @@ async fn no_preview_holds_up_a_decision() {
             host.evaluate_with_active(&sample.request(Moment::Preview), &facts("2")).await.fault
         });
     }
-    while !is_heavy(&host.active().unwrap(), Moment::Preview) {
+    while !is_heavy(&host, Moment::Preview) {
         tokio::task::yield_now().await;
     }
-    assert!(!is_heavy(&host.active().unwrap(), Moment::Submit), "previews affected the choice for decisions");
+    assert!(!is_heavy(&host, Moment::Submit), "previews affected the choice for decisions");
     let sample = payment("acct-2", &["bob"]);
     for _ in 0..100 {
         assert_eq!(host.evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await.fault, None);
-        assert!(!is_heavy(&host.active().unwrap(), Moment::Submit));
+        assert!(!is_heavy(&host, Moment::Submit));
     }
     let faults = previews.join_all().await;
     assert!(faults.contains(&Some(EvaluationFault::PoolExhausted)), "the queue of previews is bounded");
 }
 
-fn is_heavy(evaluator: &Evaluator, moment: Moment) -> bool {
-    evaluator.heavy(Lane::of(moment)).load(Ordering::Relaxed)
+fn is_heavy(host: &PolicyHost, moment: Moment) -> bool {
+    host.heavy().get(Lane::of(moment)).load(Ordering::Relaxed)
 }
 
 #[test]

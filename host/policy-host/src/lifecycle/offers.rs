@@ -1,12 +1,10 @@
 //! Reads the operator's files, without verifying them.
 
-use crate::bundle::{BundleError, BundleFiles, Pins};
-use crate::limits::SIGNED_FILE_BYTES_MAX;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use gateway_policy::bundle::read_signed_file;
+use gateway_policy::{BundleError, BundleFiles, Pins};
 use std::path::{Path, PathBuf};
 
 /// The files that determine a deployment's policy.
@@ -71,23 +69,7 @@ pub(super) fn read_bundle(folder: &Path) -> Offer<BundleFiles> {
 }
 
 pub(super) fn read_file(path: &Path, what: &str) -> Offer<Vec<u8>> {
-    let read = || -> io::Result<Vec<u8>> {
-        // Reading a pipe could block forever.
-        if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::other("not a regular file"));
-        }
-        let mut bytes = Vec::new();
-        File::open(path)?.take(SIGNED_FILE_BYTES_MAX.saturating_add(1)).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let content = match read() {
-        Ok(bytes) if bytes.len() as u64 > SIGNED_FILE_BYTES_MAX => {
-            Err(BundleError::FileTooLarge { file: what.to_owned(), bytes_max: SIGNED_FILE_BYTES_MAX })
-        }
-        Ok(bytes) => Ok(bytes),
-        Err(source) => Err(BundleError::Read { path: what.to_owned(), source }),
-    };
-    Offer::of(content, |bytes| canonical::digest_bytes("", bytes))
+    Offer::of(read_signed_file(path, what), |bytes| canonical::digest_bytes("", bytes))
 }
 
 /// The offer that was considered last, and when to consider it again.

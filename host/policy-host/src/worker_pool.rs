@@ -3,8 +3,8 @@
 //! It has few threads, of the lowest priority, so requests that need no such evaluation are answered first. Its queue is
 //! bounded, so that a bundle with only long evaluations cannot use up memory.
 
-use crate::limits::HEAVY_EVALUATIONS_WAITING_MAX;
 use gateway_domain::policy::Moment;
+use gateway_policy::limits::HEAVY_EVALUATIONS_WAITING_MAX;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};

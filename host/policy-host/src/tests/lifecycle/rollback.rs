@@ -1,8 +1,8 @@
 //! Rollbacks by activation records.
 
-use super::super::support::{author, key, role, signed, trust};
 use super::deployment::{self, Deployment, bundle, hash_of};
 use gateway_engine::ports::{ActivationKind, DescribePolicies};
+use gateway_policy::testing::{author, key, role, signed, trust};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_record_rolls_back_once() {

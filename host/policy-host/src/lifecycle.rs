@@ -19,15 +19,21 @@ mod start;
 pub use offers::Sources;
 pub use start::{Prepared, StartError};
 
-use crate::bundle::{Bundle, BundleError, BundleFiles, TrustPolicy};
-use crate::{EvaluationFault, Evaluator, PolicyEngine, PolicyHost};
+use crate::PolicyHost;
 use gateway_domain::canonical;
+use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Activation, ActivationKind, ReadClock, StorePolicies};
+use gateway_engine::{Dependency, Unavailable};
+use gateway_policy::bundle::ActivationRecord;
+use gateway_policy::limits::BUNDLES_TRUSTED_MAX;
+use gateway_policy::{
+    Bundle, BundleError, BundleFiles, EvaluationFault, Evaluator, PolicyEngine, TrustPolicy,
+};
 use offers::{Offer, Offers, Seen};
 use refusals::{Offered, Refusals, Refused};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
 use tokio::task;
 
@@ -41,6 +47,8 @@ pub struct Lifecycle {
     /// Locked during a reload, so that one reload runs at a time.
     memory: Mutex<Memory>,
     refusals: Refusals,
+    /// The verified activation records, the newest last, at most [`BUNDLES_TRUSTED_MAX`].
+    records: std::sync::Mutex<Vec<Vec<u8>>>,
 }
 
 /// The state between reloads.
@@ -98,6 +106,41 @@ impl Lifecycle {
     #[must_use]
     pub fn host(&self) -> Arc<PolicyHost> {
         Arc::clone(&self.host)
+    }
+
+    /// The engine that compiles bundles, for other parts of the process that evaluate them.
+    #[must_use]
+    pub const fn engine(&self) -> &PolicyEngine {
+        &self.engine
+    }
+
+    /// A bundle that is or was active, and the newest activation record that names it, if this process has read one. Neither is
+    /// verified again.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the store cannot be read.
+    pub async fn stored_bundle(
+        &self,
+        bundle_hash: Hex32,
+    ) -> Result<Option<(BundleFiles, Option<Vec<u8>>)>, Unavailable> {
+        let Some(stored) = self.store.bundle_load(bundle_hash).await? else { return Ok(None) };
+        let files = BundleFiles::new(stored.files)
+            .map_err(|error| Unavailable::new(Dependency::Policy, error_chain(&error)))?;
+        let names = |bytes: &&Vec<u8>| {
+            ActivationRecord::parse(bytes).is_ok_and(|record| record.bundle_hash == bundle_hash)
+        };
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Some((files, records.iter().rev().find(names).cloned())))
+    }
+
+    /// Keeps a verified activation record for nodes that get the bundle later: its file may have changed by then.
+    fn keep_record(&self, bytes: &[u8]) {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        records.retain(|kept| kept != bytes);
+        if records.len() >= BUNDLES_TRUSTED_MAX {
+            records.remove(0);
+        }
+        records.push(bytes.to_vec());
     }
 
     /// Reads all offers and activates the bundle that passes every check.

@@ -1,4 +1,10 @@
-//! Sample bundles, requests and guests.
+//! Sample bundles, requests and guests for tests.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
+    reason = "tests fail by panicking"
+)]
 
 use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, is_signature, pack};
 use crate::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
@@ -13,61 +19,78 @@ use gateway_domain::time::EpochMs;
 use std::path::Path;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
-pub(super) const NOW: EpochMs = EpochMs(1_700_000_000_000);
+/// The time of samples.
+pub const NOW: EpochMs = EpochMs(1_700_000_000_000);
 
-pub(super) fn engine() -> PolicyEngine {
+/// An engine of its own.
+#[must_use]
+pub fn engine() -> PolicyEngine {
     PolicyEngine::new().unwrap()
 }
 
-pub(super) fn key(seed: u8) -> SigningKey {
+/// A signing key with a fixed seed.
+#[must_use]
+pub fn key(seed: u8) -> SigningKey {
     SigningKey::from_bytes(&[seed; 32])
 }
 
-pub(super) fn public(key: &SigningKey) -> Hex32 {
+/// Its public key, as trust roots have it.
+#[must_use]
+pub fn public(key: &SigningKey) -> Hex32 {
     Hex32::new(key.verifying_key().to_bytes())
 }
 
-pub(super) fn role(role: &str, threshold: usize, keys: &[&SigningKey]) -> Role {
+/// A role of trust roots.
+#[must_use]
+pub fn role(role: &str, threshold: usize, keys: &[&SigningKey]) -> Role {
     Role { role: role.into(), threshold, keys: keys.iter().map(|key| public(key)).collect() }
 }
 
-pub(super) fn trust(roles: Vec<Role>, revoked: &[&SigningKey]) -> TrustPolicy {
+/// Trust roots with these roles, and these keys revoked.
+#[must_use]
+pub fn trust(roles: Vec<Role>, revoked: &[&SigningKey]) -> TrustPolicy {
     TrustPolicy { roles, revoked: revoked.iter().map(|key| public(key)).collect() }
 }
 
-pub(super) fn author() -> TrustPolicy {
+/// Trust roots that trust `key(1)` in the role `author`.
+#[must_use]
+pub fn author() -> TrustPolicy {
     trust(vec![role("author", 1, &[&key(1)])], &[])
 }
 
 /// The bundle `payment-guard` of the repository.
-pub(super) fn committed() -> BundleFiles {
+#[must_use]
+pub fn committed() -> BundleFiles {
     committed_bundle("payment-guard")
 }
 
-pub(super) fn committed_bundle(name: &str) -> BundleFiles {
+/// A bundle of the repository.
+#[must_use]
+pub fn committed_bundle(name: &str) -> BundleFiles {
     BundleFiles::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles").join(name)).unwrap()
 }
 
-pub(super) fn committed_trust() -> TrustPolicy {
+/// The trust roots of the repository, which trust the development key.
+#[must_use]
+pub fn committed_trust() -> TrustPolicy {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/trust-development.json");
     TrustPolicy::parse(&std::fs::read(path).unwrap()).unwrap()
 }
 
 /// The files with some replaced or added.
-pub(super) fn with(files: &BundleFiles, changes: &[(&str, &[u8])]) -> Result<BundleFiles, BundleError> {
+pub fn with(files: &BundleFiles, changes: &[(&str, &[u8])]) -> Result<BundleFiles, BundleError> {
     files.with(changes.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())))
 }
 
-pub(super) fn without(files: &BundleFiles, name: &str) -> BundleFiles {
+/// The files without this one.
+#[must_use]
+pub fn without(files: &BundleFiles, name: &str) -> BundleFiles {
     files.only(|other| other != name)
 }
 
 /// Changes the manifest and signs it with these keys.
-pub(super) fn signed(
-    files: &BundleFiles,
-    keys: &[&SigningKey],
-    change: impl FnOnce(&mut Manifest),
-) -> BundleFiles {
+#[must_use]
+pub fn signed(files: &BundleFiles, keys: &[&SigningKey], change: impl FnOnce(&mut Manifest)) -> BundleFiles {
     let mut manifest = Manifest::parse(files.get(MANIFEST_FILE).unwrap()).unwrap();
     change(&mut manifest);
     let manifest = (MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap());
@@ -75,12 +98,14 @@ pub(super) fn signed(
     unsigned.with(keys.iter().map(|key| pack::sign(&unsigned, key).unwrap())).unwrap()
 }
 
-pub(super) fn verify(files: BundleFiles, trust: &TrustPolicy) -> Result<Bundle, BundleError> {
+/// Verifies a bundle without pins, at [`NOW`].
+pub fn verify(files: BundleFiles, trust: &TrustPolicy) -> Result<Bundle, BundleError> {
     Bundle::verify(files, trust, &Pins::default(), NOW)
 }
 
 /// A guest of the pure world. `body` is its function `evaluate`; a body that returns 0 allows, without reasons.
-pub(super) fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
+#[must_use]
+pub fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
     let imports = r#"
         (import "svc:policy/facts@1.1.0" "get" (func $get (param i32 i32 i32)))
         (import "svc:policy/data@1.1.0" "get" (func $look_up (param i32 i32 i32 i32 i32)))"#;
@@ -88,13 +113,16 @@ pub(super) fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
 }
 
 /// A guest for version 1.0 of the contract.
-pub(super) fn guest_of_1_0(body: &str) -> Vec<u8> {
+#[must_use]
+pub fn guest_of_1_0(body: &str) -> Vec<u8> {
     let imports = r#"(import "svc:policy/facts@1.0.0" "get" (func $get (param i32 i32 i32)))"#;
     let contract = CONTRACT.replace("@1.1.0", "@1.0.0").replace("import data;", "");
     encode(module(imports, 1, "", body), &contract, "policy")
 }
 
-pub(super) fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<u8> {
+/// A core module with these imports; `body` is its function `evaluate`.
+#[must_use]
+pub fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<u8> {
     let text = format!(
         r#"(module
             {imports}
@@ -113,19 +141,21 @@ pub(super) fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<
     wat::parse_str(text).unwrap()
 }
 
-const CONTRACT: &str = include_str!("../../../../wit/policy.wit");
+const CONTRACT: &str = include_str!("../../../wit/policy.wit");
 
 /// Makes a component of the pure world from a core module, with these additional imports.
-pub(super) fn component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
+#[must_use]
+pub fn component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
     let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
     encode(module, &CONTRACT.replace("import facts;", &format!("import facts;\n{imports}")), "policy")
 }
 
 /// As [`component`], for the WASI world.
-pub(super) fn wasi_component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
+#[must_use]
+pub fn wasi_component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
     let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
     let world = CONTRACT.replace("include policy;", &format!("include policy;\n{imports}"));
-    encode(module, &(world + include_str!("wasi.wit")), "policy-wasi")
+    encode(module, &(world + include_str!("testing.wit")), "policy-wasi")
 }
 
 fn encode(mut module: Vec<u8>, contract: &str, world: &str) -> Vec<u8> {
@@ -137,12 +167,14 @@ fn encode(mut module: Vec<u8>, contract: &str, world: &str) -> Vec<u8> {
 }
 
 /// A signed bundle of a component, without data or vectors. It declares the codes of payment-guard and the facts `x.*`.
-pub(super) fn bundle_of(engine: &PolicyEngine, wasm: &[u8], change: impl FnOnce(&mut Manifest)) -> Bundle {
+#[must_use]
+pub fn bundle_of(engine: &PolicyEngine, wasm: &[u8], change: impl FnOnce(&mut Manifest)) -> Bundle {
     bundle_with(engine, wasm, &[], change)
 }
 
 /// As [`bundle_of`], with data files, named with their folder.
-pub(super) fn bundle_with(
+#[must_use]
+pub fn bundle_with(
     engine: &PolicyEngine,
     wasm: &[u8],
     data: &[(&str, &[u8])],
@@ -159,17 +191,20 @@ pub(super) fn bundle_with(
 }
 
 /// The files of a valid bundle, whose component can be replaced.
-pub(super) struct Signed(BundleFiles);
+pub struct Signed(BundleFiles);
 
 impl Signed {
-    pub(super) fn of(engine: &PolicyEngine, wasm: &[u8], facts: &[&str]) -> Self {
+    /// Signs a bundle of this component, with these declared facts.
+    #[must_use]
+    pub fn of(engine: &PolicyEngine, wasm: &[u8], facts: &[&str]) -> Self {
         let declare =
             |manifest: &mut Manifest| manifest.facts = facts.iter().map(ToString::to_string).collect();
         Self(bundle_of(engine, wasm, declare).files().clone())
     }
 
     /// A bundle that is valid except, perhaps, for this component.
-    pub(super) fn with_component(&self, wasm: &[u8]) -> Bundle {
+    #[must_use]
+    pub fn with_component(&self, wasm: &[u8]) -> Bundle {
         let files = with(&self.0, &[(COMPONENT_FILE, wasm)]).unwrap();
         let hash = gateway_domain::canonical::digest_bytes("", wasm);
         let files = signed(&files, &[&key(1)], |manifest| {
@@ -179,12 +214,13 @@ impl Signed {
     }
 }
 
-pub(super) fn load(engine: &PolicyEngine, wasm: &[u8]) -> Result<Evaluator, BundleError> {
+/// Compiles a component as a bundle without vectors.
+pub fn load(engine: &PolicyEngine, wasm: &[u8]) -> Result<Evaluator, BundleError> {
     Evaluator::link(engine, &bundle_of(engine, wasm, |_| ()))
 }
 
 /// The values of a request, which borrows from them.
-pub(super) struct TestRequest {
+pub struct TestRequest {
     tenant: Tenant,
     key_ref: KeyRef,
     submitter: ClientBinding,
@@ -193,7 +229,9 @@ pub(super) struct TestRequest {
 }
 
 impl TestRequest {
-    pub(super) fn request(&self, moment: Moment) -> Request<'_> {
+    /// The request at this moment.
+    #[must_use]
+    pub fn request(&self, moment: Moment) -> Request<'_> {
         Request {
             moment,
             intent_hash: self.intent.hash().unwrap(),
@@ -207,7 +245,8 @@ impl TestRequest {
 }
 
 /// A payment to `to`, submitted by alice.
-pub(super) fn payment(to: &str, approvers: &[&str]) -> TestRequest {
+#[must_use]
+pub fn payment(to: &str, approvers: &[&str]) -> TestRequest {
     let approval = |subject: &&str| Approval {
         subject_id: (*subject).into(),
         roles: vec!["approver".into()],
@@ -247,7 +286,9 @@ pub(super) fn payment(to: &str, approvers: &[&str]) -> TestRequest {
     }
 }
 
-pub(super) fn facts(required: &str) -> Facts {
+/// The facts of a deployment that requires this number of approvals.
+#[must_use]
+pub fn facts(required: &str) -> Facts {
     Facts::from_pairs([
         ("deployment.permitted_recipients", "acct-2,acct-3".to_owned()),
         ("deployment.required_approvals", required.to_owned()),

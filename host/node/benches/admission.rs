@@ -1,0 +1,177 @@
+//! Measures what a node's checks cost: an admission, and round one of a signature, of a payment with two signed approvals. Set
+//! `TMPDIR` to a folder in memory, so that the disk's syncs do not hide it:
+//!
+//! ```sh
+//! TMPDIR=/dev/shm cargo bench -p gateway-node --bench admission
+//! ```
+#![expect(clippy::print_stdout, reason = "it prints a table")]
+#![expect(clippy::unwrap_used, reason = "a measurement that fails may panic")]
+
+use gateway_domain::approval::{ApprovalSubject, Approvers, PinnedRegistry, SigningRule, approvals_root};
+use gateway_domain::ids::{EpochName, Hex32, OperationId};
+use gateway_domain::key::{Epoch, epoch_root};
+use gateway_domain::operation::EffectStep;
+use gateway_domain::policy::Recorded;
+use gateway_domain::receipt::ReceiptKind;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::testing::approvers::{approval, entry, key, key_entry, registry, signed};
+use gateway_domain::time::EpochMs;
+use gateway_node::testing::{
+    Case, KEY, NOT_AFTER, SUITES, authority, bundle, compiled_bundles, kek, offer, payment, pinned,
+    policy_trust, rules,
+};
+use gateway_node::{
+    CeremonyAnswer, CeremonyStart, CommitEpoch, Envelope, Node, NodeConfig, NodeSettings, Peers,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const NOW: u64 = 1_000;
+/// Operations of one round; all rounds together have fewer than a node may have open signing sessions.
+const N: u16 = 500;
+const ROUNDS: u16 = 7;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(measure());
+}
+
+async fn measure() {
+    let folder = tempfile::tempdir().unwrap();
+    let (nodes, epoch) = nodes_with_key(folder.path()).await;
+    let node = nodes.first().unwrap();
+    let (mut admissions, mut commitments, mut runs) = (vec![], vec![], vec![]);
+    for round in 0..ROUNDS {
+        let cases: Vec<_> = (0..N).map(|index| case(&epoch, round * N + index)).collect();
+        let requests: Vec<_> = cases.iter().map(Case::request).collect();
+        let started = Instant::now();
+        for request in &requests {
+            node.admit(request).await.unwrap();
+        }
+        admissions.push(started.elapsed());
+        for case in &cases {
+            node.policy_receipt(&case.call(0, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
+        }
+        let calls: Vec<_> = cases.iter().map(|case| case.call(0, EffectStep::Execute, 2, 1)).collect();
+        let started = Instant::now();
+        for call in &calls {
+            node.signing_commit(call).await.unwrap();
+        }
+        commitments.push(started.elapsed());
+        let recorded: Vec<_> = cases.iter().map(|case| Recorded::from(&case.outcome())).collect();
+        let started = Instant::now();
+        for (case, recorded) in cases.iter().zip(&recorded) {
+            let repeated = case.bundle.evaluator().repeat_inline(&case.policy_request(), recorded);
+            assert!(repeated.unwrap().unwrap().is_allowed());
+        }
+        runs.push(started.elapsed());
+    }
+    print("admit", admissions);
+    print("signing_commit", commitments);
+    print("the policy alone", runs);
+}
+
+fn print(what: &str, mut times: Vec<Duration>) {
+    times.sort();
+    let each = |time: Option<&Duration>| time.unwrap().as_micros() / u128::from(N);
+    let (least, median, most) = (times.first(), times.get(times.len() / 2), times.last());
+    println!("{what}: {} us ({} to {})", each(median), each(least), each(most));
+}
+
+/// A payment with signed approvals of Alice and Bob.
+fn case(epoch: &Epoch, id: u16) -> Case {
+    let mut bytes = [7; 32];
+    bytes.iter_mut().zip(id.to_be_bytes()).for_each(|(byte, id)| *byte = id);
+    let case = Case::new(1, KEY, epoch.clone(), 2, payment(&[0, 1], None));
+    let mut case = case.of(OperationId(Hex32::new(bytes)));
+    let subject = ApprovalSubject {
+        tenant: &case.owner.tenant,
+        operation_id: case.decision.operation_id,
+        key_id: case.decision.key_id,
+        intent_hash: case.decision.intent_hash,
+        submitter: &case.submitter.subject_id,
+    };
+    let claimed = i64::try_from(NOW).unwrap();
+    let sign = |name: &str, byte| signed(approval(name, claimed), &subject, &key(byte));
+    case.approvals = vec![sign("alice", 1), sign("bob", 2)];
+    case.decision.approvals_root = approvals_root(case.decision.intent_hash, &case.approvals).unwrap();
+    case
+}
+
+fn config(folder: &Path, participant: u16, peers: &Arc<Peers>, rule: SigningRule) -> NodeConfig {
+    let settings = NodeSettings {
+        kek: Arc::new(kek(1)),
+        authorities: pinned(&authority(1)),
+        rules: rules(),
+        approver_roles: BTreeMap::new(),
+        policy_trust: policy_trust(),
+        compiled_bundles: compiled_bundles(),
+        decision_ttl_max_ms: NOT_AFTER.0,
+        signed_approvals: rule,
+        keys_without_approvals: false,
+        clock: Arc::new(|| EpochMs(NOW)),
+    };
+    let database = folder.join(format!("node-{participant}.db"));
+    NodeConfig { participant: ParticipantIndex(participant), database, peers: Arc::clone(peers), settings }
+}
+
+/// Two nodes that hold a key and require signed approvals, and the key's epoch.
+async fn nodes_with_key(folder: &Path) -> (Vec<Node>, Epoch) {
+    let peers = Arc::default();
+    let open = async |participant, rule| Node::open(config(folder, participant, &peers, rule)).await.unwrap();
+    let nodes = [open(0, SigningRule::Off).await, open(1, SigningRule::Off).await];
+    let creation = Case::key_create(100, KEY, 2, 2, SUITES[1]);
+    let call = |node: &Node, step| creation.call(node.participant().0, step, 1, 1);
+    let mut sent = vec![];
+    for node in &nodes {
+        peers.pin(node.identity()).unwrap();
+        node.offer_bundle(offer(bundle())).await.unwrap();
+        node.admit(&creation.request()).await.unwrap();
+        node.policy_receipt(&call(node, EffectStep::PolicyReceipt)).await.unwrap();
+    }
+    for node in &nodes {
+        let start = CeremonyStart::default();
+        sent.extend(messages(node.ceremony_start(&call(node, EffectStep::Execute), &start).await.unwrap()).0);
+    }
+    let mut made = None;
+    while !sent.is_empty() {
+        let mut next = vec![];
+        for node in &nodes {
+            let me = node.participant().0;
+            let is_mine = |envelope: &&Envelope| {
+                let header = envelope.header();
+                header.from != me && header.to.is_none_or(|to| to == me)
+            };
+            let mail: Vec<_> = sent.iter().filter(is_mine).cloned().collect();
+            let answer = node.ceremony_deliver(&call(node, EffectStep::Execute), &mail).await.unwrap();
+            let (more, keys) = messages(answer);
+            next.extend(more);
+            made = made.or(keys);
+        }
+        sent = next;
+    }
+    let name = EpochName("1".to_owned());
+    let root = epoch_root(KEY, &name, &hex::encode(made.unwrap())).unwrap();
+    let kind = ReceiptKind::Staged { attempt: 1, epoch_root: root };
+    let sign =
+        |node: &Node| node.sign_anything(&creation.chain(node.participant().0).statement(&kind).unwrap(), 0);
+    let commit = CommitEpoch { attempt: 1, epoch_root: root, staged: nodes.iter().map(sign).collect() };
+    for node in &nodes {
+        node.commit_epoch(&call(node, EffectStep::CommitEpoch), &commit).await.unwrap();
+        node.close().await;
+    }
+    let entries = [entry("alice", &[key_entry(&key(1))]), entry("bob", &[key_entry(&key(2))])];
+    let approvers = Arc::new(Approvers::parse(registry(&entries).as_bytes()).unwrap());
+    let rule = || SigningRule::Required(PinnedRegistry::new(Arc::clone(&approvers), NOT_AFTER.0));
+    (vec![open(0, rule()).await, open(1, rule()).await], Epoch { name, root })
+}
+
+/// The messages in an answer, or the encoded public keys.
+fn messages(answer: CeremonyAnswer) -> (Vec<Envelope>, Option<Vec<u8>>) {
+    match answer {
+        CeremonyAnswer::Send(messages) => (messages, None),
+        CeremonyAnswer::Staged { keys, .. } => (vec![], Some(keys.to_bytes())),
+    }
+}

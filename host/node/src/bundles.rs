@@ -1,0 +1,337 @@
+//! The policy bundles of a node: a caller offers them, the node verifies them under its own trust roots and pins, and keeps a few
+//! in its database.
+//!
+//! The high-water mark is the highest sequence under which the node admitted an operation. A bundle with a lower one admits no
+//! further operation, unless the node's pins name it, or it was offered with a signed activation record of a higher sequence, or
+//! the mark rose less than [`SUPERSEDED_BUNDLE_MS`] ago.
+
+use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::limits::SUPERSEDED_BUNDLE_MS;
+use crate::log::LogState;
+use crate::node::{Node, Transact};
+use crate::row_hash;
+use crate::verify::policy_refused;
+use gateway_domain::canonical::CanonicalError;
+use gateway_domain::error_chain;
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use gateway_policy::limits::BUNDLES_TRUSTED_MAX;
+use gateway_policy::{BundleError, BundleFiles, TrustedBundle};
+use sqlx::SqliteConnection;
+use std::sync::Arc;
+
+/// A policy bundle that a caller offers.
+#[derive(Clone, Debug)]
+pub struct BundleOffer {
+    /// Its files, signatures included.
+    pub files: BundleFiles,
+    /// The signed activation record that names the bundle, if there is one.
+    pub activation: Option<Vec<u8>>,
+}
+
+impl Node {
+    /// Verifies a bundle, compiles it, runs its test vectors, and keeps it.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::PolicyRefused`] when this node does not trust the bundle;
+    /// [`NodeError::Unavailable`] when its trust roots cannot be read, or its store failed.
+    pub async fn offer_bundle(&self, offer: BundleOffer) -> Result<(), NodeError> {
+        let BundleOffer { files, activation } = offer;
+        let kept = files.clone();
+        let trusted = self.add_bundle(files, activation).await?;
+        let files = kept.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
+        let (hash, sequence) = (trusted.bundle().hash(), trusted.sequence());
+        self.write(StoreBundle { hash, sequence, files, now: self.now() }).await
+    }
+
+    /// The bundle, from memory or from the database. `conn` is used only if it is not in memory.
+    ///
+    /// # Errors
+    /// [`NodeError::BundleUnknown`], and those of [`Self::offer_bundle`].
+    pub(crate) async fn bundle(
+        &self,
+        conn: &mut SqliteConnection,
+        hash: Hex32,
+    ) -> Result<Arc<TrustedBundle>, NodeError> {
+        if let Some(found) = self.bundles.find(hash) {
+            return Ok(found);
+        }
+        let files = load_files(conn, hash).await?;
+        if files.is_empty() {
+            return Err(NodeError::BundleUnknown { bundle_hash: hash });
+        }
+        let files = BundleFiles::new(files).map_err(NodeError::damaged)?;
+        let trusted = self.add_bundle(files, None).await?;
+        if trusted.bundle().hash() == hash {
+            Ok(trusted)
+        } else {
+            Err(NodeError::unavailable("the node's store is damaged: a bundle is stored under another hash"))
+        }
+    }
+
+    async fn add_bundle(
+        &self,
+        files: BundleFiles,
+        activation: Option<Vec<u8>>,
+    ) -> Result<Arc<TrustedBundle>, NodeError> {
+        let permit = Arc::clone(&self.heavy).acquire_owned().await.map_err(|_| CLOSED)?;
+        let (bundles, now) = (Arc::clone(&self.bundles), self.now());
+        let adding = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            bundles.add(files, activation.as_deref(), now)
+        });
+        adding.await.map_err(|_| CLOSED)?.map_err(|error| bundle_error(&error))
+    }
+}
+
+/// Does not occur: the semaphore is never closed, and verification does not panic.
+pub(crate) const CLOSED: NodeError = NodeError::unavailable("the policy bundle could not be checked");
+
+/// A bundle that is not trusted is refused. If the trust roots cannot be read now, the call can be repeated.
+pub(crate) fn bundle_error(error: &BundleError) -> NodeError {
+    match error {
+        BundleError::NoTrustRoots => NodeError::unavailable("the node's policy trust roots cannot be read"),
+        BundleError::Engine(_) => NodeError::unavailable("the node's policy engine cannot start"),
+        untrusted => {
+            policy_refused(format!("the policy bundle is not trusted: {}", error_chain(untrusted))).into()
+        }
+    }
+}
+
+/// A kept bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) sequence: u64,
+    offered_at_ms: i64,
+    /// When an operation was first admitted under it.
+    active_at: Option<EpochMs>,
+    /// The names of its files, one a line.
+    files: String,
+}
+
+/// Whether an admission makes the bundle the active one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Its sequence is the new high-water mark.
+    Rises,
+    /// It is the active one, or is accepted besides it.
+    Stays,
+}
+
+/// Checks that a bundle may admit an operation. `mark` is the active bundle and its hash.
+///
+/// # Errors
+/// [`Code::BundleSuperseded`].
+pub(crate) fn check_sequence(
+    mark: Option<(Hex32, &Kept)>,
+    (hash, kept): (Hex32, &Kept),
+    is_pinned: bool,
+    now: EpochMs,
+) -> Result<Standing, Rejection> {
+    let Some((active, mark)) = mark else { return Ok(Standing::Rises) };
+    if active == hash {
+        return Ok(Standing::Stays);
+    }
+    if kept.sequence > mark.sequence {
+        return Ok(Standing::Rises);
+    }
+    let is_recent = mark.active_at.is_some_and(|since| now < since.plus_ms(SUPERSEDED_BUNDLE_MS));
+    if is_pinned || (kept.active_at.is_some() && is_recent) {
+        return Ok(Standing::Stays);
+    }
+    let detail = format!(
+        "the policy bundle's sequence {} is not above {}, under which operations were admitted",
+        kept.sequence, mark.sequence
+    );
+    Err(Rejection::new(Code::BundleSuperseded, detail))
+}
+
+/// Checks the bundle's sequence in the transaction of an admission. See [`check_sequence`].
+pub(crate) async fn check_standing(
+    conn: &mut SqliteConnection,
+    hash: Hex32,
+    is_pinned: bool,
+    now: EpochMs,
+) -> Result<(Standing, Kept), Stop> {
+    let sql = "SELECT bundle_hash, sequence, offered_at_ms, active_at_ms, files FROM bundle \
+               WHERE bundle_hash = ?1 OR sequence = (SELECT max(sequence) FROM bundle WHERE active_at_ms IS NOT NULL)";
+    let rows: Vec<(String, i64, i64, Option<i64>, String)> =
+        sqlx::query_as(sql).bind(hash.to_string()).fetch_all(conn).await?;
+    let (mut own, mut mark) = (None, None);
+    for (bundle_hash, sequence, offered_at_ms, active_at_ms, files) in rows {
+        let active_at = active_at_ms.map(|at| EpochMs(at.unsigned_abs()));
+        let kept = Kept { sequence: sequence.unsigned_abs(), offered_at_ms, active_at, files };
+        let found = crate::row::parse_hash(&bundle_hash)?;
+        if found == hash {
+            own = Some(kept.clone());
+        }
+        let is_higher = mark.as_ref().is_none_or(|(_, mark): &(Hex32, Kept)| kept.sequence > mark.sequence);
+        if active_at.is_some() && is_higher {
+            mark = Some((found, kept));
+        }
+    }
+    let own = own.ok_or(NodeError::BundleUnknown { bundle_hash: hash })?;
+    let mark = mark.as_ref().map(|(active, mark)| (*active, mark));
+    Ok((check_sequence(mark, (hash, &own), is_pinned, now)?, own))
+}
+
+/// Records that the bundle admits its first operation.
+pub(crate) async fn activate(
+    conn: &mut SqliteConnection,
+    hash: Hex32,
+    kept: &Kept,
+    now: EpochMs,
+) -> Result<(), Stop> {
+    let hash = hash.to_string();
+    let row = row_hash::Bundle {
+        bundle_hash: &hash,
+        sequence: integer(kept.sequence),
+        offered_at_ms: kept.offered_at_ms,
+        active_at_ms: Some(integer(now.0)),
+        files: &kept.files,
+    };
+    sqlx::query("UPDATE bundle SET active_at_ms = ?2, row_hash = ?3 WHERE bundle_hash = ?1")
+        .bind(&hash)
+        .bind(row.active_at_ms)
+        .bind(row.hash()?.to_string())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+async fn load_files(conn: &mut SqliteConnection, hash: Hex32) -> Result<Vec<(String, Vec<u8>)>, sqlx::Error> {
+    let sql = "SELECT name, bytes FROM bundle_file WHERE bundle_hash = ?1 ORDER BY name";
+    sqlx::query_as(sql).bind(hash.to_string()).fetch_all(conn).await
+}
+
+/// Stores a verified bundle, or its new signatures, and removes the bundles that were offered longest ago, but never the active one.
+/// Writes nothing if it is stored already.
+struct StoreBundle {
+    hash: Hex32,
+    sequence: u64,
+    files: Vec<(String, Vec<u8>)>,
+    now: EpochMs,
+}
+
+impl Transact for StoreBundle {
+    type Output = ();
+
+    async fn run(&self, conn: &mut SqliteConnection, _: &mut LogState) -> Result<(), Stop> {
+        let hash = self.hash.to_string();
+        let row_hashes = self.row_hashes(&hash)?;
+        let sql = "SELECT sequence, active_at_ms FROM bundle WHERE bundle_hash = ?1";
+        let known: Option<(i64, Option<i64>)> =
+            sqlx::query_as(sql).bind(&hash).fetch_optional(&mut *conn).await?;
+        let offered = integer(self.sequence);
+        let (sequence, active_at_ms) = match known {
+            Some((sequence, active_at_ms)) if sequence >= offered => {
+                let sql = "SELECT name, row_hash FROM bundle_file WHERE bundle_hash = ?1 ORDER BY name";
+                let stored: Vec<(String, String)> =
+                    sqlx::query_as(sql).bind(&hash).fetch_all(&mut *conn).await?;
+                if stored == row_hashes {
+                    return Ok(());
+                }
+                (sequence, active_at_ms)
+            }
+            // With a new activation record, the bundle is active again from its next admission on.
+            Some(_) | None => (offered, None),
+        };
+        let offered_at_ms = integer(self.now.0);
+        let names: Vec<_> = self.files.iter().map(|(name, _)| name.as_str()).collect();
+        let files = &names.join("\n");
+        let row = row_hash::Bundle { bundle_hash: &hash, sequence, offered_at_ms, active_at_ms, files };
+        let sql = "INSERT OR REPLACE INTO bundle \
+                   (bundle_hash, sequence, offered_at_ms, active_at_ms, files, row_hash) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let query = sqlx::query(sql).bind(&hash).bind(sequence).bind(offered_at_ms).bind(active_at_ms);
+        query.bind(files).bind(row.hash()?.to_string()).execute(&mut *conn).await?;
+        self.write_files(conn, &hash, row_hashes).await?;
+        remove_old(conn).await
+    }
+}
+
+impl StoreBundle {
+    /// The names of the files, ascending, each with the hash of its row.
+    fn row_hashes(&self, hash: &str) -> Result<Vec<(String, String)>, CanonicalError> {
+        let row_hash = |(name, bytes): &(String, Vec<u8>)| {
+            Ok((name.clone(), row_hash::bundle_file(hash, name, bytes)?.to_string()))
+        };
+        self.files.iter().map(row_hash).collect()
+    }
+
+    async fn write_files(
+        &self,
+        conn: &mut SqliteConnection,
+        hash: &str,
+        row_hashes: Vec<(String, String)>,
+    ) -> Result<(), Stop> {
+        let sql = "DELETE FROM bundle_file WHERE bundle_hash = ?1";
+        sqlx::query(sql).bind(hash).execute(&mut *conn).await?;
+        for ((name, bytes), (_, row_hash)) in self.files.iter().zip(row_hashes) {
+            let sql = "INSERT INTO bundle_file (bundle_hash, name, bytes, row_hash) VALUES (?1, ?2, ?3, ?4)";
+            let query = sqlx::query(sql).bind(hash).bind(name).bind(bytes).bind(row_hash);
+            query.execute(&mut *conn).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Keeps the bundles that were offered last, and the active one.
+async fn remove_old(conn: &mut SqliteConnection) -> Result<(), Stop> {
+    let n_max = i64::try_from(BUNDLES_TRUSTED_MAX).unwrap_or(i64::MAX);
+    let sql = "DELETE FROM bundle WHERE bundle_hash NOT IN \
+               (SELECT bundle_hash FROM bundle ORDER BY offered_at_ms DESC LIMIT ?1) \
+               AND sequence IS NOT (SELECT max(sequence) FROM bundle WHERE active_at_ms IS NOT NULL)";
+    sqlx::query(sql).bind(n_max).execute(&mut *conn).await?;
+    let sql = "DELETE FROM bundle_file WHERE bundle_hash NOT IN (SELECT bundle_hash FROM bundle)";
+    sqlx::query(sql).execute(conn).await?;
+    Ok(())
+}
+
+/// As SQLite stores it.
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::hex32;
+
+    #[test]
+    fn sequence_below_the_mark_is_refused() {
+        let now = EpochMs(10_000_000);
+        let kept = |sequence, active_at: Option<u64>| Kept {
+            sequence,
+            offered_at_ms: 0,
+            active_at: active_at.map(EpochMs),
+            files: String::new(),
+        };
+        let long_ago = Some(now.0 - SUPERSEDED_BUNDLE_MS);
+        let just_now = Some(now.0 - SUPERSEDED_BUNDLE_MS + 1);
+        let standing = |mark: Option<u64>, own: Kept, is_pinned| {
+            let mark = kept(5, mark);
+            let mark = mark.active_at.is_some().then_some((hex32(1), &mark));
+            check_sequence(mark, (hex32(2), &own), is_pinned, now).map_err(|rejection| rejection.code)
+        };
+        let superseded = Err(Code::BundleSuperseded);
+        for (mark, own, is_pinned, expected) in [
+            (None, kept(0, None), false, Ok(Standing::Rises)),
+            (long_ago, kept(6, None), false, Ok(Standing::Rises)),
+            (long_ago, kept(5, None), false, superseded),
+            (long_ago, kept(5, Some(1)), false, superseded),
+            (long_ago, kept(4, None), false, superseded),
+            (long_ago, kept(4, Some(1)), false, superseded),
+            (long_ago, kept(4, None), true, Ok(Standing::Stays)),
+            (just_now, kept(4, Some(1)), false, Ok(Standing::Stays)),
+            // It never was the active one.
+            (just_now, kept(4, None), false, superseded),
+        ] {
+            let shown = format!("{mark:?} {own:?} {is_pinned}");
+            assert_eq!(standing(mark, own, is_pinned), expected, "{shown}");
+        }
+        let own = kept(5, long_ago);
+        let same = check_sequence(Some((hex32(1), &own)), (hex32(1), &own), false, now);
+        assert_eq!(same.unwrap(), Standing::Stays);
+    }
+}

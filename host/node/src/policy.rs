@@ -1,0 +1,157 @@
+//! The node's own run of the policy: at the admission, and again before the execution.
+
+use crate::approvals::n_required;
+use crate::bundles::{CLOSED, bundle_error};
+use crate::error::{NodeError, Rejection};
+use crate::facts::{Known, KnownKey};
+use crate::node::{Node, NodeSettings};
+use crate::row::Statement;
+use crate::spending;
+use crate::verify::policy_refused;
+use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::policy::facts::Rules;
+use gateway_domain::policy::{Facts, Outcome, SpendingTotals, join};
+use gateway_domain::time::EpochMs;
+use gateway_policy::{RepeatError, TrustedBundle};
+use gateway_threshold::PublicKeys;
+use std::sync::Arc;
+
+impl Node {
+    /// Repeats the evaluation that the decision is based on, with the recorded facts, and compares the outcome with the decision.
+    /// [`check_facts`] compares the facts with what the node knows.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::PolicyRefused`](crate::Code::PolicyRefused) when the bundle is not trusted now, when
+    /// the policy does not allow the operation, or when its outcome is not the one of the decision; [`NodeError::Unavailable`].
+    pub(crate) async fn check_policy(
+        &self,
+        bundle: &Arc<TrustedBundle>,
+        statement: &Statement,
+    ) -> Result<(), NodeError> {
+        self.bundles.check(bundle, self.now()).map_err(|error| bundle_error(&error))?;
+        let Statement { request, decision } = statement;
+        let asked = request.policy_request(decision.intent_hash);
+        let repeated = match bundle.evaluator().repeat_inline(&asked, &request.policy) {
+            Some(repeated) => repeated,
+            None => self.repeat_on_thread(bundle, statement).await?,
+        };
+        let outcome = repeated.map_err(|error| repeat_error(&error))?;
+        Ok(check_outcome(&self.config.settings, statement, &outcome)?)
+    }
+
+    async fn repeat_on_thread(
+        &self,
+        bundle: &Arc<TrustedBundle>,
+        statement: &Statement,
+    ) -> Result<Result<Outcome, RepeatError>, NodeError> {
+        let permit = Arc::clone(&self.heavy).acquire_owned().await.map_err(|_| CLOSED)?;
+        let (bundle, request) = (Arc::clone(bundle), statement.request.clone());
+        let intent_hash = statement.decision.intent_hash;
+        let repeating = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            bundle.evaluator().repeat(&request.policy_request(intent_hash), &request.policy)
+        });
+        repeating.await.map_err(|_| CLOSED)
+    }
+}
+
+/// If this host could not evaluate, the call can be repeated. Otherwise the record is false.
+fn repeat_error(error: &RepeatError) -> NodeError {
+    match error {
+        RepeatError::Host(_) => NodeError::unavailable("the node's policy engine cannot evaluate now"),
+        RepeatError::TooManyFacts | RepeatError::OtherFacts | RepeatError::OtherFuel { .. } => {
+            policy_refused(error.to_string()).into()
+        }
+    }
+}
+
+/// Checks that the node's own run of the policy allows the operation, and that its outcome is the one of the decision. The people
+/// whom the policy counts are as many as this node requires, and the submitter is none of them if the duties are separated.
+fn check_outcome(
+    settings: &NodeSettings,
+    Statement { request, decision }: &Statement,
+    outcome: &Outcome,
+) -> Result<(), Rejection> {
+    check_allowed(settings, decision, outcome)?;
+    let is_decided = outcome.bundle_hash == decision.bundle_hash
+        && outcome.input_hash == decision.policy_input_hash
+        && outcome.output_hash == decision.policy_output_hash;
+    if !is_decided {
+        return Err(policy_refused("the policy's outcome on this node is not the one in the decision"));
+    }
+    let submitter = &request.submitter.subject_id;
+    if settings.rules.separation_of_duties && outcome.quorum.subjects.contains(submitter) {
+        return Err(policy_refused("the policy counts the approval of the submitter"));
+    }
+    Ok(())
+}
+
+fn check_allowed(
+    settings: &NodeSettings,
+    decision: &AdmissionDecision,
+    outcome: &Outcome,
+) -> Result<(), Rejection> {
+    if !outcome.is_allowed() || !outcome.quorum.satisfied {
+        let why = format!("the policy denies the operation on this node: {}", join(&outcome.reasons));
+        return Err(policy_refused(why));
+    }
+    let n_counted = u32::try_from(outcome.quorum.subjects.len()).unwrap_or(u32::MAX);
+    let required = n_required(settings, decision.operation_type);
+    if n_counted < required {
+        return Err(policy_refused(format!(
+            "the policy counts {n_counted} of {required} required approvals"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks the facts that the policy read. `held` are the public keys of the node's share, if it holds one of the decision's
+/// generation. `now` is `None` at the execution.
+pub(crate) fn check_facts(
+    settings: &NodeSettings,
+    statement: &Statement,
+    held: Option<&PublicKeys>,
+    now: Option<EpochMs>,
+) -> Result<(), Rejection> {
+    known(settings, statement, held, now).check(&statement.request.policy.facts)
+}
+
+fn known<'a>(
+    settings: &NodeSettings,
+    Statement { request, decision }: &'a Statement,
+    held: Option<&PublicKeys>,
+    now: Option<EpochMs>,
+) -> Known<'a> {
+    let required_approvals = n_required(settings, decision.operation_type);
+    Known {
+        rules: Rules { required_approvals, ..settings.rules.clone() },
+        key: KnownKey::of(decision, held),
+        intent: &request.intent,
+        now,
+    }
+}
+
+/// Checks a payment against what this node itself admitted: if that is more than the facts state, the policy must allow the payment
+/// with these totals too. The recorded facts may be lower without fault, because two payments can reach the node in another order
+/// than they were decided in.
+pub(crate) fn check_spending(
+    settings: &NodeSettings,
+    bundle: &TrustedBundle,
+    statement: &Statement,
+    held: Option<&PublicKeys>,
+    totals: &SpendingTotals,
+) -> Result<(), NodeError> {
+    let Statement { request, decision } = statement;
+    let Some(raised) = spending::raised(&request.policy.facts, totals) else { return Ok(()) };
+    // With other totals a policy may read more facts than before.
+    let known = known(settings, statement, held, None).facts();
+    let facts = Facts::from_pairs(known.into_iter().chain(raised));
+    let evaluator = bundle.evaluator();
+    let asked = request.policy_request(decision.intent_hash);
+    let evaluation = evaluator.evaluate(&asked, &facts, evaluator.fuel_max());
+    if evaluation.fault.is_some_and(|fault| !fault.is_repeatable()) {
+        return Err(NodeError::unavailable("the node's policy engine cannot evaluate now"));
+    }
+    let outcome = evaluation.outcome.raise_quorum_to(request.policy.required_approvals);
+    Ok(check_allowed(settings, decision, &outcome)?)
+}
