@@ -399,6 +399,7 @@ impl Step {
                     if let Some(Statement { request, decision }) = &row.statement {
                         log.check_decided_since(request, decision)?;
                     }
+                    spending::remove(conn, self.chain.operation_id).await?;
                 }
                 EffectStep::Decision
                 | EffectStep::Admission
@@ -406,7 +407,6 @@ impl Step {
                 | EffectStep::Execute
                 | EffectStep::Discard => {
                     vault::delete_staged(conn, self.chain.operation_id).await?;
-                    spending::remove(conn, self.chain.operation_id).await?;
                 }
             },
         }

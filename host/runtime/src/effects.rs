@@ -60,7 +60,7 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
         let all = known.iter().map(|participant| (*participant, ())).collect();
         let status =
             |node: Arc<N::Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.status().await }) };
-        let answers = self.call_all(all, "status", |_| false, status).await;
+        let answers = self.ask_all(all, status).await;
         let mut nodes = NodesStatus { open: BTreeSet::new(), n_known: known.len(), faults: BTreeMap::new() };
         for (participant, answer) in answers {
             let status = answer.unwrap_or_else(|error| NodeStatus::unusable(error_chain(&error)));

@@ -49,6 +49,24 @@ impl<N: Nodes> Fleet<N> {
         }
         answers
     }
+
+    /// Asks all of these nodes something that is no step, and waits for every answer.
+    pub(crate) async fn ask_all<'f, Q, T>(
+        &self,
+        calls: PerNode<Q>,
+        call: impl Fn(Arc<N::Node>, Q) -> Answer<'f, T>,
+    ) -> Answers<T> {
+        let mut pending = Vec::new();
+        let mut answers = Answers::new();
+        for (participant, argument) in calls {
+            match self.node(participant).await {
+                Ok(node) => pending.push((participant, call(node, argument))),
+                Err(error) => _ = answers.insert(participant, Err(error)),
+            }
+        }
+        collect(pending, &mut answers, "mid-question", |_| false).await;
+        answers
+    }
 }
 
 /// Polls all calls in this task, so that they may borrow. Most of the work is elsewhere: database writers are tasks of their own,

@@ -351,6 +351,7 @@ async fn call_that_contradicts_the_stored_decision_is_refused() {
     let nodes = Nodes::open(2).await;
     let case = Case::key_create(1, KEY, 2, 2, SUITE);
     for node in 0..2 {
+        nodes.post(node, "/v1/node/bundles", OfferBundleRequest::from(&offer(bundle()))).await;
         nodes.post(node, &path(&case, "admission"), admission(&case)).await;
     }
     let valid = json!(step(&case, 0, EffectStep::PolicyReceipt));
