@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The nodes, embedded or in processes of their own.
 #[derive(Clone)]
 pub enum OpenFleet {
-    /// In this process. [`Gateway::close`] closes them.
+    /// In this process. [`crate::compose::Gateway::close`] closes them.
     Embedded(Arc<EmbeddedFleet>),
     /// In processes of their own.
     Remote(Arc<RemoteFleet>),

@@ -4,7 +4,7 @@
 //! Everything that it trusts is in its own files: its key-encryption key, the identities of the other nodes, the authorities, the
 //! registry of approvers. It has no API of the product, no engine and no connection to other nodes in its tree.
 //!
-//! Start at [`main`], then [`serve`], then [`routes`].
+//! Start at [`main`], then [`open`], then [`routes`].
 
 mod commands;
 pub mod routes;

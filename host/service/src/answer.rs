@@ -43,7 +43,10 @@ pub struct ErrorBody {
 
 /// An error response.
 #[derive(Clone, Debug)]
-pub struct ErrorAnswer {
+pub struct ErrorAnswer(Box<Parts>);
+
+#[derive(Clone, Debug)]
+struct Parts {
     status: StatusCode,
     code: &'static str,
     message: String,
@@ -56,28 +59,36 @@ impl ErrorAnswer {
     /// An error with this status and code.
     #[must_use]
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { status, code, message, culprits: Vec::new(), faults: Vec::new(), header: None }
+        let (message, culprits, faults) = (message.into(), Vec::new(), Vec::new());
+        Self(Box::new(Parts { status, code, message, culprits, faults, header: None }))
     }
 
     /// Adds the participants that misbehaved.
     #[must_use]
-    pub fn with_culprits(self, culprits: Vec<u16>) -> Self {
-        Self { culprits, ..self }
+    pub fn with_culprits(mut self, culprits: Vec<u16>) -> Self {
+        self.0.culprits = culprits;
+        self
+    }
+
+    fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.0.header = Some((name, value));
+        self
     }
 
     /// 503: the service cannot answer now; the same request may succeed later.
     #[must_use]
     pub fn unavailable(message: impl Into<String>) -> Self {
         let answer = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
-        Self { header: Some((header::RETRY_AFTER, "1")), ..answer }
+        answer.with_header(header::RETRY_AFTER, "1")
     }
 }
 
 impl From<Vec<Fault>> for ErrorAnswer {
     fn from(faults: Vec<Fault>) -> Self {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();
-        Self { faults, ..Self::new(StatusCode::BAD_REQUEST, "invalid_json", first) }
+        let mut answer = Self::new(StatusCode::BAD_REQUEST, "invalid_json", first);
+        answer.0.faults = faults;
+        answer
     }
 }
 
@@ -92,25 +103,26 @@ impl From<BodyError> for ErrorAnswer {
                 Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
             }
             BodyError::Interrupted => Self::new(StatusCode::BAD_REQUEST, "invalid_json", message),
-            BodyError::TooSlow { .. } => Self {
-                header: Some((header::CONNECTION, "close")),
-                ..Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
-            },
+            BodyError::TooSlow { .. } => {
+                let answer = Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message);
+                answer.with_header(header::CONNECTION, "close")
+            }
         }
     }
 }
 
 impl IntoResponse for ErrorAnswer {
     fn into_response(self) -> Response {
+        let Parts { status, code, message, culprits, faults, header } = *self.0;
         let body = ErrorBody {
-            error: self.code.to_owned(),
-            message: self.message,
+            error: code.to_owned(),
+            message,
             request_id: layers::current_request_id(),
-            culprits: self.culprits,
-            errors: self.faults,
+            culprits,
+            errors: faults,
         };
-        let mut response = (self.status, axum::Json(body)).into_response();
-        if let Some((name, value)) = self.header {
+        let mut response = (status, axum::Json(body)).into_response();
+        if let Some((name, value)) = header {
             response.headers_mut().insert(name, axum::http::HeaderValue::from_static(value));
         }
         response

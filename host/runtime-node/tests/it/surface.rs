@@ -326,7 +326,14 @@ async fn bad_input_is_answered_with_one_clear_error_and_changes_nothing() {
     }
     let (status, answer) = nodes.send(0, "GET", path(&case, "").trim_end_matches('/'), None).await;
     assert_eq!((status.as_u16(), &answer["error"]), (404, &json!("operation_not_found")));
+}
 
+/// As [`bad_input_is_answered_with_one_clear_error_and_changes_nothing`], for texts, paths and methods.
+#[tokio::test]
+async fn request_that_is_not_of_the_surface_is_refused() {
+    let nodes = Nodes::open(1).await;
+    let case = Case::key_create(1, KEY, 2, 2, SUITE);
+    let valid = json!(admission(&case));
     let duplicate = format!("{{\"decision\":1,{}", &valid.to_string()[1..]);
     let request = Request::builder().method("POST").uri(path(&case, "admission"));
     let (status, answer) = nodes.send_text(0, request, duplicate).await;
