@@ -35,15 +35,19 @@ pub struct AdmitRequest {
     pub envelope: Envelope,
 }
 
+/// The decision in an envelope, whose signature is not verified; `None` if it has none.
+pub(crate) fn unverified_decision(envelope: &Envelope) -> Option<AdmissionDecision> {
+    let payload = envelope.payload(PAYLOAD_TYPE).ok()?;
+    serde_json::from_slice(&payload).ok()
+}
+
 impl AdmitRequest {
     /// The decision in the envelope, whose signature is not verified.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::AdmissionRefused`] when there is none.
     pub fn unverified_decision(&self) -> Result<AdmissionDecision, NodeError> {
-        let payload = self.envelope.payload(PAYLOAD_TYPE).ok();
-        let decision = payload.and_then(|json| serde_json::from_slice(&json).ok());
-        decision.ok_or_else(|| {
+        unverified_decision(&self.envelope).ok_or_else(|| {
             Rejection::new(Code::AdmissionRefused, "the envelope has no admission decision").into()
         })
     }

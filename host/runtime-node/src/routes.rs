@@ -7,6 +7,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::OperationId;
 use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::operation::EffectStep;
@@ -28,10 +29,6 @@ use tokio::sync::Semaphore;
 
 /// Announcements that a node remembers, in memory only. The oldest is dropped first; its admission then has to carry it again.
 const ANNOUNCED_MAX: usize = 4096;
-
-/// Greatest difference between the caller's clock and the node's at an admission, milliseconds: five minutes. A node whose clock
-/// is further off cannot tell whether a decision is valid.
-const CLOCK_DIFFERENCE_MAX_MS: u64 = 5 * 60_000;
 
 /// The document that describes this surface, OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
@@ -163,10 +160,12 @@ async fn admit(State(app): State<App>, Path(id): Path<String>, request: Request)
     Ok(Json(ReceiptAnswer { receipt }))
 }
 
+/// Refuses an admission if the caller's clock and the node's differ by more than [`CLOCK_SKEW_MS`]: one of the two cannot tell
+/// whether a decision is valid.
 fn check_clock(caller_ms: Option<u64>) -> Result<(), ErrorAnswer> {
     let now_ms = gateway_service::now().0;
     let difference_ms = caller_ms.map_or(0, |caller_ms| caller_ms.abs_diff(now_ms));
-    if difference_ms <= CLOCK_DIFFERENCE_MAX_MS {
+    if difference_ms <= CLOCK_SKEW_MS {
         return Ok(());
     }
     let seconds = difference_ms / 1000;

@@ -1,8 +1,8 @@
 //! The shapes of a submission and of an admission.
 
 use super::WireFault;
-use crate::call::{AdmitRequest, Owner, ShownReceipt};
-use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE};
+use crate::call::{AdmitRequest, Owner, ShownReceipt, unverified_decision};
+use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical::{self, CanonicalError};
@@ -81,7 +81,7 @@ pub struct NodeAdmissionDecisionRequest {
     pub policy_bundle: PolicyBundle,
     /// The first valid instant of the decision, milliseconds since the epoch.
     pub decided_at_ms: u64,
-    /// The caller's clock, milliseconds since the epoch. A claim, on which nothing depends.
+    /// The caller's clock, milliseconds since the epoch. A node whose own differs by more than five minutes refuses the request.
     pub now_ms: Option<u64>,
     /// The announcement, for a node that does not have it: saves a round.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -254,10 +254,8 @@ impl NodeAdmissionDecisionRequest {
         operation_id: OperationId,
         announced: Option<&NodeOperationSubmitRequest>,
     ) -> Result<AdmitRequest, WireFault> {
-        let payload = self.decision.payload(PAYLOAD_TYPE).ok();
-        let decision: Option<AdmissionDecision> = payload.and_then(|json| serde_json::from_slice(&json).ok());
-        let decision =
-            decision.ok_or_else(|| WireFault::new("/decision/payload", "must be an admission decision"))?;
+        let decision = unverified_decision(&self.decision)
+            .ok_or_else(|| WireFault::new("/decision/payload", "must be an admission decision"))?;
         let fault = |pointer, message: &str| Err(WireFault::new(pointer, message));
         if decision.operation_id != operation_id {
             return fault("/decision/payload", "must be the decision of the operation of the path");
