@@ -27,19 +27,7 @@ impl<N: Nodes> Fleet<N> {
         enough: impl Fn(&Answers<T>) -> bool,
         call: impl Fn(Arc<N::Node>, Q) -> Answer<'f, T>,
     ) -> Answers<T> {
-        let mut pending = Vec::new();
-        let mut answers = Answers::new();
-        for (participant, argument) in calls {
-            let node = self.node(participant).await;
-            let shown = match &node {
-                Ok(node) => self.show_newest(participant, node).await,
-                Err(_) => Ok(()),
-            };
-            match shown.and(node) {
-                Ok(node) => pending.push((participant, call(node, argument))),
-                Err(error) => _ = answers.insert(participant, Err(error)),
-            }
-        }
+        let (pending, mut answers) = self.call_nodes(calls, true, call).await;
         let enough = |answers: &Answers<T>| !N::WAITS_FOR_ALL && enough(answers);
         collect(pending, &mut answers, after_each, enough).await;
         for (participant, answer) in &answers {
@@ -56,16 +44,32 @@ impl<N: Nodes> Fleet<N> {
         calls: PerNode<Q>,
         call: impl Fn(Arc<N::Node>, Q) -> Answer<'f, T>,
     ) -> Answers<T> {
-        let mut pending = Vec::new();
-        let mut answers = Answers::new();
+        let (pending, mut answers) = self.call_nodes(calls, false, call).await;
+        collect(pending, &mut answers, "mid-question", |_| false).await;
+        answers
+    }
+
+    /// Makes the calls, and returns them with the errors of the nodes that cannot be called. Before a step, each node is shown the
+    /// newest receipt that is known of it.
+    async fn call_nodes<'f, Q, T>(
+        &self,
+        calls: PerNode<Q>,
+        is_step: bool,
+        call: impl Fn(Arc<N::Node>, Q) -> Answer<'f, T>,
+    ) -> (Vec<(ParticipantIndex, Answer<'f, T>)>, Answers<T>) {
+        let (mut pending, mut answers) = (Vec::new(), Answers::new());
         for (participant, argument) in calls {
-            match self.node(participant).await {
+            let node = self.node(participant).await;
+            let shown = match &node {
+                Ok(node) if is_step => self.show_newest(participant, node).await,
+                Ok(_) | Err(_) => Ok(()),
+            };
+            match shown.and(node) {
                 Ok(node) => pending.push((participant, call(node, argument))),
                 Err(error) => _ = answers.insert(participant, Err(error)),
             }
         }
-        collect(pending, &mut answers, "mid-question", |_| false).await;
-        answers
+        (pending, answers)
     }
 }
 
