@@ -341,16 +341,18 @@ def check_receipts(roots, events, admission_hash, decision):
         start = [("admission", 1)]
         after_execute = [*start, ("policy-receipt", 1), ("execute", attempt)]
         after_commit = after_execute if signs else [*after_execute, ("commit-epoch", 1)]
-        if kind == "attempt_lost":
-            attempt = change["attempt"] + 1
-        elif kind == "epoch_decided":
+        if kind == "epoch_decided":
             epoch_root, result_ref = change["staged"]["epoch"]["root"], digest("svc/result/v1", change["staged"])
         elif kind == "executed" and change["signature"]:
             result_ref = digest("svc/result/v1", change["signature"])
         if kind == "executed":
             need(change["result_ref"] == result_ref, "another result_ref")
         basis = ["bundle_hash", "policy_input_hash", "policy_output_hash", "approvals_root"]
-        if kind == "admission_applied":
+        if kind == "attempt_lost":
+            steps, number = [*start, ("policy-receipt", 1), ("discard", change["attempt"])], change["attempt"]
+            need(change.get("receipts"), "an attempt was lost, and no node signed that it discarded it")
+            attempt = change["attempt"] + 1
+        elif kind == "admission_applied":
             steps = start
         elif kind == "receipt_materialized":
             steps = [*start, ("policy-receipt", 1)]

@@ -42,7 +42,7 @@ pub struct ReceiptStatement {
     pub participant: ParticipantIndex,
     /// The step that the node performed.
     pub step: EffectStep,
-    /// The attempt of the ceremony, for `execute`; 1 for every other step.
+    /// The attempt of the ceremony, for `execute` and for the `discard` of an attempt; 1 for every other step.
     pub attempt: u32,
     /// Hash of the decision that the node acted on.
     pub admission_hash: Hex32,

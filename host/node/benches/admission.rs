@@ -57,7 +57,7 @@ async fn measure() {
         let calls: Vec<_> = cases.iter().map(|case| case.call(0, EffectStep::Execute, 2, 1)).collect();
         let started = Instant::now();
         for call in &calls {
-            node.signing_commit(call).await.unwrap();
+            node.signing_commit(call, &[]).await.unwrap();
         }
         commitments.push(started.elapsed());
         let recorded: Vec<_> = cases.iter().map(|case| Recorded::from(&case.outcome())).collect();

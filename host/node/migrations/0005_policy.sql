@@ -38,3 +38,6 @@ CREATE TABLE spending (
 CREATE INDEX spending_account ON spending (tenant, account, currency, at_ms);
 CREATE INDEX spending_recipient ON spending (tenant, recipient, currency, at_ms);
 CREATE INDEX spending_time ON spending (at_ms);
+
+-- To count the operations that were discarded unheard.
+CREATE INDEX operation_missed ON operation (operation_id) WHERE statement_index IS NULL;

@@ -129,6 +129,18 @@ pub struct CeremonyStart {
     pub dealers: BTreeSet<ParticipantIndex>,
     /// The public keys of the admitted generation, encoded, for nodes that do not hold them; empty for a key creation.
     pub package: Vec<u8>,
+    /// The receipts of nodes for earlier attempts that they discarded.
+    pub discarded: Vec<NodeReceipt>,
+}
+
+/// What a node needs before it discards an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Discard {
+    /// The signed decision on the operation, which may have expired.
+    pub decision: Envelope,
+    /// The receipts of nodes for attempts that they discarded.
+    pub discarded_attempts: Vec<NodeReceipt>,
 }
 
 /// The id of one attempt at a ceremony. A message with another id is rejected.

@@ -4,6 +4,7 @@
 //! memory. That an attempt began is on disk, so that no attempt begins twice: a ceremony id must never be used again. After a
 //! restart an attempt has either staged its share or is lost.
 
+use crate::attempts::{Completed, check_open};
 use crate::call::{Call, CeremonyStart, ceremony_id};
 use crate::error::{NodeError, Stop};
 use crate::gate;
@@ -21,7 +22,7 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
-use gateway_domain::receipt::{NodeReceipt, ReceiptKind, ReceiptStatement};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::time::EpochMs;
 use gateway_seal::relay::Envelope;
 use gateway_threshold::{KeyShare, Message, Output, Progress, PublicKeys, Session};
@@ -80,6 +81,10 @@ impl Ceremonies {
         self.lock().remove(&id);
     }
 
+    pub(crate) fn close_attempt(&self, id: OperationId, attempt: u32) {
+        self.lock().retain(|open, ceremony| *open != id || ceremony.attempt != attempt);
+    }
+
     pub(crate) fn close_all(&self) {
         self.lock().clear();
     }
@@ -97,7 +102,9 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError::Lost`] when the attempt began before and has not staged a share; [`NodeError::Rejected`] with
-    /// [`Code::PackageRefused`](crate::Code::PackageRefused) when `start` does not match what was admitted; the other errors of
+    /// [`Code::PackageRefused`](crate::Code::PackageRefused) when `start` does not match what was admitted, and
+    /// [`Code::AttemptNotDiscarded`](crate::Code::AttemptNotDiscarded) when the node staged its share in an earlier attempt and
+    /// `start` has no receipt of another receiver that it discarded that attempt; the other errors of
     /// [`Self::signing_commit`].
     pub async fn ceremony_start(
         &self,
@@ -118,11 +125,16 @@ impl Node {
         gate::check_order(call, &admitted, previous, &steps)?;
         self.verify_again(&mut conn, &admitted).await?;
         self.check_decided_since(&admitted.statement.request, &admitted.statement.decision)?;
+        let completed = Completed::load(&mut conn, id, &admitted.statement.decision).await?;
+        if let Some(completed) = &completed {
+            completed.check_discarded(&self.config, &self.chain(call), &start.discarded)?;
+        }
         self.ceremonies.check_limit(id, self.now())?;
         let ceremony_id = ceremony_id(call, start)?;
         let part = self.start_part(&mut conn, ceremony_id, &admitted, start).await?;
         drop(conn);
-        self.write(BeginAttempt { id, attempt }).await?;
+        let completed_attempt = completed.map(|completed| completed.attempt);
+        self.write(BeginAttempt { chain: self.chain(call), attempt, completed_attempt }).await?;
         match part {
             Part::Runs(session, messages) => {
                 let session = tokio::sync::Mutex::new(Some(session));
@@ -219,7 +231,8 @@ impl Node {
         });
         let kind = ReceiptKind::Staged { attempt: call.effect.attempt, epoch_root: root };
         let statement = self.chain(call).statement(&kind)?;
-        let stage = StageShare { effect: call.effect, statement, sealing: self.sealing.clone(), new_share };
+        let (effect, chain, sealing) = (call.effect, self.chain(call), self.sealing.clone());
+        let stage = StageShare { effect, chain, statement, sealing, new_share };
         let (statement, log_index) = self.write(stage).await?;
         let receipt = self.issue_receipt(&statement, log_index)?;
         Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
@@ -266,25 +279,30 @@ fn handle(mut session: Box<Session>, messages: Vec<Message>) -> Result<(Box<Sess
     Ok((session, Handled::Send(send)))
 }
 
-/// Records that an attempt has begun. Fails if it, or a later one, began before.
+/// Records that an attempt has begun. Fails if it, or a later one, began before, or if the node discarded it.
 struct BeginAttempt {
-    id: OperationId,
+    chain: Chain,
     attempt: u32,
+    /// The attempt whose share is staged. Another participant has signed that it discarded that attempt.
+    completed_attempt: Option<u32>,
 }
 
 impl Transact for BeginAttempt {
     type Output = ();
 
     async fn run(&self, conn: &mut SqliteConnection, _log: &mut LogState) -> Result<(), Stop> {
-        let sql = "SELECT attempt FROM ceremony WHERE operation_id = ?1";
-        let latest: Option<u32> =
-            sqlx::query_scalar(sql).bind(self.id.to_string()).fetch_optional(&mut *conn).await?;
+        let id = self.chain.operation_id;
+        check_open(conn, &self.chain, self.attempt).await?;
+        if vault::staged_attempt(conn, id).await? != self.completed_attempt {
+            return Err(attempt_superseded().into());
+        }
+        let latest = latest_attempt(conn, id).await?;
         match latest {
             Some(latest) if latest > self.attempt => return Err(attempt_superseded().into()),
             Some(latest) if latest == self.attempt => return Err(CEREMONY_LOST.into()),
             Some(_) | None => {}
         }
-        let id = self.id.to_string();
+        let id = id.to_string();
         sqlx::query(
             "INSERT INTO ceremony (operation_id, attempt, row_hash) VALUES (?1, ?2, ?3) \
              ON CONFLICT (operation_id) DO UPDATE SET attempt = excluded.attempt, row_hash = excluded.row_hash",
@@ -298,9 +316,17 @@ impl Transact for BeginAttempt {
     }
 }
 
-/// Stages the share that the ceremony produced, and records the step.
+/// The latest attempt of the operation that began here.
+async fn latest_attempt(conn: &mut SqliteConnection, id: OperationId) -> Result<Option<u32>, Stop> {
+    let sql = "SELECT attempt FROM ceremony WHERE operation_id = ?1";
+    Ok(sqlx::query_scalar(sql).bind(id.to_string()).fetch_optional(conn).await?)
+}
+
+/// Stages the share that the ceremony produced, and records the step. Fails if a later attempt began, or if the node discarded
+/// this one.
 struct StageShare {
     effect: EffectId,
+    chain: Chain,
     /// The statement of the receipt.
     statement: ReceiptStatement,
     sealing: Sealing,
@@ -316,6 +342,10 @@ impl Transact for StageShare {
         if !matches!(last_step, Some(EffectStep::PolicyReceipt | EffectStep::Execute)) {
             return Err(gate::out_of_order("the operation made another step during the ceremony").into());
         }
+        if latest_attempt(conn, self.effect.operation).await? != Some(self.effect.attempt) {
+            return Err(attempt_superseded().into());
+        }
+        check_open(conn, &self.chain, self.effect.attempt).await?;
         if let Some(new_share) = &self.new_share {
             vault::stage(conn, &self.sealing, new_share).await?;
         }

@@ -67,6 +67,8 @@ pub(crate) struct Consume {
     pub(crate) not_before_ms: EpochMs,
     pub(crate) epoch_root: Hex32,
     pub(crate) attempt: u32,
+    /// See [`Terms`](crate::sessions::Terms).
+    pub(crate) completed_attempt: u32,
     pub(crate) commitment_hash: Hex32,
     pub(crate) package: String,
     pub(crate) share: Vec<u8>,
@@ -118,19 +120,22 @@ impl Transact for Consume {
 }
 
 impl Consume {
-    /// Checks that the operation and the key's epoch still allow signing, that no later attempt signed, and that neither the
-    /// nonces nor the attempt were used before.
+    /// Checks that the operation and the key's epoch still allow signing, that no attempt was completed since round one, that this
+    /// one was not discarded, and that neither the nonces nor the attempt were used before.
     async fn check(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
         let sql = "SELECT (SELECT stage FROM operation WHERE operation_id = ?1), \
                    (SELECT epoch_root FROM share WHERE key_id = ?2 AND state = 'active'), \
                    (SELECT coalesce(max(attempt), 0) FROM consumed WHERE operation_id = ?1), \
                    EXISTS (SELECT 1 FROM consumed \
-                           WHERE commitment_hash = ?3 OR (operation_id = ?1 AND attempt = ?4))";
+                           WHERE commitment_hash = ?3 OR (operation_id = ?1 AND attempt = ?4)), \
+                   EXISTS (SELECT 1 FROM log_entry WHERE operation_id = ?1 AND transition_hash = ?5)";
+        let discarded = self.chain.after_attempt_discard(self.attempt)?;
         let row = sqlx::query(sql)
             .bind(self.chain.operation_id.to_string())
             .bind(self.released.key_id.to_string())
             .bind(self.commitment_hash.to_string())
             .bind(self.attempt)
+            .bind(discarded.to_string())
             .fetch_one(conn)
             .await?;
         let stage: Option<&str> = row.try_get(0)?;
@@ -144,10 +149,13 @@ impl Consume {
         if root.is_none_or(|root| root != self.epoch_root.to_string()) {
             return Err(epoch_conflict("the key changed its epoch between the rounds").into());
         }
-        if row.try_get::<u32, _>(2)? > self.attempt {
+        if row.try_get(3)? {
+            return Err(session_consumed().into());
+        }
+        if row.try_get::<u32, _>(2)? != self.completed_attempt || row.try_get(4)? {
             return Err(attempt_superseded().into());
         }
-        if row.try_get(3)? { Err(session_consumed().into()) } else { Ok(()) }
+        Ok(())
     }
 }
 

@@ -77,6 +77,8 @@ pub enum Code {
     EffectConflict,
     /// A later attempt has begun on this node.
     AttemptSuperseded,
+    /// The node completed an earlier attempt, and the call has no receipt that makes sure that this attempt cannot be completed.
+    AttemptNotDiscarded,
     /// The nonces of the attempt signed another package.
     SessionConsumed,
     /// The signing package, or the start of a ceremony, does not match what was admitted.
@@ -97,7 +99,7 @@ pub enum Code {
 
 impl Code {
     /// Every code.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::AdmissionRefused,
         Self::ApprovalRefused,
         Self::AdmissionExpired,
@@ -106,6 +108,7 @@ impl Code {
         Self::StepOutOfOrder,
         Self::EffectConflict,
         Self::AttemptSuperseded,
+        Self::AttemptNotDiscarded,
         Self::SessionConsumed,
         Self::PackageRefused,
         Self::ResultRefused,
@@ -138,6 +141,7 @@ impl Code {
             Self::StepOutOfOrder => "step_out_of_order",
             Self::EffectConflict => "effect_conflict",
             Self::AttemptSuperseded => "attempt_superseded",
+            Self::AttemptNotDiscarded => "attempt_not_discarded",
             Self::SessionConsumed => "session_consumed",
             Self::PackageRefused => "package_refused",
             Self::ResultRefused => "result_refused",
@@ -153,7 +157,7 @@ impl Code {
     #[must_use]
     pub const fn ends_only_the_attempt(self) -> bool {
         match self {
-            Self::AttemptSuperseded | Self::SessionConsumed => true,
+            Self::AttemptSuperseded | Self::AttemptNotDiscarded | Self::SessionConsumed => true,
             Self::AdmissionRefused
             | Self::ApprovalRefused
             | Self::PolicyRefused

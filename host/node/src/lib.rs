@@ -8,7 +8,7 @@
 //!
 //! Reading order: [`Node`] (settings, database, receipts), `verify` (the checks of an admission), `approvals` (the checks of its
 //! approvals), `policy`, `facts` and `spending` (its own run of the policy), `bundles` (the bundles that it trusts), `gate` (the
-//! checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `signing`,
+//! checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `attempts` (when another attempt may begin), `signing`,
 //! `sessions` and `consumed` (the nonce rule), `ceremony` and `part` (making shares), `mail` (messages between nodes), `vault`
 //! and `sealing` (secrets at rest), `log` and `rollback`, `check` (whether the database is intact).
 //!
@@ -17,13 +17,14 @@
 //! | [`Node::offer_bundle`] | signatures, pins, validity, test vectors | the bundle |
 //! | [`Node::admit`] | signature, validity, intent, approvals, policy, facts, participants, epoch, derivation | the statement |
 //! | [`Node::policy_receipt`] | call, order, validity, epoch | the step |
-//! | [`Node::signing_commit`] | the same, the attempt, and all checks of the admission again | nothing: nonces are in memory only |
+//! | [`Node::signing_commit`] | the same, that no earlier attempt can be completed, and all checks of the admission again | nothing: nonces are in memory only |
 //! | [`Node::signing_share`] | the same, and the package | the mark that the nonces are used, with package and share |
-//! | [`Node::ceremony_start`] | call, order, epoch, the key's holders, and all checks of the admission again | that the attempt has begun |
+//! | [`Node::ceremony_start`] | call, order, epoch, the key's holders, the same | that the attempt has begun |
 //! | [`Node::ceremony_deliver`] | the messages, and those of the protocol | the staged share |
 //! | [`Node::commit_epoch`] | call, order, that exactly this generation is staged, here and by all other receivers | the promotion |
 //! | [`Node::publish`] | call, order, the result, that all receivers of new shares promoted them | the step |
-//! | [`Node::discard`] | that no generation is promoted and no share released | that the operation is discarded |
+//! | [`Node::discard_attempt`] | that the attempt is not completed | that the attempt is discarded |
+//! | [`Node::discard`] | that no generation is promoted, and no completed attempt can be completed elsewhere | that the operation is discarded |
 //!
 //! The calls that make a step return a signed receipt, which is also an entry of the node's own log (`log`). A repeated call returns
 //! the same receipt, also after a restart. A node that is shown a receipt or head that its log does not have was restored from an
@@ -31,6 +32,7 @@
 
 mod admit;
 mod approvals;
+mod attempts;
 mod bundles;
 mod call;
 mod ceremony;
@@ -67,7 +69,8 @@ pub mod wire;
 
 pub use bundles::BundleOffer;
 pub use call::{
-    AdmitRequest, Call, CeremonyStart, CommitEpoch, Owner, Publication, Published, ShownReceipt, Subject,
+    AdmitRequest, Call, CeremonyStart, CommitEpoch, Discard, Owner, Publication, Published, ShownReceipt,
+    Subject,
 };
 pub use ceremony::CeremonyAnswer;
 pub use check::{Cursor, Damage, NodeFile, Scope};

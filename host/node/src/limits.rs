@@ -25,6 +25,10 @@ pub const SUPERSEDED_BUNDLE_MS: u64 = 600_000;
 /// each uses a core.
 pub(crate) const HEAVY_EVALUATIONS_MAX: usize = 2;
 
+/// Operations that a node missed, up to which it discards another one whose decision no pinned authority signed. An authority's key
+/// that was replaced leaves a few.
+pub(crate) const MISSED_DISCARDS_MAX: i64 = 1_000;
+
 /// Read connections of a node. Reads are short, and the nodes of one process share its cores.
 pub(crate) const READERS: u32 = 2;
 

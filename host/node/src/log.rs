@@ -106,15 +106,25 @@ pub(crate) async fn find_receipt(
     conn: &mut SqliteConnection,
     wanted: &ReceiptStatement,
 ) -> Result<Option<u64>, Stop> {
+    match find_statement(conn, wanted).await? {
+        Some((log_index, statement)) if statement == *wanted => Ok(Some(log_index)),
+        Some(_) => Err(OTHER_RECEIPT.into()),
+        None => Ok(None),
+    }
+}
+
+/// The statement that the node signed for the transition of this one, with its position.
+pub(crate) async fn find_statement(
+    conn: &mut SqliteConnection,
+    wanted: &ReceiptStatement,
+) -> Result<Option<(u64, ReceiptStatement)>, Stop> {
     let sql = "SELECT body FROM log_entry WHERE operation_id = ?1 AND transition_hash = ?2";
     let query = sqlx::query_scalar(sql).bind(wanted.operation_id.to_string());
     let body: Option<String> = query.bind(wanted.transition_hash.to_string()).fetch_optional(conn).await?;
-    let Some(body) = body else { return Ok(None) };
-    match parse(&body)? {
-        LogEntry::Receipt { log_index, statement, .. } if statement == *wanted => Ok(Some(log_index)),
-        LogEntry::Receipt { .. } | LogEntry::Lost { .. } | LogEntry::Readmitted { .. } => {
-            Err(OTHER_RECEIPT.into())
-        }
+    match body.map(|body| parse(&body)).transpose()? {
+        Some(LogEntry::Receipt { log_index, statement, .. }) => Ok(Some((log_index, statement))),
+        Some(LogEntry::Lost { .. } | LogEntry::Readmitted { .. }) => Err(OTHER_RECEIPT.into()),
+        None => Ok(None),
     }
 }
 
@@ -144,11 +154,33 @@ pub(crate) async fn entry_at(conn: &mut SqliteConnection, index: u64) -> Result<
     Ok(body.map(|body| parse(&body)).transpose()?)
 }
 
-/// Inserts the row of an entry about the log itself.
-pub(crate) async fn insert_unstepped(conn: &mut SqliteConnection, row: &EntryRow) -> Result<(), Stop> {
-    let sql = "INSERT INTO log_entry (log_index, body, nodes) VALUES (?1, ?2, ?3)";
-    let query = sqlx::query(sql).bind(row.log_index).bind(row.body.as_str());
-    query.bind(row.nodes.as_slice()).execute(conn).await?;
+/// Whether the node signed a receipt for this transition.
+pub(crate) async fn has_entry(
+    conn: &mut SqliteConnection,
+    id: OperationId,
+    transition_hash: Hex32,
+) -> Result<bool, Stop> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM log_entry WHERE operation_id = ?1 AND transition_hash = ?2)";
+    let query = sqlx::query_scalar(sql).bind(id.to_string());
+    Ok(query.bind(transition_hash.to_string()).fetch_one(conn).await?)
+}
+
+/// Inserts the row of an entry that is not the last step of its operation, or that is about the log itself.
+pub(crate) async fn insert_entry(
+    conn: &mut SqliteConnection,
+    statement: Option<&ReceiptStatement>,
+    row: &EntryRow,
+) -> Result<(), Stop> {
+    let sql = "INSERT INTO log_entry (log_index, operation_id, transition_hash, body, nodes) \
+               VALUES (?1, ?2, ?3, ?4, ?5)";
+    sqlx::query(sql)
+        .bind(row.log_index)
+        .bind(statement.map(|statement| statement.operation_id.to_string()))
+        .bind(statement.map(|statement| statement.transition_hash.to_string()))
+        .bind(row.body.as_str())
+        .bind(row.nodes.as_slice())
+        .execute(conn)
+        .await?;
     Ok(())
 }
 

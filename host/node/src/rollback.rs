@@ -359,11 +359,11 @@ impl Transact for Readmit {
         // The clock may have been put back since the last readmission.
         let at_ms = self.now.max(log.readmitted_at());
         for log_index in size..resumes_at {
-            log::insert_unstepped(conn, &log.append(&LogEntry::Lost { log_index })?).await?;
+            log::insert_entry(conn, None, &log.append(&LogEntry::Lost { log_index })?).await?;
         }
         let (participant, log_index) = (self.participant, resumes_at);
         let entry = LogEntry::Readmitted { log_index, participant, lost_from, at_ms };
-        log::insert_unstepped(conn, &log.append(&entry)?).await?;
+        log::insert_entry(conn, None, &log.append(&entry)?).await?;
         let readmission = Readmission { log_index, at_ms };
         let rollback = Rollback { size_shown: resumes_at, lost_from, readmitted: Some(readmission) };
         rollback.store(conn).await?;

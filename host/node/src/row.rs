@@ -256,6 +256,12 @@ pub(crate) async fn advance_with_answer(
     Ok(())
 }
 
+/// The number of operations that were discarded and never admitted here.
+pub(crate) async fn n_missed(conn: &mut SqliteConnection) -> Result<i64, Stop> {
+    let sql = "SELECT count(*) FROM operation WHERE statement_index IS NULL";
+    Ok(sqlx::query_scalar(sql).fetch_one(conn).await?)
+}
+
 /// Parses 32 bytes in hexadecimal from a column.
 pub(crate) fn parse_hash(text: &str) -> Result<Hex32, NodeError> {
     text.parse().map_err(NodeError::damaged)

@@ -18,6 +18,8 @@ pub(crate) struct Terms {
     pub(crate) chain: Chain,
     pub(crate) key_id: KeyId,
     pub(crate) epoch_root: Hex32,
+    /// The last attempt that the node completed, or 0. Another participant has signed that it discarded that attempt.
+    pub(crate) completed_attempt: u32,
     /// The message to sign.
     pub(crate) digest: Hex32,
     /// The tweak of the child key, if the decision names one.
@@ -116,6 +118,11 @@ impl Sessions {
     /// Drops the operation's nonces, if it has any.
     pub(crate) fn close(&self, id: OperationId) {
         self.lock().remove(&id);
+    }
+
+    /// Drops the operation's nonces if they are for this attempt.
+    pub(crate) fn close_attempt(&self, id: OperationId, attempt: u32) {
+        self.lock().retain(|open, session| *open != id || session.attempt != attempt);
     }
 
     /// Drops the nonces of a key whose epoch changed (rule 5 in `signing`).

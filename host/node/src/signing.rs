@@ -12,10 +12,13 @@
 //!    - e. returns the share.
 //! 4. The same package again gets the stored share; another package is refused.
 //! 5. A change of the key's epoch drops the open nonces of the key.
+//! 6. After a package, another one of the same operation is signed only with the receipt of one of its signers that it discarded that
+//!    attempt: otherwise two signatures could be made ([`attempts`](crate::attempts)).
 //!
 //! `// Rule n` marks the code that implements it. A crash before 3d loses nonces whose share never left the node. A crash after
 //! 3d loses nothing: the share is on disk.
 
+use crate::attempts::Completed;
 use crate::call::Call;
 use crate::consumed::{Consume, Used, UsedNonces, decode_package, encode_package, session_consumed};
 use crate::error::{Code, NodeError, Rejection};
@@ -64,13 +67,18 @@ pub enum RoundOne {
 
 impl Node {
     /// Round one (RFC 9591 section 5.1): makes nonces for this attempt and returns their commitments. A repeated call returns
-    /// the same commitments, or what the nonces signed since.
+    /// the same commitments, or what the nonces signed since. `discarded` has nodes' receipts for earlier attempts: after it signed
+    /// a package, the node signs no other without the receipt of one of its signers.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::AdmissionExpired`], [`Code::AdmissionConflict`],
-    /// [`Code::EpochConflict`], [`Code::AttemptSuperseded`] or [`Code::OperationDiscarded`]; [`NodeError::Lost`] when
-    /// the attempt's nonces were destroyed or are too old; [`NodeError::Unavailable`].
-    pub async fn signing_commit(&self, call: &Call) -> Result<RoundOne, NodeError> {
+    /// [`Code::EpochConflict`], [`Code::AttemptSuperseded`], [`Code::AttemptNotDiscarded`] or [`Code::OperationDiscarded`];
+    /// [`NodeError::Lost`] when the attempt's nonces were destroyed or are too old; [`NodeError::Unavailable`].
+    pub async fn signing_commit(
+        &self,
+        call: &Call,
+        discarded: &[NodeReceipt],
+    ) -> Result<RoundOne, NodeError> {
         self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
@@ -99,6 +107,13 @@ impl Node {
         let session = match self.sessions.find(id, attempt)? {
             Some(session) => session,
             None => {
+                // Rule 6
+                if latest_attempt > 0
+                    && let Some(completed) =
+                        Completed::load(&mut conn, id, &admitted.statement.decision).await?
+                {
+                    completed.check_discarded(&self.config, &chain, discarded)?;
+                }
                 let key_id = admitted.statement.decision.key_id;
                 let keys = self.generations.keys(generation.root, || generation.decode(key_id))?;
                 if keys.profile() != call.subject.profile {
@@ -111,7 +126,7 @@ impl Node {
                     vault::load_share(&mut conn, &self.sealing, key_id, &generation.epoch, &keys).await?;
                 let (nonces, commitments) =
                     commit(&share, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
-                let terms = terms(&admitted.statement, chain)?;
+                let terms = terms(&admitted.statement, chain, latest_attempt)?;
                 let session = Session::new(attempt, terms, Signer { nonces, share, keys }, commitments, now);
                 self.sessions.open(id, session, now)?
             }
@@ -214,7 +229,8 @@ impl Node {
         let Signer { nonces, share, keys } = signer;
         // Rule 3c
         let share = nonces.sign(package, &share, &keys).map_err(|error| package_error(&error))?;
-        let Terms { chain, key_id, epoch_root, digest: signed_digest, not_before_ms, .. } = session.terms;
+        let Terms { chain, key_id, epoch_root, completed_attempt, digest, not_before_ms, .. } = session.terms;
+        let signed_digest = digest;
         let (attempt, package_hash) = (session.attempt, Hex32::new(package.hash()));
         let statement = chain.statement(&ReceiptKind::Signed { attempt, signed_digest, package_hash })?;
         let consume = Consume {
@@ -224,6 +240,7 @@ impl Node {
             not_before_ms,
             epoch_root,
             attempt,
+            completed_attempt,
             commitment_hash: digest_bytes("svc/commitment/v1", &session.commitments),
             package: encode_package(package)?,
             share,
@@ -241,13 +258,14 @@ fn not_a_signature() -> Rejection {
     gate::out_of_order("the operation is not a signature")
 }
 
-fn terms(statement: &Statement, chain: Chain) -> Result<Terms, NodeError> {
+fn terms(statement: &Statement, chain: Chain, completed_attempt: u32) -> Result<Terms, NodeError> {
     let decision = &statement.decision;
     let tweak = decision.derivation.as_ref().map(|child| Tweak::from_bytes(*child.tweak.as_bytes()));
     Ok(Terms {
         chain,
         key_id: decision.key_id,
         epoch_root: decision.epoch_root,
+        completed_attempt,
         digest: decision.request_digest,
         not_before_ms: decision.not_before_ms,
         not_after_ms: decision.not_after_ms,

@@ -1,9 +1,11 @@
 //! The steps around the ceremony: policy receipt, promotion, publication and discard.
 
-use crate::call::{Call, CommitEpoch, Publication, Published, content};
+use crate::attempts::Completed;
+use crate::call::{Call, CommitEpoch, Discard, Publication, Published, content, unverified_decision};
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate::{self, Admitted, out_of_order};
+use crate::gate::{self, Admitted};
 use crate::generations::Generations;
+use crate::limits::MISSED_DISCARDS_MAX;
 use crate::log::{self, LogState};
 use crate::node::{Node, NodeConfig, Transact};
 use crate::part::target;
@@ -12,7 +14,7 @@ use crate::row::{self, Statement, View};
 use crate::signing::{RoundOne, check_result, result_refused};
 use crate::spending;
 use crate::vault::{self, Generation};
-use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::admission::{self, AdmissionDecision, Target, admission_hash};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
@@ -46,7 +48,7 @@ impl Node {
         let effect = EffectId { step: EffectStep::Execute, attempt: 1, ..call.effect };
         let first = Call { effect, previous: self.chain(call).after_receipt()?, ..*call };
         // Whatever prevents it, the call of the attempt itself reports.
-        let commitments = match self.signing_commit(&first).await {
+        let commitments = match self.signing_commit(&first, &[]).await {
             Ok(RoundOne::Committed(commitments)) => Some(commitments),
             Ok(RoundOne::Consumed { .. }) | Err(_) => None,
         };
@@ -93,13 +95,15 @@ impl Node {
     }
 
     /// Discards the operation and its staged share permanently: from now on the node refuses every step of it. An operation
-    /// that was not admitted here can be discarded too.
+    /// that this node missed can be discarded too, with the decision on it.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`] after the node promoted its generation, published it or released a
-    /// signature share, [`Code::AdmissionConflict`] or [`Code::EffectConflict`]; [`NodeError::Unavailable`].
-    pub async fn discard(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
-        let receipt = self.make_step(call, Body::Discard, content(call)?).await?;
+    /// [`NodeError::Rejected`] with [`Code::AttemptNotDiscarded`] after the node released a signature share or staged its share, without
+    /// the receipt of another participant that it discarded that attempt, [`Code::StepOutOfOrder`] after the node promoted its
+    /// generation or published, [`Code::AdmissionRefused`], [`Code::AdmissionConflict`] or [`Code::EffectConflict`];
+    /// [`NodeError::Unavailable`].
+    pub async fn discard(&self, call: &Call, discard: &Discard) -> Result<NodeReceipt, NodeError> {
+        let receipt = self.make_step(call, Body::Discard(discard.clone()), content(call)?).await?;
         self.sessions.close(call.effect.operation);
         self.ceremonies.close(call.effect.operation);
         // Removes the staged share from the write-ahead log now, not at the next checkpoint.
@@ -125,7 +129,7 @@ enum Body {
     Receipt,
     CommitEpoch(CommitEpoch),
     Publish(Publication),
-    Discard,
+    Discard(Discard),
 }
 
 const STEP_DAMAGED: NodeError =
@@ -163,12 +167,12 @@ impl Transact for Step {
             Body::Receipt => self.check_policy_receipt(view)?,
             Body::CommitEpoch(commit) => self.commit_epoch(conn, view, commit).await?,
             Body::Publish(publication) => self.publish(conn, view, publication).await?,
-            Body::Discard => self.discard(conn, log, view).await?,
+            Body::Discard(discard) => self.discard(conn, log, view, discard).await?,
         }
         let statement = statement?.ok_or(STEP_DAMAGED)?;
         let signed_before = match &self.body {
             // Another call may have made the same step.
-            Body::CommitEpoch(_) | Body::Discard => log::find_receipt(conn, &statement).await?,
+            Body::CommitEpoch(_) | Body::Discard(_) => log::find_receipt(conn, &statement).await?,
             Body::Receipt | Body::Publish(_) => None,
         };
         let (log_index, entry) = match signed_before {
@@ -188,7 +192,7 @@ impl Step {
         decision: Option<&AdmissionDecision>,
     ) -> Result<Option<ReceiptStatement>, CanonicalError> {
         let kind = match (&self.body, decision) {
-            (Body::Discard, _) => ReceiptKind::Discarded,
+            (Body::Discard(_), _) => ReceiptKind::Discarded,
             (Body::Receipt, Some(decision)) => ReceiptKind::PolicyReceipt(decision.into()),
             (Body::CommitEpoch(CommitEpoch { attempt, epoch_root, .. }), _) => {
                 ReceiptKind::Promoted { attempt: *attempt, epoch_root: *epoch_root }
@@ -226,6 +230,9 @@ impl Step {
             let steps = [EffectStep::PolicyReceipt, EffectStep::Execute, EffectStep::CommitEpoch];
             gate::check_order(&self.call, &admitted, expected, &steps)?;
             self.check_receipts(&target.participants, &staged, &commit.staged)?;
+            if admitted.last_step == EffectStep::Execute {
+                self.check_own_root(conn, &staged).await?;
+            }
             if target.key_id == decision.key_id {
                 vault::retire(conn, decision.key_id, decision.epoch_root).await?;
             }
@@ -291,6 +298,19 @@ impl Step {
                     vault::erase_retired(conn, decision.key_id, decision.epoch_root).await
                 }
             }
+        }
+    }
+
+    /// Checks that this node, which dealt shares of the new generation and leaves, computed the same root in the ceremony.
+    async fn check_own_root(&self, conn: &mut SqliteConnection, staged: &ReceiptKind) -> Result<(), Stop> {
+        let own = self.chain.statement(staged)?;
+        match log::find_statement(conn, &own).await? {
+            Some((_, signed)) if signed != own => {
+                let detail = "the node dealt shares of another generation in this attempt";
+                Err(Rejection::new(Code::EpochConflict, detail).into())
+            }
+            // It took no part in this attempt.
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -371,7 +391,13 @@ impl Step {
         Err(result_refused("the generation is not the one that was admitted and promoted").into())
     }
 
-    async fn discard(&self, conn: &mut SqliteConnection, log: &LogState, view: View) -> Result<(), Stop> {
+    async fn discard(
+        &self,
+        conn: &mut SqliteConnection,
+        log: &LogState,
+        view: View,
+        discard: &Discard,
+    ) -> Result<(), Stop> {
         if self.call.effect.step != EffectStep::Discard
             || self.call.previous != self.chain.after_admission()?
         {
@@ -381,6 +407,7 @@ impl Step {
             // The call does not say when the operation was decided.
             None if log.readmitted_at() != EpochMs(0) => return Err(decided_before().into()),
             None => {
+                self.check_decided(conn, discard).await?;
                 let head = self.chain.after_discard()?;
                 row::insert(conn, &self.chain, EffectStep::Discard, head, None).await?;
             }
@@ -388,28 +415,77 @@ impl Step {
                 return Err(gate::other_decision().into());
             }
             Some(row) => match row.last_step {
-                EffectStep::Execute if row.is_signature() => {
-                    return Err(out_of_order("the node has released its signature share").into());
-                }
                 EffectStep::CommitEpoch | EffectStep::Publish => {
                     return Err(gate::cannot_follow(row.last_step).into());
-                }
-                EffectStep::Admission | EffectStep::PolicyReceipt if row.is_signature() => {
-                    // The receipt states that no share was released, and a rollback may have lost the record of it.
-                    if let Some(Statement { request, decision }) = &row.statement {
-                        log.check_decided_since(request, decision)?;
-                    }
-                    spending::remove(conn, self.chain.operation_id).await?;
                 }
                 EffectStep::Decision
                 | EffectStep::Admission
                 | EffectStep::PolicyReceipt
                 | EffectStep::Execute
                 | EffectStep::Discard => {
+                    if let Some(Statement { request, decision }) = &row.statement {
+                        if row.is_signature() {
+                            // The receipt states that no signature can be made with a share of this node, and a rollback may have
+                            // lost the record of one.
+                            log.check_decided_since(request, decision)?;
+                        }
+                        self.check_attempts(conn, decision, view.key.active.as_ref(), discard).await?;
+                    }
+                    spending::remove(conn, self.chain.operation_id).await?;
                     vault::delete_staged(conn, self.chain.operation_id).await?;
                 }
             },
         }
         Ok(())
+    }
+
+    /// Checks that a pinned authority decided on this operation, which the node missed; the decision may have expired. A decision of an
+    /// authority whose key is no longer pinned serves for a limited number of operations: no other node admits it either, and the
+    /// operation has to end.
+    async fn check_decided(&self, conn: &mut SqliteConnection, discard: &Discard) -> Result<(), Stop> {
+        let Some(decision) = unverified_decision(&discard.decision) else {
+            return Err(Rejection::new(Code::AdmissionRefused, "the call has no decision").into());
+        };
+        let states_operation = decision.operation_id == self.chain.operation_id
+            && decision.payload().is_ok_and(|payload| admission_hash(&payload) == self.chain.admission_hash);
+        if !states_operation {
+            return Err(gate::other_decision().into());
+        }
+        let authorities = &self.config.settings.authorities;
+        let Err(error) = admission::verify(&discard.decision, authorities, decision.not_before_ms) else {
+            return Ok(());
+        };
+        if row::n_missed(conn).await? < MISSED_DISCARDS_MAX {
+            return Ok(());
+        }
+        Err(Rejection::new(Code::AdmissionRefused, error.to_string()).into())
+    }
+
+    /// Checks that the attempt that this node completed, if any, cannot be completed elsewhere. A staged share is not needed if it is of
+    /// a key that was never in use, or if this node held the generation that it was to replace and the key has left it.
+    async fn check_attempts(
+        &self,
+        conn: &mut SqliteConnection,
+        decision: &AdmissionDecision,
+        active: Option<&Generation>,
+        discard: &Discard,
+    ) -> Result<(), Stop> {
+        let is_dispensable = match decision.operation_type {
+            OperationType::KeyCreate | OperationType::Rotate => true,
+            OperationType::Sign => false,
+            OperationType::Refresh | OperationType::Reshare | OperationType::Recover => {
+                let held = vault::load_promoted(conn, decision.key_id, &decision.epoch).await?;
+                held.is_some() && active.is_none_or(|active| active.root != decision.epoch_root)
+            }
+        };
+        if is_dispensable {
+            return Ok(());
+        }
+        match Completed::load(conn, self.chain.operation_id, decision).await? {
+            Some(completed) => {
+                Ok(completed.check_discarded(&self.config, &self.chain, &discard.discarded_attempts)?)
+            }
+            None => Ok(()),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Sample values for tests: an authority, a policy, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use crate::{AdmitRequest, BundleOffer, Call, Node, Owner, Subject};
+use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, Owner, Subject};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
@@ -511,6 +511,12 @@ impl Case {
             policy_output_hash: output_hash,
             ..self.decision.clone()
         }
+    }
+
+    /// What a node needs to discard it, without receipts for attempts.
+    #[must_use]
+    pub fn discarding(&self) -> Discard {
+        Discard { decision: self.request().envelope, discarded_attempts: vec![] }
     }
 
     /// The request to admit it, with the decision signed by `authority`.

@@ -121,7 +121,12 @@ async fn run<T: Transact>(work: T, conn: &mut SqliteConnection) -> Result<T::Out
     work.run(conn, &mut log).await
 }
 
-fn consume(operation: u8, attempt: u32, commitment: u8, epoch_root: Hex32) -> Consume {
+fn consume(
+    operation: u8,
+    (completed_attempt, attempt): (u32, u32),
+    commitment: u8,
+    epoch_root: Hex32,
+) -> Consume {
     let signed = ReceiptKind::Signed { attempt, signed_digest: hex32(6), package_hash: hex32(5) };
     Consume {
         chain: chain(operation),
@@ -130,6 +135,7 @@ fn consume(operation: u8, attempt: u32, commitment: u8, epoch_root: Hex32) -> Co
         not_before_ms: EpochMs(0),
         epoch_root,
         attempt,
+        completed_attempt,
         commitment_hash: hex32(commitment),
         package: "{}".to_owned(),
         share: vec![1],
@@ -151,29 +157,34 @@ async fn nonces_are_consumed_once_over_attempts_and_operations() {
     vault::promote(&mut conn, KEY, &share.epoch).await.unwrap();
     insert_operation(&mut conn, 1).await;
     insert_operation(&mut conn, 2).await;
-    run(consume(1, 2, 7, share.root), &mut conn).await.unwrap();
+    run(consume(1, (0, 2), 7, share.root), &mut conn).await.unwrap();
     assert_eq!(
-        code(run(consume(1, 2, 8, share.root), &mut conn).await),
+        code(run(consume(1, (0, 2), 8, share.root), &mut conn).await),
         Code::SessionConsumed,
         "the same attempt"
     );
     assert_eq!(
-        code(run(consume(1, 3, 7, share.root), &mut conn).await),
+        code(run(consume(1, (2, 3), 7, share.root), &mut conn).await),
         Code::SessionConsumed,
         "the same nonces"
     );
     assert_eq!(
-        code(run(consume(2, 1, 7, share.root), &mut conn).await),
+        code(run(consume(2, (0, 1), 7, share.root), &mut conn).await),
         Code::SessionConsumed,
         "for another operation"
     );
-    assert_eq!(code(run(consume(1, 1, 8, share.root), &mut conn).await), Code::AttemptSuperseded);
+    assert_eq!(code(run(consume(1, (0, 1), 8, share.root), &mut conn).await), Code::AttemptSuperseded);
     assert_eq!(
-        code(run(consume(3, 1, 8, share.root), &mut conn).await),
+        code(run(consume(1, (0, 3), 8, share.root), &mut conn).await),
+        Code::AttemptSuperseded,
+        "another attempt was completed since round one"
+    );
+    assert_eq!(
+        code(run(consume(3, (0, 1), 8, share.root), &mut conn).await),
         Code::StepOutOfOrder,
         "an unknown operation"
     );
-    run(consume(1, 3, 8, share.root), &mut conn).await.unwrap();
+    run(consume(1, (2, 3), 8, share.root), &mut conn).await.unwrap();
 }
 
 /// Appends to the log, and refuses.
@@ -210,7 +221,7 @@ async fn no_share_of_an_earlier_decision_leaves_a_readmitted_node() {
     let mut log = log(&mut conn).await;
     log.rollback = Some(Rollback { size_shown: 0, lost_from: 0, readmitted });
     let of_decision =
-        |not_before: u64| Consume { not_before_ms: EpochMs(not_before), ..consume(1, 1, 7, share.root) };
+        |not_before: u64| Consume { not_before_ms: EpochMs(not_before), ..consume(1, (0, 1), 7, share.root) };
     let refused = of_decision(5).run(&mut conn, &mut log).await;
     assert_eq!(code(refused), Code::DecidedBeforeReadmission);
     of_decision(6).run(&mut conn, &mut log).await.unwrap();
@@ -222,17 +233,17 @@ async fn no_share_leaves_under_an_inactive_epoch() {
     let (first, second) = (new_share("1", 9), new_share("2", 10));
     insert_operation(&mut conn, 1).await;
     assert_eq!(
-        code(run(consume(1, 1, 7, first.root), &mut conn).await),
+        code(run(consume(1, (0, 1), 7, first.root), &mut conn).await),
         Code::EpochConflict,
         "before its promotion"
     );
     vault::stage(&mut conn, &sealing(), &first).await.unwrap();
     vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
     vault::stage(&mut conn, &sealing(), &second).await.unwrap();
-    run(consume(1, 1, 7, first.root), &mut conn).await.unwrap();
+    run(consume(1, (0, 1), 7, first.root), &mut conn).await.unwrap();
     vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
     assert_eq!(
-        code(run(consume(1, 2, 8, first.root), &mut conn).await),
+        code(run(consume(1, (0, 2), 8, first.root), &mut conn).await),
         Code::EpochConflict,
         "after the next epoch's promotion"
     );

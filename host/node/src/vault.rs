@@ -82,6 +82,15 @@ pub(crate) async fn load_staged(
     row.map_or(Ok(None), |row| Generation::read(&row))
 }
 
+/// The attempt that staged the operation's share, unless it was promoted or discarded since.
+pub(crate) async fn staged_attempt(
+    conn: &mut SqliteConnection,
+    operation_id: OperationId,
+) -> Result<Option<u32>, Stop> {
+    let sql = "SELECT max(attempt) FROM share WHERE operation_id = ?1 AND state = 'staged'";
+    Ok(sqlx::query_scalar(sql).bind(operation_id.to_string()).fetch_one(conn).await?)
+}
+
 /// Loads a generation that this node has promoted: active, retired or erased.
 pub(crate) async fn load_promoted(
     conn: &mut SqliteConnection,

@@ -12,9 +12,9 @@ pub use admission::{
     PolicyBundle,
 };
 pub use steps::{
-    BUNDLE_UNKNOWN, CommitEpochBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
-    NodeOperationView, Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, Package, PolicyReceiptAnswer,
-    PublishBody, ReceiptAnswer, Start, StepRequest,
+    BUNDLE_UNKNOWN, CommitEpochBody, DiscardBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer,
+    MissingSharesRequest, NodeOperationView, Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, Package,
+    PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Start, StepRequest,
 };
 
 use crate::call::{Call, Subject};
@@ -131,6 +131,8 @@ pub enum Slot {
     CeremonyStart,
     /// `execute` of a ceremony: delivers messages.
     CeremonyMessages,
+    /// `execute`: discards the attempt instead.
+    DiscardAttempt,
 }
 
 /// `SHA-256("svc/session/v1" || {admission_hash, operation_id, attempt})`.

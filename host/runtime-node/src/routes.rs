@@ -12,10 +12,10 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::operation::EffectStep;
 use gateway_node::wire::{
-    BODY_BYTES_MAX, BUNDLE_UNKNOWN, CommitEpochBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer,
-    MissingSharesRequest, NodeAdmissionDecisionRequest, NodeOperationSubmitRequest, NodeOperationView,
-    Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Slot,
-    StepRequest, WireFault,
+    BODY_BYTES_MAX, BUNDLE_UNKNOWN, CommitEpochBody, DiscardBody, ExecuteAnswer, ExecuteBody,
+    MissingSharesAnswer, MissingSharesRequest, NodeAdmissionDecisionRequest, NodeOperationSubmitRequest,
+    NodeOperationView, Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, PolicyReceiptAnswer, PublishBody,
+    ReceiptAnswer, Slot, StepRequest, WireFault,
 };
 use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection, ShownReceipt};
 use gateway_service::answer::{self, ErrorAnswer};
@@ -186,23 +186,35 @@ async fn execute(State(app): State<App>, Path(id): Path<String>, request: Reques
     let StepRequest { context, newest, body }: StepRequest<ExecuteBody> = read(request).await?;
     let call = context.call(id, EffectStep::Execute).map_err(fault)?;
     show(&app.node, newest.as_ref()).await?;
-    let answer = match (context.slot, body) {
-        (Slot::Commitments, ExecuteBody { package: None, start: None, messages: None }) => {
-            let answer = app.node.signing_commit(&call).await.map_err(error)?;
+    let ExecuteBody { discarded, package, start, messages } = body;
+    let answer = match (context.slot, package, start, messages) {
+        (Slot::Commitments, None, None, None) => {
+            let answer = app.node.signing_commit(&call, &discarded).await.map_err(error)?;
             ExecuteAnswer::round_one(answer).map_err(error)?
         }
-        (Slot::Share, ExecuteBody { package: Some(package), start: None, messages: None }) => {
+        (Slot::Share, Some(package), None, None) if discarded.is_empty() => {
             let package = package.parse().map_err(fault)?;
             ExecuteAnswer::share(app.node.signing_share(&call, &package).await.map_err(error)?)
         }
-        (Slot::CeremonyStart, ExecuteBody { package: None, start: Some(start), messages: None }) => {
-            let start = start.parse().map_err(fault)?;
+        (Slot::CeremonyStart, None, Some(start), None) => {
+            let start = start.parse(discarded).map_err(fault)?;
             ExecuteAnswer::ceremony(app.node.ceremony_start(&call, &start).await.map_err(error)?)
         }
-        (Slot::CeremonyMessages, ExecuteBody { package: None, start: None, messages: Some(messages) }) => {
+        (Slot::CeremonyMessages, None, None, Some(messages)) if discarded.is_empty() => {
             ExecuteAnswer::ceremony(app.node.ceremony_deliver(&call, &messages).await.map_err(error)?)
         }
-        (Slot::Step | Slot::Commitments | Slot::Share | Slot::CeremonyStart | Slot::CeremonyMessages, _) => {
+        (Slot::DiscardAttempt, None, None, None) if discarded.is_empty() => {
+            ExecuteAnswer::Discarded { receipt: app.node.discard_attempt(&call).await.map_err(error)? }
+        }
+        (
+            Slot::Step
+            | Slot::Commitments
+            | Slot::Share
+            | Slot::CeremonyStart
+            | Slot::CeremonyMessages
+            | Slot::DiscardAttempt,
+            ..,
+        ) => {
             return Err(vec![Fault::at("/body", "must have exactly the member of the slot")].into());
         }
     };
@@ -224,8 +236,8 @@ async fn publish(State(app): State<App>, Path(id): Path<String>, request: Reques
 }
 
 async fn discard(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ReceiptAnswer> {
-    let (call, Nothing {}) = step(&app, &id, EffectStep::Discard, request).await?;
-    receipt(app.node.discard(&call).await)
+    let (call, discard): (_, DiscardBody) = step(&app, &id, EffectStep::Discard, request).await?;
+    receipt(app.node.discard(&call, &discard).await)
 }
 
 async fn offer_bundle(State(app): State<App>, request: Request) -> Answer<Nothing> {
@@ -341,6 +353,7 @@ fn error(error: NodeError) -> ErrorAnswer {
                 | Code::StepOutOfOrder
                 | Code::EffectConflict
                 | Code::AttemptSuperseded
+                | Code::AttemptNotDiscarded
                 | Code::SessionConsumed
                 | Code::PackageRefused
                 | Code::ResultRefused

@@ -12,7 +12,7 @@ use gateway_domain::policy::Recorded;
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
-use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, NodeError, Owner, Subject};
+use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Discard, NodeError, Owner, Subject};
 use gateway_threshold::SignatureProfile;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -104,6 +104,14 @@ impl<'a> Calls<'a> {
         Some(CommitEpoch { attempt, epoch_root, staged: staged_receipts.clone() })
     }
 
+    /// What a node needs to discard the operation.
+    pub(crate) fn discard(&self) -> Discard {
+        Discard {
+            decision: self.admission.envelope.clone(),
+            discarded_attempts: self.operation.discarded_attempts.clone(),
+        }
+    }
+
     /// The calls before this one that a node may have missed: a step does not wait for nodes that are down, and a promotion
     /// does not wait for nodes that leave the roster.
     fn earlier_calls(&self, admit: Arc<AdmitRequest>, node: ParticipantIndex) -> Result<Missed, Unavailable> {
@@ -125,7 +133,11 @@ impl<'a> Calls<'a> {
         EffectId { operation: self.operation.id, step, attempt: 1 }
     }
 
-    fn call_of(&self, effect: EffectId, participant: ParticipantIndex) -> Result<Call, Unavailable> {
+    pub(crate) fn call_of(
+        &self,
+        effect: EffectId,
+        participant: ParticipantIndex,
+    ) -> Result<Call, Unavailable> {
         let (operation_type, executed) =
             (self.operation.intent.operation_type(), self.operation.executed_attempt());
         let previous = self.chain(participant).before(effect.step, operation_type, executed);

@@ -1,7 +1,7 @@
 //! Implements [`DriveNodes`]: calls the nodes to perform an effect.
 
 use crate::acks::{forward_outcome, outcome};
-use crate::calls::{Calls, Missed, unavailable};
+use crate::calls::{Calls, Missed, NodeSet, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::files::all_missing;
 use crate::fleet::Fleet;
@@ -13,11 +13,13 @@ use gateway_domain::ids::KeyId;
 use gateway_domain::intent::{OperationType, SigningTerms};
 use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
 use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
-use gateway_domain::receipt::ReceiptKind;
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{DerivedKeys, DriveNodes, NodeFault, NodesStatus};
-use gateway_node::{Call, CommitEpoch, NodeStatus, PolicyReceipt, Publication, Published};
+use gateway_node::{
+    Call, Code, CommitEpoch, Discard, NodeError, NodeStatus, PolicyReceipt, Publication, Published,
+};
 use gateway_threshold::derive::{derive, extended_public_key};
 use gateway_threshold::{PublicKeys, ThresholdError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,13 +199,39 @@ impl<N: Nodes> Fleet<N> {
         forward_outcome(self.verify_receipts(calls, &kind, answers, |receipt| receipt))
     }
 
+    /// Discards the operation. A node that completed the last attempt needs the receipt of another one that has not.
     async fn discard(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
-        let discard = |node: Arc<N::Node>, call: Call| -> Answer<'_, _> {
-            Box::pin(async move { node.discard(&call).await })
+        let nodes = &calls.effect.nodes;
+        let mut discard = calls.discard();
+        let mut answers = self.discard_on(calls, nodes, &discard).await?;
+        let is_refused = |answer: &Result<NodeReceipt, NodeError>| match answer {
+            Err(NodeError::Rejected(rejection)) => rejection.code == Code::AttemptNotDiscarded,
+            Ok(_)
+            | Err(NodeError::Lost { .. } | NodeError::BundleUnknown { .. } | NodeError::Unavailable { .. }) => {
+                false
+            }
         };
-        let calls_by_node = calls.to(&calls.effect.nodes)?;
-        let answers = self.call_all(calls_by_node, "mid-discard", |_| false, discard).await;
+        let refused = answers.iter().filter(|(_, answer)| is_refused(answer));
+        let refused: NodeSet = refused.map(|(node, _)| *node).collect();
+        if !refused.is_empty() {
+            let others = nodes.difference(&refused).copied().collect();
+            let attempt = calls.operation.executed_attempt();
+            discard.discarded_attempts.extend(self.discard_attempt(calls, attempt, &others).await?);
+            answers.extend(self.discard_on(calls, &refused, &discard).await?);
+        }
         forward_outcome(self.verify_receipts(calls, &ReceiptKind::Discarded, answers, |receipt| receipt))
+    }
+
+    async fn discard_on(
+        &self,
+        calls: &Calls<'_>,
+        nodes: &NodeSet,
+        discard: &Discard,
+    ) -> Result<Answers<NodeReceipt>, Unavailable> {
+        let call = |node: Arc<N::Node>, call: Call| -> Answer<'_, _> {
+            Box::pin(async move { node.discard(&call, discard).await })
+        };
+        Ok(self.call_all(calls.to(nodes)?, "mid-discard", |_| false, call).await)
     }
 
     /// The key's public keys, checked against the root of its epoch. The error is for people.

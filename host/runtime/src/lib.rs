@@ -8,6 +8,7 @@
 //! `signing` and `shares` (executions) and `acks` (receipts and outcomes).
 
 mod acks;
+mod attempts;
 mod bundles;
 mod calls;
 mod commitments;

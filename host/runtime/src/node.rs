@@ -6,8 +6,8 @@ use gateway_domain::key::Epoch;
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{
-    AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, CommitEpoch, Envelope, Node, NodeError,
-    NodeStatus, PolicyReceipt, Publication, RoundOne, ShownReceipt, SignedShare,
+    AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, CommitEpoch, Discard, Envelope, Node,
+    NodeError, NodeStatus, PolicyReceipt, Publication, RoundOne, ShownReceipt, SignedShare,
 };
 use gateway_seal::node_key::NodeIdentity;
 use gateway_threshold::SignatureProfile;
@@ -31,8 +31,8 @@ pub trait RuntimeNode: Send + Sync + 'static {
     ) -> Result<NodeReceipt, NodeError>;
     /// Records that execution may begin; for a signature, with commitments for its first attempt.
     async fn policy_receipt(&self, call: &Call) -> Result<PolicyReceipt, NodeError>;
-    /// Round one of a signature.
-    async fn signing_commit(&self, call: &Call) -> Result<RoundOne, NodeError>;
+    /// Round one of a signature, with nodes' receipts for earlier attempts that they discarded.
+    async fn signing_commit(&self, call: &Call, discarded: &[NodeReceipt]) -> Result<RoundOne, NodeError>;
     /// Round two of a signature.
     async fn signing_share(&self, call: &Call, package: &SigningPackage) -> Result<SignedShare, NodeError>;
     /// Begins an attempt at a ceremony.
@@ -43,8 +43,10 @@ pub trait RuntimeNode: Send + Sync + 'static {
     async fn commit_epoch(&self, call: &Call, commit: &CommitEpoch) -> Result<NodeReceipt, NodeError>;
     /// Records the publication of the result.
     async fn publish(&self, call: &Call, publication: &Publication) -> Result<NodeReceipt, NodeError>;
+    /// Discards an attempt that the node has not completed.
+    async fn discard_attempt(&self, call: &Call) -> Result<NodeReceipt, NodeError>;
     /// Discards the operation.
-    async fn discard(&self, call: &Call) -> Result<NodeReceipt, NodeError>;
+    async fn discard(&self, call: &Call, discard: &Discard) -> Result<NodeReceipt, NodeError>;
     /// The keys whose epoch is not the one that the node signs with, each with what the node holds instead.
     async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<BTreeMap<KeyId, String>, NodeError>;
     /// The damage that the node found in its database.
@@ -69,8 +71,8 @@ impl RuntimeNode for Node {
         self.policy_receipt(call).await
     }
 
-    async fn signing_commit(&self, call: &Call) -> Result<RoundOne, NodeError> {
-        self.signing_commit(call).await
+    async fn signing_commit(&self, call: &Call, discarded: &[NodeReceipt]) -> Result<RoundOne, NodeError> {
+        self.signing_commit(call, discarded).await
     }
 
     async fn signing_share(&self, call: &Call, package: &SigningPackage) -> Result<SignedShare, NodeError> {
@@ -93,8 +95,12 @@ impl RuntimeNode for Node {
         self.publish(call, publication).await
     }
 
-    async fn discard(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
-        self.discard(call).await
+    async fn discard_attempt(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
+        self.discard_attempt(call).await
+    }
+
+    async fn discard(&self, call: &Call, discard: &Discard) -> Result<NodeReceipt, NodeError> {
+        self.discard(call, discard).await
     }
 
     async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<BTreeMap<KeyId, String>, NodeError> {

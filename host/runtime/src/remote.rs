@@ -18,8 +18,8 @@ use gateway_node::wire::{
     Slot, Start, StepRequest, WireFault,
 };
 use gateway_node::{
-    AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, NodeError,
-    NodeStatus, PolicyReceipt, Publication, Rejection, RoundOne, ShownReceipt, SignedShare,
+    AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Discard, Envelope,
+    NodeError, NodeStatus, PolicyReceipt, Publication, Rejection, RoundOne, ShownReceipt, SignedShare,
 };
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::client::{CallError, ServiceClient, Url};
@@ -188,8 +188,9 @@ impl RuntimeNode for RemoteNode {
         answer.try_into().map_err(malformed)
     }
 
-    async fn signing_commit(&self, call: &Call) -> Result<RoundOne, NodeError> {
-        let answer = self.execute(call, Slot::Commitments, ExecuteBody::default(), STEP_WITHIN).await?;
+    async fn signing_commit(&self, call: &Call, discarded: &[NodeReceipt]) -> Result<RoundOne, NodeError> {
+        let body = ExecuteBody { discarded: discarded.to_vec(), ..ExecuteBody::default() };
+        let answer = self.execute(call, Slot::Commitments, body, STEP_WITHIN).await?;
         answer.into_round_one().map_err(malformed)
     }
 
@@ -200,7 +201,8 @@ impl RuntimeNode for RemoteNode {
     }
 
     async fn ceremony_start(&self, call: &Call, start: &CeremonyStart) -> Result<CeremonyAnswer, NodeError> {
-        let body = ExecuteBody { start: Some(Start::from(start)), ..ExecuteBody::default() };
+        let discarded = start.discarded.clone();
+        let body = ExecuteBody { start: Some(Start::from(start)), discarded, ..ExecuteBody::default() };
         let answer = self.execute(call, Slot::CeremonyStart, body, CEREMONY_WITHIN).await?;
         answer.into_ceremony().map_err(malformed)
     }
@@ -219,8 +221,13 @@ impl RuntimeNode for RemoteNode {
         self.receipt(call, publication).await
     }
 
-    async fn discard(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
-        self.receipt(call, Nothing {}).await
+    async fn discard_attempt(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
+        let answer = self.execute(call, Slot::DiscardAttempt, ExecuteBody::default(), STEP_WITHIN).await?;
+        answer.into_discarded().map_err(malformed)
+    }
+
+    async fn discard(&self, call: &Call, discard: &Discard) -> Result<NodeReceipt, NodeError> {
+        self.receipt(call, discard).await
     }
 
     async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<BTreeMap<KeyId, String>, NodeError> {

@@ -55,10 +55,10 @@ impl<N: Nodes> Fleet<N> {
         for turn in 1..=TURNS_MAX {
             let mail = sort_answers(&mut answers, &ceremony.nodes, &mut staged);
             if calls.plan.receivers.iter().all(|node| staged.contains_key(node)) {
-                return self.all_staged(&ceremony, staged);
+                return self.all_staged(&ceremony, staged).await;
             }
             if answers.values().any(Result::is_err) {
-                return self.failed(&calls.plan, &answers);
+                return self.failed(calls, &answers, &staged).await;
             }
             if mail.is_empty() {
                 break;
@@ -74,7 +74,9 @@ impl<N: Nodes> Fleet<N> {
             }
             answers = self.call_all(calls_by_node, after_each, |_| false, deliver).await;
         }
-        Ok(Outcome::AttemptLost("only some participants staged a share in this attempt".to_owned()))
+        let able = unstaged(&calls.plan, &staged, &NodeSet::new());
+        let reason = "only some participants staged a share in this attempt".to_owned();
+        self.give_up(calls, &able, reason).await
     }
 
     async fn begin(&self, ceremony: &Ceremony<'_>) -> Result<Answers<CeremonyAnswer>, Unavailable> {
@@ -110,7 +112,8 @@ impl<N: Nodes> Fleet<N> {
             self.public_keys(key).map_err(|why| unavailable(&why))?.to_bytes()
         };
         let nodes = calls.plan.receivers.union(&dealers).copied().collect();
-        Ok(Ceremony { calls, target, nodes, start: CeremonyStart { dealers, package } })
+        let discarded = calls.operation.discarded_attempts.clone();
+        Ok(Ceremony { calls, target, nodes, start: CeremonyStart { dealers, package, discarded } })
     }
 
     /// Chooses as many dealers as the plan requires: holders that stay first, then of those that leave, suspects last.
@@ -124,7 +127,13 @@ impl<N: Nodes> Fleet<N> {
 
     /// The outcome of an attempt in which nodes failed. A permanent refusal ends the operation. If a node is unavailable, the
     /// same attempt is tried again later, unless the node only deals and other holders can deal. Otherwise the attempt is lost.
-    fn failed(&self, plan: &Plan, answers: &Answers<CeremonyAnswer>) -> Result<Outcome, Unavailable> {
+    async fn failed(
+        &self,
+        calls: &Calls<'_>,
+        answers: &Answers<CeremonyAnswer>,
+        staged: &BTreeMap<ParticipantIndex, StagedShare>,
+    ) -> Result<Outcome, Unavailable> {
+        let plan = &calls.plan;
         if let Some(failure) = permanent_failure(answers, answers.len()) {
             // The next operation should choose other dealers.
             self.suspects.add(failure.culprits.iter().copied());
@@ -133,12 +142,13 @@ impl<N: Nodes> Fleet<N> {
         let why = failures(answers);
         let absent = answers.iter().filter(|(_, answer)| !answer.is_ok() && !is_lost(answer));
         let absent: NodeSet = absent.map(|(node, _)| *node).collect();
+        let able = unstaged(plan, staged, &absent);
         if absent.is_empty() {
-            return Ok(Outcome::AttemptLost(why));
+            return self.give_up(calls, &able, why).await;
         }
         self.suspects.add(absent.iter().copied());
         if absent.is_disjoint(&plan.receivers) && self.choose_dealers(plan).is_disjoint(&absent) {
-            return Ok(Outcome::AttemptLost(why));
+            return self.give_up(calls, &able, why).await;
         }
         // No other dealers are left: holders that are available now are no longer suspects.
         self.suspects.clear(plan.holders.difference(&absent));
@@ -146,7 +156,7 @@ impl<N: Nodes> Fleet<N> {
     }
 
     /// The outcome when all future holders have staged a share: checks that it is the same key, and verifies their receipts.
-    fn all_staged(
+    async fn all_staged(
         &self,
         ceremony: &Ceremony<'_>,
         staged: BTreeMap<ParticipantIndex, StagedShare>,
@@ -158,7 +168,8 @@ impl<N: Nodes> Fleet<N> {
         let keys = shares.values().next().map(|share| share.keys.clone());
         let keys = keys.ok_or_else(|| unavailable("no node staged a share"))?;
         if shares.values().any(|share| share.keys != keys) {
-            return Ok(Outcome::AttemptLost("participants staged different keys".to_owned()));
+            let reason = "participants staged different keys".to_owned();
+            return self.give_up(calls, &NodeSet::new(), reason).await;
         }
         let package_hex = hex::encode(keys.to_bytes());
         let root =
@@ -166,9 +177,18 @@ impl<N: Nodes> Fleet<N> {
         let kind = ReceiptKind::Staged { attempt: calls.effect.id.attempt, epoch_root: root };
         let answers = shares.into_iter().map(|(node, share)| (node, Ok(share.receipt))).collect();
         let answers = self.verify_receipts(calls, &kind, answers, |receipt| receipt);
-        // Every future holder must have a valid receipt.
+        // Every future holder must have a valid receipt. A new key can be given up without one; the shares of a key in use are
+        // staged everywhere, so they wait for it.
         if let Some(failure) = permanent_failure(&answers, answers.len()) {
-            return Ok(Outcome::Rejected { failure, policy: None });
+            return match calls.decision().operation_type {
+                OperationType::KeyCreate | OperationType::Rotate => {
+                    Ok(Outcome::Rejected { failure, policy: None })
+                }
+                OperationType::Refresh
+                | OperationType::Reshare
+                | OperationType::Recover
+                | OperationType::Sign => Err(unavailable(&failure.detail)),
+            };
         }
         let staged = Box::new(Staged {
             epoch: Epoch { name: epoch.clone(), root },
@@ -180,6 +200,12 @@ impl<N: Nodes> Fleet<N> {
         let receipts = receipts.map_err(|error| unavailable(&error.to_string()))?;
         Ok(Outcome::Staged { staged, receipts })
     }
+}
+
+/// The receivers that have not staged a share in this attempt and are not absent.
+fn unstaged(plan: &Plan, staged: &BTreeMap<ParticipantIndex, StagedShare>, absent: &NodeSet) -> NodeSet {
+    let receivers = plan.receivers.difference(absent).copied();
+    receivers.filter(|node| !staged.contains_key(node)).collect()
 }
 
 impl Ceremony<'_> {

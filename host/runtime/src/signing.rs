@@ -17,7 +17,7 @@ use gateway_domain::operation::{Failure, Outcome, SignatureResult};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
-use gateway_node::{Call, NodeError, RoundOne, SignedShare};
+use gateway_node::{Call, Code, NodeError, RoundOne, SignedShare};
 use gateway_threshold::sign::{SigningPackage, aggregate, verify};
 use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
 use std::collections::BTreeMap;
@@ -63,10 +63,11 @@ impl<N: Nodes> Fleet<N> {
     }
 
     async fn round_one(&self, calls: &Calls<'_>) -> Result<Answers<RoundOne>, Unavailable> {
+        let discarded = &calls.operation.discarded_attempts;
         let commit = |node: Arc<N::Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(
-                async move { missed.catch_up(self, &node, || Box::pin(node.signing_commit(&call))).await },
-            )
+            Box::pin(async move {
+                missed.catch_up(self, &node, || Box::pin(node.signing_commit(&call, discarded))).await
+            })
         };
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
         Ok(self.call_all(calls_by_node, "mid-commitments", |_| false, commit).await)
@@ -80,7 +81,7 @@ impl<N: Nodes> Fleet<N> {
     ) -> Result<Outcome, Unavailable> {
         let commitments = committed(&answers);
         if commitments.len() < signing.threshold() {
-            return signing.too_few(&answers, commitments.len());
+            return self.too_few(signing, &answers, &commitments).await;
         }
         self.sign_package_of(signing, commitments).await
     }
@@ -95,7 +96,7 @@ impl<N: Nodes> Fleet<N> {
         commitments.retain(|node, _| signers.contains(node));
         let package = signing.package(commitments);
         let shares = self.round_two(signing, &signers, &package).await?;
-        self.finish(signing, &package, shares)
+        self.finish(signing, &package, shares).await
     }
 
     /// Collects the remaining shares of a package that some nodes have signed, or gives the attempt up.
@@ -106,7 +107,7 @@ impl<N: Nodes> Fleet<N> {
         package: SigningPackage,
     ) -> Result<Outcome, Unavailable> {
         let signers: NodeSet = package.commitments.keys().copied().map(ParticipantIndex).collect();
-        let (mut shares, mut unsigned) = (Answers::new(), NodeSet::new());
+        let (mut shares, mut unsigned, mut lacking) = (Answers::new(), NodeSet::new(), NodeSet::new());
         for signer in signers {
             match answers.get(&signer) {
                 Some(Ok(RoundOne::Consumed { package: used_for, signed })) if *used_for == package => {
@@ -115,14 +116,14 @@ impl<N: Nodes> Fleet<N> {
                 Some(Ok(RoundOne::Committed(open))) if package.commitments.get(&signer.0) == Some(open) => {
                     unsigned.insert(signer);
                 }
-                Some(Ok(_) | Err(_)) | None => {
-                    return signing
-                        .incomplete(&answers, "only some signers signed the package before a restart");
-                }
+                Some(Ok(_) | Err(_)) | None => _ = lacking.insert(signer),
             }
         }
+        if !lacking.is_empty() {
+            return self.incomplete(signing, &answers, &lacking).await;
+        }
         shares.extend(self.round_two(signing, &unsigned, &package).await?);
-        self.finish(signing, &package, shares)
+        self.finish(signing, &package, shares).await
     }
 
     async fn round_two(
@@ -139,7 +140,7 @@ impl<N: Nodes> Fleet<N> {
     }
 
     /// The outcome of round two. If all signers returned a share with a valid receipt, aggregates the shares.
-    fn finish(
+    async fn finish(
         &self,
         signing: &Signing<'_>,
         package: &SigningPackage,
@@ -154,7 +155,7 @@ impl<N: Nodes> Fleet<N> {
             answers.iter().filter(|(_, answer)| answer.is_err()).map(|(signer, _)| *signer).collect();
         if !failed.is_empty() {
             self.suspects.add(failed);
-            return signing.signers_failed(&answers);
+            return self.signers_failed(signing, &answers).await;
         }
         let signed = answers.into_iter().filter_map(|(signer, answer)| Some((signer, answer.ok()?)));
         let (mut shares, mut receipts) = (BTreeMap::new(), Vec::new());
@@ -170,7 +171,7 @@ impl<N: Nodes> Fleet<N> {
             Err(error) => {
                 let culprits: NodeSet = error.culprits().into_iter().map(ParticipantIndex).collect();
                 self.suspects.add(culprits.iter().copied());
-                Ok(signing.invalid_shares(&error, culprits))
+                self.invalid_shares(signing, &error, &culprits).await
             }
         }
     }
@@ -246,64 +247,87 @@ impl<'a> Signing<'a> {
         });
         Ok(Outcome::Signed { signature, receipts })
     }
+}
 
-    /// The outcome when fewer nodes committed than must sign.
-    fn too_few(&self, answers: &Answers<RoundOne>, n_committed: usize) -> Result<Outcome, Unavailable> {
-        let threshold = self.threshold();
+/// The outcomes of attempts that failed.
+impl<N: Nodes> Fleet<N> {
+    /// The outcome when fewer nodes committed than must sign, and none has signed. Another attempt follows if enough nodes lost only
+    /// their nonces.
+    async fn too_few(
+        &self,
+        signing: &Signing<'_>,
+        answers: &Answers<RoundOne>,
+        commitments: &BTreeMap<ParticipantIndex, Vec<u8>>,
+    ) -> Result<Outcome, Unavailable> {
+        let (threshold, n_committed) = (signing.threshold(), commitments.len());
         if let Some(failure) = permanent_failure(answers, threshold) {
             return Ok(Outcome::Rejected { failure, policy: None });
         }
-        let n_lost = answers.values().filter(|answer| is_lost(answer)).count();
+        let lost = answers.iter().filter(|(_, answer)| is_lost(answer)).map(|(node, _)| *node);
+        let able: NodeSet = lost.chain(commitments.keys().copied()).collect();
         let why = failures(answers);
-        if n_committed + n_lost >= threshold {
-            return Ok(Outcome::AttemptLost(why));
+        if able.len() >= threshold {
+            return self.give_up(signing.calls, &able, why).await;
         }
-        let detail = format!("{n_committed} of {threshold} required signers are available; {why}");
-        Err(unavailable(&detail))
+        Err(unavailable(&format!("{n_committed} of {threshold} required signers are available; {why}")))
     }
 
-    /// The outcome when the package cannot be completed. Another attempt follows if enough nodes answered for one.
-    fn incomplete(&self, answers: &Answers<RoundOne>, why: &str) -> Result<Outcome, Unavailable> {
-        let n_able = answers.values().filter(|answer| answer.is_ok() || is_lost(answer)).count();
-        if let Some(failure) = permanent_failure(answers, self.threshold()) {
+    /// The outcome when these signers of a package, which others have signed, neither signed it nor have its nonces. Another attempt
+    /// follows if enough nodes answered for one.
+    async fn incomplete(
+        &self,
+        signing: &Signing<'_>,
+        answers: &Answers<RoundOne>,
+        lacking: &NodeSet,
+    ) -> Result<Outcome, Unavailable> {
+        if let Some(failure) = permanent_failure(answers, signing.threshold()) {
             return Ok(Outcome::Rejected { failure, policy: None });
         }
-        if n_able >= self.threshold() {
-            return Ok(Outcome::AttemptLost(why.to_owned()));
+        let n_able = answers.values().filter(|answer| answer.is_ok() || is_lost(answer)).count();
+        if n_able < signing.threshold() {
+            return Err(unavailable(&failures(answers)));
         }
-        Err(unavailable(&failures(answers)))
+        let reason = "only some signers signed the package before a restart".to_owned();
+        self.give_up(signing.calls, lacking, reason).await
     }
 
-    /// The outcome when signers failed in round two. Another attempt follows, unless too few nodes are left.
-    fn signers_failed(&self, answers: &Answers<SignedShare>) -> Result<Outcome, Unavailable> {
-        let n_nodes = self.calls.effect.nodes.len();
-        let n_refusing = answers.values().filter(|answer| refusal(answer).is_some()).count();
-        if n_nodes.saturating_sub(n_refusing) < self.threshold()
+    /// The outcome when these signers failed in round two. Another attempt follows, unless too few nodes are left. A signer whose
+    /// receipt is not valid may have released its share.
+    async fn signers_failed(
+        &self,
+        signing: &Signing<'_>,
+        answers: &Answers<SignedShare>,
+    ) -> Result<Outcome, Unavailable> {
+        let n_nodes = signing.calls.effect.nodes.len();
+        let refuses =
+            |answer| refusal(answer).is_some_and(|rejection| rejection.code != Code::ReceiptRefused);
+        let n_refusing = answers.values().filter(|answer| refuses(answer)).count();
+        if n_nodes.saturating_sub(n_refusing) < signing.threshold()
             && let Some(failure) = permanent_failure(answers, answers.len())
         {
             return Ok(Outcome::Rejected { failure, policy: None });
         }
-        // Unavailable nodes may be available later: while the others are too few, the attempt is not given up.
-        let n_down =
-            answers.values().filter(|answer| matches!(answer, Err(NodeError::Unavailable { .. }))).count();
-        if n_nodes.saturating_sub(n_down) < self.threshold() {
-            return Err(unavailable(&failures(answers)));
-        }
-        Ok(Outcome::AttemptLost(failures(answers)))
+        let failed = answers.iter().filter(|(_, answer)| answer.is_err()).map(|(node, _)| *node).collect();
+        self.give_up(signing.calls, &failed, failures(answers)).await
     }
 
     /// The outcome when shares do not verify. Another attempt prefers other signers, unless too few nodes are left.
-    fn invalid_shares(&self, error: &ThresholdError, culprits: NodeSet) -> Outcome {
-        let n_left = self.calls.effect.nodes.difference(&culprits).count();
-        if culprits.is_empty() || n_left >= self.threshold() {
-            return Outcome::AttemptLost(error.to_string());
+    async fn invalid_shares(
+        &self,
+        signing: &Signing<'_>,
+        error: &ThresholdError,
+        culprits: &NodeSet,
+    ) -> Result<Outcome, Unavailable> {
+        let n_left = signing.calls.effect.nodes.difference(culprits).count();
+        if culprits.is_empty() || n_left >= signing.threshold() {
+            return self.give_up(signing.calls, culprits, error.to_string()).await;
         }
         let failure = Failure {
             code: "ceremony_misbehaviour".to_owned(),
             detail: error.to_string(),
-            culprits: culprits.into_iter().collect(),
+            culprits: culprits.iter().copied().collect(),
         };
-        Outcome::Rejected { failure, policy: None }
+        Ok(Outcome::Rejected { failure, policy: None })
     }
 }
 

@@ -71,7 +71,9 @@ impl Outcome {
             Self::Acked(receipts) => canonical::digest("svc/receipts/v1", receipts),
             Self::Signed { signature, .. } => signature.result_ref(),
             Self::Staged { staged, .. } => staged.result_ref(),
-            Self::AttemptLost(reason) => canonical::digest("svc/attempt-lost/v1", reason),
+            Self::AttemptLost { reason, receipts } => {
+                canonical::digest("svc/attempt-lost/v1", &(reason, receipts))
+            }
             Self::Rejected { failure, .. } => canonical::digest("svc/rejected/v1", failure),
         }
     }
@@ -104,7 +106,12 @@ pub enum Outcome {
         receipts: Vec<NodeReceipt>,
     },
     /// The secrets of the attempt are lost, for example because a node restarted. A new attempt can succeed.
-    AttemptLost(String),
+    AttemptLost {
+        /// The reason, for people.
+        reason: String,
+        /// The verified receipts of nodes that they have not completed the attempt and never will.
+        receipts: Vec<NodeReceipt>,
+    },
     /// The policy, the authority or a node refused, and would refuse a retry too.
     Rejected {
         /// The reason.

@@ -142,6 +142,10 @@ pub enum Change {
         attempt: u32,
         /// The reason, for people.
         reason: String,
+        /// Receipts of nodes that they have not completed the attempt and never will. Without one, a node that completed it
+        /// begins no other. Empty in events of earlier releases.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        receipts: Vec<NodeReceipt>,
     },
     /// The point of no return: every receiver holds its new share.
     EpochDecided {

@@ -44,6 +44,9 @@ pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(Rece
             let (operation_type, result_ref) = (before.intent.operation_type(), before.result_ref?);
             (ReceiptKind::Published { attempt, operation_type, result_ref }, receipts)
         }
+        Change::AttemptLost { attempt, receipts, .. } => {
+            (ReceiptKind::AttemptDiscarded { attempt: *attempt }, receipts)
+        }
         Change::Failed { receipts, .. } => (ReceiptKind::Discarded, receipts),
         Change::Submitted(_)
         | Change::ApprovalRequested { .. }
@@ -54,7 +57,6 @@ pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(Rece
         | Change::DecisionSigned { .. }
         | Change::ExecutionRequested { .. }
         | Change::CeremonyStarted { .. }
-        | Change::AttemptLost { .. }
         | Change::PublicationRequested { .. }
         | Change::Aborted { .. }
         | Change::ReplayNoted { .. }

@@ -53,7 +53,7 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
             vec![Change::EpochDecided { staged: staged.clone(), receipts: receipts.clone() }]
         }
         Outcome::Signed { .. } | Outcome::Staged { .. } => Vec::new(),
-        Outcome::AttemptLost(reason) => attempt_lost_changes(operation, reason),
+        Outcome::AttemptLost { reason, receipts } => attempt_lost_changes(operation, reason, receipts),
         Outcome::Rejected { failure, policy } => match &operation.phase {
             Phase::Deciding | Phase::Admitting | Phase::IssuingReceipt | Phase::Executing { .. } => {
                 vec![give_up(operation, failure.clone(), policy.clone())]
@@ -146,11 +146,11 @@ fn executed_changes(operation: &Operation, executed: Change) -> Vec<Change> {
 }
 
 /// The start of the next attempt, or the end of the operation when it has used all of them.
-fn attempt_lost_changes(operation: &Operation, reason: &str) -> Vec<Change> {
+fn attempt_lost_changes(operation: &Operation, reason: &str, receipts: &[NodeReceipt]) -> Vec<Change> {
     let Phase::Executing { attempt } = operation.phase else { return Vec::new() };
     let stages_epoch = operation.plan().is_some_and(|plan| plan.stages_epoch());
     if !stages_epoch || attempt < ATTEMPTS_MAX {
-        return vec![Change::AttemptLost { attempt, reason: reason.to_owned() }];
+        return vec![Change::AttemptLost { attempt, reason: reason.to_owned(), receipts: receipts.to_vec() }];
     }
     let detail = format!("the ceremony failed {ATTEMPTS_MAX} times, the last time because {reason}");
     let failure = Failure { code: "attempts_exhausted".to_owned(), detail, culprits: Vec::new() };

@@ -53,6 +53,9 @@ pub struct Operation {
     pub policy_receipt_id: String,
     /// The new shares, from `EpochDecided` on.
     pub staged: Option<Box<Staged>>,
+    /// The receipts of nodes for attempts that they discarded.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub discarded_attempts: Vec<NodeReceipt>,
     /// The receipts of all receivers of new shares, that they have staged them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub staged_receipts: Vec<NodeReceipt>,
@@ -174,6 +177,7 @@ fn submitted(submission: &Submission, at: EpochMs) -> Operation {
         admission: None,
         policy_receipt_id: String::new(),
         staged: None,
+        discarded_attempts: Vec::new(),
         staged_receipts: Vec::new(),
         promoted_receipts: Vec::new(),
         result_ref: None,
@@ -220,7 +224,8 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.phase = Phase::ReceiptMaterialized;
         }
         Change::CeremonyStarted { attempt } => operation.phase = Phase::Executing { attempt: *attempt },
-        Change::AttemptLost { attempt, .. } => {
+        Change::AttemptLost { attempt, receipts, .. } => {
+            operation.discarded_attempts.extend_from_slice(receipts);
             operation.phase = Phase::Executing { attempt: attempt.saturating_add(1) };
         }
         Change::EpochDecided { staged, receipts } => {

@@ -122,7 +122,9 @@ fn receipts_name_the_attempt_that_succeeded() {
         let action = Action::Settle { effect: effect.id, outcome, result_root };
         decide(operation, &Command { at: crate::time::EpochMs(1), action }).unwrap()
     };
-    let lost = settle(&machine.operation, Outcome::AttemptLost("a node restarted".into()));
+    let by = [crate::roster::ParticipantIndex(1)].into();
+    let lost = settle(&machine.operation, environment::lost(&machine.operation, 1, by));
+    invariants::check_event_receipts(&machine.operation, &lost[0]);
     machine.operation = super::evolve(machine.operation, &lost[0]);
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
     let signed = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();

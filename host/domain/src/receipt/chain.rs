@@ -4,10 +4,11 @@
 //! sign        admission → policy-receipt → execute.k → publish
 //! other       admission → policy-receipt → execute.k → commit-epoch → publish
 //! any         admission → discard
+//! attempt     policy-receipt → discard.k
 //! ```
 //!
-//! `k` is the attempt that produced the result. A lost attempt is not part of the chain: the next one follows the policy
-//! receipt again. A call names the transition that it follows (the contract's `prev_transition_hash`).
+//! `k` is the attempt that produced the result. An attempt that failed is not part of the chain: the next one follows the policy
+//! receipt again, and the receipt for discarding an attempt stands beside the chain. A call names the transition that it follows (the contract's `prev_transition_hash`).
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, OperationId};
@@ -114,6 +115,14 @@ impl Chain {
     /// As [`Self::after_admission`].
     pub fn after_discard(&self) -> Result<Hex32, CanonicalError> {
         self.link(self.after_admission()?, EffectStep::Discard, 1)
+    }
+
+    /// The transition of discarding this attempt of the ceremony. It stands beside the chain: the operation goes on.
+    ///
+    /// # Errors
+    /// As [`Self::after_admission`].
+    pub fn after_attempt_discard(&self, attempt: u32) -> Result<Hex32, CanonicalError> {
+        self.link(self.after_receipt()?, EffectStep::Discard, attempt)
     }
 
     fn link(&self, previous: Hex32, step: EffectStep, attempt: u32) -> Result<Hex32, CanonicalError> {

@@ -50,6 +50,11 @@ pub enum ReceiptKind {
     /// It discarded the operation and any share staged for it. It has not released a signature share for it, and
     /// never will.
     Discarded,
+    /// It discarded an attempt of the ceremony: it has released no signature share and staged no share in it, and never will.
+    AttemptDiscarded {
+        /// The attempt.
+        attempt: u32,
+    },
 }
 
 /// The policy evaluation that the admission decision is based on.
@@ -86,7 +91,7 @@ impl ReceiptKind {
             Self::Signed { .. } | Self::Staged { .. } => EffectStep::Execute,
             Self::Promoted { .. } => EffectStep::CommitEpoch,
             Self::Published { .. } => EffectStep::Publish,
-            Self::Discarded => EffectStep::Discard,
+            Self::Discarded | Self::AttemptDiscarded { .. } => EffectStep::Discard,
         }
     }
 
@@ -109,7 +114,7 @@ impl ReceiptKind {
             package_hash: Hex32,
         }
         match *self {
-            Self::Admitted | Self::Discarded => Ok(admission_hash),
+            Self::Admitted | Self::Discarded | Self::AttemptDiscarded { .. } => Ok(admission_hash),
             Self::PolicyReceipt(basis) => canonical::digest("svc/receipt/policy/v1", &basis),
             Self::Signed { signed_digest, package_hash, .. } => {
                 canonical::digest("svc/receipt/share/v1", &Share { signed_digest, package_hash })
@@ -122,7 +127,9 @@ impl ReceiptKind {
     /// The attempt that a statement names.
     const fn attempt(&self) -> u32 {
         match *self {
-            Self::Signed { attempt, .. } | Self::Staged { attempt, .. } => attempt,
+            Self::Signed { attempt, .. }
+            | Self::Staged { attempt, .. }
+            | Self::AttemptDiscarded { attempt } => attempt,
             Self::Admitted
             | Self::PolicyReceipt(_)
             | Self::Promoted { .. }
@@ -140,6 +147,7 @@ impl ReceiptKind {
             Self::Promoted { attempt, .. } => chain.after_commit_epoch(attempt),
             Self::Published { attempt, operation_type, .. } => chain.after_publish(operation_type, attempt),
             Self::Discarded => chain.after_discard(),
+            Self::AttemptDiscarded { attempt } => chain.after_attempt_discard(attempt),
         }
     }
 }

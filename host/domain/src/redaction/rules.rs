@@ -47,7 +47,7 @@ const CHANGES: &[(&str, &Shape)] = &[
     ("execution_requested", &[&[("requested_at_ms", Open)]]),
     ("receipt_materialized", &[&[("receipts", Each(&Members(RECEIPT))), ("policy_receipt_id", Open)]]),
     ("ceremony_started", &[&[("attempt", Open)]]),
-    ("attempt_lost", &[&[("attempt", Open), ("reason", Open)]]),
+    ("attempt_lost", &[&[("attempt", Open), ("reason", Open), ("receipts", Each(&Members(RECEIPT)))]]),
     ("epoch_decided", &[&[("staged", Members(STAGED)), ("receipts", Each(&Members(RECEIPT)))]]),
     ("epoch_acked", &[&[("receipts", Each(&Members(RECEIPT)))]]),
     (

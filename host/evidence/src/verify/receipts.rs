@@ -75,6 +75,9 @@ fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str>
             (all_activated(&before.phase), "not all nodes with a new share have activated it")
         }
         Change::Published { receipts, .. } => (enough(Plan::is_published, receipts), TOO_FEW),
+        Change::AttemptLost { receipts, .. } => {
+            (!receipts.is_empty(), "no node has signed that it discarded the attempt")
+        }
         Change::Failed { receipts, .. } => {
             let is_discarded = enough(Plan::is_discarded, receipts);
             (is_discarded || before.phase != Phase::Discarding, TOO_FEW)
@@ -88,7 +91,6 @@ fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str>
         | Change::DecisionSigned { .. }
         | Change::ExecutionRequested { .. }
         | Change::CeremonyStarted { .. }
-        | Change::AttemptLost { .. }
         | Change::EpochAcked { .. }
         | Change::PublicationRequested { .. }
         | Change::Aborted { .. }

@@ -2,7 +2,7 @@
 
 use super::{CallContext, WireFault};
 use crate::bundles::BundleOffer;
-use crate::call::{CeremonyStart, CommitEpoch, Publication, ShownReceipt};
+use crate::call::{CeremonyStart, CommitEpoch, Discard, Publication, ShownReceipt};
 use crate::ceremony::CeremonyAnswer;
 use crate::consumed::{decode_package, encode_package};
 use crate::error::NodeError;
@@ -46,6 +46,9 @@ pub struct Nothing {}
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecuteBody {
+    /// `commitments` and `ceremony-start`: the receipts of nodes for earlier attempts that they discarded.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub discarded: Vec<NodeReceipt>,
     /// `share`: the signing package.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub package: Option<Package>,
@@ -82,7 +85,7 @@ impl Package {
     }
 }
 
-/// [`CeremonyStart`], with the public keys in hexadecimal.
+/// [`CeremonyStart`] without the receipts, with the public keys in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
@@ -106,13 +109,14 @@ impl Start {
     ///
     /// # Errors
     /// [`WireFault`].
-    pub fn parse(&self) -> Result<CeremonyStart, WireFault> {
+    pub fn parse(&self, discarded: Vec<NodeReceipt>) -> Result<CeremonyStart, WireFault> {
         if !self.dealers.is_sorted_by(|one, next| one < next) {
             return Err(WireFault::new("/body/start/dealers", "must be ascending"));
         }
         Ok(CeremonyStart {
             dealers: self.dealers.iter().copied().map(ParticipantIndex).collect(),
             package: bytes("/body/start/package_hex", &self.package_hex)?,
+            discarded,
         })
     }
 }
@@ -166,6 +170,11 @@ pub enum ExecuteAnswer {
         /// The node's signed receipt.
         receipt: NodeReceipt,
     },
+    /// The node has discarded the attempt.
+    Discarded {
+        /// The node's signed receipt.
+        receipt: NodeReceipt,
+    },
 }
 
 /// The arguments of `commit-epoch`.
@@ -173,6 +182,9 @@ pub type CommitEpochBody = CommitEpoch;
 
 /// The arguments of `publish`.
 pub type PublishBody = Publication;
+
+/// The arguments of `discard`.
+pub type DiscardBody = Discard;
 
 /// The code of the error with which a node asks for a policy bundle. The message is the bundle's hash.
 pub const BUNDLE_UNKNOWN: &str = "bundle_unknown";
@@ -334,9 +346,10 @@ impl ExecuteAnswer {
             Self::Share { share_hex, receipt, .. } => {
                 Ok(SignedShare { share: bytes("/share_hex", &share_hex)?, receipt })
             }
-            Self::Commitments { .. } | Self::Messages { .. } | Self::Staged { .. } => {
-                Err(other_type("share"))
-            }
+            Self::Commitments { .. }
+            | Self::Messages { .. }
+            | Self::Staged { .. }
+            | Self::Discarded { .. } => Err(other_type("share")),
         }
     }
 
@@ -353,9 +366,10 @@ impl ExecuteAnswer {
                 let signed = SignedShare { share: bytes("/share_hex", &share_hex)?, receipt };
                 Ok(RoundOne::Consumed { package: package.parse()?, signed })
             }
-            Self::Share { package: None, .. } | Self::Messages { .. } | Self::Staged { .. } => {
-                Err(other_type("commitments"))
-            }
+            Self::Share { package: None, .. }
+            | Self::Messages { .. }
+            | Self::Staged { .. }
+            | Self::Discarded { .. } => Err(other_type("commitments")),
         }
     }
 
@@ -371,7 +385,22 @@ impl ExecuteAnswer {
                 let keys = keys.map_err(|_| WireFault::new("/public_keys_hex", "must be public keys"))?;
                 Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
             }
-            Self::Commitments { .. } | Self::Share { .. } => Err(other_type("messages")),
+            Self::Commitments { .. } | Self::Share { .. } | Self::Discarded { .. } => {
+                Err(other_type("messages"))
+            }
+        }
+    }
+
+    /// The receipt for a discarded attempt.
+    ///
+    /// # Errors
+    /// [`WireFault`] for another answer.
+    pub fn into_discarded(self) -> Result<NodeReceipt, WireFault> {
+        match self {
+            Self::Discarded { receipt } => Ok(receipt),
+            Self::Commitments { .. } | Self::Share { .. } | Self::Messages { .. } | Self::Staged { .. } => {
+                Err(other_type("discarded"))
+            }
         }
     }
 }

@@ -441,11 +441,11 @@ async fn statement_altered_in_the_database_is_not_executed() {
         group.restart(0).await;
         let mut call = case.call(0, EffectStep::Execute, 1, 1);
         if alteration.contains(&other) {
-            let honest = group.nodes[0].signing_commit(&call).await;
+            let honest = group.nodes[0].signing_commit(&call, &[]).await;
             assert_eq!(code(honest), Code::AdmissionConflict, "{alteration}");
             call.subject.request_digest = hex32(9);
         }
-        let answer = group.nodes[0].signing_commit(&call).await;
+        let answer = group.nodes[0].signing_commit(&call, &[]).await;
         assert_eq!(code(answer), Code::AdmissionRefused, "{alteration}");
         group.round_one(&case, 1, 1).await.unwrap();
     }

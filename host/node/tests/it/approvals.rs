@@ -104,7 +104,7 @@ async fn refusal(group: &Group, case: &Case) -> (Code, String) {
         let receipt = node.policy_receipt(&case.call(participant, EffectStep::PolicyReceipt, 1, 1)).await;
         assert_eq!(code(receipt), Code::StepOutOfOrder);
         let call = case.call(participant, EffectStep::Execute, 1, 1);
-        let nonces = node.signing_commit(&call).await;
+        let nonces = node.signing_commit(&call, &[]).await;
         assert_eq!(code(nonces), Code::StepOutOfOrder);
         refusal = Some((rejection.code, rejection.detail));
     }
@@ -418,7 +418,7 @@ async fn approver_who_is_revoked_after_the_admission_stops_a_change_of_the_key()
     rule.replace_registry(Some(Arc::new(approvers_with(revoked))));
     let call = change.call(0, EffectStep::Execute, 1, 1);
     let dealers = (0..3).map(ParticipantIndex).collect();
-    let start = CeremonyStart { dealers, package: group.keys().to_bytes() };
+    let start = CeremonyStart { dealers, package: group.keys().to_bytes(), discarded: vec![] };
     assert_eq!(code(group.nodes[0].ceremony_start(&call, &start).await), Code::ApprovalRefused);
     rule.replace_registry(Some(Arc::new(approvers())));
     group.nodes[0].ceremony_start(&call, &start).await.unwrap();

@@ -2,9 +2,10 @@
 
 use crate::support::{Group, KEY, assert_lost, code, mail, other_root};
 use gateway_domain::operation::EffectStep;
+use gateway_domain::receipt::ReceiptKind;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{Case, SUITES, asset_action};
-use gateway_node::{CeremonyAnswer, CeremonyStart, Code, CommitEpoch, NodeError, Publication};
+use gateway_node::{CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Discard, NodeError, Publication};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -54,7 +55,13 @@ async fn later_attempt_replaces_the_staged_share_of_an_earlier_one() {
     let case = create();
     group.make_key(&case, 1).await;
     let first = group.epoch().root;
-    let keys = group.run_keygen(&case, 2).await;
+    let second = case.call(0, EffectStep::Execute, 2, 2);
+    let refused = group.nodes[0].ceremony_start(&second, &CeremonyStart::default()).await;
+    assert_eq!(code(refused), Code::AttemptNotDiscarded);
+    // All nodes staged their share, so these receipts are lies, which the nodes cannot know.
+    let discarded = group.false_receipts(&case, &ReceiptKind::AttemptDiscarded { attempt: 1 });
+    let start = CeremonyStart { discarded, ..CeremonyStart::default() };
+    let keys = group.run_keygen_with(&case, 2, &start).await;
     assert_ne!(keys, *group.keys());
     let commit = case.call(0, EffectStep::CommitEpoch, 1, 1);
     let stale = group.promotion(&case, 1, first).await;
@@ -161,7 +168,9 @@ async fn files_are_private_and_a_discarded_share_is_removed_from_them() {
     // The public keys are in the same row as the secret.
     let row = group.keys().to_bytes();
     assert!(is_on_disk(&group, 0, &row));
-    group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1)).await.unwrap();
+    let discarded_attempts = group.false_receipts(&case, &ReceiptKind::AttemptDiscarded { attempt: 1 });
+    let discarding = Discard { discarded_attempts, ..case.discarding() };
+    group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1), &discarding).await.unwrap();
     assert!(!is_on_disk(&group, 0, &row));
     let shown = format!("{:?}", group.nodes[0]);
     assert_eq!(shown, "Node { participant: ParticipantIndex(0), .. }");

@@ -4,6 +4,7 @@
 mod admission;
 mod approvals;
 mod at_rest;
+mod attempts;
 mod keygen;
 mod log;
 mod misbehaviour;

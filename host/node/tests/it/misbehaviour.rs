@@ -11,6 +11,7 @@ fn start(group: &Group, dealers: &[u16]) -> CeremonyStart {
     CeremonyStart {
         dealers: dealers.iter().copied().map(ParticipantIndex).collect(),
         package: group.keys().to_bytes(),
+        discarded: vec![],
     }
 }
 

@@ -1,12 +1,12 @@
 //! Steps are made in order, once each, and for the admitted decision only.
 
-use crate::support::{Group, KEY, code, other_root};
+use crate::support::{Group, KEY, NOW, code, other_root};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectStep, SignatureResult};
 use gateway_domain::receipt::Chain;
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, hex32};
-use gateway_node::{Call, Code, CommitEpoch, Publication, Published};
+use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, authority, hex32};
+use gateway_node::{Call, Code, CommitEpoch, Discard, Publication, Published};
 
 async fn group() -> (Group, Case) {
     let group = Group::with_key(3, 2, SUITES[0]).await;
@@ -60,7 +60,7 @@ async fn step_must_follow_the_transition_before_it() {
     assert_eq!(node.policy_receipt(&receipt(&case)).await.unwrap(), done);
     let skipped = case.call(0, EffectStep::Execute, 1, 1);
     let skipped = Call { previous: case.chain(0).after_admission().unwrap(), ..skipped };
-    assert_eq!(code(node.signing_commit(&skipped).await), Code::StepOutOfOrder);
+    assert_eq!(code(node.signing_commit(&skipped, &[]).await), Code::StepOutOfOrder);
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn effect_id_used_for_another_call_is_a_conflict() {
     assert_eq!(code(node.policy_receipt(&other).await), Code::EffectConflict);
     let mixed =
         Call { effect: case.effect(EffectStep::PolicyReceipt, 1), ..case.call(0, EffectStep::Execute, 1, 1) };
-    assert_eq!(code(node.signing_commit(&mixed).await), Code::StepOutOfOrder);
+    assert_eq!(code(node.signing_commit(&mixed, &[]).await), Code::StepOutOfOrder);
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn step_for_another_decision_is_a_conflict() {
     let discard = Call { effect: case.effect(EffectStep::Discard, 1), ..other };
     let chain = Chain { admission_hash: hex32(1), ..case.chain(0) };
     let discard = Call { previous: chain.after_admission().unwrap(), ..discard };
-    assert_eq!(code(group.nodes[0].discard(&discard).await), Code::AdmissionConflict);
+    assert_eq!(code(group.nodes[0].discard(&discard, &case.discarding()).await), Code::AdmissionConflict);
 }
 
 #[tokio::test]
@@ -174,16 +174,21 @@ async fn discard_is_permanent_and_refused_after_promotion() {
     let mut group = Group::open(3).await;
     let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
     let discard = |participant| case.call(participant, EffectStep::Discard, 1, 1);
-    // Node 0 does not know the operation.
-    let unknown = group.nodes[0].discard(&discard(0)).await.unwrap();
+    // Node 0 does not know the operation, and discards it only with the authority's decision on it.
+    let other = Case::key_create(9, KEY, 3, 2, SUITES[0]);
+    let refused = group.nodes[0].discard(&discard(0), &other.discarding()).await;
+    assert_eq!(code(refused), Code::AdmissionConflict, "a decision on another operation");
+    group.set_time(NOT_AFTER.0 + 1);
+    let unknown = group.nodes[0].discard(&discard(0), &case.discarding()).await.unwrap();
     assert_eq!(unknown.transition_hash, case.chain(0).after_discard().unwrap());
-    assert_eq!(group.nodes[0].discard(&discard(0)).await.unwrap(), unknown);
+    assert_eq!(group.nodes[0].discard(&discard(0), &case.discarding()).await.unwrap(), unknown);
+    group.set_time(NOW);
     assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::OperationDiscarded);
     group.restart(0).await;
     assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::OperationDiscarded);
     // Node 1 has admitted it.
     group.nodes[1].admit(&case.request()).await.unwrap();
-    group.nodes[1].discard(&discard(1)).await.unwrap();
+    group.nodes[1].discard(&discard(1), &case.discarding()).await.unwrap();
     let late = case.call(1, EffectStep::PolicyReceipt, 1, 1);
     assert_eq!(code(group.nodes[1].policy_receipt(&late).await), Code::OperationDiscarded);
     assert_eq!(code(group.nodes[1].admit(&case.request()).await), Code::OperationDiscarded);
@@ -193,25 +198,52 @@ async fn discard_is_permanent_and_refused_after_promotion() {
     group.make_key(&second, 1).await;
     group.commit_epoch(&second, 1).await;
     let too_late = second.call(0, EffectStep::Discard, 1, 1);
-    assert_eq!(code(group.nodes[0].discard(&too_late).await), Code::StepOutOfOrder);
+    assert_eq!(code(group.nodes[0].discard(&too_late, &second.discarding()).await), Code::StepOutOfOrder);
     group.nodes[0].admit(&group.case(3, asset_action(&[0, 1, 2], 7)).request()).await.unwrap();
 }
 
+/// As after the rotation of the authority's key, and as often as an attacker likes.
 #[tokio::test]
-async fn node_that_released_a_share_refuses_to_discard() {
+async fn operations_without_a_valid_decision_are_discarded_up_to_a_limit() {
+    let group = Group::open(3).await;
+    group
+        .execute_sql(
+            0,
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999) \
+             INSERT INTO operation (operation_id, admission_hash, stage, head) \
+             SELECT printf('%064x', i), printf('%064x', i), 'discarded', printf('%064x', i) FROM n",
+        )
+        .await;
+    let foreign = |id| Case { authority: authority(9), ..Case::key_create(id, KEY, 3, 2, SUITES[0]) };
+    for (id, expected) in [(1, None), (2, Some(Code::AdmissionRefused))] {
+        let case = foreign(id);
+        let discarded =
+            group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1), &case.discarding()).await;
+        assert_eq!(discarded.err().map(|error| code::<()>(Err(error))), expected, "{id}");
+    }
+    let valid = Case::key_create(3, KEY, 3, 2, SUITES[0]);
+    group.nodes[0].discard(&valid.call(0, EffectStep::Discard, 1, 1), &valid.discarding()).await.unwrap();
+}
+
+#[tokio::test]
+async fn node_that_released_a_share_discards_only_after_another_signer_discarded_the_attempt() {
     let mut group = Group::with_key(3, 2, SUITES[1]).await;
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     group.admit(&case).await;
     let package = group.package(&case, &[0, 1], 1).await;
     let share = group.round_two(&case, 0, 1, &package).await.unwrap();
     let discard = |participant| case.call(participant, EffectStep::Discard, 1, 1);
-    assert_eq!(code(group.nodes[0].discard(&discard(0)).await), Code::StepOutOfOrder);
+    let alone = case.discarding();
+    assert_eq!(code(group.nodes[0].discard(&discard(0), &alone).await), Code::AttemptNotDiscarded);
     assert_eq!(group.round_two(&case, 0, 1, &package).await.unwrap(), share);
     group.restart(0).await;
-    assert_eq!(code(group.nodes[0].discard(&discard(0)).await), Code::StepOutOfOrder);
+    assert_eq!(code(group.nodes[0].discard(&discard(0), &alone).await), Code::AttemptNotDiscarded);
     // Node 1 has open nonces for the package; node 2 has none.
     for participant in [1_u16, 2] {
-        group.nodes[usize::from(participant)].discard(&discard(participant)).await.unwrap();
+        group.nodes[usize::from(participant)]
+            .discard(&discard(participant), &case.discarding())
+            .await
+            .unwrap();
     }
     assert!(group.round_two(&case, 1, 1, &package).await.is_err());
     for participant in [1, 2] {
@@ -223,6 +255,17 @@ async fn node_that_released_a_share_refuses_to_discard() {
         let node = &group.nodes[usize::from(participant)];
         assert_eq!(code(node.admit(&case.request()).await), Code::OperationDiscarded);
     }
+    // A node that has discarded the operation still discards the attempt for the others.
+    let receipt = |participant: u16| {
+        let node = &group.nodes[usize::from(participant)];
+        let call = case.call(participant, EffectStep::Execute, 1, 1);
+        async move { node.discard_attempt(&call).await.unwrap() }
+    };
+    let (of_signer, of_another) = (receipt(1).await, receipt(2).await);
+    let discarding = |receipt| Discard { discarded_attempts: vec![receipt], ..case.discarding() };
+    let refused = group.nodes[0].discard(&discard(0), &discarding(of_another)).await;
+    assert_eq!(code(refused), Code::AttemptNotDiscarded, "node 2 is not a signer of the package");
+    group.nodes[0].discard(&discard(0), &discarding(of_signer)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -238,7 +281,8 @@ async fn concurrent_sign_and_discard_exclude_each_other() {
         if id % 2 == 0 {
             tokio::task::yield_now().await;
         }
-        let discarded = group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1)).await;
+        let discarded =
+            group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1), &case.discarding()).await;
         let share = signing.await.unwrap();
         assert_ne!(share.is_ok(), discarded.is_ok(), "{share:?} {discarded:?}");
         n_shares += u32::from(share.is_ok());

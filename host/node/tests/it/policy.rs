@@ -416,7 +416,9 @@ async fn payments_that_the_node_admitted_count_even_if_the_gateway_hides_them() 
     group.admit_only(&paid(4, 300, 0, start)).await;
     // A discarded payment leaves room.
     for (node, participant) in group.nodes.iter().zip(0..) {
-        node.discard(&first[0].call(participant, EffectStep::Discard, 1, 1)).await.unwrap();
+        node.discard(&first[0].call(participant, EffectStep::Discard, 1, 1), &first[0].discarding())
+            .await
+            .unwrap();
     }
     group.admit_only(&paid(5, 999_999, 0, start)).await;
     assert_refused(&group, &hidden, "velocity_exceeded").await;
@@ -451,7 +453,8 @@ async fn policy_is_run_again_before_a_signature_and_before_a_change_of_the_key()
     group.rules.permitted_recipients = "acct-2".into();
     group.rules.separation_of_duties = true;
     group.restart_all().await;
-    let start = CeremonyStart { dealers: Default::default(), package: group.keys().to_bytes() };
+    let start =
+        CeremonyStart { dealers: Default::default(), package: group.keys().to_bytes(), discarded: vec![] };
     let call = change.call(0, EffectStep::Execute, 1, 1);
     assert_eq!(code(group.nodes[0].ceremony_start(&call, &start).await), Code::PolicyRefused);
     // An operation in the node's database that was admitted by other facts, as an attacker of the file writes it.

@@ -104,7 +104,8 @@ async fn bundle_revoked_since_the_admission_stops_the_execution() {
     changing.decision.serves = Some(gateway_domain::intent::KeyUse::AssetActions);
     group.admit(&signing).await;
     group.admit(&changing).await;
-    let start = CeremonyStart { dealers: Default::default(), package: group.keys().to_bytes() };
+    let start =
+        CeremonyStart { dealers: Default::default(), package: group.keys().to_bytes(), discarded: vec![] };
     let refused = async || {
         let call = changing.call(0, EffectStep::Execute, 1, 1);
         let started = code(group.nodes[0].ceremony_start(&call, &start).await);

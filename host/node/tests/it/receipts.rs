@@ -128,10 +128,10 @@ async fn discard_returns_a_receipt_even_for_an_unknown_operation() {
     for participant in [0, 1] {
         let call = case.call(participant, EffectStep::Discard, 1, 1);
         let node = usize::from(participant);
-        let discarded = group.nodes[node].discard(&call).await.unwrap();
+        let discarded = group.nodes[node].discard(&call, &case.discarding()).await.unwrap();
         group.check_receipt(&case, participant, ReceiptKind::Discarded, &discarded);
         group.restart(participant).await;
-        assert_eq!(group.nodes[node].discard(&call).await.unwrap(), discarded);
+        assert_eq!(group.nodes[node].discard(&call, &case.discarding()).await.unwrap(), discarded);
     }
 }
 

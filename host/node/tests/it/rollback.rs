@@ -67,7 +67,7 @@ async fn assert_refuses_everything(group: &Group, case: &Case, package: &Signing
     assert_stopped(node.admit(&fresh.request()).await);
     assert_stopped(node.admit(&case.request()).await);
     assert_stopped(node.policy_receipt(&call(EffectStep::PolicyReceipt)).await);
-    assert_stopped(node.signing_commit(&call(EffectStep::Execute)).await);
+    assert_stopped(node.signing_commit(&call(EffectStep::Execute), &[]).await);
     assert_stopped(node.signing_share(&call(EffectStep::Execute), package).await);
     assert_stopped(node.ceremony_start(&call(EffectStep::Execute), &CeremonyStart::default()).await);
     assert_stopped(node.ceremony_deliver(&call(EffectStep::Execute), &[]).await);
@@ -75,7 +75,7 @@ async fn assert_refuses_everything(group: &Group, case: &Case, package: &Signing
     assert_stopped(node.commit_epoch(&call(EffectStep::CommitEpoch), &commit).await);
     let publication = group.generation(&Case::key_create(100, KEY, 3, 2, SUITES[1])).await;
     assert_stopped(node.publish(&call(EffectStep::Publish), &publication).await);
-    assert_stopped(node.discard(&call(EffectStep::Discard)).await);
+    assert_stopped(node.discard(&call(EffectStep::Discard), &case.discarding()).await);
 }
 
 #[tokio::test]
@@ -255,17 +255,17 @@ async fn readmitted_node_signs_and_discards_nothing_that_was_decided_before() {
         assert_eq!(code(refused), Code::DecidedBeforeReadmission);
         // A receipt that it has not signed the operation, and will not, could be false.
         for case in [&case, &unknown] {
-            let discard = node.discard(&case.call(0, EffectStep::Discard, 1, 1)).await;
+            let discard = node.discard(&case.call(0, EffectStep::Discard, 1, 1), &case.discarding()).await;
             assert_eq!(code(discard), Code::DecidedBeforeReadmission);
         }
         group.restart(0).await;
     }
     // An operation that makes shares can be discarded: the receipt states nothing about shares that were lost.
-    group.nodes[0].discard(&create.call(0, EffectStep::Discard, 1, 1)).await.unwrap();
+    group.nodes[0].discard(&create.call(0, EffectStep::Discard, 1, 1), &create.discarding()).await.unwrap();
     group.set_time(NOW + 2);
     let next = decided_later(&group, 4);
     group.admit(&next).await;
-    group.nodes[0].discard(&next.call(0, EffectStep::Discard, 1, 1)).await.unwrap();
+    group.nodes[0].discard(&next.call(0, EffectStep::Discard, 1, 1), &next.discarding()).await.unwrap();
 }
 
 /// Nonces that were made before the readmission, on the same process.

@@ -135,7 +135,9 @@ async fn earlier_attempt_is_superseded() {
     group.round_two(&case, 0, 3, &third).await.unwrap();
     assert_eq!(code(group.round_one(&case, 0, 2).await), Code::AttemptSuperseded, "also from the database");
     assert_lost(group.round_two(&case, 0, 1, &first).await);
-    // Another attempt has fresh nonces, so it can sign another package.
+    // Another attempt has fresh nonces, so it can sign another package, once the other signer has discarded the third attempt.
+    let discarded = [group.discard_attempt(&case, 1, 3).await.unwrap()];
+    group.round_one_after(&case, 0, 4, &discarded).await.unwrap();
     let fourth = group.package(&case, &[0, 1], 4).await;
     group.round_two(&case, 0, 4, &fourth).await.unwrap();
 }
@@ -149,7 +151,7 @@ async fn nonces_expire() {
     group.set_time(NOW + NONCES_TTL_MS + 1);
     assert_lost(group.round_two(&case, 0, 1, &package).await);
     assert_lost(group.round_one(&case, 0, 1).await);
-    group.package(&case, &[0, 1], 2).await;
+    group.package(&case, &[0, 2], 2).await;
 }
 
 #[tokio::test]
@@ -179,7 +181,7 @@ async fn digest_of_a_refresh_is_not_signed() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let change = group.key_change(refresh("2"), "2", &[0, 1, 2], 2);
     group.admit(&change).await;
-    let answer = group.nodes[0].signing_commit(&change.call(0, EffectStep::Execute, 1, 1)).await;
+    let answer = group.nodes[0].signing_commit(&change.call(0, EffectStep::Execute, 1, 1), &[]).await;
     assert_eq!(
         code(answer),
         Code::StepOutOfOrder,
@@ -194,7 +196,7 @@ async fn policy_receipt_of_a_signature_brings_the_commitments_of_its_first_attem
     group.admit(&case).await;
     let call = |step| case.call(0, step, 1, 1);
     let receipt = group.nodes[0].policy_receipt(&call(EffectStep::PolicyReceipt)).await.unwrap();
-    let round_one = group.nodes[0].signing_commit(&call(EffectStep::Execute)).await.unwrap();
+    let round_one = group.nodes[0].signing_commit(&call(EffectStep::Execute), &[]).await.unwrap();
     assert_eq!(round_one, RoundOne::Committed(receipt.commitments.unwrap()));
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let change = group.key_change(refresh("2"), "2", &[0, 1, 2], 2);

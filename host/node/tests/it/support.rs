@@ -276,7 +276,16 @@ impl Group {
     }
 
     pub(crate) async fn run_keygen(&self, case: &Case, attempt: u32) -> PublicKeys {
-        let sent = self.start(case, attempt).await;
+        self.run_keygen_with(case, attempt, &CeremonyStart::default()).await
+    }
+
+    pub(crate) async fn run_keygen_with(
+        &self,
+        case: &Case,
+        attempt: u32,
+        start: &CeremonyStart,
+    ) -> PublicKeys {
+        let sent = self.start_with(case, attempt, start).await;
         let mut staged = self.relay(case, attempt, sent).await.unwrap();
         assert_eq!(staged.len(), self.nodes.len());
         assert!(staged.iter().all(|keys| *keys == staged[0]));
@@ -327,8 +336,29 @@ impl Group {
         participant: u16,
         attempt: u32,
     ) -> Result<RoundOne, NodeError> {
+        self.round_one_after(case, participant, attempt, &[]).await
+    }
+
+    /// Round one with these receipts for earlier attempts.
+    pub(crate) async fn round_one_after(
+        &self,
+        case: &Case,
+        participant: u16,
+        attempt: u32,
+        discarded: &[NodeReceipt],
+    ) -> Result<RoundOne, NodeError> {
         let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-        self.nodes[usize::from(participant)].signing_commit(&call).await
+        self.nodes[usize::from(participant)].signing_commit(&call, discarded).await
+    }
+
+    pub(crate) async fn discard_attempt(
+        &self,
+        case: &Case,
+        participant: u16,
+        attempt: u32,
+    ) -> Result<NodeReceipt, NodeError> {
+        let call = case.call(participant, EffectStep::Execute, attempt, attempt);
+        self.nodes[usize::from(participant)].discard_attempt(&call).await
     }
 
     pub(crate) async fn round_two(

@@ -234,7 +234,20 @@ async fn every_route_answers_as_the_document_says() {
         NodeOperationSubmitRequest::new(&other.request(), &other.decision(), SUITE, EpochMs(1)).unwrap();
     let view = nodes.post(0, BASE, &announced).await;
     assert_eq!(view["phase"], "Submitted");
-    nodes.post(0, &path(&create, "steps/discard"), json!(step(&create, 0, EffectStep::Discard))).await;
+    let discard = StepRequest {
+        context: CallContext::new(&create.call(0, EffectStep::Discard, 1, 1), Slot::Step).unwrap(),
+        newest: None,
+        body: create.discarding(),
+    };
+    nodes.post(0, &path(&create, "steps/discard"), discard).await;
+    let second = create.call(0, EffectStep::Execute, 2, 2);
+    let attempt = StepRequest {
+        context: CallContext::new(&second, Slot::DiscardAttempt).unwrap(),
+        newest: None,
+        body: ExecuteBody::default(),
+    };
+    let answer = nodes.post(0, &path(&create, "steps/execute"), attempt).await;
+    assert_eq!(answer["type"], "discarded");
     nodes.post(0, "/v1/node/keys/missing-shares", json!({ "keys": [[KEY, epoch()]] })).await;
     for probe in ["/v1/node/status", "/v1/node/log", "/v1/node/log/entries/0", "/healthz", "/v1/openapi.json"]
     {

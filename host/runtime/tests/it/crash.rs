@@ -31,7 +31,7 @@ async fn collect_package(world: &World, operation: &Operation, signers: &[u16]) 
     let mut commitments = BTreeMap::new();
     for signer in signers {
         let node = world.node(*signer).await;
-        match node.signing_commit(&call(world, operation, *signer)).await.unwrap() {
+        match node.signing_commit(&call(world, operation, *signer), &[]).await.unwrap() {
             RoundOne::Committed(bytes) => _ = commitments.insert(*signer, bytes),
             other => panic!("{other:?}"),
         }
@@ -86,7 +86,7 @@ async fn crash_after_some_signed_costs_one_attempt() {
         }
         world.restart().await;
         let lost = world.perform_pending(&signing).await.unwrap();
-        assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
+        assert!(matches!(lost, Outcome::AttemptLost { .. }), "{lost:?}");
         let next = world.record_outcome(signing, lost);
         assert_eq!(next.phase, Phase::Executing { attempt: 2 });
         let signed = world.complete(next).await;
@@ -160,7 +160,7 @@ async fn key_creation_lost_in_a_crash_succeeds_in_the_next_attempt() {
     }
     world.restart().await;
     let lost = world.perform_pending(&creating).await.unwrap();
-    assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
+    assert!(matches!(lost, Outcome::AttemptLost { .. }), "{lost:?}");
     let created = world.complete(creating).await;
     assert_eq!(created.phase, Phase::Published);
     let signed = world.complete(operation(1, asset_action(&[0, 1, 2], 7))).await;

@@ -69,7 +69,7 @@ async fn next_attempt_signs_after_a_kill_between_two_shares() {
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     killed_at(&mut world, &signing, "mid-execute").await;
     let lost = world.perform_pending(&signing).await.unwrap();
-    assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
+    assert!(matches!(lost, Outcome::AttemptLost { .. }), "{lost:?}");
     let signed = world.complete(signing).await;
     assert_eq!(signed.phase, Phase::Published);
     check_signature(signed.signature.as_ref().unwrap());

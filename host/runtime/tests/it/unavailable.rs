@@ -121,7 +121,7 @@ async fn key_creation_waits_for_every_node_without_using_up_attempts() {
     std::fs::remove_dir(&path).unwrap();
     std::fs::rename(&away, &path).unwrap();
     // The others had begun the attempt, so it is lost. The next one succeeds.
-    assert!(matches!(world.perform_pending(&creating).await.unwrap(), Outcome::AttemptLost(_)));
+    assert!(matches!(world.perform_pending(&creating).await.unwrap(), Outcome::AttemptLost { .. }));
     let created = world.complete(creating).await;
     assert_eq!(created.phase, Phase::Published);
     assert_eq!(created.staged.unwrap().participants, roster(&[0, 1, 2]));
@@ -134,7 +134,7 @@ async fn signer_that_fails_in_round_two_is_chosen_last_in_the_next_attempt() {
     // Node 0 cannot mark nonces as used, so it answers round one but not round two.
     world.fail_nonce_marks(0).await;
     let lost = world.perform_pending(&signing).await.unwrap();
-    let Outcome::AttemptLost(why) = &lost else { panic!("{lost:?}") };
+    let Outcome::AttemptLost { reason: why, .. } = &lost else { panic!("{lost:?}") };
     assert!(why.contains("participant 0: the node's store failed"), "{why}");
     let signed = world.complete(signing).await;
     let signature = signed.signature.unwrap();

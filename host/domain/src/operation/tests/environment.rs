@@ -19,13 +19,15 @@ pub(crate) struct Environment {
     outcomes: BTreeMap<EffectId, Outcome>,
     pub(crate) staged: BTreeSet<ParticipantIndex>,
     pub(crate) committed: BTreeSet<ParticipantIndex>,
-    /// Nodes that released a signature share.
-    pub(crate) released: BTreeSet<ParticipantIndex>,
+    /// Nodes that released a signature share, by attempt.
+    pub(crate) released: BTreeMap<u32, BTreeSet<ParticipantIndex>>,
+    /// Attempts that some node has discarded, so that they cannot be completed any more.
+    discarded_attempts: BTreeSet<u32>,
     /// Nodes that discarded the operation.
     pub(crate) discarded: BTreeSet<ParticipantIndex>,
     /// An effect id that was requested again with other nodes.
     pub(crate) reused_id: Option<EffectId>,
-    /// An upper bound on the signatures that may exist.
+    /// The signatures that exist, reported or not.
     pub(crate) n_signatures: u32,
     /// Nodes that never acknowledge an admission, a policy receipt, an epoch commit, a publication or a discard. Ceremonies
     /// ignore this set: nodes in it still take part.
@@ -82,9 +84,17 @@ impl Environment {
                 Some(self.acks(random, operation, kind, nodes))
             }
             EffectStep::Discard => {
-                // A node that released a share does not discard.
-                let unreleased = nodes.difference(&self.released).copied().collect();
-                let acks = self.acks(random, operation, ReceiptKind::Discarded, &unreleased);
+                let attempt = operation.executed_attempt();
+                let released = self.released.get(&attempt).cloned().unwrap_or_default();
+                let mut able: BTreeSet<_> = nodes.difference(&self.down).copied().collect();
+                if !able.is_subset(&released) {
+                    self.discarded_attempts.insert(attempt);
+                }
+                // A node that released a share discards only if another one discarded the attempt.
+                if !self.discarded_attempts.contains(&attempt) {
+                    able.retain(|node| !released.contains(node));
+                }
+                let acks = self.acks(random, operation, ReceiptKind::Discarded, &able);
                 if let Outcome::Acked(receipts) = &acks {
                     self.discarded.extend(receipts.iter().map(|receipt| receipt.participant));
                     self.staged.retain(|node| !self.discarded.contains(node));
@@ -119,16 +129,24 @@ impl Environment {
         let plan = operation.plan().unwrap();
         let stages = plan.stages_epoch();
         if !self.is_reliable && random.one_in(5) {
-            if stages {
+            let completed: BTreeSet<_> = if stages {
                 self.staged.extend(plan.receivers.iter().filter(|_| random.one_in(2)));
-            }
-            let lost = Outcome::AttemptLost("a node restarted".into());
-            let outcome = if random.one_in(3) { rejected() } else { lost };
+                self.staged.clone()
+            } else {
+                nodes.iter().filter(|_| random.one_in(3)).copied().collect()
+            };
+            let others: BTreeSet<_> = nodes.difference(&completed).copied().collect();
+            // An attempt is lost only by the receipt of a node that did not complete it.
+            let outcome = if random.one_in(3) || others.is_empty() {
+                rejected()
+            } else {
+                self.discarded_attempts.insert(id.attempt);
+                lost(operation, id.attempt, others)
+            };
             if !stages {
-                self.released.extend(nodes.iter().filter(|_| random.one_in(3)));
-                // The released shares may form a signature that no outcome reports. This overcounts: shares of different
-                // attempts do not combine.
-                self.n_signatures += u32::from(self.released.is_superset(nodes));
+                // The released shares may form a signature that no outcome reports.
+                self.n_signatures += u32::from(completed == *nodes);
+                self.released.insert(id.attempt, completed);
             }
             // A failed attempt stays failed: performing its id again returns the same outcome.
             self.outcomes.insert(id, outcome.clone());
@@ -142,7 +160,7 @@ impl Environment {
     fn sign(&mut self, operation: &Operation, id: EffectId, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
         self.n_signatures += 1;
         assert!(self.discarded.is_disjoint(nodes), "a node signed after its discard receipt");
-        self.released.extend(nodes);
+        self.released.insert(id.attempt, nodes.clone());
         let signature = SignatureResult {
             signature_profile: "frost-ed25519-sha512".into(),
             public_key_hex: "00".repeat(32),
@@ -190,11 +208,17 @@ impl Environment {
         (!self.is_reliable && random.one_in(40)).then(rejected)
     }
 
-    /// Whether a signature may exist: whether enough holders have released a share, or are down and have not discarded.
+    /// Whether a signature may exist: whether enough holders have released a share in the last attempt, or are down and have not
+    /// discarded.
     pub(crate) fn may_be_signed(&self, operation: &Operation) -> bool {
         let Some(plan) = operation.plan().filter(|plan| !plan.stages_epoch()) else { return false };
+        let attempt = operation.executed_attempt();
+        let released = self.released.get(&attempt).cloned().unwrap_or_default();
+        let can_be_discarded = self.discarded_attempts.contains(&attempt)
+            || plan.holders.iter().any(|node| !self.down.contains(node) && !released.contains(node));
         let not_discarding = plan.holders.iter().filter(|node| {
-            self.released.contains(node) || (self.down.contains(node) && !self.discarded.contains(node))
+            (released.contains(node) && !can_be_discarded)
+                || (self.down.contains(node) && !self.discarded.contains(node))
         });
         not_discarding.count() >= plan.n_holders_required
     }
@@ -209,6 +233,12 @@ impl Environment {
 
 fn roster(nodes: &BTreeSet<ParticipantIndex>) -> Roster {
     Roster::parse(&nodes.iter().map(|node| node.0).collect::<Vec<_>>()).unwrap()
+}
+
+/// A lost attempt, which these nodes discarded.
+pub(crate) fn lost(operation: &Operation, attempt: u32, by: BTreeSet<ParticipantIndex>) -> Outcome {
+    let receipts = receipts(operation, ReceiptKind::AttemptDiscarded { attempt }, by.into_iter());
+    Outcome::AttemptLost { reason: "a node restarted".into(), receipts }
 }
 
 fn rejected() -> Outcome {
