@@ -8,9 +8,10 @@
 //!
 //! Reading order: [`Node`] (settings, database, receipts), `verify` (the checks of an admission), `approvals` (the checks of its
 //! approvals), `policy`, `facts` and `spending` (its own run of the policy), `bundles` (the bundles that it trusts), `gate` (the
-//! checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `attempts` (when another attempt may begin), `signing`,
-//! `sessions` and `consumed` (the nonce rule), `ceremony` and `part` (making shares), `mail` (messages between nodes), `vault`
-//! and `sealing` (secrets at rest), `log` and `rollback`, `check` (whether the database is intact).
+//! checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `steps`, `attempts` and `discard` (when
+//! another attempt may begin, and when an operation ends), `signing`, `sessions` and `consumed` (the nonce rule), `ceremony` and
+//! `part` (making shares), `mail` (messages between nodes), `vault` and `sealing` (secrets at rest), `log` and `rollback`, `check`
+//! (whether the database is intact).
 //!
 //! | step | checks | writes durably |
 //! |---|---|---|
@@ -38,6 +39,7 @@ mod call;
 mod ceremony;
 mod check;
 mod consumed;
+mod discard;
 mod error;
 mod facts;
 mod gate;
