@@ -3,4 +3,5 @@
 
 mod conforms;
 mod corrupted;
+mod selftest;
 mod surface;
