@@ -121,7 +121,8 @@ fn encode_otherwise(view: &View<'_>, body: &mut Vec<u8>) {
             put(body, [vec![0xf0], vec![0xff; 30], vec![0x7f]].concat());
         }
         SignatureProfile::FrostSecp256k1Sha256Tr => {
-            body.iter_mut().skip(BINDING).take(1).for_each(|first| *first = 0x05);
+            let second = BINDING + point_bytes(view.profile);
+            body.iter_mut().skip(second).take(1).for_each(|prefix| *prefix = 0x05);
         }
     }
 }
