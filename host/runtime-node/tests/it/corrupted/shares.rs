@@ -96,7 +96,8 @@ async fn relayed_messages_count_only_unaltered_in_their_ceremony_for_their_recip
             assert_refused("messages of an earlier attempt", answer, "relay_misbehaviour", "");
         }
         let altered = changed(sent.iter().find(|it| it.header().from == 1).unwrap(), change);
-        let answer = victims.deliver(0, &case, attempt, vec![altered]).await.expect_err(what);
+        let answer = victims.deliver(0, &case, attempt, vec![altered]).await;
+        let Err(answer) = answer else { panic!("{what}: {answer:?}") };
         assert_eq!(answer.error, "relay_misbehaviour", "{what}: {answer:?}");
         assert!(answer.culprits.as_array().is_none_or(Vec::is_empty), "no participant is blamed: {answer:?}");
         // The ceremony is over at the node.

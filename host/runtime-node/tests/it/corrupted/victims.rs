@@ -68,7 +68,7 @@ pub(crate) struct Refused {
 /// Checks that the answer is this error, and that `part` is in its message.
 #[track_caller]
 pub(crate) fn assert_refused(what: &str, answer: Answer, error: &str, part: &str) {
-    let refused = answer.expect_err(what);
+    let Err(refused) = answer else { panic!("{what}: {answer:?}") };
     assert_eq!(refused.error, error, "{what}: {refused:?}");
     assert!(refused.message.contains(part), "{what}: {refused:?}");
 }
