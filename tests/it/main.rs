@@ -14,6 +14,7 @@ mod crash_custody;
 mod crash_velocity;
 mod custody;
 mod evidence;
+mod faults;
 mod first_use;
 mod flows;
 mod fuzzed;

@@ -17,6 +17,10 @@ use gateway_domain::operation::{
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
 
+/// Attempts at one signature in one drive. A node that restarted costs one; a node that fails again and again, for example because
+/// its disk does, would otherwise cost attempts without a pause, with a share of the other signers for each.
+const ATTEMPTS_PER_DRIVE: u32 = 4;
+
 impl Session<'_> {
     /// Performs the steps that the operation owes, until it rests. All decided events are committed before each
     /// effect and at the end.
@@ -33,6 +37,7 @@ impl Session<'_> {
         &mut self,
         is_done: impl Fn(&Operation) -> bool + Send,
     ) -> Result<(), EngineError> {
+        let mut n_attempts = 0;
         loop {
             match next(&self.operation) {
                 _ if is_done(&self.operation) => return self.commit().await,
@@ -42,6 +47,13 @@ impl Session<'_> {
                 }
                 Step::Perform(effect) => {
                     self.commit().await?;
+                    if is_attempt_to_sign(&effect, &self.operation) {
+                        n_attempts += 1;
+                        if n_attempts > ATTEMPTS_PER_DRIVE {
+                            let why = format!("{ATTEMPTS_PER_DRIVE} attempts at the signature were lost");
+                            return Err(Unavailable::new(Dependency::Runtime, why).into());
+                        }
+                    }
                     tracing::debug!(effect_id = %effect.id, "performing");
                     let performed = self.engine.perform(&effect, &self.operation).await?;
                     failpoint(&format!("performed-{}", effect.id.step.as_str()));
@@ -80,6 +92,11 @@ impl Session<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Other ceremonies end after [`ATTEMPTS_MAX`](gateway_domain::operation::ATTEMPTS_MAX) attempts.
+fn is_attempt_to_sign(effect: &Effect, operation: &Operation) -> bool {
+    effect.id.step == EffectStep::Execute && operation.intent.operation_type() == OperationType::Sign
 }
 
 /// The outcome of an effect, and for a decision what the engine keeps until it is durable.

@@ -4,10 +4,11 @@
 //! Everything that it trusts is in its own files: its key-encryption key, the identities of the other nodes, the authorities, the
 //! registry of approvers. It has no API of the product, no engine and no connection to other nodes in its tree.
 //!
-//! Start at [`main`], then [`open`], then [`routes`].
+//! Start at [`main`], then [`open`], then [`routes`]. `selftest` plays known attacks against nodes of this program.
 
 mod commands;
 pub mod routes;
+mod selftest;
 mod serve;
 pub mod settings;
 
@@ -55,6 +56,15 @@ enum Command {
     Readmit(Readmit),
     /// Encrypt the node's secrets with a new key-encryption key; the node must be stopped
     Rewrap(Flags),
+    /// Play known attacks on threshold protocols against nodes of this program in a temporary folder; needs no settings
+    Selftest(Selftest),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Selftest {
+    /// Print the results as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -113,6 +123,7 @@ pub fn main() -> ExitCode {
         Some(Command::Rewrap(flags)) => {
             run_with(flags, &|settings| process::run(NAME, commands::rewrap(settings)))
         }
+        Some(Command::Selftest(Selftest { json })) => process::run(NAME, selftest::run(*json)),
     }
 }
 

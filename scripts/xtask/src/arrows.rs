@@ -73,7 +73,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("policy-authority", &["gateway-authority", "gateway-domain", "gateway-seal", "gateway-service"]),
     (
         "runtime-node",
-        &["gateway-domain", "gateway-node", "gateway-policy", "gateway-seal", "gateway-service"],
+        &[
+            "gateway-domain",
+            "gateway-node",
+            "gateway-policy",
+            "gateway-seal",
+            "gateway-service",
+            "gateway-threshold",
+        ],
     ),
     ("xtask", &[]),
 ];

@@ -21,7 +21,7 @@ type Check = fn() -> Result<Vec<Finding>, Error>;
 const CHECKS: &[(&str, &str, Check)] = &[
     ("fmt", "every file is formatted", commands::fmt),
     ("arrows", "crates depend on each other only as allowed", arrows::check),
-    ("tidy", "file sizes, forbidden words, tests of the threat model", tidy::check),
+    ("tidy", "file sizes, forbidden words, tests of the threat model, mutations", tidy::check),
     ("deny", "licences, sources and versions of dependencies", commands::deny),
     ("clippy", "no lint fires", commands::clippy),
     ("doc", "the documentation builds without a warning", commands::doc),

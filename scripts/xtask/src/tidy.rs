@@ -1,5 +1,6 @@
 //! `tidy`: rules that neither the compiler nor clippy checks.
 
+mod mutations;
 mod threats;
 
 use crate::cargo;
@@ -43,7 +44,9 @@ const FROZEN: &[&str] = &[
 
 pub(crate) fn check() -> Result<Vec<Finding>, Error> {
     let files = tree::text_files()?;
-    let mut found = threats::check(&files);
+    let tests = threats::test_names_of(&files);
+    let mut found = threats::check(&files, &tests);
+    found.extend(mutations::check(&files, &tests));
     found.extend(check_white_space()?);
     // This file itself contains the forbidden words.
     for file in files.iter().filter(|file| !file.is_generated() && file.path != file!()) {

@@ -51,6 +51,10 @@ impl Program {
         self.child.wait().unwrap();
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal, named as in `-HUP`.
     pub(crate) fn signal(&self, signal: &str) {
         let signalled = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();

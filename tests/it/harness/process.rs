@@ -96,6 +96,10 @@ impl Process {
         self.program.wait_for_line(part)
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
     /// Sends SIGKILL, and waits.
     pub(crate) fn kill(&mut self) {
         self.program.kill();

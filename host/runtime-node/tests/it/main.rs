@@ -2,4 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod conforms;
+mod corrupted;
+mod selftest;
 mod surface;

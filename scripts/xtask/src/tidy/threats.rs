@@ -8,12 +8,16 @@ const PAGE: &str = "host/docs/threat-model.md";
 /// The first line of each table of threats.
 const HEADER: &str = "| threat | defence | tests |";
 
-pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
-    let Some(page) = files.iter().find(|file| file.path == PAGE) else {
-        return vec![Finding::error(format!("`{PAGE}` is missing"))];
-    };
-    let tests = files.iter().filter(|file| file.is_rust()).flat_map(|file| test_names(&file.text)).collect();
-    check_page(&page.text, &tests)
+pub(super) fn check(files: &[TextFile], tests: &BTreeSet<&str>) -> Vec<Finding> {
+    match files.iter().find(|file| file.path == PAGE) {
+        Some(page) => check_page(&page.text, tests),
+        None => vec![Finding::error(format!("`{PAGE}` is missing"))],
+    }
+}
+
+/// The names of all tests.
+pub(super) fn test_names_of(files: &[TextFile]) -> BTreeSet<&str> {
+    files.iter().filter(|file| file.is_rust()).flat_map(|file| test_names(&file.text)).collect()
 }
 
 /// Reports threats without a test, names of tests that do not exist, and rows of another shape.

@@ -1,0 +1,122 @@
+//! `runtime-node selftest`: known attacks on threshold protocols, each played against honest nodes of this program.
+//!
+//! Participants 0 and 1 are honest: real [`Node`](gateway_node::Node)s with databases in a temporary folder. Participant 2 is the
+//! attacker. It has an identity that they pinned and a share of the key, and it is also the relay, the coordinator of signatures
+//! and the authority. It reads each round of the honest nodes before it sends its own. The attack fails if the honest nodes refuse
+//! what the row of the attack says they must, and no share is made or released by it.
+//!
+//! Reading order: `deployment` (the honest nodes), `operation` (what they admit), `attacker` (its messages, and the relay), then
+//! the attacks: `tricks` and `making_shares`, `signing`.
+
+mod attacker;
+mod deployment;
+mod making_shares;
+mod operation;
+mod signing;
+mod tricks;
+
+use deployment::Deployment;
+use gateway_service::process::{EXIT_FAILED, Fault};
+use gateway_threshold::SignatureProfile;
+use serde::Serialize;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// The result of one attack.
+#[derive(Debug, Serialize)]
+pub(crate) struct Played {
+    /// The signature profile of the key.
+    profile: &'static str,
+    /// The protocol that is attacked.
+    protocol: &'static str,
+    /// The attack.
+    attack: &'static str,
+    /// What the honest nodes did.
+    honest: String,
+    /// Whether that is what they must do.
+    ok: bool,
+}
+
+/// The results so far.
+#[derive(Debug, Default)]
+pub(crate) struct Report(Vec<Played>);
+
+impl Report {
+    pub(crate) fn add(
+        &mut self,
+        profile: SignatureProfile,
+        protocol: &'static str,
+        attack: &'static str,
+        (ok, honest): (bool, String),
+    ) {
+        self.0.push(Played { profile: profile.name(), protocol, attack, honest, ok });
+    }
+
+    fn is_ok(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|played| played.ok)
+    }
+
+    fn write(&self, json: bool, out: &mut impl Write) -> std::io::Result<()> {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            ok: bool,
+            attacks: &'a [Played],
+        }
+        if json {
+            serde_json::to_writer_pretty(&mut *out, &Document { ok: self.is_ok(), attacks: &self.0 })?;
+            return writeln!(out);
+        }
+        for Played { profile, protocol, attack, honest, ok } in &self.0 {
+            writeln!(
+                out,
+                "{:6} {profile}, {protocol}: {attack}: {honest}",
+                if *ok { "ok" } else { "FAILED" }
+            )?;
+        }
+        let n_ok = self.0.iter().filter(|played| played.ok).count();
+        writeln!(out, "{n_ok} of {} ended as they must", self.0.len())
+    }
+}
+
+/// Plays all attacks and prints one line for each.
+pub(crate) async fn run(json: bool) -> Result<ExitCode, Fault> {
+    let mut report = Report::default();
+    for profile in SignatureProfile::ALL {
+        let mut deployment = Deployment::open(profile).await?;
+        making_shares::attack_key_generation(&mut deployment, &mut report).await?;
+        signing::attack(&deployment, &mut report).await?;
+        making_shares::attack_changes(&deployment, &mut report).await?;
+        deployment.close().await;
+    }
+    report.write(json, &mut std::io::stdout().lock())?;
+    Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+    use super::*;
+
+    #[test]
+    fn one_attack_that_is_not_refused_fails_the_report() {
+        let mut report = Report::default();
+        assert!(!report.is_ok(), "nothing was played");
+        let text = |report: &Report, json| {
+            let mut out = Vec::new();
+            report.write(json, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        report.add(SignatureProfile::FrostEd25519Sha512, "signing", "one", (true, "refused".to_owned()));
+        assert!(report.is_ok());
+        report.add(SignatureProfile::FrostEd25519Sha512, "signing", "two", (false, "signed".to_owned()));
+        assert!(!report.is_ok());
+        assert_eq!(
+            text(&report, false),
+            "ok     frost-ed25519-sha512, signing: one: refused\n\
+             FAILED frost-ed25519-sha512, signing: two: signed\n\
+             1 of 2 ended as they must\n"
+        );
+        let document: serde_json::Value = serde_json::from_str(&text(&report, true)).unwrap();
+        assert_eq!((&document["ok"], &document["attacks"][1]["ok"]), (&false.into(), &false.into()));
+    }
+}

@@ -1,0 +1,298 @@
+//! Attacks on the protocols that make shares: key generation, refresh, reshare and recovery.
+
+use super::Report;
+use super::attacker::{Attempt, Ending, Face, Tamper, describe_error};
+use super::deployment::{ATTACKER, Deployment, HONEST, KEY, Stolen};
+use super::operation::{Change, Operation, PARTICIPANTS, THRESHOLD};
+use super::tricks::{
+    COMMITMENTS, ECHO, NAMED, PROOFS, REPEATED, SECRETS, Trick, UNCHANGED, edit, flip, rebound,
+};
+use gateway_domain::operation::EffectStep;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::{CeremonyAnswer, CeremonyStart, Code, Envelope, NodeError};
+use gateway_service::process::Fault;
+use gateway_threshold::{KeyShare, Message, PublicKeys, Session, SignatureProfile};
+use gateway_threshold::{keygen, redistribute, repair};
+use rand_core::OsRng;
+use std::collections::BTreeSet;
+
+/// A protocol that makes shares, as the attacker runs it.
+#[derive(Clone, Copy)]
+enum Protocol<'a> {
+    KeyGeneration,
+    Change(Change, &'a Stolen),
+}
+
+fn everyone() -> BTreeSet<u16> {
+    (0..PARTICIPANTS).collect()
+}
+
+impl Protocol<'_> {
+    fn name(self) -> &'static str {
+        match self {
+            Self::KeyGeneration => "key generation",
+            Self::Change(Change::Refresh, _) => "refresh",
+            Self::Change(Change::Reshare, _) => "reshare",
+            Self::Change(Change::Recover, _) => "recovery",
+        }
+    }
+
+    /// The parameters of the honest nodes.
+    fn start(self) -> CeremonyStart {
+        let dealers = match self {
+            Self::KeyGeneration | Self::Change(Change::Recover, _) => BTreeSet::new(),
+            Self::Change(Change::Refresh | Change::Reshare, _) => {
+                everyone().into_iter().map(ParticipantIndex).collect()
+            }
+        };
+        let package = match self {
+            Self::KeyGeneration => vec![],
+            Self::Change(_, key) => key.keys.to_bytes(),
+        };
+        CeremonyStart { dealers, package }
+    }
+
+    /// A session of the attacker.
+    fn session(
+        self,
+        profile: SignatureProfile,
+        ceremony_id: [u8; 32],
+    ) -> Result<(Session, Vec<Message>), Fault> {
+        let me = ATTACKER;
+        Ok(match self {
+            Self::KeyGeneration => {
+                let (roster, threshold) = (everyone(), THRESHOLD);
+                keygen::start(keygen::Params { profile, me, roster, threshold, ceremony_id }, &mut OsRng)?
+            }
+            Self::Change(change @ (Change::Refresh | Change::Reshare), Stolen { share, keys, .. }) => {
+                let threshold = if matches!(change, Change::Reshare) { PARTICIPANTS } else { THRESHOLD };
+                let (keys, dealers, roster) = (keys.clone(), everyone(), everyone());
+                let params = redistribute::Params { keys, me, dealers, roster, threshold, ceremony_id };
+                redistribute::start(params, Some(share), &mut OsRng)?
+            }
+            Self::Change(Change::Recover, Stolen { share, keys, .. }) => {
+                let (keys, helpers) = (keys.clone(), [0, ATTACKER].into());
+                let params = repair::Params { keys, me, target: 1, helpers, ceremony_id };
+                repair::start(params, Some(share), &mut OsRng)?
+            }
+        })
+    }
+
+    /// A face of the attacker for these honest nodes.
+    fn face(self, attempt: &Attempt<'_>, recipients: &'static [u16]) -> Result<Face, Fault> {
+        let (session, outgoing) = self.session(attempt.deployment.profile, attempt.ceremony)?;
+        Ok(Face { recipients, session, outgoing })
+    }
+}
+
+/// The attacks on one operation, each in an attempt of its own.
+struct Attacks<'a> {
+    deployment: &'a Deployment,
+    operation: &'a Operation,
+    protocol: Protocol<'a>,
+    n_attempts: u32,
+}
+
+impl<'a> Attacks<'a> {
+    fn new(deployment: &'a Deployment, operation: &'a Operation, protocol: Protocol<'a>) -> Self {
+        Self { deployment, operation, protocol, n_attempts: 0 }
+    }
+
+    async fn begin(&mut self) -> Result<Attempt<'a>, Fault> {
+        self.n_attempts += 1;
+        Attempt::begin(self.deployment, self.operation, self.n_attempts, &self.protocol.start()).await
+    }
+
+    fn add(&self, report: &mut Report, attack: &'static str, outcome: (bool, String)) {
+        report.add(self.deployment.profile, self.protocol.name(), attack, outcome);
+    }
+
+    async fn play(&mut self, report: &mut Report, (attack, tamper, ending): Trick) -> Result<(), Fault> {
+        let attempt = self.begin().await?;
+        let face = self.protocol.face(&attempt, &HONEST)?;
+        let ended = attempt.run(vec![face], tamper).await?;
+        self.add(report, attack, ended.judge(ending));
+        Ok(())
+    }
+
+    /// The attacker shows each honest node another polynomial, with matching secret values.
+    async fn equivocate(&mut self, report: &mut Report) -> Result<(), Fault> {
+        let attempt = self.begin().await?;
+        let faces = vec![self.protocol.face(&attempt, &[0])?, self.protocol.face(&attempt, &[1])?];
+        let ended = attempt.run(faces, UNCHANGED).await?;
+        self.add(report, "other commitments for each node", ended.judge(Ending::Unattributed(&HONEST)));
+        Ok(())
+    }
+
+    /// The attacker shares the secret of another key, with matching commitments.
+    async fn share_another_secret(&mut self, report: &mut Report, other: Protocol<'_>) -> Result<(), Fault> {
+        let attempt = self.begin().await?;
+        let face = other.face(&attempt, &HONEST)?;
+        let ended = attempt.run(vec![face], rebound).await?;
+        self.add(report, "the share of another key", ended.judge(NAMED));
+        Ok(())
+    }
+
+    /// Messages that the attacker relays otherwise than they were sent.
+    async fn relay_falsely(&mut self, report: &mut Report) -> Result<(), Fault> {
+        let earlier = self.begin().await?.sent;
+        let attempt = self.begin().await?;
+        let refused = |answer| relay_is_blamed(&answer);
+        let (for_1, from_1): (Vec<_>, Vec<_>) = earlier.into_iter().partition(|it| it.header().from == 0);
+        self.add(report, "messages of an earlier attempt", refused(attempt.deliver(0, &from_1).await));
+        let of_0: Vec<_> = attempt.sent.iter().filter(|it| it.header().from == 0).cloned().collect();
+        self.add(
+            report,
+            "a message in the name of another",
+            refused(attempt.deliver(1, &renamed(&of_0)?).await),
+        );
+        drop(for_1);
+        // Both nodes answer with private messages, some of them to the attacker.
+        let attempt = self.begin().await?;
+        let own = self.protocol.face(&attempt, &HONEST)?.outgoing;
+        let own = own.iter().map(|message| attempt.seal(message)).collect::<Result<Vec<_>, _>>()?;
+        let from = |node: u16| attempt.sent.iter().filter(move |it| it.header().from == node).cloned();
+        attempt
+            .deliver(
+                0,
+                &from(1).chain(own.iter().filter(|it| it.header().to.is_none()).cloned()).collect::<Vec<_>>(),
+            )
+            .await?;
+        let answer = attempt
+            .deliver(
+                1,
+                &from(0).chain(own.iter().filter(|it| it.header().to.is_none()).cloned()).collect::<Vec<_>>(),
+            )
+            .await?;
+        let CeremonyAnswer::Send(sent) = answer else { return Err("a node staged a share too early".into()) };
+        let to_attacker: Vec<_> = sent.into_iter().filter(|it| it.header().to == Some(ATTACKER)).collect();
+        self.add(
+            report,
+            "a message sealed for another node",
+            refused(attempt.deliver(0, &to_attacker).await),
+        );
+        Ok(())
+    }
+
+    /// Without a trick all participants get the same key: no attack has left anything behind. Returns the attacker's share.
+    async fn complete(&mut self, report: &mut Report) -> Result<Completed, Fault> {
+        let attempt = self.begin().await?;
+        let face = self.protocol.face(&attempt, &HONEST)?;
+        let mut ended = attempt.run(vec![face], UNCHANGED).await?;
+        self.add(report, "an honest run after the attacks", ended.judge(Ending::Completes));
+        let receipts = ended.receipts();
+        let own = ended.own.take().ok_or("the attacker has no result without a trick")?;
+        Ok(Completed { attempt: self.n_attempts, share: own.share, keys: own.keys, receipts })
+    }
+}
+
+/// A ceremony that completed.
+struct Completed {
+    attempt: u32,
+    /// The attacker's share, unless it was a helper.
+    share: Option<KeyShare>,
+    keys: PublicKeys,
+    receipts: Vec<gateway_domain::receipt::NodeReceipt>,
+}
+
+/// Whether the node blames the relay, and no participant.
+fn relay_is_blamed(answer: &Result<CeremonyAnswer, NodeError>) -> (bool, String) {
+    match answer {
+        Err(error) => {
+            let is_blamed = matches!(error, NodeError::Rejected(rejection)
+                if rejection.code == Code::RelayMisbehaviour && rejection.culprits.is_empty());
+            (is_blamed, format!("the node {}", describe_error(error)))
+        }
+        Ok(_) => (false, "the node accepts it".to_owned()),
+    }
+}
+
+/// The envelopes with the attacker as their sender.
+fn renamed(sent: &[Envelope]) -> Result<Vec<Envelope>, Fault> {
+    let rename = |envelope: &Envelope| {
+        let mut value = serde_json::to_value(envelope)?;
+        if let Some(from) = value.pointer_mut("/header/from") {
+            *from = ATTACKER.into();
+        }
+        Ok(serde_json::from_value(value)?)
+    };
+    sent.iter().map(rename).collect()
+}
+
+/// Attacks a key generation, and then generates the key.
+pub(crate) async fn attack_key_generation(
+    deployment: &mut Deployment,
+    report: &mut Report,
+) -> Result<(), Fault> {
+    let operation = deployment.creation(KEY).await?;
+    let mut attacks = Attacks::new(deployment, &operation, Protocol::KeyGeneration);
+    for trick in PROOFS.into_iter().chain(COMMITMENTS).chain(SECRETS).chain(ECHO) {
+        attacks.play(report, trick).await?;
+    }
+    attacks.equivocate(report).await?;
+    attacks.relay_falsely(report).await?;
+    attacks.play(report, REPEATED).await?;
+    let Completed { attempt, share, keys, receipts } = attacks.complete(report).await?;
+    let share = share.ok_or("the attacker has no share")?;
+    deployment.take_key(&operation, attempt, (share, keys), receipts).await
+}
+
+/// Attacks each change of the key. None is promoted, so that each begins with the same key.
+pub(crate) async fn attack_changes(deployment: &Deployment, report: &mut Report) -> Result<(), Fault> {
+    let key = deployment.key()?;
+    let creation = deployment.creation("another").await?;
+    let made =
+        Attacks::new(deployment, &creation, Protocol::KeyGeneration).complete(&mut Report::default()).await?;
+    let share = made.share.ok_or("the attacker has no share")?;
+    let foreign = Stolen { share, keys: made.keys, epoch: key.epoch.clone() };
+    for change in [Change::Refresh, Change::Reshare, Change::Recover] {
+        let operation = deployment.change(change).await?;
+        let protocol = Protocol::Change(change, key);
+        start_from_another_root(deployment, &operation, protocol, &foreign, report).await?;
+        let mut attacks = Attacks::new(deployment, &operation, protocol);
+        for trick in COMMITMENTS.into_iter().chain(SECRETS).chain(ECHO) {
+            attacks.play(report, trick).await?;
+        }
+        if matches!(change, Change::Recover) {
+            let tamper: Tamper = |view, it| edit(it, 4, |body| flip(view, body));
+            let trick = ("a wrong sum for the recovering node", tamper, Ending::NamedByLast(1));
+            attacks.play(report, trick).await?;
+        }
+        attacks.equivocate(report).await?;
+        attacks.share_another_secret(report, Protocol::Change(change, &foreign)).await?;
+        attacks.play(report, REPEATED).await?;
+        attacks.complete(report).await?;
+        for (participant, node) in &deployment.nodes {
+            node.discard(&operation.call(*participant, EffectStep::Discard, 1)?).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The coordinator begins the change with the public keys of another key than the admitted one.
+async fn start_from_another_root(
+    deployment: &Deployment,
+    operation: &Operation,
+    protocol: Protocol<'_>,
+    foreign: &Stolen,
+    report: &mut Report,
+) -> Result<(), Fault> {
+    let start = CeremonyStart { package: foreign.keys.to_bytes(), ..protocol.start() };
+    let (mut is_ok, mut described) = (true, Vec::new());
+    for (participant, node) in &deployment.nodes {
+        let answer =
+            node.ceremony_start(&operation.call(*participant, EffectStep::Execute, 1)?, &start).await;
+        match answer {
+            Err(error) => {
+                is_ok &= matches!(&error, NodeError::Rejected(rejection) if rejection.code == Code::PackageRefused);
+                described.push(format!("node {participant} {}", describe_error(&error)));
+            }
+            Ok(_) => {
+                is_ok = false;
+                described.push(format!("node {participant} begins"));
+            }
+        }
+    }
+    report.add(deployment.profile, protocol.name(), "the root of another key", (is_ok, described.join("; ")));
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! Rows 9, 10, 14 and 15 of the table: what a node checks while new shares are made, promoted and published.
+
+use super::victims::{SUITE, Victims, assert_refused, mail, messages, receipt_of};
+use gateway_domain::receipt::{NodeReceipt, PAYLOAD_TYPE, ReceiptKind, Signature};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::testing::{Case, hex32};
+use gateway_node::{CeremonyStart, CommitEpoch, Envelope, Header, Publication};
+use gateway_seal::node_key::{Identities, NodeSecret};
+use gateway_seal::relay;
+use gateway_threshold::keygen;
+use rand_core::OsRng;
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+/// A key pair of the attacker for this participant, which no operator pinned.
+fn unpinned(participant: u16) -> NodeSecret {
+    NodeSecret::from_seed(participant, &Zeroizing::new([66; 32]))
+}
+
+/// Receipts of this kind by all participants, the third signed with the attacker's key.
+fn receipts_by(case: &Case, valid: &[NodeReceipt], kind: &ReceiptKind) -> Vec<NodeReceipt> {
+    let statement = case.chain(2).statement(kind).unwrap();
+    let signature = unpinned(2).sign_statement(PAYLOAD_TYPE, &statement.payload(0).unwrap());
+    let forged = NodeReceipt {
+        participant: ParticipantIndex(2),
+        transition_hash: statement.transition_hash,
+        log_index: 0,
+        signature: Signature::new(signature),
+    };
+    [&valid[..2], &[forged]].concat()
+}
+
+/// Row 9.
+#[tokio::test]
+async fn identity_that_no_operator_pinned_is_not_trusted() {
+    let mut victims = Victims::open().await;
+    let case = victims.key_creation(1);
+    victims.admit_all(&case).await;
+    let sent = victims.start_all(&case, 1, &CeremonyStart::default()).await;
+    // The attacker takes part as participant 2, with an identity of its own.
+    let ceremony_id = sent[0].header().ceremony;
+    let params = keygen::Params {
+        profile: SUITE.parse().unwrap(),
+        me: 2,
+        roster: [0, 1, 2].into(),
+        threshold: 2,
+        ceremony_id,
+    };
+    let (_session, first) = keygen::start(params, &mut OsRng).unwrap();
+    let pinned = victims.nodes[..2].iter().map(|node| node.identity().clone());
+    let all = Identities::new(pinned.chain([unpinned(2).identity().clone()])).unwrap();
+    let header = Header { ceremony: ceremony_id, from: 2, to: None, round: 1 };
+    let forged = relay::seal(&unpinned(2), &all, header, &first[0].body).unwrap();
+    let answer = victims.deliver(0, &case, 1, vec![forged]).await;
+    assert_refused("a message", answer, "relay_misbehaviour", "");
+    let staged = victims.run_ceremony(&case, 2, &CeremonyStart::default()).await;
+    let promotion = victims.promotion(&case, 2, staged.clone());
+    let kind = ReceiptKind::Staged { attempt: 2, epoch_root: promotion.epoch_root };
+    let forged = CommitEpoch { staged: receipts_by(&case, &staged, &kind), ..promotion };
+    let answer = victims.promote(0, &case, &forged).await;
+    assert_refused("a receipt", answer, "receipt_refused", "participant 2");
+    victims.promote_and_publish(&case, 2, &staged).await;
+}
+
+fn flip(text: &mut Value) {
+    let Value::String(digits) = text else { panic!("{text}") };
+    let flipped = if digits.starts_with('A') { "B" } else { "A" };
+    digits.replace_range(..1, flipped);
+}
+
+fn changed(envelope: &Envelope, change: impl FnOnce(&mut Value)) -> Envelope {
+    let mut value = serde_json::to_value(envelope).unwrap();
+    change(&mut value);
+    serde_json::from_value(value).unwrap()
+}
+
+/// Row 10.
+#[tokio::test]
+async fn relayed_messages_count_only_unaltered_in_their_ceremony_for_their_recipient() {
+    let mut victims = Victims::open().await;
+    let case = victims.key_creation(1);
+    victims.admit_all(&case).await;
+    let start = CeremonyStart::default();
+    type Change = fn(&mut Value);
+    let changes: [(&str, Change); 4] = [
+        ("body", |it| flip(&mut it["body"])),
+        ("sender", |it| it["header"]["from"] = 2.into()),
+        ("round", |it| it["header"]["round"] = 2.into()),
+        ("ceremony", |it| it["header"]["ceremony"] = "11".repeat(32).into()),
+    ];
+    let mut earlier = vec![];
+    for (attempt, (what, change)) in (1..).zip(changes) {
+        let sent = victims.start_all(&case, attempt, &start).await;
+        if !earlier.is_empty() {
+            let answer = victims.deliver(1, &case, attempt, mail(&earlier, 1)).await;
+            assert_refused("messages of an earlier attempt", answer, "relay_misbehaviour", "");
+        }
+        let altered = changed(sent.iter().find(|it| it.header().from == 1).unwrap(), change);
+        let answer = victims.deliver(0, &case, attempt, vec![altered]).await;
+        let Err(answer) = answer else { panic!("{what}: {answer:?}") };
+        assert_eq!(answer.error, "relay_misbehaviour", "{what}: {answer:?}");
+        assert!(answer.culprits.as_array().is_none_or(Vec::is_empty), "no participant is blamed: {answer:?}");
+        // The ceremony is over at the node.
+        let answer = victims.deliver(0, &case, attempt, mail(&sent, 0)).await;
+        assert_refused(what, answer, "attempt_lost", "");
+        earlier = sent;
+    }
+    // A private message that is delivered to another node.
+    let sent = victims.start_all(&case, 9, &start).await;
+    let mut points = vec![];
+    for participant in 0..3 {
+        let answer = victims.deliver(participant, &case, 9, mail(&sent, participant)).await.unwrap();
+        points.extend(messages(&answer));
+    }
+    let for_1 = points.iter().find(|it| it.header().from == 2 && it.header().to == Some(1)).unwrap();
+    let answer = victims.deliver(0, &case, 9, vec![for_1.clone()]).await;
+    assert_refused("a message to another node", answer, "relay_misbehaviour", "");
+    // Without the echoes of all, no node has a share.
+    for participant in 1..3 {
+        let mut answer = victims.deliver(participant, &case, 9, mail(&points, participant)).await.unwrap();
+        let echoes = messages(&answer);
+        assert!(!echoes.is_empty() || answer["type"] == "messages", "{answer}");
+        answer = victims.deliver(participant, &case, 9, vec![]).await.unwrap();
+        assert_eq!(answer["type"], "messages", "{answer}");
+    }
+    let staged = victims.run_ceremony(&case, 10, &start).await;
+    victims.promote_and_publish(&case, 10, &staged).await;
+    victims.assert_still_sign(2).await;
+}
+
+/// Lists of receipts that do not prove that each of the three nodes made this step.
+fn insufficient(
+    victims: &Victims,
+    case: &Case,
+    valid: &[NodeReceipt],
+    wrong: &ReceiptKind,
+) -> Vec<Vec<NodeReceipt>> {
+    let false_ones = |case: &Case| {
+        let sign = |participant: u16| {
+            let statement = case.chain(participant).statement(wrong).unwrap();
+            victims.nodes[usize::from(participant)].sign_anything(&statement, 0)
+        };
+        (0..3).map(sign).collect::<Vec<_>>()
+    };
+    let mut repeated = valid.to_vec();
+    repeated[2] = valid[1].clone();
+    let mut renamed = valid.to_vec();
+    renamed[2] = NodeReceipt { participant: ParticipantIndex(2), ..valid[1].clone() };
+    let mut moved = valid.to_vec();
+    moved[2].log_index += 1;
+    let other = victims.key_creation(77);
+    vec![vec![], valid[..2].to_vec(), repeated, renamed, moved, false_ones(case), false_ones(&other)]
+}
+
+/// Row 14: at a key creation, where the promotion makes the first share active, and at a refresh, where it retires the old one.
+#[tokio::test]
+async fn promotion_needs_staged_receipts_of_all_receivers_for_its_root() {
+    let mut victims = Victims::open().await;
+    let creation = victims.key_creation(100);
+    let staged = victims.make_shares(&creation, 1, &CeremonyStart::default()).await;
+    assert_only_complete(&victims, &creation, &staged).await;
+    let promoted = promote_others(&victims, &creation, &staged).await;
+    for participant in 0..3 {
+        let publication = victims.publication(&creation, 1, promoted.clone());
+        victims.publish(participant, &creation, &publication).await.unwrap();
+    }
+    victims.assert_still_sign(2).await;
+    let (refresh, start) = victims.refresh(3);
+    let before = victims.payment(4);
+    let staged = victims.make_shares(&refresh, 1, &start).await;
+    for participant in 0..2 {
+        // The old share still signs: nothing was retired.
+        victims.admit(participant, &before).await.unwrap();
+        victims.receipt(participant, &before).await.unwrap();
+    }
+    assert_only_complete(&victims, &refresh, &staged).await;
+    promote_others(&victims, &refresh, &staged).await;
+}
+
+/// Checks that node 0 promotes only with all receipts. Afterwards it has.
+async fn assert_only_complete(victims: &Victims, case: &Case, staged: &[NodeReceipt]) {
+    let valid = victims.promotion(case, 1, staged.to_vec());
+    let wrong = ReceiptKind::Staged { attempt: 1, epoch_root: hex32(1) };
+    for staged in insufficient(victims, case, staged, &wrong) {
+        let forged = CommitEpoch { staged, ..valid.clone() };
+        assert_refused("receipts", victims.promote(0, case, &forged).await, "receipt_refused", "");
+    }
+    let other = CommitEpoch { epoch_root: hex32(1), ..valid.clone() };
+    assert_refused("another root", victims.promote(0, case, &other).await, "epoch_conflict", "");
+    victims.promote(0, case, &valid).await.unwrap();
+}
+
+async fn promote_others(victims: &Victims, case: &Case, staged: &[NodeReceipt]) -> Vec<NodeReceipt> {
+    let commit = victims.promotion(case, 1, staged.to_vec());
+    let mut promoted = vec![];
+    for participant in 0..3 {
+        promoted.push(receipt_of(&victims.promote(participant, case, &commit).await.unwrap()));
+    }
+    promoted
+}
+
+/// Row 15.
+#[tokio::test]
+async fn erasure_needs_promoted_receipts_of_all_receivers() {
+    let mut victims = Victims::with_key().await;
+    let (refresh, start) = victims.refresh(3);
+    let staged = victims.make_shares(&refresh, 1, &start).await;
+    let promoted = promote_others(&victims, &refresh, &staged).await;
+    let valid = victims.publication(&refresh, 1, promoted.clone());
+    // The receipts for the promotion prove that the shares were staged, not that they were promoted.
+    let commit = victims.promotion(&refresh, 1, staged);
+    let wrong = ReceiptKind::Staged { attempt: 1, epoch_root: commit.epoch_root };
+    for promoted in insufficient(&victims, &refresh, &promoted, &wrong) {
+        let forged = Publication { promoted, ..valid.clone() };
+        assert_refused("receipts", victims.publish(0, &refresh, &forged).await, "receipt_refused", "");
+    }
+    victims.publish(0, &refresh, &valid).await.unwrap();
+}

@@ -1,0 +1,26 @@
+//! Faults of the operating system in a running process: strace makes chosen system calls fail.
+
+use super::child::Program;
+use std::process::Command;
+
+/// Faults in a process, until [`Faults::end`].
+pub(crate) struct Faults(Program);
+
+impl Faults {
+    /// From now on these system calls (separated by commas) fail as `fault` says, for example `error=EIO:when=2+`: each thread's
+    /// second call and all after it.
+    pub(crate) fn begin(pid: u32, calls: &str, fault: &str) -> Self {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}")]);
+        strace.args(["-e", &format!("inject={calls}:{fault}"), "-p", &pid.to_string()]);
+        let mut program = Program::start(&mut strace, "install strace (Debian: apt-get install strace)");
+        program.wait_for_line("attached");
+        Self(program)
+    }
+
+    /// The calls succeed again.
+    pub(crate) fn end(self) {
+        // strace ends with the signal that it got, after it has let go of the process.
+        let _by_signal = self.0.terminate();
+    }
+}
