@@ -156,6 +156,16 @@ async fn staged_share_is_discarded_without_receipts_once_the_key_is_in_another_g
     group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1), &case.discarding()).await.unwrap();
 }
 
+/// It has no earlier share of the key, and what it staged may be promoted elsewhere.
+#[tokio::test]
+async fn joining_node_keeps_its_staged_share() {
+    let (group, case, _, _) = partly_staged().await;
+    assert_eq!(group.execute_sql(1, "DELETE FROM share WHERE state = 'active'").await, 1);
+    let discard = case.call(1, EffectStep::Discard, 1, 1);
+    let refused = group.nodes[1].discard(&discard, &case.discarding()).await;
+    assert_eq!(code(refused), Code::AttemptNotDiscarded);
+}
+
 #[tokio::test]
 async fn leaving_dealer_retires_its_share_only_for_the_generation_that_it_dealt() {
     let group = Group::with_key(3, 2, SUITES[0]).await;

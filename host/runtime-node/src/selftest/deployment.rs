@@ -187,6 +187,17 @@ impl Deployment {
         Ok(operation)
     }
 
+    /// The attacker's receipt for a step, true or not.
+    pub(crate) fn receipt(&self, operation: &Operation, kind: &ReceiptKind) -> Result<NodeReceipt, Fault> {
+        let statement = operation.chain(ATTACKER).statement(kind)?;
+        Ok(NodeReceipt {
+            participant: ParticipantIndex(ATTACKER),
+            transition_hash: statement.transition_hash,
+            log_index: 0,
+            signature: Signature::new(self.secret.sign_statement(PAYLOAD_TYPE, &statement.payload(0)?)),
+        })
+    }
+
     /// Puts the staged key in force at the honest nodes, and notes the attacker's share of it.
     pub(crate) async fn take_key(
         &mut self,
@@ -199,14 +210,7 @@ impl Deployment {
             return Err("the operation makes no key".into());
         };
         let root = epoch_root(operation.key_id(), &target.epoch, &hex::encode(keys.to_bytes()))?;
-        let kind = ReceiptKind::Staged { attempt, epoch_root: root };
-        let statement = operation.chain(ATTACKER).statement(&kind)?;
-        staged.push(NodeReceipt {
-            participant: ParticipantIndex(ATTACKER),
-            transition_hash: statement.transition_hash,
-            log_index: 0,
-            signature: Signature::new(self.secret.sign_statement(PAYLOAD_TYPE, &statement.payload(0)?)),
-        });
+        staged.push(self.receipt(operation, &ReceiptKind::Staged { attempt, epoch_root: root })?);
         let commit = CommitEpoch { attempt, epoch_root: root, staged };
         for (participant, node) in &self.nodes {
             node.commit_epoch(&operation.call(*participant, EffectStep::CommitEpoch, attempt)?, &commit)

@@ -8,8 +8,9 @@ use super::tricks::{
     COMMITMENTS, ECHO, NAMED, PROOFS, REPEATED, SECRETS, Trick, UNCHANGED, edit, flip, rebound,
 };
 use gateway_domain::operation::EffectStep;
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::{CeremonyAnswer, CeremonyStart, Code, Envelope, NodeError};
+use gateway_node::{CeremonyAnswer, CeremonyStart, Code, Discard, Envelope, NodeError};
 use gateway_service::process::Fault;
 use gateway_threshold::{KeyShare, Message, PublicKeys, Session, SignatureProfile};
 use gateway_threshold::{keygen, redistribute, repair};
@@ -49,7 +50,7 @@ impl Protocol<'_> {
             Self::KeyGeneration => vec![],
             Self::Change(_, key) => key.keys.to_bytes(),
         };
-        CeremonyStart { dealers, package }
+        CeremonyStart { dealers, package, discarded: vec![] }
     }
 
     /// A session of the attacker.
@@ -91,16 +92,23 @@ struct Attacks<'a> {
     operation: &'a Operation,
     protocol: Protocol<'a>,
     n_attempts: u32,
+    /// The attacker's receipts that it discarded the attempts before: some tricks let the honest nodes complete theirs.
+    discarded: Vec<NodeReceipt>,
 }
 
 impl<'a> Attacks<'a> {
     fn new(deployment: &'a Deployment, operation: &'a Operation, protocol: Protocol<'a>) -> Self {
-        Self { deployment, operation, protocol, n_attempts: 0 }
+        Self { deployment, operation, protocol, n_attempts: 0, discarded: vec![] }
     }
 
     async fn begin(&mut self) -> Result<Attempt<'a>, Fault> {
+        if self.n_attempts > 0 {
+            let kind = ReceiptKind::AttemptDiscarded { attempt: self.n_attempts };
+            self.discarded.push(self.deployment.receipt(self.operation, &kind)?);
+        }
         self.n_attempts += 1;
-        Attempt::begin(self.deployment, self.operation, self.n_attempts, &self.protocol.start()).await
+        let start = CeremonyStart { discarded: self.discarded.clone(), ..self.protocol.start() };
+        Attempt::begin(self.deployment, self.operation, self.n_attempts, &start).await
     }
 
     fn add(&self, report: &mut Report, attack: &'static str, outcome: (bool, String)) {
@@ -192,7 +200,7 @@ struct Completed {
     /// The attacker's share, unless it was a helper.
     share: Option<KeyShare>,
     keys: PublicKeys,
-    receipts: Vec<gateway_domain::receipt::NodeReceipt>,
+    receipts: Vec<NodeReceipt>,
 }
 
 /// Whether the node blames the relay, and no participant.
@@ -261,12 +269,47 @@ pub(crate) async fn attack_changes(deployment: &Deployment, report: &mut Report)
         attacks.equivocate(report).await?;
         attacks.share_another_secret(report, Protocol::Change(change, &foreign)).await?;
         attacks.play(report, REPEATED).await?;
-        attacks.complete(report).await?;
-        for (participant, node) in &deployment.nodes {
-            node.discard(&operation.call(*participant, EffectStep::Discard, 1)?).await?;
-        }
+        let Completed { attempt, .. } = attacks.complete(report).await?;
+        discard_staged_shares(deployment, &operation, protocol, attempt, report).await?;
     }
     Ok(())
+}
+
+/// The honest nodes discard their staged shares only with a receipt of the attacker that it has not staged its own. It is false here, and
+/// leaves the key as it was.
+async fn discard_staged_shares(
+    deployment: &Deployment,
+    operation: &Operation,
+    protocol: Protocol<'_>,
+    attempt: u32,
+    report: &mut Report,
+) -> Result<(), Fault> {
+    let decision = operation.request.envelope.clone();
+    let alone = Discard { decision, discarded_attempts: vec![] };
+    let receipt = deployment.receipt(operation, &ReceiptKind::AttemptDiscarded { attempt })?;
+    let with_receipt = Discard { discarded_attempts: vec![receipt], ..alone.clone() };
+    let (mut is_ok, mut described) = (true, Vec::new());
+    for (participant, node) in &deployment.nodes {
+        let call = operation.call(*participant, EffectStep::Discard, 1)?;
+        match node.discard(&call, &alone).await {
+            Err(error) => {
+                is_ok &= is_rejected(&error, Code::AttemptNotDiscarded);
+                described.push(format!("node {participant} {}", describe_error(&error)));
+            }
+            Ok(_) => {
+                is_ok = false;
+                described.push(format!("node {participant} discards it"));
+            }
+        }
+        node.discard(&call, &with_receipt).await?;
+    }
+    let attack = "a discard of shares that all nodes have staged";
+    report.add(deployment.profile, protocol.name(), attack, (is_ok, described.join("; ")));
+    Ok(())
+}
+
+fn is_rejected(error: &NodeError, code: Code) -> bool {
+    matches!(error, NodeError::Rejected(rejection) if rejection.code == code)
 }
 
 /// The coordinator begins the change with the public keys of another key than the admitted one.
@@ -284,7 +327,7 @@ async fn start_from_another_root(
             node.ceremony_start(&operation.call(*participant, EffectStep::Execute, 1)?, &start).await;
         match answer {
             Err(error) => {
-                is_ok &= matches!(&error, NodeError::Rejected(rejection) if rejection.code == Code::PackageRefused);
+                is_ok &= is_rejected(&error, Code::PackageRefused);
                 described.push(format!("node {participant} {}", describe_error(&error)));
             }
             Ok(_) => {

@@ -140,7 +140,7 @@ async fn begin(deployment: &Deployment) -> Result<Rounds, Fault> {
 
 async fn commitments(deployment: &Deployment, operation: &Operation, attempt: u32) -> Result<Vec<u8>, Fault> {
     let node = deployment.nodes.get(&SIGNER).ok_or("no honest signer")?;
-    match node.signing_commit(&operation.call(SIGNER, EffectStep::Execute, attempt)?).await? {
+    match node.signing_commit(&operation.call(SIGNER, EffectStep::Execute, attempt)?, &[]).await? {
         RoundOne::Committed(commitments) => Ok(commitments),
         RoundOne::Consumed { .. } => Err("the nonces of a fresh attempt were used".into()),
     }
@@ -182,6 +182,16 @@ async fn reuse_nonces(deployment: &Deployment, report: &mut Report) -> Result<()
     let answer = share(deployment, &operation, 1, &second).await?;
     let outcome = refused(&answer, Code::SessionConsumed);
     report.add(deployment.profile, PROTOCOL, "a second package for the same nonces", outcome);
+    let node = deployment.nodes.get(&SIGNER).ok_or("no honest signer")?;
+    let outcome = match node.signing_commit(&operation.call(SIGNER, EffectStep::Execute, 2)?, &[]).await {
+        Ok(_) => (false, "the signer makes fresh nonces".to_owned()),
+        Err(error) => {
+            let is_code = matches!(&error, NodeError::Rejected(rejection)
+                if rejection.code == Code::AttemptNotDiscarded);
+            (is_code, format!("the signer {}", describe_error(&error)))
+        }
+    };
+    report.add(deployment.profile, PROTOCOL, "another attempt after a completed one", outcome);
     let mut other = begin(deployment).await?;
     if let Some(used) = package.commitments.get(&SIGNER) {
         other.package.commitments.insert(SIGNER, used.clone());

@@ -5,7 +5,6 @@ use axum::body::Body;
 use axum::http::Request;
 use gateway_domain::ids::Hex32;
 use gateway_domain::node_log::{LogEntry, SignedLogHead};
-use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_node::limits::CEREMONIES_MAX;
 use gateway_node::testing::Case;
@@ -48,7 +47,7 @@ async fn simultaneous_requests_and_open_ceremonies_are_limited() {
         }
     }
     // A busy node uses up no attempt.
-    victims.step(0, &creations[0], EffectStep::Discard).await.unwrap();
+    victims.discard(0, &creations[0], &[]).await.unwrap();
     victims.start(0, &creations[CEREMONIES_MAX], 1, &CeremonyStart::default()).await.unwrap();
 }
 
@@ -131,7 +130,7 @@ async fn node_that_is_shown_its_own_later_receipt_stops() {
             ("another admission", victims.admit(0, &other).await),
             ("nonces", victims.commit(0, &case, 2).await),
             ("the share", victims.share(0, &case, 1, &package).await),
-            ("a discard", victims.step(0, &case, EffectStep::Discard).await),
+            ("a discard", victims.discard(0, &case, &[]).await),
         ] {
             assert_refused(what, answer, "unavailable", "older than what it signed");
         }

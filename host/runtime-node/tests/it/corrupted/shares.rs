@@ -9,7 +9,7 @@ use gateway_seal::node_key::{Identities, NodeSecret};
 use gateway_seal::relay;
 use gateway_threshold::keygen;
 use rand_core::OsRng;
-use serde_json::Value;
+use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 /// A key pair of the attacker for this participant, which no operator pinned.
@@ -197,6 +197,22 @@ async fn promote_others(victims: &Victims, case: &Case, staged: &[NodeReceipt]) 
         promoted.push(receipt_of(&victims.promote(participant, case, &commit).await.unwrap()));
     }
     promoted
+}
+
+/// Row 17. All three have staged their shares, so that any of them may be promoted.
+#[tokio::test]
+async fn staged_share_of_a_key_in_use_is_not_discarded_on_request() {
+    let mut victims = Victims::with_key().await;
+    let (refresh, start) = victims.refresh(3);
+    let staged = victims.make_shares(&refresh, 1, &start).await;
+    for receipts in [vec![], staged] {
+        let answer = victims.discard(0, &refresh, &receipts).await;
+        assert_refused("a discard", answer, "attempt_not_discarded", "completed attempt 1");
+    }
+    for participant in 1..3 {
+        let answer = victims.discard_attempt(participant, &refresh, 1).await.map(|receipt| json!(receipt));
+        assert_refused("the attempt", answer, "step_out_of_order", "completed the attempt");
+    }
 }
 
 /// Row 15.

@@ -1,7 +1,8 @@
 //! Rows 11, 12, 18 and 19 of the table: what a node checks before a signature share leaves it.
 
 use super::victims::{NOW, Victims, approved_by, approvers, assert_refused};
-use gateway_domain::operation::EffectStep;
+use gateway_domain::receipt::NodeReceipt;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::testing::approvers::{key, key_entry};
 use gateway_node::testing::{Case, bundle_key, hex32, payment, trust_roots};
 use gateway_policy::Pins;
@@ -84,7 +85,8 @@ async fn package_must_have_the_admitted_message_tweak_signers_and_own_commitment
     victims.assert_still_sign(2).await;
 }
 
-/// Row 18. A receipt of the discard proves that the node will not sign; so one that signed issues none.
+/// Row 18. A receipt of the discard proves that no signature can be made with a share of the node; so one that signed issues none while
+/// another signer may still sign.
 #[tokio::test]
 async fn discarded_signature_is_never_signed_and_a_signed_one_is_never_discarded() {
     let mut victims = Victims::with_key().await;
@@ -92,10 +94,10 @@ async fn discarded_signature_is_never_signed_and_a_signed_one_is_never_discarded
     victims.admit_all(&case).await;
     let package = victims.package(&case, &[0, 1], 1).await;
     victims.share(0, &case, 1, &package).await.unwrap();
-    victims.step(1, &case, EffectStep::Discard).await.unwrap();
+    victims.discard(1, &case, &[]).await.unwrap();
     for _ in 0..2 {
-        let answer = victims.step(0, &case, EffectStep::Discard).await;
-        assert_refused("a discard after the share", answer, "step_out_of_order", "released");
+        let answer = victims.discard(0, &case, &[]).await;
+        assert_refused("a discard after the share", answer, "attempt_not_discarded", "completed attempt 1");
         for (what, answer) in [
             ("the admission again", victims.admit(1, &case).await),
             ("nonces", victims.commit(1, &case, 1).await),
@@ -107,10 +109,37 @@ async fn discarded_signature_is_never_signed_and_a_signed_one_is_never_discarded
         victims.restart().await;
     }
     let unknown = victims.payment(2);
-    victims.step(1, &unknown, EffectStep::Discard).await.unwrap();
+    victims.discard(1, &unknown, &[]).await.unwrap();
     let answer = victims.admit(1, &unknown).await;
     assert_refused("an operation that was discarded before it came", answer, "operation_discarded", "");
     victims.assert_still_sign(3).await;
+}
+
+/// Row 13.
+#[tokio::test]
+async fn second_package_needs_the_receipt_of_another_signer_of_the_first() {
+    let victims = Victims::with_key().await;
+    let case = victims.payment(1);
+    victims.admit_all(&case).await;
+    let package = victims.package(&case, &[0, 1], 1).await;
+    victims.share(0, &case, 1, &package).await.unwrap();
+    let of_another = victims.discard_attempt(2, &case, 1).await.unwrap();
+    let of_another_attempt = victims.discard_attempt(1, &case, 2).await.unwrap();
+    let forged = NodeReceipt { participant: ParticipantIndex(1), ..of_another.clone() };
+    for (what, receipts) in [
+        ("no receipt", vec![]),
+        ("of no signer", vec![of_another]),
+        ("for another attempt", vec![of_another_attempt]),
+        ("of another node", vec![forged]),
+    ] {
+        let answer = victims.commit_after(0, &case, 3, receipts).await;
+        assert_refused(what, answer, "attempt_not_discarded", "completed attempt 1");
+    }
+    let answer = victims.discard_attempt(0, &case, 1).await.map(|receipt| json!(receipt));
+    assert_refused("the signer's own", answer, "step_out_of_order", "completed the attempt");
+    let receipt = victims.discard_attempt(1, &case, 1).await.unwrap();
+    assert!(victims.share(1, &case, 1, &package).await.is_err(), "it signs no more in the attempt");
+    victims.commit_after(0, &case, 3, vec![receipt]).await.unwrap();
 }
 
 /// Row 19: before a signature, and before a change of the key.

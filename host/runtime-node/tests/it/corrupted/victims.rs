@@ -25,7 +25,7 @@ use gateway_node::wire::{
     Package, Slot, Start, StepRequest,
 };
 use gateway_node::{
-    AdmitRequest, Call, CeremonyStart, CommitEpoch, Envelope, Node, NodeConfig, NodeSettings, Peers,
+    AdmitRequest, Call, CeremonyStart, CommitEpoch, Discard, Envelope, Node, NodeConfig, NodeSettings, Peers,
     Publication, Published, ShownReceipt,
 };
 use gateway_policy::Trust;
@@ -295,6 +295,25 @@ impl Victims {
         self.post(participant, &path, json!(StepRequest { context, newest, body })).await
     }
 
+    /// Discards the operation, with receipts for attempts.
+    pub(crate) async fn discard(&self, participant: u16, case: &Case, receipts: &[NodeReceipt]) -> Answer {
+        let call = case.call(participant, EffectStep::Discard, 1, 1);
+        let body = Discard { discarded_attempts: receipts.to_vec(), ..case.discarding() };
+        self.step_with(participant, &call, body, None).await
+    }
+
+    /// Discards an attempt.
+    pub(crate) async fn discard_attempt(
+        &self,
+        participant: u16,
+        case: &Case,
+        attempt: u32,
+    ) -> Result<NodeReceipt, Refused> {
+        let body = ExecuteBody::default();
+        let answer = self.execute(participant, case, attempt, Slot::DiscardAttempt, body).await?;
+        Ok(serde_json::from_value(answer["receipt"].clone()).unwrap())
+    }
+
     pub(crate) async fn receipt(&self, participant: u16, case: &Case) -> Answer {
         self.step(participant, case, EffectStep::PolicyReceipt).await
     }
@@ -315,7 +334,19 @@ impl Victims {
 
     /// Round one of a signature.
     pub(crate) async fn commit(&self, participant: u16, case: &Case, attempt: u32) -> Answer {
-        self.execute(participant, case, attempt, Slot::Commitments, ExecuteBody::default()).await
+        self.commit_after(participant, case, attempt, vec![]).await
+    }
+
+    /// Round one, with nodes' receipts for earlier attempts.
+    pub(crate) async fn commit_after(
+        &self,
+        participant: u16,
+        case: &Case,
+        attempt: u32,
+        discarded: Vec<NodeReceipt>,
+    ) -> Answer {
+        let body = ExecuteBody { discarded, ..ExecuteBody::default() };
+        self.execute(participant, case, attempt, Slot::Commitments, body).await
     }
 
     /// Round two of a signature.
@@ -503,7 +534,7 @@ impl Victims {
         case = case.changing(&roster(&[0, 1, 2]), target).of(OperationId(hex32(id)));
         case.decision.serves = Some(KeyUse::Payments);
         let dealers = [0, 1, 2].map(ParticipantIndex).into();
-        (honest(case), CeremonyStart { dealers, package: self.keys().to_bytes() })
+        (honest(case), CeremonyStart { dealers, package: self.keys().to_bytes(), discarded: vec![] })
     }
 
     /// A package over the admitted digest, with commitments of these signers.
