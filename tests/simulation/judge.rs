@@ -1,0 +1,180 @@
+//! Judges each step: what the gateway wrote, and what the nodes logged.
+
+use crate::orders::Order;
+use crate::parts::N_APPROVALS;
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::intent::OperationType;
+use gateway_domain::key::CustodyKey;
+use gateway_domain::node_log::{LogEntry, ReleasedShare};
+use gateway_domain::operation::{Change, EffectStep, Operation, evolve, replay};
+use gateway_domain::receipt::ReceiptStatement;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_engine::ports::Commit;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An operation as the events that were written make it.
+pub(crate) struct Tracked {
+    pub(crate) operation: Operation,
+    /// The attempts that its events report as lost.
+    lost_attempts: BTreeSet<u32>,
+    /// The nodes that made each step of an operation on shares, by the node's log.
+    staged: BTreeSet<ParticipantIndex>,
+    promoted: BTreeSet<ParticipantIndex>,
+    /// The nodes that released a share, by package, with the attempt.
+    released: BTreeMap<Hex32, BTreeMap<ParticipantIndex, u32>>,
+}
+
+/// The violations are the only result.
+#[derive(Default)]
+pub(crate) struct Judge {
+    pub(crate) operations: BTreeMap<OperationId, Tracked>,
+    pub(crate) keys: BTreeMap<KeyId, CustodyKey>,
+    /// The generation that a node signs with, by its log; `None` if it holds none any longer.
+    active: BTreeMap<(ParticipantIndex, KeyId), Option<Hex32>>,
+    /// The package that each commitment was used for.
+    nonces: BTreeMap<(u16, Vec<u8>), Hex32>,
+    pub(crate) n_shares: u64,
+    /// The kind and the details of each violation.
+    pub(crate) violations: Vec<(&'static str, String)>,
+}
+
+impl Judge {
+    pub(crate) fn violation(&mut self, kind: &'static str, details: String) {
+        self.violations.push((kind, details));
+    }
+
+    /// The store wrote this. The operation must be the fold of its events.
+    pub(crate) fn committed(&mut self, commit: &Commit) {
+        let id = commit.operation.id;
+        let folded = match self.operations.get(&id) {
+            Some(known) => Some(commit.events.iter().fold(known.operation.clone(), evolve)),
+            None => replay(&commit.events),
+        };
+        if folded.as_ref() != Some(&commit.operation) {
+            self.violation("fold", format!("operation {id} is not the fold of its events"));
+        }
+        let known = self.operations.entry(id).or_insert_with(|| Tracked {
+            operation: commit.operation.clone(),
+            lost_attempts: BTreeSet::new(),
+            staged: BTreeSet::new(),
+            promoted: BTreeSet::new(),
+            released: BTreeMap::new(),
+        });
+        known.operation = commit.operation.clone();
+        for event in &commit.events {
+            if let Change::AttemptLost { attempt, .. } = &event.change {
+                known.lost_attempts.insert(*attempt);
+            }
+        }
+        self.keys.extend(commit.keys.iter().map(|change| (change.key.key_id, change.key.clone())));
+    }
+
+    /// A node returned a share of this package, made with the nonces of these commitments.
+    pub(crate) fn returned_share(&mut self, node: u16, commitments: Vec<u8>, package_hash: Hex32) {
+        let known = *self.nonces.entry((node, commitments)).or_insert(package_hash);
+        if known != package_hash {
+            self.violation("nonce-reuse", format!("node {node} used nonces for two packages"));
+        }
+    }
+
+    /// A node's log has this new entry.
+    pub(crate) fn logged(&mut self, entry: &LogEntry, orders: &BTreeMap<OperationId, Order>) {
+        let LogEntry::Receipt { statement, share, .. } = entry else { return };
+        let (id, node) = (statement.operation_id, statement.participant);
+        if let Some(share) = share {
+            self.released_share(statement, share, orders);
+        }
+        let Some(known) = self.operations.get_mut(&id) else {
+            return self.violation("unknown", format!("node {node} logged a step of unknown operation {id}"));
+        };
+        if known.operation.intent.operation_type() == OperationType::Sign {
+            return;
+        }
+        let receivers = known.operation.plan().map(|plan| plan.receivers).unwrap_or_default();
+        let faulty = match statement.step {
+            EffectStep::Execute => {
+                known.staged.insert(node);
+                None
+            }
+            EffectStep::CommitEpoch => {
+                known.promoted.insert(node);
+                let staged = known.staged.clone();
+                self.promote(id, node);
+                (!receivers.is_subset(&staged)).then_some("promoted before all receivers had staged")
+            }
+            EffectStep::Publish => (!receivers.is_subset(&known.promoted))
+                .then_some("erased the old share before all receivers had promoted"),
+            EffectStep::Decision
+            | EffectStep::Admission
+            | EffectStep::PolicyReceipt
+            | EffectStep::Discard => None,
+        };
+        if let Some(what) = faulty {
+            self.violation("early-erasure", format!("operation {id}: node {node} {what}"));
+        }
+    }
+
+    /// The node signs with the operation's generation from now on, or with none of the key if it left the roster.
+    fn promote(&mut self, id: OperationId, node: ParticipantIndex) {
+        let Some(known) = self.operations.get(&id) else { return };
+        let target = known.operation.admission.as_ref().and_then(|by| by.decision.target.clone());
+        let Some((target, staged)) = target.zip(known.operation.staged.as_deref()) else { return };
+        let root = target.participants.as_set().contains(&node).then_some(staged.epoch.root);
+        self.active.insert((node, target.key_id), root);
+    }
+
+    fn released_share(
+        &mut self,
+        statement: &ReceiptStatement,
+        share: &ReleasedShare,
+        orders: &BTreeMap<OperationId, Order>,
+    ) {
+        self.n_shares += 1;
+        let (id, node) = (statement.operation_id, statement.participant);
+        let number = orders.get(&id).map_or(0, |order| order.number);
+        let n_approved = orders.get(&id).filter(|order| order.is_allowed).map(|order| order.approved.len());
+        let approved = n_approved.is_some_and(|n| u32::try_from(n).unwrap() >= N_APPROVALS);
+        let decided = self.operations.get(&id).and_then(|known| known.operation.admission.as_deref());
+        let Some((decision, true)) = decided.map(|by| (by.decision.clone(), approved)) else {
+            return self.violation("unapproved", format!("node {node} signed op{number} without approvals"));
+        };
+        if self.active.get(&(node, share.key_id)) != Some(&Some(decision.epoch_root)) {
+            self.violation("retired-epoch", format!("node {node} signed op{number} under a retired epoch"));
+        }
+        let Some(known) = self.operations.get_mut(&id) else { return };
+        let signers = known.released.entry(share.package_hash).or_default();
+        signers.insert(node, statement.attempt);
+        let is_signed = |signers: &BTreeMap<_, _>| signers.len() >= decision.threshold.count();
+        let is_new = signers.len() == decision.threshold.count();
+        if is_new && known.released.values().filter(|signers| is_signed(signers)).count() > 1 {
+            let attempts: Vec<_> =
+                known.released.values().map(|signers| signers.values().next().copied()).collect();
+            let details = format!("op{number} was signed twice, in the attempts {attempts:?}");
+            self.violation("double-signature", details);
+        }
+    }
+
+    /// Every share that left a node is in the gateway's events: of the published signature, or of an attempt that is recorded as
+    /// lost.
+    pub(crate) fn check_no_hidden_shares(&mut self, orders: &BTreeMap<OperationId, Order>) {
+        let mut hidden = Vec::new();
+        for (id, known) in &self.operations {
+            let signature = known.operation.signature.as_deref();
+            for (package, signers) in &known.released {
+                for (node, attempt) in signers {
+                    let is_shown = signature.is_some_and(|signature| {
+                        signature.package_hash == *package && signature.signers.as_set().contains(node)
+                    });
+                    if !is_shown && !known.lost_attempts.contains(attempt) {
+                        let number = orders.get(id).map_or(0, |order| order.number);
+                        let phase = known.operation.state().as_str();
+                        hidden.push(format!("op{number} ({phase}): share of node {node}, attempt {attempt}"));
+                    }
+                }
+            }
+        }
+        for details in hidden {
+            self.violation("hidden-share", details);
+        }
+    }
+}
