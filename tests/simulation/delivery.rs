@@ -1,9 +1,12 @@
 //! The delivery of one message, with the faults that it meets.
 
 use crate::faults::Fault;
-use crate::network::{Body, Claim, HandOver, Handled, Message, Peer};
+use crate::gaps;
+use crate::network::{Body, Claim, Handled, Message, Origin, Peer};
 use crate::world::{N_REPLICAS, World};
 use gateway_domain::ids::OperationId;
+use gateway_domain::node_log::LogEntry;
+use gateway_domain::roster::ParticipantIndex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The longest delay, in turns.
@@ -39,13 +42,12 @@ const AUTHORITY_FAULTS: [Fault; 5] = [
     Fault::GatewayCrashAfter,
 ];
 
-/// What remains of a message when its faults took the rest.
-struct Rest {
-    origin: crate::network::Origin,
+/// What the trace names of a message.
+struct Named {
+    origin: Origin,
     peer: Peer,
     point: &'static str,
     operation: Option<OperationId>,
-    fail: std::sync::Arc<dyn Fn() + Send + Sync>,
 }
 
 impl World<'_> {
@@ -56,7 +58,7 @@ impl World<'_> {
         let is_for_us = message.origin == self.replicas[replica].origin;
         let Message { origin, peer, point, operation, .. } = message;
         let fault = if message.is_late { None } else { self.fault_for(&message) };
-        let rest = Rest { origin, peer, point, operation, fail: message.fail.clone() };
+        let named = Named { origin, peer, point, operation };
         let outcome = if let Some(fault) = fault {
             self.met.push((fault, point, operation));
             let outcome = self.deliver_with(fault, message);
@@ -64,16 +66,16 @@ impl World<'_> {
         } else {
             self.deliver_plainly(message)
         };
-        self.log_line(&rest, &outcome);
+        self.log_line(&named, &outcome);
         if is_for_us {
             self.replicas[replica].settle();
         }
         self.collect();
     }
 
-    fn log_line(&mut self, rest: &Rest, outcome: &str) {
-        let number = rest.operation.and_then(|id| self.orders.get(&id)).map_or(0, |order| order.number);
-        let Rest { origin, peer, point, .. } = rest;
+    fn log_line(&mut self, named: &Named, outcome: &str) {
+        let number = named.operation.and_then(|id| self.orders.get(&id)).map_or(0, |order| order.number);
+        let Named { origin, peer, point, .. } = named;
         self.trace.line(format!(
             "{} replica {}.{} {peer:?} {point} op{number}: {outcome}",
             self.turn, origin.replica, origin.incarnation
@@ -250,7 +252,7 @@ impl World<'_> {
         for entry in machine.new_entries(self.shared) {
             let position = usize::try_from(entry.log_index()).unwrap();
             if position < machine.entries.len() {
-                let is_receipt = matches!(entry, gateway_domain::node_log::LogEntry::Receipt { .. });
+                let is_receipt = matches!(entry, LogEntry::Receipt { .. });
                 if is_receipt && machine.entries[position] != entry {
                     let details = format!("node {index} has two entries at position {position}");
                     self.judge.violation("unnoticed-rollback", details);
@@ -331,9 +333,22 @@ impl World<'_> {
             self.machines[index].keep_image();
             return;
         }
+        if !gaps::are_provoked() && self.receives_shares(index) {
+            return;
+        }
         self.machines[index].restore(self.shared);
         self.met.push((Fault::NodeRestored, "idle", None));
         self.trace.line(format!("{} node {index} is restored from an older copy", self.turn));
+    }
+
+    /// Whether an operation in progress gives this node a new share: [`gaps::Gap::RestoredReceiver`].
+    fn receives_shares(&self, index: usize) -> bool {
+        let node = ParticipantIndex(u16::try_from(index).unwrap());
+        let is_receiver = |id: &OperationId| {
+            let plan = self.judge.operations[id].operation.plan();
+            plan.is_some_and(|plan| plan.receivers.contains(&node))
+        };
+        self.open_operations().iter().any(is_receiver)
     }
 
     pub(crate) fn readmit(&mut self, index: usize) {
@@ -342,5 +357,3 @@ impl World<'_> {
         self.read_log(u16::try_from(index).unwrap());
     }
 }
-
-const _: fn(HandOver) = |hand_over| hand_over();

@@ -1,6 +1,7 @@
 //! The end of a run: all faults are healed, every operation must come to rest, and every key must sign.
 
 use crate::faults::{Counts, Ends};
+use crate::gaps::Gap;
 use crate::world::{N_REPLICAS, World};
 use gateway_domain::ids::OperationId;
 use gateway_domain::key::KeyState;
@@ -9,7 +10,7 @@ use gateway_engine::ports::ReadOperations as _;
 use gateway_store::Fsck;
 
 /// Rounds of requests and reconciliation after which an operation that is not at rest is stuck.
-const ROUNDS_MAX: usize = 60;
+const ROUNDS_MAX: usize = 75;
 
 /// Time between the rounds: longer than the engine's longest backoff, in milliseconds.
 const ROUND_MS: u64 = 61_000;
@@ -18,6 +19,7 @@ const ROUND_MS: u64 = 61_000;
 pub(crate) struct Verdict {
     pub(crate) counts: Counts,
     pub(crate) violations: Vec<(&'static str, String)>,
+    pub(crate) gaps: Vec<(Gap, String)>,
     pub(crate) trace_hash: String,
     pub(crate) tail: String,
 }
@@ -31,8 +33,13 @@ impl World<'_> {
         for id in stuck {
             let operation = &self.judge.operations[&id].operation;
             let (number, phase) = (self.orders[&id].number, format!("{:?}", operation.phase));
-            let details = format!("op{number} {:?} is stuck in {phase}", operation.intent.operation_type());
-            self.judge.violation("stuck", details);
+            let kind = operation.intent.operation_type();
+            let details = format!("op{number} {kind:?} is stuck in {phase}: {:?}", operation.failure);
+            if operation.phase == Phase::Discarding && self.judge.is_released(id) {
+                self.judge.gaps.push((Gap::ReleasedAndStuck, details));
+            } else {
+                self.judge.violation("stuck", details);
+            }
         }
         self.check_keys();
         self.judge.check_no_hidden_shares(&self.orders);
@@ -113,20 +120,18 @@ impl World<'_> {
             self.judge.keys.values().filter(|key| key.state == KeyState::Active).cloned().collect();
         let mut signing = Vec::new();
         for key in keys {
-            let mut order = self.desk.signature(&mut self.chance, &key, false);
-            while !order.is_allowed {
-                order = self.desk.signature(&mut self.chance, &key, false);
-            }
-            order.submit.idempotency_key = Some(format!("last-{}", key.key_ref.0));
+            let order = self.desk.last_signature(&key);
             signing.push((self.place(order, 0), key.key_ref.0));
             self.drain();
             self.counts.n_keys += 1;
         }
         self.rest();
         for (id, key_ref) in signing {
-            let phase = self.judge.operations.get(&id).map(|known| known.operation.phase.clone());
-            if phase != Some(Phase::Published) {
-                self.judge.violation("lost-key", format!("`{key_ref}` does not sign: {phase:?}"));
+            let operation = self.judge.operations.get(&id).map(|known| &known.operation);
+            if operation.is_none_or(|operation| operation.phase != Phase::Published) {
+                let failure = operation.and_then(|operation| operation.failure.clone());
+                let details = format!("op{} on `{key_ref}`: {failure:?}", self.orders[&id].number);
+                self.judge.violation("lost-key", details);
             }
         }
     }
@@ -165,7 +170,8 @@ impl World<'_> {
         self.count();
         let Self { counts, judge, trace, .. } = self;
         let tail = trace.tail();
-        Verdict { counts, violations: judge.violations, trace_hash: trace.finish(), tail }
+        let (violations, gaps) = (judge.violations, judge.gaps);
+        Verdict { counts, violations, gaps, trace_hash: trace.finish(), tail }
     }
 
     fn count(&mut self) {
@@ -185,6 +191,9 @@ impl World<'_> {
         counts.n_shares = self.judge.n_shares;
         for (kind, _) in &self.judge.violations {
             *counts.violations.entry((*kind).to_owned()).or_default() += 1;
+        }
+        for (gap, _) in &self.judge.gaps {
+            *counts.gaps.entry(gap.name().to_owned()).or_default() += 1;
         }
         for (fault, point, id) in &self.met {
             let phase = id.and_then(|id| Some(self.judge.operations.get(&id)?.operation.phase.clone()));

@@ -114,6 +114,8 @@ pub(crate) struct Counts {
     pub(crate) n_keys: u64,
     /// Violations by kind.
     pub(crate) violations: BTreeMap<String, u64>,
+    /// Known gaps by name.
+    pub(crate) gaps: BTreeMap<String, u64>,
     /// By name of the fault and point.
     pub(crate) faults: BTreeMap<(String, String), Ends>,
 }
@@ -139,6 +141,9 @@ impl Counts {
         }
         for (kind, n) in other.violations {
             *self.violations.entry(kind).or_default() += n;
+        }
+        for (gap, n) in other.gaps {
+            *self.gaps.entry(gap).or_default() += n;
         }
         for (at, ends) in other.faults {
             let to = self.faults.entry(at).or_default();

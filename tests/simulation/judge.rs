@@ -1,12 +1,13 @@
 //! Judges each step: what the gateway wrote, and what the nodes logged.
 
+use crate::gaps::Gap;
 use crate::orders::Order;
 use crate::parts::N_APPROVALS;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::node_log::{LogEntry, ReleasedShare};
-use gateway_domain::operation::{Change, EffectStep, Operation, evolve, replay};
+use gateway_domain::operation::{Change, EffectStep, Operation, Phase, evolve, replay};
 use gateway_domain::receipt::ReceiptStatement;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::Commit;
@@ -24,6 +25,13 @@ pub(crate) struct Tracked {
     released: BTreeMap<Hex32, BTreeMap<ParticipantIndex, u32>>,
 }
 
+impl Tracked {
+    /// Whether the operation is final.
+    pub(crate) const fn is_at_rest(&self) -> bool {
+        matches!(self.operation.phase, Phase::Published | Phase::Failed)
+    }
+}
+
 /// The violations are the only result.
 #[derive(Default)]
 pub(crate) struct Judge {
@@ -36,6 +44,8 @@ pub(crate) struct Judge {
     pub(crate) n_shares: u64,
     /// The kind and the details of each violation.
     pub(crate) violations: Vec<(&'static str, String)>,
+    /// The same for what is known and not fixed yet: [`crate::gaps`].
+    pub(crate) gaps: Vec<(Gap, String)>,
 }
 
 impl Judge {
@@ -150,31 +160,44 @@ impl Judge {
             let attempts: Vec<_> =
                 known.released.values().map(|signers| signers.values().next().copied()).collect();
             let details = format!("op{number} was signed twice, in the attempts {attempts:?}");
-            self.violation("double-signature", details);
+            self.gaps.push((Gap::SecondPackage, details));
         }
     }
 
+    /// Whether a node released a share of this operation.
+    pub(crate) fn is_released(&self, id: OperationId) -> bool {
+        self.operations.get(&id).is_some_and(|known| !known.released.is_empty())
+    }
+
     /// Every share that left a node is in the gateway's events: of the published signature, or of an attempt that is recorded as
-    /// lost.
+    /// lost. An operation that did not come to rest was reported as such.
     pub(crate) fn check_no_hidden_shares(&mut self, orders: &BTreeMap<OperationId, Order>) {
         let mut hidden = Vec::new();
-        for (id, known) in &self.operations {
+        for (id, known) in self.operations.iter().filter(|(_, known)| known.is_at_rest()) {
             let signature = known.operation.signature.as_deref();
             for (package, signers) in &known.released {
                 for (node, attempt) in signers {
                     let is_shown = signature.is_some_and(|signature| {
                         signature.package_hash == *package && signature.signers.as_set().contains(node)
                     });
-                    if !is_shown && !known.lost_attempts.contains(attempt) {
-                        let number = orders.get(id).map_or(0, |order| order.number);
-                        let phase = known.operation.state().as_str();
-                        hidden.push(format!("op{number} ({phase}): share of node {node}, attempt {attempt}"));
+                    if is_shown || known.lost_attempts.contains(attempt) {
+                        continue;
                     }
+                    let number = orders.get(id).map_or(0, |order| order.number);
+                    let phase = known.operation.state().as_str();
+                    let details = format!("op{number} ({phase}): share of node {node}, attempt {attempt}");
+                    let threshold =
+                        known.operation.admission.as_ref().map_or(0, |by| by.decision.threshold.count());
+                    hidden.push((signature.is_some() && signers.len() < threshold, details));
                 }
             }
         }
-        for details in hidden {
-            self.violation("hidden-share", details);
+        for (is_abandoned, details) in hidden {
+            if is_abandoned {
+                self.gaps.push((Gap::AbandonedPackage, details));
+            } else {
+                self.violation("hidden-share", details);
+            }
         }
     }
 }

@@ -80,7 +80,8 @@ fn word<T>(answer: &Result<T, NodeError>) -> String {
         Err(NodeError::Rejected(rejection)) => rejection.code.as_str().to_owned(),
         Err(NodeError::Lost { .. }) => "attempt_lost".to_owned(),
         Err(NodeError::BundleUnknown { .. }) => "bundle_unknown".to_owned(),
-        Err(NodeError::Unavailable { .. }) => "unavailable".to_owned(),
+        // A text of the program's own: the error behind it, which may name random values, is left out.
+        Err(NodeError::Unavailable { detail, .. }) => format!("unavailable, {detail}"),
     }
 }
 

@@ -97,10 +97,10 @@ impl Desk {
             keys.values().filter(|key| key.state == KeyState::Active).collect();
         self.n_orders += 1;
         let is_abandoned = chance.one_in(40);
-        if usable.is_empty() || chance.one_in(40) {
+        if usable.is_empty() || chance.one_in(100) {
             return self.creation(chance);
         }
-        if !active.is_empty() && chance.one_in(12) {
+        if !active.is_empty() && chance.one_in(30) {
             let key = *chance.pick(&active);
             let change = self.change(chance, key);
             return self.on_key(change, key.key_ref.clone(), is_abandoned);
@@ -116,6 +116,18 @@ impl Desk {
             Some(serves) => serves == KeyUse::Payments,
             None => chance.one_in(2),
         };
+        let is_allowed = !is_payment || !chance.one_in(20);
+        let amount = if is_allowed { 1 + i64::try_from(chance.below(10_000)).unwrap() } else { 0 };
+        Order { is_abandoned, is_allowed, ..self.signature_with(key, terms, is_payment, amount) }
+    }
+
+    fn signature_with(
+        &self,
+        key: &CustodyKey,
+        terms: SigningTerms,
+        is_payment: bool,
+        amount_minor: i64,
+    ) -> Order {
         if !is_payment {
             let action = Intent::AssetAction(AssetAction {
                 asset_id: "btc".to_owned(),
@@ -126,19 +138,33 @@ impl Desk {
                 public_fields: BTreeMap::new(),
                 terms,
             });
-            return self.on_key(action, key.key_ref.clone(), is_abandoned);
+            return self.on_key(action, key.key_ref.clone(), false);
         }
-        let is_allowed = !chance.one_in(20);
         let payment = Intent::Payment(Payment {
             key_ref: Some(key.key_ref.clone()),
-            from_account: format!("acct-{}", chance.below(3)),
-            to_account: format!("acct-{}", 3 + chance.below(3)),
-            amount_minor: if is_allowed { 1 + i64::try_from(chance.below(10_000)).unwrap() } else { 0 },
+            from_account: format!("acct-{}", amount_minor % 3),
+            to_account: "acct-7".to_owned(),
+            amount_minor,
             currency: "EUR".to_owned(),
             reference: None,
             terms,
         });
-        Order { key_ref: None, is_allowed, ..self.on_key(payment, key.key_ref.clone(), is_abandoned) }
+        Order { key_ref: None, ..self.on_key(payment, key.key_ref.clone(), false) }
+    }
+
+    /// A signature that the policy allows, for which any of the key's holders may sign.
+    pub(crate) fn last_signature(&mut self, key: &CustodyKey) -> Order {
+        self.n_orders += 1;
+        let terms = SigningTerms {
+            requested_participants: key.participants.clone(),
+            threshold: None,
+            bip32: None,
+            taproot: None,
+            epoch_fence_token_hex: None,
+            publication_mode: PublicationMode::Automatic,
+        };
+        let is_payment = key.serves == Some(KeyUse::Payments);
+        self.signature_with(key, terms, is_payment, 1)
     }
 
     fn terms(chance: &mut Chance, key: &CustodyKey) -> SigningTerms {
@@ -161,11 +187,13 @@ impl Desk {
     }
 
     fn creation(&mut self, chance: &mut Chance) -> Order {
+        let n_random = chance.below(5);
         let serves = [Some(KeyUse::Payments), Some(KeyUse::AssetActions), None];
         let create = Intent::KeyCreate(KeyCreate {
             asset_id: "btc".to_owned(),
             purpose: "simulation".to_owned(),
-            participants: roster(&chance.some(&all_nodes(), 3)),
+            // Mostly three; with four, two packages of one attempt can have no signer in common.
+            participants: roster(&chance.some(&all_nodes(), if n_random == 0 { 4 } else { 3 })),
             threshold: Threshold(2),
             signature_profile: (*chance.pick(&SIGNATURE_PROFILES)).to_owned(),
             requested_signature_profile: None,

@@ -56,8 +56,8 @@ pub(crate) struct World<'a> {
     pub(crate) desk: Desk,
     pub(crate) judge: Judge,
     pub(crate) trace: Trace,
-    /// Requests of clients, with their replica.
-    pub(crate) requests: BTreeMap<u64, usize>,
+    /// Requests of clients, with their replica and operation.
+    pub(crate) requests: BTreeMap<u64, (usize, Option<OperationId>)>,
     n_requests: u64,
     done: Done,
     /// The faults so far, with their points and operations.
@@ -143,7 +143,7 @@ impl<'a> World<'a> {
             message.is_late = true;
             matches!(message.body, Body::Answer(_)) || chance.one_in(2)
         });
-        self.requests.retain(|_, of| *of != replica);
+        self.requests.retain(|_, (of, _)| *of != replica);
         let origin = Origin { replica, incarnation: incarnation + 1 };
         let started = self.start_replica(origin, self.replicas[replica].clock.clone());
         self.replicas[replica] = started;
@@ -197,18 +197,23 @@ impl<'a> World<'a> {
     /// A client does something: orders, repeats an order, or moves an operation on.
     fn client(&mut self, n_orders: usize) {
         let replica = self.chance.below(N_REPLICAS);
-        let open = self.open_operations();
-        let choice = self.chance.below(20);
-        if (choice < 5 || open.is_empty()) && self.placed.len() < n_orders {
+        let mut open = self.open_operations();
+        // Mostly those that no request is driving, and sometimes another one, at any replica.
+        if !self.chance.one_in(12) {
+            let driven: BTreeSet<_> = self.requests.values().filter_map(|(_, id)| *id).collect();
+            open.retain(|id| !driven.contains(id));
+        }
+        let choice = self.chance.below(40);
+        if (choice < 6 || open.is_empty()) && self.placed.len() < n_orders {
             let order = self.desk.order(&mut self.chance, &self.judge.keys);
             self.place(order, replica);
-        } else if choice == 5 && !self.placed.is_empty() {
+        } else if choice == 6 && !self.placed.is_empty() {
             let n_recent = self.placed.len().min(8);
             let recent = &self.placed[self.placed.len() - n_recent..];
             let id = *self.chance.pick(recent);
             self.met.push((Fault::ClientRetry, "submit", Some(id)));
             self.submit(id, replica);
-        } else if choice == 6 || open.is_empty() {
+        } else if choice == 7 || open.is_empty() {
             self.reconcile(replica);
         } else {
             let n_oldest = open.len().min(8);
@@ -219,10 +224,8 @@ impl<'a> World<'a> {
 
     /// The orders that are not at rest for good, oldest first.
     pub(crate) fn open_operations(&self) -> Vec<OperationId> {
-        let is_open = |id: &&OperationId| match self.judge.operations.get(id) {
-            Some(known) => !matches!(known.operation.phase, Phase::Published | Phase::Failed),
-            None => false,
-        };
+        let is_open =
+            |id: &&OperationId| self.judge.operations.get(id).is_some_and(|known| !known.is_at_rest());
         self.placed.iter().filter(is_open).copied().collect()
     }
 
@@ -242,7 +245,7 @@ impl<'a> World<'a> {
         }
         let what = format!("submit op{} {:?}", order.number, submit.intent.operation_type());
         let engine = self.replicas[replica].engine.clone();
-        self.request(replica, &what, async move {
+        self.request(replica, Some(id), &what, async move {
             match key_ref {
                 Some(key_ref) => engine.submit_on_key(submit, key_ref).await,
                 None => engine.submit(submit).await,
@@ -252,7 +255,7 @@ impl<'a> World<'a> {
 
     pub(crate) fn reconcile(&mut self, replica: usize) {
         let engine = self.replicas[replica].engine.clone();
-        self.request(replica, "reconcile", async move { Ok(engine.reconcile().await) });
+        self.request(replica, None, "reconcile", async move { Ok(engine.reconcile().await) });
     }
 
     /// The next request for this operation; sometimes one that is not due.
@@ -291,14 +294,14 @@ impl<'a> World<'a> {
         let target = order.target(operation.id);
         let approval = approve(operation, who, self.clock.now(), self.is_signed);
         let engine = self.replicas[replica].engine.clone();
-        self.request(replica, &what, async move { engine.approve(target, approval).await });
+        self.request(replica, Some(operation.id), &what, async move { engine.approve(target, approval).await });
     }
 
     fn execute(&mut self, id: OperationId, replica: usize) {
         let order = &self.orders[&id];
         let (what, target) = (format!("execute op{}", order.number), order.target(id));
         let engine = self.replicas[replica].engine.clone();
-        self.request(replica, &what, async move { engine.execute(target, Execute::default()).await });
+        self.request(replica, Some(id), &what, async move { engine.execute(target, Execute::default()).await });
     }
 
     fn publish(&mut self, id: OperationId, replica: usize) {
@@ -311,18 +314,19 @@ impl<'a> World<'a> {
             requester: None,
         };
         let engine = self.replicas[replica].engine.clone();
-        self.request(replica, &what, async move { engine.publish(target, publish).await });
+        self.request(replica, Some(id), &what, async move { engine.publish(target, publish).await });
     }
 
     fn request<T: Send + 'static>(
         &mut self,
         replica: usize,
+        id: Option<OperationId>,
         what: &str,
         work: impl Future<Output = Result<T, gateway_engine::EngineError>> + Send + 'static,
     ) {
         let number = self.n_requests;
         self.n_requests += 1;
-        self.requests.insert(number, replica);
+        self.requests.insert(number, (replica, id));
         self.trace.line(format!("{} request {number} to replica {replica}: {what}", self.turn));
         self.replicas[replica].request(number, &self.done, work);
         self.replicas[replica].settle();
