@@ -1,12 +1,12 @@
 //! The delivery of one message, with the faults that it meets.
 
 use crate::faults::Fault;
-use crate::gaps;
+use crate::gaps::Gap;
 use crate::network::{Body, Claim, Handled, Message, Origin, Peer};
 use crate::world::{N_REPLICAS, World};
+use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::OperationId;
 use gateway_domain::node_log::LogEntry;
-use gateway_domain::roster::ParticipantIndex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The longest delay, in turns.
@@ -255,7 +255,7 @@ impl World<'_> {
                 let is_receipt = matches!(entry, LogEntry::Receipt { .. });
                 if is_receipt && machine.entries[position] != entry {
                     let details = format!("node {index} has two entries at position {position}");
-                    self.judge.violation("unnoticed-rollback", details);
+                    self.judge.gaps.push((Gap::UnnoticedRollback, details));
                     self.judge.logged(&entry, &self.orders);
                 }
                 continue;
@@ -333,26 +333,17 @@ impl World<'_> {
             self.machines[index].keep_image();
             return;
         }
-        if !gaps::are_provoked() && self.receives_shares(index) {
-            return;
-        }
         self.machines[index].restore(self.shared);
         self.met.push((Fault::NodeRestored, "idle", None));
         self.trace.line(format!("{} node {index} is restored from an older copy", self.turn));
     }
 
-    /// Whether an operation in progress gives this node a new share: [`gaps::Gap::RestoredReceiver`].
-    fn receives_shares(&self, index: usize) -> bool {
-        let node = ParticipantIndex(u16::try_from(index).unwrap());
-        let is_receiver = |id: &OperationId| {
-            let plan = self.judge.operations[id].operation.plan();
-            plan.is_some_and(|plan| plan.receivers.contains(&node))
-        };
-        self.open_operations().iter().any(is_receiver)
-    }
-
     pub(crate) fn readmit(&mut self, index: usize) {
         self.machines[index].readmit(self.shared);
+        // Nodes take decisions from five minutes before: without this pause, the node refuses most of what follows.
+        if !self.chance.one_in(4) {
+            self.clock.advance(CLOCK_SKEW_MS);
+        }
         self.trace.line(format!("{} node {index} is readmitted", self.turn));
         self.read_log(u16::try_from(index).unwrap());
     }

@@ -3,14 +3,16 @@
 use crate::faults::{Counts, Ends};
 use crate::gaps::Gap;
 use crate::world::{N_REPLICAS, World};
-use gateway_domain::ids::OperationId;
-use gateway_domain::key::KeyState;
-use gateway_domain::operation::Phase;
+use gateway_domain::ids::{KeyId, OperationId};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Operation, Phase};
+use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::ReadOperations as _;
 use gateway_store::Fsck;
+use std::collections::BTreeSet;
 
 /// Rounds of requests and reconciliation after which an operation that is not at rest is stuck.
-const ROUNDS_MAX: usize = 75;
+const ROUNDS_MAX: usize = 90;
 
 /// Time between the rounds: longer than the engine's longest backoff, in milliseconds.
 const ROUND_MS: u64 = 61_000;
@@ -30,18 +32,22 @@ impl World<'_> {
         self.heal();
         self.rest();
         let stuck: Vec<_> = self.open_operations();
+        let mut stuck_keys = BTreeSet::new();
         for id in stuck {
             let operation = &self.judge.operations[&id].operation;
             let (number, phase) = (self.orders[&id].number, format!("{:?}", operation.phase));
             let kind = operation.intent.operation_type();
             let details = format!("op{number} {kind:?} is stuck in {phase}: {:?}", operation.failure);
-            if operation.phase == Phase::Discarding && self.judge.is_released(id) {
+            stuck_keys.insert(operation.key.key_id);
+            if self.is_decided_before_readmission(operation) {
+                self.judge.gaps.push((Gap::RestoredAndStuck, details));
+            } else if operation.phase == Phase::Discarding && self.judge.is_released(id) {
                 self.judge.gaps.push((Gap::ReleasedAndStuck, details));
             } else {
                 self.judge.violation("stuck", details);
             }
         }
-        self.check_keys();
+        self.check_keys(&stuck_keys);
         self.judge.check_no_hidden_shares(&self.orders);
         self.check_store();
         self.close()
@@ -114,10 +120,19 @@ impl World<'_> {
         }
     }
 
-    /// Signs once with every key that the gateway holds for active.
-    fn check_keys(&mut self) {
-        let keys: Vec<_> =
-            self.judge.keys.values().filter(|key| key.state == KeyState::Active).cloned().collect();
+    /// Whether one of the operation's nodes was restored and readmitted since its decision: it does nothing for the operation.
+    fn is_decided_before_readmission(&self, operation: &Operation) -> bool {
+        let Some((by, plan)) = operation.admission.as_deref().zip(operation.plan()) else { return false };
+        self.machines.iter().any(|machine| {
+            let is_before = machine.readmitted_at.is_some_and(|at| by.decision.not_before_ms <= at);
+            is_before && plan.nodes.contains(&ParticipantIndex(machine.index))
+        })
+    }
+
+    /// Signs once with every key that signs, except those with an operation that was reported as stuck.
+    fn check_keys(&mut self, stuck: &BTreeSet<KeyId>) {
+        let signs = |key: &&CustodyKey| key.state.can_sign() && !stuck.contains(&key.key_id);
+        let keys: Vec<_> = self.judge.keys.values().filter(signs).cloned().collect();
         let mut signing = Vec::new();
         for key in keys {
             let order = self.desk.last_signature(&key);
@@ -181,7 +196,11 @@ impl World<'_> {
             counts.n_operations += 1;
             match known.operation.phase {
                 Phase::Published => counts.n_published += 1,
-                Phase::Failed => counts.n_failed += 1,
+                Phase::Failed => {
+                    counts.n_failed += 1;
+                    let code = known.operation.failure.as_ref().map_or("", |failure| failure.code.as_str());
+                    *counts.failures.entry(code.to_owned()).or_default() += 1;
+                }
                 _ => {}
             }
             if known.operation.intent.signing_terms().is_none() {

@@ -68,6 +68,11 @@ impl Fault {
         }
     }
 
+    /// The fault of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.name() == name)
+    }
+
     /// What it does, for the page.
     pub(crate) const fn text(self) -> &'static str {
         match self {
@@ -112,8 +117,12 @@ pub(crate) struct Counts {
     pub(crate) n_shares: u64,
     pub(crate) n_key_changes: u64,
     pub(crate) n_keys: u64,
+    /// Processor time, in milliseconds.
+    pub(crate) cpu_ms: u64,
     /// Violations by kind.
     pub(crate) violations: BTreeMap<String, u64>,
+    /// Failed operations by the code of the failure.
+    pub(crate) failures: BTreeMap<String, u64>,
     /// Known gaps by name.
     pub(crate) gaps: BTreeMap<String, u64>,
     /// By name of the fault and point.
@@ -122,7 +131,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// The numbers without names, each with its name.
-    pub(crate) const fn totals(&mut self) -> [(&'static str, &mut u64); 8] {
+    pub(crate) const fn totals(&mut self) -> [(&'static str, &mut u64); 9] {
         [
             ("runs", &mut self.n_runs),
             ("operations", &mut self.n_operations),
@@ -132,6 +141,7 @@ impl Counts {
             ("shares", &mut self.n_shares),
             ("key_changes", &mut self.n_key_changes),
             ("keys", &mut self.n_keys),
+            ("cpu_ms", &mut self.cpu_ms),
         ]
     }
 
@@ -141,6 +151,9 @@ impl Counts {
         }
         for (kind, n) in other.violations {
             *self.violations.entry(kind).or_default() += n;
+        }
+        for (code, n) in other.failures {
+            *self.failures.entry(code).or_default() += n;
         }
         for (gap, n) in other.gaps {
             *self.gaps.entry(gap).or_default() += n;

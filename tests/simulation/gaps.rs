@@ -6,12 +6,18 @@ pub(crate) enum Gap {
     SecondPackage,
     AbandonedPackage,
     ReleasedAndStuck,
-    RestoredReceiver,
+    RestoredAndStuck,
+    UnnoticedRollback,
 }
 
 impl Gap {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::SecondPackage, Self::AbandonedPackage, Self::ReleasedAndStuck, Self::RestoredReceiver];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::SecondPackage,
+        Self::AbandonedPackage,
+        Self::ReleasedAndStuck,
+        Self::RestoredAndStuck,
+        Self::UnnoticedRollback,
+    ];
 
     /// Its name in counts.
     pub(crate) const fn name(self) -> &'static str {
@@ -19,7 +25,8 @@ impl Gap {
             Self::SecondPackage => "second-package",
             Self::AbandonedPackage => "abandoned-package",
             Self::ReleasedAndStuck => "released-and-stuck",
-            Self::RestoredReceiver => "restored-receiver",
+            Self::RestoredAndStuck => "restored-and-stuck",
+            Self::UnnoticedRollback => "unnoticed-rollback",
         }
     }
 
@@ -38,15 +45,14 @@ impl Gap {
                 "nodes released shares, and before the gateway recorded the signature the key changed its epoch, the decision expired, \
                  or a signer was restored: the nodes refuse to discard, and the operation stays in `discarding`"
             }
-            Self::RestoredReceiver => {
-                "a node is restored to an older copy while it receives a new share: after its readmission it neither promotes, publishes \
-                 nor discards, and the operation stays where it is. The schedule avoids it unless `SVC_SIMULATION_GAPS` is set"
+            Self::UnnoticedRollback => {
+                "a restored node is called by the replica that knows only older receipts of it, and signs another entry at a position \
+                 that it had used; it stops when the other replica calls it"
+            }
+            Self::RestoredAndStuck => {
+                "a node of the operation is restored to an older copy and readmitted after the decision: it does nothing for the \
+                 operation any more, not even promote, publish or discard, and an operation that needs it stays where it is"
             }
         }
     }
-}
-
-/// Whether the schedule makes the faults whose result is known to be stuck.
-pub(crate) fn are_provoked() -> bool {
-    std::env::var_os("SVC_SIMULATION_GAPS").is_some()
 }

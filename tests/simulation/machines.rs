@@ -3,6 +3,8 @@
 use crate::parts::{ProcessClock, Shared};
 use gateway_domain::node_log::LogEntry;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::ReadClock as _;
 use gateway_node::{Node, NodeConfig, NodeSettings, Peers};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,8 +29,10 @@ pub(crate) struct Machine {
     pub(crate) n_stored: usize,
     /// Whether an older copy was restored that the node has not noticed yet.
     pub(crate) is_restored: bool,
-    /// Whether the schedule restored this node once. It does so for one node in a run.
+    /// Whether there is an older copy to restore.
     pub(crate) has_image: bool,
+    /// The time of its last readmission.
+    pub(crate) readmitted_at: Option<EpochMs>,
 }
 
 /// The files of a database: the second has what the first lacks, and the third is rebuilt from the second.
@@ -63,6 +67,7 @@ impl Machine {
             n_stored: 0,
             is_restored: false,
             has_image: false,
+            readmitted_at: None,
         };
         machine.open(shared);
         peers.pin(machine.node.as_ref().unwrap().identity()).unwrap();
@@ -161,5 +166,6 @@ impl Machine {
         let size = u64::try_from(self.entries.len()).unwrap();
         shared.io.block_on(node.readmit(size)).unwrap();
         self.is_restored = false;
+        self.readmitted_at = Some(self.clock.now());
     }
 }
