@@ -154,6 +154,7 @@ impl World<'_> {
                         point: message.point,
                         operation: message.operation,
                         claim: message.claim.clone(),
+                        size_shown: message.size_shown,
                         body: Body::Node(work.clone()),
                         fail: fail.clone(),
                         is_late: true,
@@ -195,7 +196,8 @@ impl World<'_> {
         };
         let body = Body::Answer(hand_over);
         let claim = Claim::Nothing;
-        self.network.send(Message { due, origin, peer, point, operation, claim, body, fail, is_late: true });
+        let (size_shown, is_late) = (0, true);
+        self.network.send(Message { due, origin, peer, point, operation, claim, size_shown, body, fail, is_late });
         outcome
     }
 
@@ -219,7 +221,7 @@ impl World<'_> {
 
     /// Runs the request at its part, and judges it. `None` if the part is down.
     fn handle(&mut self, message: Message) -> Option<Handled> {
-        let Message { peer, claim, body, .. } = message;
+        let Message { peer, claim, operation, size_shown, body, .. } = message;
         let io = &self.shared.io;
         let handled = match (body, peer) {
             (Body::Node(work), Peer::Node(index)) => {
@@ -231,31 +233,36 @@ impl World<'_> {
             (Body::Answer(hand_over), _) => Handled { outcome: "answer".to_owned(), hand_over },
             (Body::Node(_), Peer::Store | Peer::Authority) => return None,
         };
-        if handled.outcome == "ok" {
-            match (claim, peer) {
-                (Claim::Commit(commit), _) => self.judge.committed(&commit),
-                (Claim::Share { commitments, package_hash }, Peer::Node(index)) => {
-                    self.judge.returned_share(index, commitments, package_hash);
-                }
-                (Claim::Share { .. } | Claim::Nothing, _) => {}
-            }
-        }
         if let Peer::Node(index) = peer {
-            self.read_log(index);
+            self.read_log(index, size_shown);
+        }
+        if handled.outcome == "ok" {
+            match (claim, peer, operation) {
+                (Claim::Commit(commit), ..) => self.judge.committed(&commit),
+                (Claim::Share { commitments, package_hash }, Peer::Node(index), Some(id)) => {
+                    self.judge.returned_share(index, id, commitments, package_hash);
+                }
+                (Claim::Share { .. } | Claim::Nothing, ..) => {}
+            }
         }
         Some(handled)
     }
 
-    /// Judges the new entries of a node's log.
-    pub(crate) fn read_log(&mut self, index: u16) {
+    /// Judges the new entries of a node's log. A request that showed the node a receipt beyond its log adds none.
+    pub(crate) fn read_log(&mut self, index: u16, size_shown: u64) {
         let machine = &mut self.machines[usize::from(index)];
+        let is_shown = size_shown > u64::try_from(machine.n_stored).unwrap();
         for entry in machine.new_entries(self.shared) {
             let position = usize::try_from(entry.log_index()).unwrap();
             if position < machine.entries.len() {
                 let is_receipt = matches!(entry, LogEntry::Receipt { .. });
                 if is_receipt && machine.entries[position] != entry {
                     let details = format!("node {index} has two entries at position {position}");
-                    self.judge.gaps.push((Gap::UnnoticedRollback, details));
+                    if is_shown {
+                        self.judge.violation("rollback", details);
+                    } else {
+                        self.judge.gaps.push((Gap::UnnoticedRollback, details));
+                    }
                     self.judge.logged(&entry, &self.orders);
                 }
                 continue;
@@ -345,6 +352,6 @@ impl World<'_> {
             self.clock.advance(CLOCK_SKEW_MS);
         }
         self.trace.line(format!("{} node {index} is readmitted", self.turn));
-        self.read_log(u16::try_from(index).unwrap());
+        self.read_log(u16::try_from(index).unwrap(), 0);
     }
 }

@@ -80,7 +80,17 @@ impl Judge {
     }
 
     /// A node returned a share of this package, made with the nonces of these commitments.
-    pub(crate) fn returned_share(&mut self, node: u16, commitments: Vec<u8>, package_hash: Hex32) {
+    pub(crate) fn returned_share(
+        &mut self,
+        node: u16,
+        id: OperationId,
+        commitments: Vec<u8>,
+        package_hash: Hex32,
+    ) {
+        let signers = self.operations.get(&id).and_then(|known| known.released.get(&package_hash));
+        if signers.is_none_or(|signers| !signers.contains_key(&ParticipantIndex(node))) {
+            self.violation("unlogged-share", format!("node {node} returned a share that its log does not have"));
+        }
         let known = *self.nonces.entry((node, commitments)).or_insert(package_hash);
         if known != package_hash {
             self.violation("nonce-reuse", format!("node {node} used nonces for two packages"));
@@ -157,8 +167,8 @@ impl Judge {
         let is_signed = |signers: &BTreeMap<_, _>| signers.len() >= decision.threshold.count();
         let is_new = signers.len() == decision.threshold.count();
         if is_new && known.released.values().filter(|signers| is_signed(signers)).count() > 1 {
-            let attempts: Vec<_> =
-                known.released.values().map(|signers| signers.values().next().copied()).collect();
+            let attempts: BTreeSet<u32> =
+                known.released.values().filter_map(|signers| signers.values().next().copied()).collect();
             let details = format!("op{number} was signed twice, in the attempts {attempts:?}");
             self.gaps.push((Gap::SecondPackage, details));
         }

@@ -70,6 +70,8 @@ pub(crate) struct Message {
     pub(crate) point: &'static str,
     pub(crate) operation: Option<OperationId>,
     pub(crate) claim: Claim,
+    /// The size that the node's log has at least, by the receipt that the request shows; 0 if it shows none.
+    pub(crate) size_shown: u64,
     pub(crate) body: Body,
     /// Gives the caller the error that it gets without an answer.
     pub(crate) fail: Arc<dyn Fn() + Send + Sync>,

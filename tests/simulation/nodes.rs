@@ -100,6 +100,7 @@ impl FarNode {
         let slot: Slot<Result<T, NodeError>> = Slot::default();
         let (answered, failed) = (slot.clone(), slot.clone());
         let newest = self.newest.lock().unwrap().clone();
+        let size_shown = newest.as_ref().map_or(0, |newest| newest.receipt.log_index + 1);
         let work: NodeWork = Arc::new(move |node: Arc<Node>| {
             let (answered, newest, step) = (answered.clone(), newest.clone(), call(Arc::clone(&node)));
             Box::pin(async move {
@@ -121,6 +122,7 @@ impl FarNode {
             point,
             operation,
             claim,
+            size_shown,
             body: Body::Node(work),
             fail: Arc::new(move || failed.put(Err(no_answer()))),
             is_late: false,

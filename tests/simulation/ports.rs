@@ -68,6 +68,7 @@ impl Ways {
             point,
             operation,
             claim,
+            size_shown: 0,
             body: Body::Store(Box::new(work)),
             fail: Arc::new(move || failed.put(Err(no_store().into()))),
             is_late: false,
@@ -274,6 +275,7 @@ impl SignAdmission for Ways {
             point: "decision",
             operation: Some(id),
             claim: Claim::Nothing,
+            size_shown: 0,
             body: Body::Authority(Box::new(work)),
             fail: Arc::new(move || {
                 failed.put(Err(Unavailable::new(Dependency::Authority, "no answer in time")));

@@ -192,6 +192,8 @@ pub(crate) const VIOLATIONS: &[(&str, &str)] = &[
     ("early-erasure", "S3, shares promoted or erased before the new ones are at all receivers"),
     ("lost-key", "S3, a key that does not sign when the faults are over"),
     ("hidden-share", "S4, a released share that no event explains"),
+    ("unlogged-share", "S4, a share that left a node whose log does not have it"),
+    ("rollback", "S2, a step of a restored node that was shown a later receipt of its own"),
     ("unknown", "S4, a step in a node's log of an operation that the gateway does not have"),
     ("fold", "an operation that is not the fold of its events"),
     ("store", "a store that differs from what was written, or that `ledger fsck` finds damaged"),
