@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An operation as the events that were written make it.
 pub(crate) struct Tracked {
     pub(crate) operation: Operation,
-    /// The attempts that its events report as lost.
+    /// The attempts that its events report as lost or aborted.
     lost_attempts: BTreeSet<u32>,
     /// The nodes that made each step of an operation on shares, by the node's log.
     staged: BTreeSet<ParticipantIndex>,
@@ -56,10 +56,21 @@ impl Judge {
     /// The store wrote this. The operation must be the fold of its events.
     pub(crate) fn committed(&mut self, commit: &Commit) {
         let id = commit.operation.id;
-        let folded = match self.operations.get(&id) {
-            Some(known) => Some(commit.events.iter().fold(known.operation.clone(), evolve)),
-            None => replay(&commit.events),
-        };
+        let mut folded = self.operations.get(&id).map(|known| known.operation.clone());
+        let mut lost = Vec::new();
+        for event in &commit.events {
+            // As for the evidence verifier.
+            let ends_attempt = matches!(event.change, Change::AttemptLost { .. } | Change::Aborted { .. });
+            if let (true, Some(Phase::Executing { attempt })) =
+                (ends_attempt, folded.as_ref().map(|before| &before.phase))
+            {
+                lost.push(*attempt);
+            }
+            folded = match folded {
+                Some(before) => Some(evolve(before, event)),
+                None => replay(std::slice::from_ref(event)),
+            };
+        }
         if folded.as_ref() != Some(&commit.operation) {
             self.violation("fold", format!("operation {id} is not the fold of its events"));
         }
@@ -71,11 +82,7 @@ impl Judge {
             released: BTreeMap::new(),
         });
         known.operation = commit.operation.clone();
-        for event in &commit.events {
-            if let Change::AttemptLost { attempt, .. } = &event.change {
-                known.lost_attempts.insert(*attempt);
-            }
-        }
+        known.lost_attempts.extend(lost);
         self.keys.extend(commit.keys.iter().map(|change| (change.key.key_id, change.key.clone())));
     }
 
