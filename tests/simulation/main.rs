@@ -2,6 +2,7 @@
 //! driven by one seed. Only the network, the disks, the clocks and the crashes are simulated. See `host/docs/faults.md`.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
+#![allow(clippy::print_stdout, reason = "a failing run prints its seed and its trace")]
 
 mod chance;
 mod delivery;
