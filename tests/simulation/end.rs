@@ -41,7 +41,7 @@ impl World<'_> {
             stuck_keys.insert(operation.key.key_id);
             if self.is_decided_before_readmission(operation) {
                 self.judge.gaps.push((Gap::RestoredAndStuck, details));
-            } else if operation.phase == Phase::Discarding && self.judge.is_released(id) {
+            } else if self.judge.is_released(id) && is_late_refusal(operation) {
                 self.judge.gaps.push((Gap::ReleasedAndStuck, details));
             } else {
                 self.judge.violation("stuck", details);
@@ -225,6 +225,12 @@ impl World<'_> {
             }
         }
     }
+}
+
+/// Whether the operation is being discarded because a signer came too late.
+fn is_late_refusal(operation: &Operation) -> bool {
+    let code = operation.failure.as_ref().map_or("", |failure| failure.code.as_str());
+    operation.phase == Phase::Discarding && ["admission_expired", "epoch_conflict"].contains(&code)
 }
 
 /// The whole store is checked in one run of this many, because it reads everything.

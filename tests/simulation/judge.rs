@@ -169,7 +169,15 @@ impl Judge {
             self.violation("retired-epoch", format!("node {node} signed op{number} under a retired epoch"));
         }
         let Some(known) = self.operations.get_mut(&id) else { return };
-        let signers = known.released.entry(share.package_hash).or_default();
+        let package = share.package_hash;
+        let is_second = known.released.iter().any(|(other, signers)| {
+            *other != package && signers.get(&node) == Some(&statement.attempt)
+        });
+        if is_second {
+            let details = format!("node {node} signed two packages of attempt {} of op{number}", statement.attempt);
+            self.violations.push(("second-share", details));
+        }
+        let signers = known.released.entry(package).or_default();
         signers.insert(node, statement.attempt);
         let is_signed = |signers: &BTreeMap<_, _>| signers.len() >= decision.threshold.count();
         let is_new = signers.len() == decision.threshold.count();

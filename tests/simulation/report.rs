@@ -188,6 +188,7 @@ fn ratio(of: u64, to: u64) -> f64 {
 pub(crate) const VIOLATIONS: &[(&str, &str)] = &[
     ("unapproved", "S1, a share without the approvals, the decision and the policy's `ALLOW`"),
     ("nonce-reuse", "S2, nonces used for two packages"),
+    ("second-share", "S2, two packages of one attempt signed by one node"),
     ("retired-epoch", "S2, a share under an epoch that the node has left"),
     ("early-erasure", "S3, shares promoted or erased before the new ones are at all receivers"),
     ("lost-key", "S3, a key that does not sign when the faults are over"),
