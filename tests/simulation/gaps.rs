@@ -38,12 +38,13 @@ impl Gap {
                  of one operation over the same digest"
             }
             Self::AbandonedPackage => {
-                "S4: two replicas, or a replica and the one that died before it, make two packages for one attempt; a node releases a \
-                 share of the one that is not completed, and no event names it"
+                "S4: two replicas, or a replica and the one that died before it, make two packages for one attempt; nodes release \
+                 shares of the one that is not recorded, and no event names them. With two of four holders both packages are \
+                 completed, which is a hidden signature over the same digest"
             }
             Self::ReleasedAndStuck => {
-                "nodes released shares, and before the gateway recorded the signature the key changed its epoch, the decision expired, \
-                 or a signer was restored: the nodes refuse to discard, and the operation stays in `discarding`"
+                "nodes released shares, and before the gateway recorded the signature the key changed its epoch or the decision expired: \
+                 the nodes refuse to discard, and the operation stays in `discarding`"
             }
             Self::UnnoticedRollback => {
                 "a restored node is called by the replica that knows only older receipts of it, and signs another entry at a position \

@@ -195,25 +195,28 @@ impl Judge {
     }
 
     /// Every share that left a node is in the gateway's events: of the published signature, or of an attempt that is recorded as
-    /// lost. An operation that did not come to rest was reported as such.
+    /// lost, and those of lost attempts make no signature of a failed operation. An operation that did not come to rest was reported
+    /// as such.
     pub(crate) fn check_no_hidden_shares(&mut self, orders: &BTreeMap<OperationId, Order>) {
         let mut hidden = Vec::new();
         for (id, known) in self.operations.iter().filter(|(_, known)| known.is_at_rest()) {
             let signature = known.operation.signature.as_deref();
+            let threshold =
+                known.operation.admission.as_ref().map_or(0, |by| by.decision.threshold.count());
             for (package, signers) in &known.released {
                 for (node, attempt) in signers {
                     let is_shown = signature.is_some_and(|signature| {
                         signature.package_hash == *package && signature.signers.as_set().contains(node)
                     });
-                    if is_shown || known.lost_attempts.contains(attempt) {
+                    let is_whole = signature.is_none() && signers.len() >= threshold;
+                    if is_shown || (known.lost_attempts.contains(attempt) && !is_whole) {
                         continue;
                     }
                     let number = orders.get(id).map_or(0, |order| order.number);
                     let phase = known.operation.state().as_str();
                     let details = format!("op{number} ({phase}): share of node {node}, attempt {attempt}");
-                    let threshold =
-                        known.operation.admission.as_ref().map_or(0, |by| by.decision.threshold.count());
-                    hidden.push((signature.is_some() && signers.len() < threshold, details));
+                    let is_abandoned = signature.is_some() && *attempt == known.operation.executed_attempt();
+                    hidden.push((is_abandoned, details));
                 }
             }
         }
