@@ -34,7 +34,7 @@ use world::World;
 const ORDERS: usize = 40;
 
 /// Seeds of the short form.
-const SHORT: Range<u64> = 0..12;
+const SHORT: Range<u64> = 0..6;
 
 /// Runs after which the counts are written.
 const RUNS_PER_WRITE: u64 = 10;
@@ -103,7 +103,7 @@ fn seeds_hold_every_invariant() {
 #[test]
 fn same_seed_gives_the_same_trace() {
     let shared = Shared::new();
-    for seed in [1, 4, 10] {
+    for seed in [1, 4] {
         let (first, second) = (run(&shared, seed, ORDERS), run(&shared, seed, ORDERS));
         assert_eq!(first.trace_hash, second.trace_hash, "seed {seed}");
         assert_eq!(first.counts.violations, second.counts.violations);

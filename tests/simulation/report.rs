@@ -2,7 +2,7 @@
 
 use crate::faults::{Counts, Ends, Fault};
 use crate::gaps::Gap;
-use crate::mutants::MUTANTS;
+use crate::mutants::{MUTANTS, Mutant};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -99,12 +99,11 @@ impl Report {
         self.write_totals(&mut page);
         self.write_faults(&mut page);
         self.write_gaps(&mut page);
-        page.push_str("\n## Changed code that the simulation finds\n\n");
-        page.push_str("Each line was changed by hand in the product and the simulation was run until a seed failed.\n\n");
-        page.push_str("| change | found as | by seed | runs before it |\n|---|---|---|---|\n");
-        for mutant in MUTANTS {
-            let (change, found) = (mutant.change, mutant.found);
-            let _ = writeln!(page, "| {change} | {found} | {} | {} |", mutant.seed, mutant.n_runs);
+        page.push_str("\n## Changed code\n\n");
+        page.push_str("The product was changed by hand, one line of the table at a time, and seeds were run from 0.\n\n");
+        page.push_str("| change | found as | by seed |\n|---|---|---|\n");
+        for Mutant { change, found, seed } in MUTANTS {
+            let _ = writeln!(page, "| {change} | {found} | {seed} |");
         }
         page
     }
