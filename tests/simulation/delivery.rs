@@ -166,7 +166,8 @@ impl World<'_> {
             Fault::NodeCrashBefore | Fault::NodeCrashAfter => self.deliver_and_crash_node(fault, message),
             Fault::NodeDiskError | Fault::StoreDiskError => {
                 let limit = getrlimit(Resource::Fsize);
-                setrlimit(Resource::Fsize, Rlimit { current: Some(WRITABLE_BYTES), ..limit.clone() }).unwrap();
+                setrlimit(Resource::Fsize, Rlimit { current: Some(WRITABLE_BYTES), ..limit.clone() })
+                    .unwrap();
                 let outcome = self.deliver_plainly(message);
                 setrlimit(Resource::Fsize, limit).unwrap();
                 outcome
@@ -197,7 +198,18 @@ impl World<'_> {
         let body = Body::Answer(hand_over);
         let claim = Claim::Nothing;
         let (size_shown, is_late) = (0, true);
-        self.network.send(Message { due, origin, peer, point, operation, claim, size_shown, body, fail, is_late });
+        self.network.send(Message {
+            due,
+            origin,
+            peer,
+            point,
+            operation,
+            claim,
+            size_shown,
+            body,
+            fail,
+            is_late,
+        });
         outcome
     }
 

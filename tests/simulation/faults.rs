@@ -87,7 +87,9 @@ impl Fault {
             Self::NodeDiskError => "every write to the node's disk fails during the step",
             Self::NodeRestored => "the node's database is replaced by an older copy",
             Self::GatewayCrashBefore => "the replica dies before its request is handled",
-            Self::GatewayCrashAfter => "the replica dies after the request was handled, before it gets the answer",
+            Self::GatewayCrashAfter => {
+                "the replica dies after the request was handled, before it gets the answer"
+            }
             Self::StoreDiskError => "every write to the store's disk fails during the commit",
             Self::StoreReplyLost => "the store commits; the replica gets an error",
             Self::AuthorityDown => "the authority does not answer for a while",

@@ -96,7 +96,10 @@ impl Judge {
     ) {
         let signers = self.operations.get(&id).and_then(|known| known.released.get(&package_hash));
         if signers.is_none_or(|signers| !signers.contains_key(&ParticipantIndex(node))) {
-            self.violation("unlogged-share", format!("node {node} returned a share that its log does not have"));
+            self.violation(
+                "unlogged-share",
+                format!("node {node} returned a share that its log does not have"),
+            );
         }
         let known = *self.nonces.entry((node, commitments)).or_insert(package_hash);
         if known != package_hash {
@@ -170,11 +173,13 @@ impl Judge {
         }
         let Some(known) = self.operations.get_mut(&id) else { return };
         let package = share.package_hash;
-        let is_second = known.released.iter().any(|(other, signers)| {
-            *other != package && signers.get(&node) == Some(&statement.attempt)
-        });
+        let is_second = known
+            .released
+            .iter()
+            .any(|(other, signers)| *other != package && signers.get(&node) == Some(&statement.attempt));
         if is_second {
-            let details = format!("node {node} signed two packages of attempt {} of op{number}", statement.attempt);
+            let details =
+                format!("node {node} signed two packages of attempt {} of op{number}", statement.attempt);
             self.violations.push(("second-share", details));
         }
         let signers = known.released.entry(package).or_default();
@@ -201,8 +206,7 @@ impl Judge {
         let mut hidden = Vec::new();
         for (id, known) in self.operations.iter().filter(|(_, known)| known.is_at_rest()) {
             let signature = known.operation.signature.as_deref();
-            let threshold =
-                known.operation.admission.as_ref().map_or(0, |by| by.decision.threshold.count());
+            let threshold = known.operation.admission.as_ref().map_or(0, |by| by.decision.threshold.count());
             for (package, signers) in &known.released {
                 for (node, attempt) in signers {
                     let is_shown = signature.is_some_and(|signature| {

@@ -73,7 +73,8 @@ fn seeds_hold_every_invariant() {
     let file = env::var_os("SVC_SIMULATION_COUNTS").map(PathBuf::from);
     let Range { start, end } = seeds();
     let before = file.as_deref().and_then(Report::read);
-    let mut report = before.unwrap_or(Report { seeds: vec![(start, start)], n_orders: n_orders(), ..Report::default() });
+    let mut report =
+        before.unwrap_or(Report { seeds: vec![(start, start)], n_orders: n_orders(), ..Report::default() });
     let mut measured = cpu_ms();
     let mut n_bad = 0;
     for seed in report.seeds[0].1..end {
@@ -97,6 +98,7 @@ fn seeds_hold_every_invariant() {
             report.write(file);
         }
     }
+    assert!(report.counts.n_published > 0 && report.counts.n_shares > 0, "the runs did nothing: {report:?}");
     assert_eq!(n_bad, 0, "runs with violations, replayed by SVC_SIMULATION_SEEDS=<seed>..<seed + 1>");
 }
 

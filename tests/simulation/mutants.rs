@@ -14,7 +14,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         found: "`unlogged-share`",
         seed: "14",
     },
-    Mutant { change: "a restored node does not stop when it is shown its later receipt", found: "`rollback`", seed: "1" },
+    Mutant {
+        change: "a restored node does not stop when it is shown its later receipt",
+        found: "`rollback`",
+        seed: "1",
+    },
     Mutant {
         change: "the gateway takes a ceremony for complete when one receiver has staged its share",
         found: "`stuck`",
@@ -22,29 +26,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         change: "the gateway performs effects before it has committed the events that decide them",
-        found: "the run does not end",
+        found: "no invariant is violated, and no operation is published: `seeds_hold_every_invariant` requires that some are",
         seed: "0",
     },
     Mutant {
         change: "a node does not store the mark of used nonces",
-        found: "not found: the unique index of the node's log refuses the second entry",
+        found: "not found in the time; presumably the unique index of the node's log refuses the second entry",
         seed: "",
     },
     Mutant {
         change: "the store commits without comparing the revision",
-        found: "not found: the primary key of the events refuses the second writer",
+        found: "not found in the time; presumably the unique sequence of the events refuses the second writer",
         seed: "",
     },
     Mutant {
         change: "a node discards after a promotion",
-        found: "not found: an honest gateway never asks for it (`host/node/tests/it/order.rs`)",
+        found: "not found: an honest gateway never asks for it (`discard_is_permanent_and_refused_after_promotion` tests it)",
         seed: "",
     },
-    Mutant {
-        change: "a node discards after it released a share",
-        found: "not found in the time",
-        seed: "",
-    },
+    Mutant { change: "a node discards after it released a share", found: "not found in the time", seed: "" },
     Mutant {
         change: "a node signs with nonces that it opened under an earlier epoch",
         found: "not found in the time",
@@ -52,7 +52,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         change: "the gateway numbers attempts anew after each start of a replica",
-        found: "not found in the time: nodes' receipts for another attempt are refused",
+        found: "not found in the time",
         seed: "",
     },
 ];

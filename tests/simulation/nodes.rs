@@ -166,17 +166,15 @@ impl RuntimeNode for FarNode {
 
     async fn policy_receipt(&self, call: &Call) -> Result<PolicyReceipt, NodeError> {
         let sent = *call;
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            Box::pin(async move { node.policy_receipt(&sent).await })
-        };
+        let step =
+            move |node: Arc<Node>| -> Answer<_> { Box::pin(async move { node.policy_receipt(&sent).await }) };
         self.step("policy_receipt", call, step).await
     }
 
     async fn signing_commit(&self, call: &Call) -> Result<RoundOne, NodeError> {
         let sent = *call;
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            Box::pin(async move { node.signing_commit(&sent).await })
-        };
+        let step =
+            move |node: Arc<Node>| -> Answer<_> { Box::pin(async move { node.signing_commit(&sent).await }) };
         self.step("commitments", call, step).await
     }
 
@@ -231,8 +229,7 @@ impl RuntimeNode for FarNode {
 
     async fn discard(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
         let sent = *call;
-        let step =
-            move |node: Arc<Node>| -> Answer<_> { Box::pin(async move { node.discard(&sent).await }) };
+        let step = move |node: Arc<Node>| -> Answer<_> { Box::pin(async move { node.discard(&sent).await }) };
         self.step("discard", call, step).await
     }
 

@@ -42,9 +42,7 @@ impl Order {
         let claim = idempotency_key.as_deref().unwrap();
         match intent.family() {
             Family::Product => operation_id(tenant, Family::Product, None, claim).unwrap(),
-            Family::Custody => {
-                operation_id(tenant, Family::Custody, self.key_ref.as_ref(), claim).unwrap()
-            }
+            Family::Custody => operation_id(tenant, Family::Custody, self.key_ref.as_ref(), claim).unwrap(),
         }
     }
 }
@@ -93,8 +91,7 @@ impl Desk {
     /// The next order, on the keys that exist now.
     pub(crate) fn order(&mut self, chance: &mut Chance, keys: &BTreeMap<KeyId, CustodyKey>) -> Order {
         let usable: Vec<&CustodyKey> = keys.values().filter(|key| key.state.can_sign()).collect();
-        let active: Vec<&CustodyKey> =
-            keys.values().filter(|key| key.state == KeyState::Active).collect();
+        let active: Vec<&CustodyKey> = keys.values().filter(|key| key.state == KeyState::Active).collect();
         self.n_orders += 1;
         let is_abandoned = chance.one_in(40);
         if usable.is_empty() || chance.one_in(100) {

@@ -71,7 +71,8 @@ impl Replica {
         let noting = async {
             for id in store.operations_of_newest_events(NEWEST_EVENTS).await.unwrap() {
                 let events = store.operation_events(id).await.unwrap();
-                self.fleet.note_receipts(&events.into_iter().map(|chained| chained.event).collect::<Vec<_>>());
+                self.fleet
+                    .note_receipts(&events.into_iter().map(|chained| chained.event).collect::<Vec<_>>());
             }
         };
         shared.io.block_on(noting);

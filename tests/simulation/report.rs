@@ -161,8 +161,7 @@ impl Report {
             for ((name, point), ends) in &self.counts.faults {
                 if Fault::named(name) == Some(fault) {
                     let Ends { n_published, n_failed, n_none } = ends;
-                    let _ =
-                        writeln!(page, "| `{name}` | {point} | {n_published} | {n_failed} | {n_none} |");
+                    let _ = writeln!(page, "| `{name}` | {point} | {n_published} | {n_failed} | {n_none} |");
                 }
             }
         }
@@ -221,6 +220,9 @@ Replay one seed, with its trace:
 ```sh
 SVC_SIMULATION_TRACE=1 SVC_SIMULATION_SEEDS=4..5 cargo test --release -p gateway-tests --test simulation -- --exact seeds_hold_every_invariant --nocapture
 ```
+
+The counts below are of a program in which the changes of the last table were compiled in and switched off. They are far from the million
+operations that are the goal.
 
 Not simulated: a full disk (a failing write gives an I/O error; `host/docs/operations.md` names the tests with full disks), a torn page below
 SQLite, a failing sync, a crash between two transactions of one step, and the time that calls take. The interface has no cancellation;

@@ -294,14 +294,24 @@ impl<'a> World<'a> {
         let target = order.target(operation.id);
         let approval = approve(operation, who, self.clock.now(), self.is_signed);
         let engine = self.replicas[replica].engine.clone();
-        self.request(replica, Some(operation.id), &what, async move { engine.approve(target, approval).await });
+        self.request(
+            replica,
+            Some(operation.id),
+            &what,
+            async move { engine.approve(target, approval).await },
+        );
     }
 
     fn execute(&mut self, id: OperationId, replica: usize) {
         let order = &self.orders[&id];
         let (what, target) = (format!("execute op{}", order.number), order.target(id));
         let engine = self.replicas[replica].engine.clone();
-        self.request(replica, Some(id), &what, async move { engine.execute(target, Execute::default()).await });
+        self.request(
+            replica,
+            Some(id),
+            &what,
+            async move { engine.execute(target, Execute::default()).await },
+        );
     }
 
     fn publish(&mut self, id: OperationId, replica: usize) {
