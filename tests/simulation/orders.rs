@@ -1,0 +1,279 @@
+//! The work that clients request, and their requests.
+
+use crate::chance::Chance;
+use crate::parts::{APPROVERS, N_NODES};
+use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::canonical::digest_bytes;
+use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::{
+    AssetAction, Bip32, Family, Intent, KeyCreate, KeyUse, Lifecycle, Payment, PublicationMode, Recover,
+    Refresh, Reshare, Rotate, SIGNATURE_PROFILES, SigningTerms, operation_id,
+};
+use gateway_domain::key::{CustodyKey, KeyState};
+use gateway_domain::operation::Operation;
+use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
+use gateway_domain::testing::approvers::{key, signed};
+use gateway_domain::time::EpochMs;
+use gateway_engine::{Approve, Submit, Target, Visibility};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An operation that clients want.
+pub(crate) struct Order {
+    pub(crate) number: u32,
+    pub(crate) submit: Submit,
+    /// The key of a custody operation.
+    pub(crate) key_ref: Option<KeyRef>,
+    /// Whether the policy allows it, by the test's own knowledge of the rules.
+    pub(crate) is_allowed: bool,
+    /// Whether no one approves it, so that it expires.
+    pub(crate) is_abandoned: bool,
+    /// The people whose approval was sent.
+    pub(crate) approved: BTreeSet<&'static str>,
+}
+
+impl Order {
+    pub(crate) fn target(&self, id: OperationId) -> Target {
+        Target { family: self.submit.intent.family(), visibility: Visibility::Everything, id }
+    }
+
+    pub(crate) fn id(&self) -> OperationId {
+        let Submit { tenant, intent, idempotency_key, .. } = &self.submit;
+        let claim = idempotency_key.as_deref().unwrap();
+        match intent.family() {
+            Family::Product => operation_id(tenant, Family::Product, None, claim).unwrap(),
+            Family::Custody => operation_id(tenant, Family::Custody, self.key_ref.as_ref(), claim).unwrap(),
+        }
+    }
+}
+
+/// The approval of one person, who signs it if the deployment requires that.
+pub(crate) fn approve(operation: &Operation, who: &'static str, at: EpochMs, is_signed: bool) -> Approve {
+    let claimed_at_ms = i64::try_from(at.0).unwrap();
+    let roles = vec!["approver".to_owned()];
+    let approval = Approval {
+        subject_id: who.to_owned(),
+        roles: roles.clone(),
+        claimed_at_ms,
+        approved_at_ms: at,
+        signature: None,
+    };
+    let byte = (1..).zip(APPROVERS).find(|(_, name)| *name == who).unwrap().0;
+    let signature =
+        is_signed.then(|| signed(approval, &operation.approval_subject(), &key(byte)).signature).flatten();
+    Approve { subject_id: who.to_owned(), roles, claimed_at_ms, signature, requester: None }
+}
+
+/// A request body's stand-in: another `variant` is another body.
+pub(crate) fn body(number: u32, variant: u8) -> Hex32 {
+    digest_bytes("simulation/body", format!("{number}/{variant}").as_bytes())
+}
+
+fn roster(of: &[ParticipantIndex]) -> Roster {
+    Roster::parse(&of.iter().map(|index| index.0).collect::<Vec<_>>()).unwrap()
+}
+
+fn all_nodes() -> Vec<ParticipantIndex> {
+    (0..N_NODES).map(ParticipantIndex).collect()
+}
+
+/// Makes orders. Most are signatures by two of three holders, the cheapest.
+pub(crate) struct Desk {
+    n_orders: u32,
+    n_keys: u32,
+}
+
+impl Desk {
+    pub(crate) const fn new() -> Self {
+        Self { n_orders: 0, n_keys: 0 }
+    }
+
+    /// The next order, on the keys that exist now.
+    pub(crate) fn order(&mut self, chance: &mut Chance, keys: &BTreeMap<KeyId, CustodyKey>) -> Order {
+        let usable: Vec<&CustodyKey> = keys.values().filter(|key| key.state.can_sign()).collect();
+        let active: Vec<&CustodyKey> = keys.values().filter(|key| key.state == KeyState::Active).collect();
+        self.n_orders += 1;
+        let is_abandoned = chance.one_in(40);
+        if usable.is_empty() || chance.one_in(100) {
+            return self.creation(chance);
+        }
+        if !active.is_empty() && chance.one_in(30) {
+            let key = *chance.pick(&active);
+            let change = self.change(chance, key);
+            return self.on_key(change, key.key_ref.clone(), is_abandoned);
+        }
+        let key = *chance.pick(&usable);
+        self.signature(chance, key, is_abandoned)
+    }
+
+    /// A signature that the policy allows, on this key.
+    pub(crate) fn signature(&mut self, chance: &mut Chance, key: &CustodyKey, is_abandoned: bool) -> Order {
+        let terms = Self::terms(chance, key);
+        let is_payment = match key.serves {
+            Some(serves) => serves == KeyUse::Payments,
+            None => chance.one_in(2),
+        };
+        let is_allowed = !is_payment || !chance.one_in(20);
+        let amount = if is_allowed { 1 + i64::try_from(chance.below(10_000)).unwrap() } else { 0 };
+        Order { is_abandoned, is_allowed, ..self.signature_with(key, terms, is_payment, amount) }
+    }
+
+    fn signature_with(
+        &self,
+        key: &CustodyKey,
+        terms: SigningTerms,
+        is_payment: bool,
+        amount_minor: i64,
+    ) -> Order {
+        if !is_payment {
+            let action = Intent::AssetAction(AssetAction {
+                asset_id: "btc".to_owned(),
+                action: "transfer".to_owned(),
+                chain_id: "bitcoin".to_owned(),
+                request_digest: digest_bytes("simulation/digest", &self.n_orders.to_be_bytes()),
+                typed_data_root: Hex32::ZERO,
+                public_fields: BTreeMap::new(),
+                terms,
+            });
+            return self.on_key(action, key.key_ref.clone(), false);
+        }
+        let payment = Intent::Payment(Payment {
+            key_ref: Some(key.key_ref.clone()),
+            from_account: format!("acct-{}", amount_minor % 3),
+            to_account: "acct-7".to_owned(),
+            amount_minor,
+            currency: "EUR".to_owned(),
+            reference: None,
+            terms,
+        });
+        Order { key_ref: None, ..self.on_key(payment, key.key_ref.clone(), false) }
+    }
+
+    /// A signature that the policy allows, for which any of the key's holders may sign.
+    pub(crate) fn last_signature(&mut self, key: &CustodyKey) -> Order {
+        self.n_orders += 1;
+        let terms = SigningTerms {
+            requested_participants: key.participants.clone(),
+            threshold: None,
+            bip32: None,
+            taproot: None,
+            epoch_fence_token_hex: None,
+            publication_mode: PublicationMode::Automatic,
+        };
+        let is_payment = key.serves == Some(KeyUse::Payments);
+        self.signature_with(key, terms, is_payment, 1)
+    }
+
+    fn terms(chance: &mut Chance, key: &CustodyKey) -> SigningTerms {
+        let holders: Vec<_> = key.participants.iter().collect();
+        let n_signers = if chance.one_in(4) { holders.len() } else { key.threshold.count() };
+        let path = || Bip32 { network: "bitcoin".to_owned(), path: "0/7".to_owned() };
+        let derives = key.signature_profile == SIGNATURE_PROFILES[1] && chance.one_in(3);
+        SigningTerms {
+            requested_participants: roster(&chance.some(&holders, n_signers)),
+            threshold: None,
+            bip32: derives.then(path),
+            taproot: None,
+            epoch_fence_token_hex: chance.one_in(8).then(|| key.epoch.root.to_string()),
+            publication_mode: Self::mode(chance),
+        }
+    }
+
+    fn mode(chance: &mut Chance) -> PublicationMode {
+        if chance.one_in(4) { PublicationMode::Manual } else { PublicationMode::Automatic }
+    }
+
+    fn creation(&mut self, chance: &mut Chance) -> Order {
+        let n_random = chance.below(5);
+        let serves = [Some(KeyUse::Payments), Some(KeyUse::AssetActions), None];
+        let create = Intent::KeyCreate(KeyCreate {
+            asset_id: "btc".to_owned(),
+            purpose: "simulation".to_owned(),
+            // Mostly three; with four, two packages of one attempt can have no signer in common.
+            participants: roster(&chance.some(&all_nodes(), if n_random == 0 { 4 } else { 3 })),
+            threshold: Threshold(2),
+            signature_profile: (*chance.pick(&SIGNATURE_PROFILES)).to_owned(),
+            requested_signature_profile: None,
+            chains: vec![],
+            serves: *chance.pick(&serves),
+        });
+        let key_ref = self.new_key_ref();
+        self.on_key(create, key_ref, false)
+    }
+
+    fn new_key_ref(&mut self) -> KeyRef {
+        self.n_keys += 1;
+        KeyRef(format!("key-{}", self.n_keys))
+    }
+
+    fn change(&mut self, chance: &mut Chance, key: &CustodyKey) -> Intent {
+        let epoch = key.epoch.name.0.parse::<u64>().map_or(1_000, |epoch| epoch + 1);
+        let change = Lifecycle {
+            target_epoch: EpochName(epoch.to_string()),
+            reason: "simulation".to_owned(),
+            publication_mode: Self::mode(chance),
+            metadata: BTreeMap::new(),
+        };
+        let holders: Vec<_> = key.participants.iter().collect();
+        match chance.below(8) {
+            0..=2 => Intent::Refresh(Refresh { change }),
+            // Between two of three and three of five.
+            3..=5 => {
+                let is_small = holders.len() < 5;
+                let n_holders = if is_small { 5 } else { 3 };
+                Intent::Reshare(Reshare {
+                    change,
+                    new_participants: roster(&chance.some(&all_nodes(), n_holders)),
+                    threshold: Threshold(if is_small { 3 } else { 2 }),
+                })
+            }
+            6 => {
+                let recovering = *chance.pick(&holders);
+                let others: Vec<_> = holders.into_iter().filter(|index| *index != recovering).collect();
+                Intent::Recover(Recover {
+                    change,
+                    recovery_case_ref: "case".to_owned(),
+                    recovering_participant: recovering,
+                    helper_participants: roster(&others),
+                    helper_share_cids: vec![],
+                    expected_helper_admission_root: None,
+                })
+            }
+            _ => Intent::Rotate(Rotate {
+                change,
+                new_key_ref: self.new_key_ref(),
+                participants: roster(&chance.some(&all_nodes(), 3)),
+                threshold: Threshold(2),
+            }),
+        }
+    }
+
+    fn on_key(&self, intent: Intent, key_ref: KeyRef, is_abandoned: bool) -> Order {
+        let tenant = Tenant("default".to_owned());
+        let submitter = ClientBinding {
+            client_id: "desk".to_owned(),
+            subject_id: "dora".to_owned(),
+            roles: vec!["submitter".to_owned()],
+            scopes: vec![],
+            cert_sha256: None,
+            token_jti: None,
+            tenant: None,
+        };
+        let submit = Submit {
+            tenant,
+            submitter,
+            idempotency_key: Some(format!("order-{}", self.n_orders)),
+            intent,
+            body_digest: body(self.n_orders, 0),
+            unknown_fields: vec![],
+        };
+        Order {
+            number: self.n_orders,
+            submit,
+            key_ref: Some(key_ref),
+            is_allowed: true,
+            is_abandoned,
+            approved: BTreeSet::new(),
+        }
+    }
+}
