@@ -161,7 +161,7 @@ impl World<'_> {
                 self.judge.violation("store", format!("operation {id} is not stored as written"));
             }
         }
-        if self.seed % FSCK_EVERY == 0 {
+        if self.seed.is_multiple_of(FSCK_EVERY) {
             let mut findings = Vec::new();
             let path = self.folder.join("gateway.db");
             self.shared.io.block_on(async {
