@@ -166,8 +166,7 @@ impl World<'_> {
             Fault::NodeCrashBefore | Fault::NodeCrashAfter => self.deliver_and_crash_node(fault, message),
             Fault::NodeDiskError | Fault::StoreDiskError => {
                 let limit = getrlimit(Resource::Fsize);
-                setrlimit(Resource::Fsize, Rlimit { current: Some(WRITABLE_BYTES), ..limit })
-                    .unwrap();
+                setrlimit(Resource::Fsize, Rlimit { current: Some(WRITABLE_BYTES), ..limit }).unwrap();
                 let outcome = self.deliver_plainly(message);
                 setrlimit(Resource::Fsize, limit).unwrap();
                 outcome
