@@ -205,8 +205,9 @@ impl Node {
         }
     }
 
-    /// Shows the node the newest of its receipts that a caller knows. Does nothing if the log is longer: the database was not
-    /// rolled back before it. A receipt of another identity proves nothing about this node, which may have replaced it.
+    /// Shows the node the newest of its receipts that a caller knows. Does nothing if the log is longer: a node that was restored and
+    /// has gone on past that position is not noticed here, but by [`Self::show_receipt`]. A receipt of another identity proves nothing
+    /// about this node, which may have replaced it.
     ///
     /// # Errors
     /// [`NodeError::Unavailable`] when the node has stopped, or the store failed.
