@@ -1,4 +1,4 @@
-//! Violations that are known and not fixed yet. They are counted apart, and shown on the page; when one is fixed, its entry goes.
+//! Violations that are known and not fixed yet. They are counted separately, and shown on the page; when one is fixed, its entry goes.
 
 /// A known gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ fn read_numbers(from: &Value) -> BTreeMap<String, u64> {
 }
 
 impl Report {
-    /// The report in this file; `None` if there is none.
+    /// The report in this file; `None` if the file does not exist.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let json: Value = serde_json::from_slice(&std::fs::read(path).ok()?).unwrap();
         let mut counts = Counts::default();
@@ -168,7 +168,9 @@ impl Report {
     }
 
     fn write_gaps(&self, page: &mut String) {
-        page.push_str("\n## Known gaps\n\nFound by the simulation, not fixed yet, and counted apart.\n\n");
+        page.push_str(
+            "\n## Known gaps\n\nFound by the simulation, not fixed yet, and counted separately.\n\n",
+        );
         page.push_str("| gap | what happens | cases |\n|---|---|---:|\n");
         for gap in Gap::ALL {
             let n = self.counts.gaps.get(gap.name()).copied().unwrap_or_default();

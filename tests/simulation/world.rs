@@ -169,7 +169,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Delivers the next message, or waits for the next delayed one. Returns false if there is none.
+    /// Delivers the next message, or waits for the next delayed one. Returns false if no message is left.
     pub(crate) fn deliver_next(&mut self) -> bool {
         let chance = &mut self.chance;
         if let Some(message) = self.network.take(self.turn, |n| chance.below(n)) {

@@ -84,11 +84,10 @@ impl Completed {
 
 /// Checks that this node has not discarded the attempt.
 pub(crate) async fn check_open(conn: &mut SqliteConnection, chain: &Chain, attempt: u32) -> Result<(), Stop> {
-    let discarded = chain.statement(&ReceiptKind::AttemptDiscarded { attempt })?;
-    match log::find_receipt(conn, &discarded).await? {
-        None => Ok(()),
-        Some(_) => Err(Rejection::new(Code::AttemptSuperseded, "the node has discarded the attempt").into()),
+    if log::has_entry(conn, chain.operation_id, chain.after_attempt_discard(attempt)?).await? {
+        return Err(Rejection::new(Code::AttemptSuperseded, "the node has discarded the attempt").into());
     }
+    Ok(())
 }
 
 impl Node {

@@ -66,7 +66,7 @@ pub struct NodeSettings {
     pub authorities: KeySet,
     /// The deployment's rules by this node's own configuration. The facts that a policy read must agree with them. They hold even
     /// if the policy requires less: `required_approvals` different people must have approved, and with
-    /// `separation_of_duties` the submitter is none of them.
+    /// `separation_of_duties` the submitter does not count.
     pub rules: Rules,
     /// How many different people must have approved in each of these roles.
     pub approver_roles: BTreeMap<String, u32>,

@@ -66,7 +66,7 @@ fn repeat_error(error: &RepeatError) -> NodeError {
 }
 
 /// Checks that the node's own run of the policy allows the operation, and that its outcome is the one of the decision. The people
-/// whom the policy counts are as many as this node requires, and the submitter is none of them if the duties are separated.
+/// whom the policy counts are as many as this node requires, and, if the duties are separated, do not include the submitter.
 fn check_outcome(
     settings: &NodeSettings,
     Statement { request, decision }: &Statement,

@@ -229,8 +229,9 @@ impl Node {
         let Signer { nonces, share, keys } = signer;
         // Rule 3c
         let share = nonces.sign(package, &share, &keys).map_err(|error| package_error(&error))?;
-        let Terms { chain, key_id, epoch_root, completed_attempt, digest, not_before_ms, .. } = session.terms;
-        let signed_digest = digest;
+        let Terms {
+            chain, key_id, epoch_root, completed_attempt, digest: signed_digest, not_before_ms, ..
+        } = session.terms;
         let (attempt, package_hash) = (session.attempt, Hex32::new(package.hash()));
         let statement = chain.statement(&ReceiptKind::Signed { attempt, signed_digest, package_hash })?;
         let consume = Consume {

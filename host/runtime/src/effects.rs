@@ -204,13 +204,7 @@ impl<N: Nodes> Fleet<N> {
         let nodes = &calls.effect.nodes;
         let mut discard = calls.discard();
         let mut answers = self.discard_on(calls, nodes, &discard).await?;
-        let is_refused = |answer: &Result<NodeReceipt, NodeError>| match answer {
-            Err(NodeError::Rejected(rejection)) => rejection.code == Code::AttemptNotDiscarded,
-            Ok(_)
-            | Err(NodeError::Lost { .. } | NodeError::BundleUnknown { .. } | NodeError::Unavailable { .. }) => {
-                false
-            }
-        };
+        let is_refused = |answer: &Result<NodeReceipt, NodeError>| matches!(answer, Err(NodeError::Rejected(rejection)) if rejection.code == Code::AttemptNotDiscarded);
         let refused = answers.iter().filter(|(_, answer)| is_refused(answer));
         let refused: NodeSet = refused.map(|(node, _)| *node).collect();
         if !refused.is_empty() {

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! `k` is the attempt that produced the result. An attempt that failed is not part of the chain: the next one follows the policy
-//! receipt again, and the receipt for discarding an attempt stands beside the chain. A call names the transition that it follows (the contract's `prev_transition_hash`).
+//! receipt again, and the receipt for discarding an attempt stands beside the chain. A call names the transition that it follows
+//! (the contract's `prev_transition_hash`).
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, OperationId};

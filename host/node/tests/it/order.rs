@@ -271,22 +271,15 @@ async fn node_that_released_a_share_discards_only_after_another_signer_discarded
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_sign_and_discard_exclude_each_other() {
     let group = Group::with_key(3, 2, SUITES[1]).await;
+    let node = &group.nodes[0];
     let (mut n_shares, mut n_discarded) = (0, 0);
     for id in 1..=24 {
-        let case = group.case(id, asset_action(&[0, 1, 2], id));
-        group.admit(&case).await;
-        let package = group.package(&case, &[0, 1], 1).await;
-        let (node, call) = (group.nodes[0].clone(), case.call(0, EffectStep::Execute, 1, 1));
-        let signing = tokio::spawn(async move { node.signing_share(&call, &package).await });
-        if id % 2 == 0 {
-            tokio::task::yield_now().await;
-        }
-        let discarded =
-            group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1), &case.discarding()).await;
-        let share = signing.await.unwrap();
-        assert_ne!(share.is_ok(), discarded.is_ok(), "{share:?} {discarded:?}");
-        n_shares += u32::from(share.is_ok());
-        n_discarded += u32::from(discarded.is_ok());
+        let discard = |case: Case| async move {
+            node.discard(&case.call(0, EffectStep::Discard, 1, 1), &case.discarding()).await
+        };
+        let (is_released, is_discarded) = group.release_beside(id, discard).await;
+        n_shares += u32::from(is_released);
+        n_discarded += u32::from(is_discarded);
     }
     assert_eq!(n_shares + n_discarded, 24);
 }

@@ -351,6 +351,27 @@ impl Group {
         self.nodes[usize::from(participant)].signing_commit(&call, discarded).await
     }
 
+    /// Admits a signature, and has node 0 release its share while `other` calls it. Exactly one of the two must succeed.
+    /// Returns whether the share was released, and whether the other call succeeded.
+    pub(crate) async fn release_beside<F: Future<Output = Result<NodeReceipt, NodeError>>>(
+        &self,
+        id: u8,
+        other: impl FnOnce(Case) -> F,
+    ) -> (bool, bool) {
+        let case = self.case(id, asset_action(&[0, 1, 2], id));
+        self.admit(&case).await;
+        let package = self.package(&case, &[0, 1], 1).await;
+        let (node, call) = (self.nodes[0].clone(), case.call(0, EffectStep::Execute, 1, 1));
+        let signing = tokio::spawn(async move { node.signing_share(&call, &package).await });
+        if id.is_multiple_of(2) {
+            tokio::task::yield_now().await;
+        }
+        let other = other(case).await;
+        let share = signing.await.unwrap();
+        assert_ne!(share.is_ok(), other.is_ok(), "{share:?} {other:?}");
+        (share.is_ok(), other.is_ok())
+    }
+
     pub(crate) async fn discard_attempt(
         &self,
         case: &Case,
