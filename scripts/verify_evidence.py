@@ -195,6 +195,8 @@ STATES = {
     "ceremony_started": "executing",
     "executed": "executed",
     "published": "published",
+    "aborted": "executing",
+    "discard_acked": "failed",
     "failed": "failed",
 }
 STEPS = {
@@ -204,6 +206,7 @@ STEPS = {
     "epoch_decided": "execute",
     "epoch_acked": "commit-epoch",
     "published": "publish",
+    "discard_acked": "discard",
     "failed": "discard",
 }
 MOMENTS = {"submitted": "submit", "approval_recorded": "approval", "approvals_waived": "approval"}
@@ -223,8 +226,6 @@ def summary(submission, events):
         change = event["change"]
         kind = change["type"]
         found["state"] = STATES.get(kind, found.get("state"))
-        if kind == "aborted":
-            found["state"] = "executing" if submission["intent"]["kind"] in ("payment", "asset_action") else "failed"
         if kind == "approval_recorded":
             found["approvals"].append(change["approval"])
         if change.get("policy"):
@@ -367,7 +368,7 @@ def check_receipts(roots, events, admission_hash, decision):
             steps, subject = after_commit, epoch_root
         elif kind == "published":
             steps, subject = [*after_commit, ("publish", 1)], result_ref
-        elif kind == "failed":
+        elif kind in ("discard_acked", "failed"):
             steps = [*start, ("discard", 1)]
         else:
             continue

@@ -2,10 +2,12 @@
 
 use crate::faults::{Counts, Ends};
 use crate::gaps::Gap;
+use crate::judge::Tracked;
+use crate::machines::Machine;
 use crate::world::{N_REPLICAS, World};
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Operation, Phase};
+use gateway_domain::operation::{Operation, Phase, Plan};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::ReadOperations as _;
 use gateway_store::Fsck;
@@ -13,6 +15,9 @@ use std::collections::BTreeSet;
 
 /// Rounds of requests and reconciliation after which an operation that is not at rest is stuck.
 const ROUNDS_MAX: usize = 90;
+
+/// Rounds after which an approver gives up what does not come to rest.
+const PATIENCE: usize = 20;
 
 /// Time between the rounds: longer than the engine's longest backoff, in milliseconds.
 const ROUND_MS: u64 = 61_000;
@@ -39,7 +44,7 @@ impl World<'_> {
             let kind = operation.intent.operation_type();
             let details = format!("op{number} {kind:?} is stuck in {phase}: {:?}", operation.failure);
             stuck_keys.insert(operation.key.key_id);
-            if self.is_decided_before_readmission(operation) {
+            if self.restored_since(operation).next().is_some() {
                 self.judge.gaps.push((Gap::RestoredAndStuck, details));
             } else if self.judge.is_released(id) && is_late_refusal(operation) {
                 self.judge.gaps.push((Gap::ReleasedAndStuck, details));
@@ -88,7 +93,44 @@ impl World<'_> {
                 self.drain();
             }
             self.readmit_stopped();
+            if round >= PATIENCE {
+                self.give_up_lost(round % N_REPLICAS);
+                self.drain();
+            }
             self.clock.advance(ROUND_MS);
+        }
+    }
+
+    /// Aborts the changes of keys that wait for a node which was restored since their decision, and recovers the node's share.
+    fn give_up_lost(&mut self, replica: usize) {
+        for id in self.open_operations() {
+            let operation = self.judge.operations[&id].operation.clone();
+            let Some(plan) = operation.plan().filter(Plan::stages_epoch) else { continue };
+            let restored: BTreeSet<_> = self.restored_since(&operation).collect();
+            let lost: BTreeSet<_> = match &operation.phase {
+                Phase::CommittingEpoch { unacked: waiting, .. }
+                | Phase::DiscardingRest { undiscarded: waiting, .. } => waiting & &restored,
+                Phase::Publishing => &plan.receivers & &restored,
+                _ => BTreeSet::new(),
+            };
+            if !restored.is_empty() {
+                self.abort(id, lost, replica);
+            }
+        }
+        let is_new = |known: &&Tracked| {
+            let Operation { id, phase, given_up, .. } = &known.operation;
+            *phase == Phase::Published && !given_up.is_empty() && !self.recovered.contains(id)
+        };
+        let completed = self.judge.operations.values().filter(is_new).map(|known| known.operation.clone());
+        for operation in completed.collect::<Vec<_>>() {
+            self.recovered.insert(operation.id);
+            let target = operation.admission.as_ref().and_then(|by| by.decision.target.clone());
+            let key = target.and_then(|target| self.judge.keys.get(&target.key_id)).cloned();
+            if let (Some(key), Some(lost)) = (key, operation.given_up.first()) {
+                let order = self.desk.recovery(&key, *lost, &operation.given_up);
+                self.place(order, replica);
+                self.drain();
+            }
         }
     }
 
@@ -120,13 +162,16 @@ impl World<'_> {
         }
     }
 
-    /// Whether one of the operation's nodes was restored and readmitted since its decision: it does nothing for the operation.
-    fn is_decided_before_readmission(&self, operation: &Operation) -> bool {
-        let Some((by, plan)) = operation.admission.as_deref().zip(operation.plan()) else { return false };
-        self.machines.iter().any(|machine| {
-            let is_before = machine.readmitted_at.is_some_and(|at| by.decision.not_before_ms <= at);
-            is_before && plan.nodes.contains(&ParticipantIndex(machine.index))
-        })
+    /// The operation's nodes that were restored and readmitted since its decision.
+    fn restored_since(&self, operation: &Operation) -> impl Iterator<Item = ParticipantIndex> {
+        let decided = operation.admission.as_deref().map(|by| by.decision.not_before_ms);
+        let nodes = operation.planned_nodes();
+        let is_restored = move |machine: &&Machine| {
+            machine.readmitted_at.zip(decided).is_some_and(|(at, decided)| decided <= at)
+        };
+        let restored =
+            self.machines.iter().filter(is_restored).map(|machine| ParticipantIndex(machine.index));
+        restored.filter(move |node| nodes.contains(node))
     }
 
     /// Signs once with every key that signs, except those with an operation that was reported as stuck.

@@ -73,6 +73,21 @@ fn roster(of: &[ParticipantIndex]) -> Roster {
     Roster::parse(&of.iter().map(|index| index.0).collect::<Vec<_>>()).unwrap()
 }
 
+fn recover(
+    change: Lifecycle,
+    recovering_participant: ParticipantIndex,
+    helpers: &[ParticipantIndex],
+) -> Intent {
+    Intent::Recover(Recover {
+        change,
+        recovery_case_ref: "case".to_owned(),
+        recovering_participant,
+        helper_participants: roster(helpers),
+        helper_share_cids: vec![],
+        expected_helper_admission_root: None,
+    })
+}
+
 fn all_nodes() -> Vec<ParticipantIndex> {
     (0..N_NODES).map(ParticipantIndex).collect()
 }
@@ -164,6 +179,29 @@ impl Desk {
         self.signature_with(key, terms, is_payment, 1)
     }
 
+    /// A recovery of the share of a lost node, with the holders that have theirs.
+    pub(crate) fn recovery(
+        &mut self,
+        key: &CustodyKey,
+        lost: ParticipantIndex,
+        all_lost: &BTreeSet<ParticipantIndex>,
+    ) -> Order {
+        self.n_orders += 1;
+        let helpers: Vec<_> = key.participants.iter().filter(|index| !all_lost.contains(index)).collect();
+        let recover = recover(Self::lifecycle(key, PublicationMode::Automatic), lost, &helpers);
+        self.on_key(recover, key.key_ref.clone(), false)
+    }
+
+    fn lifecycle(key: &CustodyKey, publication_mode: PublicationMode) -> Lifecycle {
+        let epoch = key.epoch.name.0.parse::<u64>().map_or(1_000, |epoch| epoch + 1);
+        Lifecycle {
+            target_epoch: EpochName(epoch.to_string()),
+            reason: "simulation".to_owned(),
+            publication_mode,
+            metadata: BTreeMap::new(),
+        }
+    }
+
     fn terms(chance: &mut Chance, key: &CustodyKey) -> SigningTerms {
         let holders: Vec<_> = key.participants.iter().collect();
         let n_signers = if chance.one_in(4) { holders.len() } else { key.threshold.count() };
@@ -207,13 +245,7 @@ impl Desk {
     }
 
     fn change(&mut self, chance: &mut Chance, key: &CustodyKey) -> Intent {
-        let epoch = key.epoch.name.0.parse::<u64>().map_or(1_000, |epoch| epoch + 1);
-        let change = Lifecycle {
-            target_epoch: EpochName(epoch.to_string()),
-            reason: "simulation".to_owned(),
-            publication_mode: Self::mode(chance),
-            metadata: BTreeMap::new(),
-        };
+        let change = Self::lifecycle(key, Self::mode(chance));
         let holders: Vec<_> = key.participants.iter().collect();
         match chance.below(8) {
             0..=2 => Intent::Refresh(Refresh { change }),
@@ -230,14 +262,7 @@ impl Desk {
             6 => {
                 let recovering = *chance.pick(&holders);
                 let others: Vec<_> = holders.into_iter().filter(|index| *index != recovering).collect();
-                Intent::Recover(Recover {
-                    change,
-                    recovery_case_ref: "case".to_owned(),
-                    recovering_participant: recovering,
-                    helper_participants: roster(&others),
-                    helper_share_cids: vec![],
-                    expected_helper_admission_root: None,
-                })
+                recover(change, recovering, &others)
             }
             _ => Intent::Rotate(Rotate {
                 change,

@@ -11,8 +11,9 @@ use crate::replicas::{Done, Replica, Surroundings};
 use crate::trace::Trace;
 use gateway_domain::ids::OperationId;
 use gateway_domain::operation::{Operation, Phase};
+use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::ReadClock as _;
-use gateway_engine::{Execute, Publish};
+use gateway_engine::{Abort, Execute, Publish};
 use gateway_node::Peers;
 use gateway_store::Store;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +55,8 @@ pub(crate) struct World<'a> {
     /// The order in which clients made their orders.
     pub(crate) placed: Vec<OperationId>,
     pub(crate) desk: Desk,
+    /// Operations without a lost node, whose share a recovery makes again.
+    pub(crate) recovered: BTreeSet<OperationId>,
     pub(crate) judge: Judge,
     pub(crate) trace: Trace,
     /// Requests of clients, with their replica and operation.
@@ -102,6 +105,7 @@ impl<'a> World<'a> {
             orders: BTreeMap::new(),
             placed: Vec::new(),
             desk: Desk::new(),
+            recovered: BTreeSet::new(),
             judge: Judge::default(),
             trace: Trace::new(),
             requests: BTreeMap::new(),
@@ -271,7 +275,8 @@ impl<'a> World<'a> {
             | Phase::Executing { .. }
             | Phase::CommittingEpoch { .. }
             | Phase::Publishing
-            | Phase::Discarding => match self.chance.below(4) {
+            | Phase::Discarding
+            | Phase::DiscardingRest { .. } => match self.chance.below(4) {
                 0 => self.execute(id, replica),
                 1 => self.publish(id, replica),
                 _ => self.reconcile(replica),
@@ -325,6 +330,15 @@ impl<'a> World<'a> {
         };
         let engine = self.replicas[replica].engine.clone();
         self.request(replica, Some(id), &what, async move { engine.publish(target, publish).await });
+    }
+
+    /// An approver ends a change of a key, or declares receivers lost.
+    pub(crate) fn abort(&mut self, id: OperationId, lost: BTreeSet<ParticipantIndex>, replica: usize) {
+        let order = &self.orders[&id];
+        let (what, target) = (format!("abort op{} without {lost:?}", order.number), order.target(id));
+        let engine = self.replicas[replica].engine.clone();
+        let abort = Abort { reason: "simulation".to_owned(), lost, requester: None };
+        self.request(replica, Some(id), &what, async move { engine.abort(target, abort).await });
     }
 
     fn request<T: Send + 'static>(

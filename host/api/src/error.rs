@@ -267,7 +267,7 @@ impl From<Refusal> for ApiError {
             Refusal::Failed(_) => Code::OperationFailed,
             Refusal::KeyNotActive { .. } | Refusal::KeyServesOther { .. } => Code::CustodyKeyNotActive,
             Refusal::KeyBusy => Code::CustodyKeyBusy,
-            Refusal::EpochConflict(_) => Code::EpochConflict,
+            Refusal::EpochConflict(_) | Refusal::NotAbortable(_) => Code::EpochConflict,
             Refusal::RecoveryConflict { .. } => Code::RecoveryConflict,
             Refusal::PublicationReceiptMismatch => Code::PublicationReceiptMismatch,
             Refusal::ExportConflict(_) => Code::ExternalExportConflict,

@@ -71,6 +71,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(custody_operations::publish),
         routes!(custody_operations::node_recovery),
         routes!(custody_operations::external_export),
+        routes!(custody_operations::abort),
         routes!(evidence::custody_evidence),
         routes!(evidence::custody_audit_replay),
         routes!(log::checkpoint),

@@ -1,6 +1,7 @@
 //! Request and response shapes, and the conversion of requests to domain values. This file has what several endpoints
 //! share.
 
+pub mod abort;
 pub mod approvals;
 pub mod bundles;
 pub mod custody;

@@ -4,17 +4,19 @@
 //! Submitted → PendingApproval → Deciding → Admitting → Admitted → IssuingReceipt → ReceiptMaterialized
 //!   → Executing ─(sign)────────────────────────→ Executed → Publishing → Published
 //!             └─(new shares)→ CommittingEpoch ─↗
-//! any phase before Executed that has not decided an epoch → [Discarding] → Failed
+//! any phase before Executed that has not decided an epoch → [Discarding → [DiscardingRest]] → Failed
 //! ```
 //!
-//! An operation for which nodes may hold staged shares, or an admission to sign, fails by way of Discarding: a
-//! signing operation is Failed once so many nodes have signed a discard receipt that fewer than the threshold remain,
-//! another one once all nodes that got a share have.
+//! An operation for which nodes may hold staged shares, or an admission to sign, fails by way of Discarding. A signature cannot come
+//! to be once so many nodes have signed a discard receipt that fewer than the threshold remain, and new shares cannot come in force
+//! once one of their receivers has: then the key is free, and the other receivers discard what they hold. If the nodes had completed
+//! the ceremony before, the operation goes on with its result.
 //!
 //! Three pure functions move it: [`decide`] turns a command into events, [`evolve`] applies an event, and [`next`]
 //! gives the step that the operation owes. Effects follow from *state*, never from a command, so the first try, a
 //! retry and the recovery after a crash take one path.
 
+mod abort;
 mod approve;
 pub(crate) mod command;
 mod effect;
@@ -107,6 +109,7 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         Action::Export { publication_receipt, export } => {
             export::decide(operation, publication_receipt, export)
         }
+        Action::Abort { reason, lost } => abort::decide(operation, reason, lost),
         Action::NoteReplay { body_digest } => Ok(note_replay(operation, *body_digest)),
     }?;
     Ok(stamp(at, changes))

@@ -32,7 +32,7 @@ mod submit;
 pub use approve::Approve;
 pub use engine::{Engine, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
-pub use execute::{Execute, Export, Publish, Recover};
+pub use execute::{Abort, Execute, Export, Publish, Recover};
 pub use ports::{Ports, Visibility};
 pub use rate_limit::{Quota, RateLimit, Token};
 pub use readiness::Readiness;

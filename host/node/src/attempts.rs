@@ -55,24 +55,15 @@ impl Completed {
         Ok(Some(Self { attempt: latest, participants }))
     }
 
-    /// Checks that one of these receipts is another participant's, that it discarded the attempt.
+    /// Checks that one of these receipts is another participant's, that it discarded the attempt or the operation.
     pub(crate) fn check_discarded(
         &self,
         config: &NodeConfig,
         chain: &Chain,
         receipts: &[NodeReceipt],
     ) -> Result<(), NodeError> {
-        for receipt in receipts {
-            let participant = receipt.participant;
-            if participant == chain.participant || !self.participants.contains(&participant) {
-                continue;
-            }
-            let kind = ReceiptKind::AttemptDiscarded { attempt: self.attempt };
-            let statement = Chain { participant, ..*chain }.statement(&kind)?;
-            let pinned = config.peers.pinned(participant);
-            if pinned.is_some_and(|pinned| receipt.verify(&statement, &pinned.signing_key()).is_ok()) {
-                return Ok(());
-            }
+        if is_discarded_by(config, chain, &self.participants, Some(self.attempt), receipts)? {
+            return Ok(());
         }
         let detail = format!(
             "the node completed attempt {}, and no participant of it has signed that it discarded it",
@@ -80,6 +71,30 @@ impl Completed {
         );
         Err(Rejection::new(Code::AttemptNotDiscarded, detail).into())
     }
+}
+
+/// Whether one of these receipts is that of another one of the participants, that it discarded the operation or this attempt.
+pub(crate) fn is_discarded_by(
+    config: &NodeConfig,
+    chain: &Chain,
+    participants: &BTreeSet<ParticipantIndex>,
+    attempt: Option<u32>,
+    receipts: &[NodeReceipt],
+) -> Result<bool, NodeError> {
+    let of_attempt = attempt.map(|attempt| ReceiptKind::AttemptDiscarded { attempt });
+    let kinds = of_attempt.iter().chain([&ReceiptKind::Discarded]);
+    for (receipt, kind) in kinds.flat_map(|kind| receipts.iter().map(move |receipt| (receipt, kind))) {
+        let participant = receipt.participant;
+        if participant == chain.participant || !participants.contains(&participant) {
+            continue;
+        }
+        let statement = Chain { participant, ..*chain }.statement(kind)?;
+        let pinned = config.peers.pinned(participant);
+        if pinned.is_some_and(|pinned| receipt.verify(&statement, &pinned.signing_key()).is_ok()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Checks that this node has not discarded the attempt.

@@ -139,7 +139,7 @@ pub struct CeremonyStart {
 pub struct Discard {
     /// The signed decision on the operation, which may have expired.
     pub decision: Envelope,
-    /// The receipts of nodes for attempts that they discarded.
+    /// The receipts of nodes that they discarded an attempt or the operation.
     pub discarded_attempts: Vec<NodeReceipt>,
 }
 

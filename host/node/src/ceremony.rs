@@ -17,8 +17,8 @@ use crate::row_hash;
 use crate::sealing::Sealing;
 use crate::sessions::attempt_superseded;
 use crate::vault::{self, NewShare};
-use gateway_domain::admission::Target;
-use gateway_domain::ids::OperationId;
+use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
@@ -134,7 +134,10 @@ impl Node {
         let part = self.start_part(&mut conn, ceremony_id, &admitted, start).await?;
         drop(conn);
         let completed_attempt = completed.map(|completed| completed.attempt);
-        self.write(BeginAttempt { chain: self.chain(call), attempt, completed_attempt }).await?;
+        let replaced = admitted.statement.decision.epoch_root;
+        let key_id = target.key_id;
+        self.write(BeginAttempt { chain: self.chain(call), key_id, replaced, attempt, completed_attempt })
+            .await?;
         match part {
             Part::Runs(session, messages) => {
                 let session = tokio::sync::Mutex::new(Some(session));
@@ -143,7 +146,9 @@ impl Node {
                 self.ceremonies.open(id, ceremony);
                 Ok(CeremonyAnswer::Send(mail))
             }
-            Part::Keeps(share, keys) => self.stage(call, target, Some(&share), (*keys).clone()).await,
+            Part::Keeps(share, keys) => {
+                self.stage(call, &admitted.statement.decision, Some(&share), (*keys).clone()).await
+            }
         }
     }
 
@@ -187,7 +192,7 @@ impl Node {
             Handled::Done(output) => {
                 let Output { share, keys, .. } = *output;
                 let share = self.share_to_stage(&statement, share, &keys).await?;
-                let staged = self.stage(call, target, share.as_ref(), keys).await?;
+                let staged = self.stage(call, &statement.decision, share.as_ref(), keys).await?;
                 self.ceremonies.close(id);
                 Ok(staged)
             }
@@ -214,10 +219,11 @@ impl Node {
     async fn stage(
         &self,
         call: &Call,
-        target: &Target,
+        decision: &AdmissionDecision,
         share: Option<&KeyShare>,
         keys: PublicKeys,
     ) -> Result<CeremonyAnswer, NodeError> {
+        let (target, replaced) = (target(decision)?, decision.epoch_root);
         let public_keys = keys.to_bytes();
         let root = epoch_root(target.key_id, &target.epoch, &hex::encode(&public_keys))?;
         let new_share = share.map(|share| NewShare {
@@ -232,7 +238,7 @@ impl Node {
         let kind = ReceiptKind::Staged { attempt: call.effect.attempt, epoch_root: root };
         let statement = self.chain(call).statement(&kind)?;
         let (effect, chain, sealing) = (call.effect, self.chain(call), self.sealing.clone());
-        let stage = StageShare { effect, chain, statement, sealing, new_share };
+        let stage = StageShare { effect, chain, statement, sealing, replaced, new_share };
         let (statement, log_index) = self.write(stage).await?;
         let receipt = self.issue_receipt(&statement, log_index)?;
         Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
@@ -282,6 +288,10 @@ fn handle(mut session: Box<Session>, messages: Vec<Message>) -> Result<(Box<Sess
 /// Records that an attempt has begun. Fails if it, or a later one, began before, or if the node discarded it.
 struct BeginAttempt {
     chain: Chain,
+    /// The key of the new shares.
+    key_id: KeyId,
+    /// Root of the generation that they replace.
+    replaced: Hex32,
     attempt: u32,
     /// The attempt whose share is staged. Another participant has signed that it discarded that attempt.
     completed_attempt: Option<u32>,
@@ -293,6 +303,7 @@ impl Transact for BeginAttempt {
     async fn run(&self, conn: &mut SqliteConnection, _log: &mut LogState) -> Result<(), Stop> {
         let id = self.chain.operation_id;
         check_open(conn, &self.chain, self.attempt).await?;
+        vault::check_staged(conn, self.key_id, id, self.replaced).await?;
         if vault::staged_attempt(conn, id).await? != self.completed_attempt {
             return Err(attempt_superseded().into());
         }
@@ -330,6 +341,8 @@ struct StageShare {
     /// The statement of the receipt.
     statement: ReceiptStatement,
     sealing: Sealing,
+    /// As in [`BeginAttempt`].
+    replaced: Hex32,
     /// `None` for a node that leaves the roster.
     new_share: Option<NewShare>,
 }
@@ -347,6 +360,7 @@ impl Transact for StageShare {
         }
         check_open(conn, &self.chain, self.effect.attempt).await?;
         if let Some(new_share) = &self.new_share {
+            vault::check_staged(conn, new_share.key_id, self.effect.operation, self.replaced).await?;
             vault::stage(conn, &self.sealing, new_share).await?;
         }
         let log_index = log.size();

@@ -1,6 +1,6 @@
 //! The end of an operation that does not go on: the node discards it, with what it holds for it.
 
-use crate::attempts::Completed;
+use crate::attempts::{self, Completed};
 use crate::call::{Call, Discard, content, unverified_decision};
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate;
@@ -58,10 +58,13 @@ impl Step {
             return Err(gate::other_transition().into());
         }
         match view.row {
-            // The call does not say when the operation was decided.
-            None if log.readmitted_at() != EpochMs(0) => return Err(decided_before().into()),
             None => {
-                self.check_decided(conn, discard).await?;
+                let decision = self.check_decided(conn, discard).await?;
+                // The call does not say when the operation was approved.
+                if log.readmitted_at() != EpochMs(0) {
+                    let key = View::load(conn, self.call.effect, Some(decision.key_id)).await?.key;
+                    self.check_forgotten(conn, &decision, key.active.as_ref(), discard).await?;
+                }
                 let head = self.chain.after_discard()?;
                 row::insert(conn, &self.chain, EffectStep::Discard, head, None).await?;
             }
@@ -78,12 +81,11 @@ impl Step {
                 | EffectStep::Execute
                 | EffectStep::Discard => {
                     if let Some(Statement { request, decision }) = &row.statement {
-                        if row.is_signature() {
-                            // The receipt states that no signature can be made with a share of this node, and a rollback may have
-                            // lost the record of one.
-                            log.check_decided_since(request, decision)?;
+                        let active = view.key.active.as_ref();
+                        if log.check_decided_since(request, decision).is_err() {
+                            self.check_forgotten(conn, decision, active, discard).await?;
                         }
-                        self.check_attempts(conn, decision, view.key.active.as_ref(), discard).await?;
+                        self.check_attempts(conn, decision, active, discard).await?;
                     }
                     spending::remove(conn, self.chain.operation_id).await?;
                     vault::delete_staged(conn, self.chain.operation_id).await?;
@@ -96,7 +98,11 @@ impl Step {
     /// Checks that a pinned authority decided on this operation, which the node missed; the decision may have expired. A decision of an
     /// authority whose key is no longer pinned serves for a limited number of operations: no other node admits it either, and the
     /// operation has to end.
-    async fn check_decided(&self, conn: &mut SqliteConnection, discard: &Discard) -> Result<(), Stop> {
+    async fn check_decided(
+        &self,
+        conn: &mut SqliteConnection,
+        discard: &Discard,
+    ) -> Result<AdmissionDecision, Stop> {
         let Some(decision) = unverified_decision(&discard.decision) else {
             return Err(Rejection::new(Code::AdmissionRefused, "the call has no decision").into());
         };
@@ -107,16 +113,42 @@ impl Step {
         }
         let authorities = &self.config.settings.authorities;
         let Err(error) = admission::verify(&discard.decision, authorities, decision.not_before_ms) else {
-            return Ok(());
+            return Ok(decision);
         };
         if row::n_missed(conn).await? < MISSED_DISCARDS_MAX {
-            return Ok(());
+            return Ok(decision);
         }
         Err(Rejection::new(Code::AdmissionRefused, error.to_string()).into())
     }
 
-    /// Checks that the attempt that this node completed, if any, cannot be completed elsewhere. A staged share is not needed if it is of
-    /// a key that was never in use, or if this node held the generation that it was to replace and the key has left it.
+    /// Checks that this node, which may have forgotten in a rollback what it completed, can discard the operation. The receipt states
+    /// that no result can come to be with a share of this node. For a signature it cannot know that; new shares cannot come in force
+    /// if another of their receivers has discarded the operation.
+    async fn check_forgotten(
+        &self,
+        conn: &mut SqliteConnection,
+        decision: &AdmissionDecision,
+        active: Option<&Generation>,
+        discard: &Discard,
+    ) -> Result<(), Stop> {
+        if is_dispensable(conn, decision, active).await? {
+            return Ok(());
+        }
+        let receivers = decision.target.as_ref().map(|target| target.participants.as_set().clone());
+        let receivers = receivers.unwrap_or_default();
+        if attempts::is_discarded_by(
+            &self.config,
+            &self.chain,
+            &receivers,
+            None,
+            &discard.discarded_attempts,
+        )? {
+            return Ok(());
+        }
+        Err(decided_before().into())
+    }
+
+    /// Checks that the attempt that this node completed, if any, cannot be completed elsewhere.
     async fn check_attempts(
         &self,
         conn: &mut SqliteConnection,
@@ -124,15 +156,7 @@ impl Step {
         active: Option<&Generation>,
         discard: &Discard,
     ) -> Result<(), Stop> {
-        let is_dispensable = match decision.operation_type {
-            OperationType::KeyCreate | OperationType::Rotate => true,
-            OperationType::Sign => false,
-            OperationType::Refresh | OperationType::Reshare | OperationType::Recover => {
-                let held = vault::load_promoted(conn, decision.key_id, &decision.epoch).await?;
-                held.is_some() && active.is_none_or(|active| active.root != decision.epoch_root)
-            }
-        };
-        if is_dispensable {
+        if is_dispensable(conn, decision, active).await? {
             return Ok(());
         }
         match Completed::load(conn, self.chain.operation_id, decision).await? {
@@ -142,4 +166,21 @@ impl Step {
             None => Ok(()),
         }
     }
+}
+
+/// Whether the operation's new share is not needed: it is of a key that was never in use, or this node held the generation that it was
+/// to replace and the key has left it.
+async fn is_dispensable(
+    conn: &mut SqliteConnection,
+    decision: &AdmissionDecision,
+    active: Option<&Generation>,
+) -> Result<bool, Stop> {
+    Ok(match decision.operation_type {
+        OperationType::KeyCreate | OperationType::Rotate => true,
+        OperationType::Sign => false,
+        OperationType::Refresh | OperationType::Reshare | OperationType::Recover => {
+            let held = vault::load_promoted(conn, decision.key_id, &decision.epoch).await?;
+            held.is_some() && active.is_none_or(|active| active.root != decision.epoch_root)
+        }
+    })
 }

@@ -11,7 +11,7 @@ use crate::row_hash;
 use crate::vault::{self, Generation};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId};
-use gateway_domain::intent::{KeyUse, OperationType};
+use gateway_domain::intent::KeyUse;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, ReceiptStatement};
 use serde::{Deserialize, Serialize};
@@ -132,12 +132,6 @@ impl View {
 }
 
 impl Row {
-    /// Whether the operation is a signature. `false` if it was discarded before it was admitted here.
-    pub(crate) fn is_signature(&self) -> bool {
-        let decision = self.statement.as_ref().map(|statement| &statement.decision);
-        decision.is_some_and(|decision| decision.operation_type == OperationType::Sign)
-    }
-
     fn read(found: &SqliteRow) -> Result<Option<Self>, Stop> {
         let Some(admission_hash) = found.try_get::<Option<&str>, _>("admission_hash")? else {
             return Ok(None);

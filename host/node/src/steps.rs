@@ -17,8 +17,9 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::key::PublicKey;
 use gateway_domain::operation::{EffectId, EffectStep, Staged};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
-use gateway_domain::roster::Roster;
+use gateway_domain::roster::{ParticipantIndex, Roster};
 use sqlx::SqliteConnection;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A node's answer to the policy receipt step.
@@ -70,9 +71,9 @@ impl Node {
         Ok(receipt)
     }
 
-    /// Checks the operation's result and records the publication, after which no further attempt is possible. Erases the share
-    /// that the result replaced, once all receivers of the new shares have signed that they promoted them; a rotation retires the
-    /// old key's share instead.
+    /// Checks the operation's result and records the publication, after which no further attempt is possible. New shares must be
+    /// promoted by so many receivers that the key signs; if all have signed that they did, erases the shares that were replaced. A
+    /// rotation retires the old key's share instead.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::ReceiptRefused`] when a receiver's receipt is missing or wrong, and
@@ -265,18 +266,29 @@ impl Step {
                 gate::check_order(&self.call, &admitted, previous, &[EffectStep::CommitEpoch])?;
                 gate::check_head(&admitted, previous)?;
                 let made = self.check_published_generation(conn, decision, publication).await?;
-                let promoted =
-                    ReceiptKind::Promoted { attempt: publication.attempt, epoch_root: made.epoch.root };
-                self.check_receipts(&made.participants, &promoted, &publication.promoted)?;
+                let are_complete = self.check_promoted(made, publication)?;
                 // The old key of a rotation stays active until its successor is published. Its shares are kept, since funds
                 // may have to be moved from its address.
                 if decision.operation_type == OperationType::Rotate {
                     vault::retire(conn, decision.key_id, decision.epoch_root).await
+                } else if are_complete {
+                    vault::erase_retired(conn, decision.key_id).await
                 } else {
-                    vault::erase_retired(conn, decision.key_id, decision.epoch_root).await
+                    Ok(())
                 }
             }
         }
+    }
+
+    /// Checks that so many receivers have signed that they promoted the new shares that the key signs. Returns whether all have:
+    /// before that, no share is erased that might be needed.
+    fn check_promoted(&self, made: &Staged, publication: &Publication) -> Result<bool, NodeError> {
+        let kind = ReceiptKind::Promoted { attempt: publication.attempt, epoch_root: made.epoch.root };
+        let promoted = self.signers_of(&made.participants, &kind, &publication.promoted)?;
+        if promoted.len() >= made.threshold.count() {
+            return Ok(promoted == *made.participants.as_set());
+        }
+        self.check_receipts(&made.participants, &kind, &publication.promoted).map(|()| true)
     }
 
     /// Checks that this node, which dealt shares of the new generation and leaves, computed the same root in the ceremony.
@@ -299,19 +311,30 @@ impl Step {
         kind: &ReceiptKind,
         receipts: &[NodeReceipt],
     ) -> Result<(), NodeError> {
+        let signers = self.signers_of(nodes, kind, receipts)?;
+        let Some(missing) = nodes.iter().find(|node| !signers.contains(node)) else { return Ok(()) };
+        let step = self.chain.statement(kind)?.step.as_str();
+        let detail = format!("participant {missing} has signed no receipt for the step `{step}`");
+        Err(Rejection::new(Code::ReceiptRefused, detail).into())
+    }
+
+    /// Those of these nodes that signed a receipt of this kind for this operation.
+    fn signers_of(
+        &self,
+        nodes: &Roster,
+        kind: &ReceiptKind,
+        receipts: &[NodeReceipt],
+    ) -> Result<BTreeSet<ParticipantIndex>, NodeError> {
+        let mut signers = BTreeSet::new();
         for participant in nodes.iter() {
             let statement = Chain { participant, ..self.chain }.statement(kind)?;
             let pinned = self.config.peers.pinned(participant).ok_or(NOT_PINNED)?;
-            let receipt = receipts.iter().find(|receipt| receipt.participant == participant);
-            let is_signed =
-                receipt.is_some_and(|receipt| receipt.verify(&statement, &pinned.signing_key()).is_ok());
-            if !is_signed {
-                let step = statement.step.as_str();
-                let detail = format!("participant {participant} has signed no receipt for the step `{step}`");
-                return Err(Rejection::new(Code::ReceiptRefused, detail).into());
+            let mut own = receipts.iter().filter(|receipt| receipt.participant == participant);
+            if own.any(|receipt| receipt.verify(&statement, &pinned.signing_key()).is_ok()) {
+                signers.insert(participant);
             }
         }
-        Ok(())
+        Ok(signers)
     }
 
     async fn check_published_signature(

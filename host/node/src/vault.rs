@@ -130,6 +130,30 @@ pub(crate) async fn load_share(
 /// The node has no share of the key that it could use.
 pub(crate) const NO_SHARE: NodeError = NodeError::unavailable("the node holds no share of the key");
 
+/// Refuses to make shares of a key while another operation's are staged here: nodes could be made to promote one operation's, and
+/// others the other's, so that neither generation has enough. Shares of the generation that is to be replaced do not prevent it:
+/// the others have promoted them.
+pub(crate) async fn check_staged(
+    conn: &mut SqliteConnection,
+    key_id: KeyId,
+    operation_id: OperationId,
+    replaced: Hex32,
+) -> Result<(), Stop> {
+    let sql = "SELECT operation_id FROM share \
+               WHERE key_id = ?1 AND state = 'staged' AND operation_id <> ?2 AND epoch_root <> ?3";
+    let (key_id, own, replaced) = (key_id.to_string(), operation_id.to_string(), replaced.to_string());
+    let query = sqlx::query_scalar(sql).bind(key_id).bind(own).bind(replaced);
+    let found: Option<String> = query.fetch_optional(conn).await?;
+    match found {
+        None => Ok(()),
+        Some(other) => {
+            let detail =
+                format!("operation `{other}` has staged a share of the key here: complete or abort it first");
+            Err(NodeError::Unavailable { detail: detail.into(), source: None }.into())
+        }
+    }
+}
+
 /// Seals a share and stores it as staged, replacing the share of an earlier attempt of the same operation.
 pub(crate) async fn stage(
     conn: &mut SqliteConnection,
@@ -186,14 +210,20 @@ pub(crate) async fn stage(
     Ok(())
 }
 
-/// Makes a staged generation active, and retires the one that was active.
+/// Makes a staged generation active, and retires the one that was active. Shares that other operations staged before are deleted:
+/// they can no longer be promoted.
 pub(crate) async fn promote(
     conn: &mut SqliteConnection,
     key_id: KeyId,
     epoch: &EpochName,
 ) -> Result<(), Stop> {
     change_state(conn, key_id, ("active", "retired"), |_, _| true).await?;
-    change_state(conn, key_id, ("staged", "active"), |name, _| name == epoch.0).await
+    change_state(conn, key_id, ("staged", "active"), |name, _| name == epoch.0).await?;
+    sqlx::query("DELETE FROM share WHERE key_id = ?1 AND state = 'staged'")
+        .bind(key_id.to_string())
+        .execute(conn)
+        .await?;
+    Ok(())
 }
 
 /// Changes the state of a key's generations. `is_selected` gets the epoch name and root of each generation in state `from`. The
@@ -234,14 +264,9 @@ pub(crate) async fn retire(conn: &mut SqliteConnection, key_id: KeyId, root: Hex
     change_state(conn, key_id, ("active", "retired"), |_, found| found == root).await
 }
 
-/// Deletes the secret of this generation if it is retired. The row stays, with its public keys.
-pub(crate) async fn erase_retired(
-    conn: &mut SqliteConnection,
-    key_id: KeyId,
-    root: Hex32,
-) -> Result<(), Stop> {
-    let root = root.to_string();
-    change_state(conn, key_id, ("retired", "erased"), |_, found| found == root).await
+/// Deletes the secrets of all generations of the key that are retired. The rows stay, with their public keys.
+pub(crate) async fn erase_retired(conn: &mut SqliteConnection, key_id: KeyId) -> Result<(), Stop> {
+    change_state(conn, key_id, ("retired", "erased"), |_, _| true).await
 }
 
 /// Deletes the share that an operation staged.

@@ -106,9 +106,10 @@ impl<'a> Calls<'a> {
 
     /// What a node needs to discard the operation.
     pub(crate) fn discard(&self) -> Discard {
+        let Operation { discarded_attempts, discarded_receipts, .. } = self.operation;
         Discard {
             decision: self.admission.envelope.clone(),
-            discarded_attempts: self.operation.discarded_attempts.clone(),
+            discarded_attempts: [discarded_attempts.as_slice(), discarded_receipts].concat(),
         }
     }
 

@@ -12,7 +12,7 @@ use gateway_domain::error_chain;
 use gateway_domain::ids::KeyId;
 use gateway_domain::intent::{OperationType, SigningTerms};
 use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
-use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
+use gateway_domain::operation::{Effect, EffectId, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
@@ -53,7 +53,7 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
             },
             EffectStep::CommitEpoch => self.commit_epoch(calls).await,
             EffectStep::Publish => self.publish(calls).await,
-            EffectStep::Discard => self.discard(calls).await,
+            EffectStep::Discard => self.discard(calls, key).await,
         }
     }
 
@@ -192,28 +192,70 @@ impl<N: Nodes> Fleet<N> {
         let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
         // The publication of new shares erases old ones, so every node should get it.
         let is_signature = calls.decision().operation_type == OperationType::Sign;
-        let enough = |answers: &Answers<_>| is_signature && calls.plan.is_enough(&answered(answers));
+        let given_up = &calls.operation.given_up;
+        let enough = |answers: &Answers<_>| {
+            if is_signature {
+                calls.plan.is_enough(&answered(answers))
+            } else {
+                calls.plan.nodes.difference(given_up).all(|node| answers.contains_key(node))
+            }
+        };
         let answers = self.call_all(calls_by_node, "mid-publish", enough, publish).await;
         let operation_type = calls.decision().operation_type;
         let kind = ReceiptKind::Published { attempt, operation_type, result_ref };
         forward_outcome(self.verify_receipts(calls, &kind, answers, |receipt| receipt))
     }
 
-    /// Discards the operation. A node that completed the last attempt needs the receipt of another one that has not.
-    async fn discard(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
+    /// Discards the operation. A node that completed the last attempt, or was restored since the decision, needs the receipt of
+    /// another one. If all nodes that are needed for the result completed the attempt, gets the result.
+    async fn discard(&self, calls: &Calls<'_>, key: Option<&CustodyKey>) -> Result<Outcome, Unavailable> {
         let nodes = &calls.effect.nodes;
         let mut discard = calls.discard();
-        let mut answers = self.discard_on(calls, nodes, &discard).await?;
-        let is_refused = |answer: &Result<NodeReceipt, NodeError>| matches!(answer, Err(NodeError::Rejected(rejection)) if rejection.code == Code::AttemptNotDiscarded);
-        let refused = answers.iter().filter(|(_, answer)| is_refused(answer));
-        let refused: NodeSet = refused.map(|(node, _)| *node).collect();
-        if !refused.is_empty() {
-            let others = nodes.difference(&refused).copied().collect();
-            let attempt = calls.operation.executed_attempt();
-            discard.discarded_attempts.extend(self.discard_attempt(calls, attempt, &others).await?);
-            answers.extend(self.discard_on(calls, &refused, &discard).await?);
+        let answers = self.discard_on(calls, nodes, &discard).await?;
+        let refused_by = |codes: &[Code]| -> NodeSet {
+            let is_refused = |answer: &Result<NodeReceipt, NodeError>| matches!(answer, Err(NodeError::Rejected(rejection)) if codes.contains(&rejection.code));
+            answers.iter().filter(|(_, answer)| is_refused(answer)).map(|(node, _)| *node).collect()
+        };
+        let completed = refused_by(&[Code::AttemptNotDiscarded]);
+        if calls.plan.is_completed(&completed)
+            && let Some(result) = self.completed_result(calls, key).await
+        {
+            return Ok(result);
         }
-        forward_outcome(self.verify_receipts(calls, &ReceiptKind::Discarded, answers, |receipt| receipt))
+        let refused = refused_by(&[Code::AttemptNotDiscarded, Code::DecidedBeforeReadmission]);
+        let kind = ReceiptKind::Discarded;
+        let mut answers = self.verify_receipts(calls, &kind, answers, |receipt| receipt);
+        if !refused.is_empty() {
+            discard
+                .discarded_attempts
+                .extend(answers.values().filter_map(|answer| answer.as_ref().ok().cloned()));
+            if !completed.is_empty() {
+                let others = nodes.difference(&refused).copied().collect();
+                let attempt = calls.operation.executed_attempt();
+                discard.discarded_attempts.extend(self.discard_attempt(calls, attempt, &others).await?);
+            }
+            let repeated = self.discard_on(calls, &refused, &discard).await?;
+            answers.extend(self.verify_receipts(calls, &kind, repeated, |receipt| receipt));
+        }
+        forward_outcome(answers)
+    }
+
+    /// The result of the last attempt, which the nodes completed. `None` if it cannot be had now.
+    async fn completed_result(&self, calls: &Calls<'_>, key: Option<&CustodyKey>) -> Option<Outcome> {
+        let operation = calls.operation;
+        let id =
+            EffectId { step: EffectStep::Execute, attempt: operation.executed_attempt(), ..calls.effect.id };
+        let effect = &Effect { id, nodes: operation.planned_nodes() };
+        let calls = &Calls::new(effect, operation, key).ok()?;
+        let outcome = match operation.intent.operation_type() {
+            OperationType::Sign => self.sign(calls, key).await,
+            OperationType::KeyCreate
+            | OperationType::Refresh
+            | OperationType::Reshare
+            | OperationType::Rotate
+            | OperationType::Recover => self.make_shares(calls, key).await,
+        };
+        outcome.ok().filter(|outcome| matches!(outcome, Outcome::Signed { .. } | Outcome::Staged { .. }))
     }
 
     async fn discard_on(

@@ -13,7 +13,7 @@ use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::ids::Hex32;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Failure, Outcome, SignatureResult};
+use gateway_domain::operation::{Failure, Outcome, Phase, SignatureResult};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
@@ -187,7 +187,9 @@ impl<'a> Signing<'a> {
         let decision = calls.decision();
         let key = key.ok_or_else(|| unavailable("the key is unknown"))?;
         let is_admitted = key.epoch.name == decision.epoch && key.epoch.root == decision.epoch_root;
-        if key.key_id != decision.key_id || !is_admitted {
+        // The shares of an operation that was given up may have been released before the key changed its epoch.
+        let is_given_up = calls.operation.phase == Phase::Discarding;
+        if key.key_id != decision.key_id || !(is_admitted || is_given_up) {
             let detail = "the key is in another epoch than the admitted one".to_owned();
             return Ok(Err(rejected("epoch_conflict", detail)));
         }

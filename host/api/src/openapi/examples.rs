@@ -34,6 +34,10 @@ pub(super) fn for_shape(shape: &str) -> Value {
                 "new_key_ref": "vault-2", "participants": [0, 1, 2], "threshold": 2,
             })) },
         }),
+        "CustodyAbortRequest" => json!({
+            "before_the_decision": { "value": { "reason": "the node of participant 2 does not come back" } },
+            "lost_receiver": { "value": { "reason": "the disk of participant 2 is lost", "lost_participants": [2] } },
+        }),
         "CustodyExternalExportRequest" => json!({ "settled": { "value": export() } }),
         _ => json!({}),
     }

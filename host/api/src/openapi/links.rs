@@ -15,6 +15,7 @@ const ON_OPERATION: [(&str, &[&str]); 2] = [
             "publish",
             "node_recovery",
             "external_export",
+            "abort",
             "evidence",
             "audit_replay",
         ],

@@ -6,6 +6,7 @@ use crate::error::Code::*;
 use crate::extract::{Body, Caller, PathOperationId};
 use crate::state::App;
 use crate::warning::{self, Warning};
+use crate::wire::abort::CustodyAbortRequest;
 use crate::wire::custody::CustodyPublishRequest;
 use crate::wire::custody_view::CustodyOperationView;
 use crate::wire::external_export::CustodyExternalExportRequest;
@@ -14,8 +15,8 @@ use axum::Json;
 use axum::extract::{Request, State};
 use gateway_auth::Scope::*;
 use gateway_domain::intent::Family;
-use gateway_engine::Export;
 use gateway_engine::ports::Record;
+use gateway_engine::{Abort, Export};
 
 /// The operation, with the members that depend on its key.
 pub(super) async fn view(
@@ -157,5 +158,29 @@ pub async fn external_export(
     let export = Export { requester, ..body.checked };
     let target = lifecycle::target(Family::Custody, &caller, id);
     let record = app.engine().export(target, export).await?;
+    answer(&app, &record, Warning::unknown_members(&body.unknown)).await
+}
+
+/// Ends a change of a key, before all its new shares are stored; the key stays as it was. After that, has the change do without
+/// receivers that are lost, whose shares a recovery makes again. Idempotent.
+#[utoipa::path(
+    post, path = "/v1/custody/operations/{operationId}/abort",
+    operation_id = "custody_operation_abort", tag = "custody",
+    security(("bearer" = [CustodyApprove])), request_body = CustodyAbortRequest,
+    responses((status = 200, body = CustodyOperationView)),
+    extensions(("x-errors" = json!([
+        EpochConflict, OperationFailed, ConcurrentUpdate, RuntimeUnavailable,
+    ]))),
+)]
+pub async fn abort(
+    PathOperationId(id): PathOperationId,
+    caller: Caller,
+    State(app): State<App>,
+    body: Body<CustodyAbortRequest>,
+) -> Answer<CustodyOperationView> {
+    let requester = requester(&caller.principal, body.value.client.clone(), &body.unknown)?;
+    let abort = Abort { requester, ..body.checked };
+    let target = lifecycle::target(Family::Custody, &caller, id);
+    let record = app.engine().abort(target, abort).await?;
     answer(&app, &record, Warning::unknown_members(&body.unknown)).await
 }

@@ -371,6 +371,10 @@ pub enum EventType {
     Published,
     /// The operation ends, once its nodes have discarded it.
     Aborted,
+    /// Receivers of new shares discarded the operation: it has failed, and the key is free.
+    DiscardAcked,
+    /// An approver declared receivers lost, and the operation does without them.
+    NodesGivenUp,
     /// The operation failed.
     Failed,
     /// A request with the same idempotency key had another body.

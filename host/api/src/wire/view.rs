@@ -277,6 +277,10 @@ fn links(operation: &Operation, next_actions: &[String]) -> BTreeMap<String, Lin
     let own = format!("{family}/{}", operation.id);
     let action = |name: &String| (name.clone(), Link { method: "POST", href: format!("{own}/{name}") });
     let mut links: BTreeMap<_, _> = next_actions.iter().map(action).collect();
+    if operation.may_abort() {
+        let abort = "abort".to_owned();
+        links.insert(abort.clone(), Link { method: "POST", href: format!("{own}/{abort}") });
+    }
     links.insert("self".to_owned(), Link { method: "GET", href: own });
     links
 }

@@ -111,7 +111,7 @@ fn apply(mut key: CustodyKey, operation: &Operation, event: &Event) -> CustodyKe
             key.state = if successor.is_some() { KeyState::Rotated } else { KeyState::Active };
             key.replaced_by = successor.map(|successor| successor.key_ref.clone());
         }
-        Change::Failed { .. } => {
+        Change::DiscardAcked { .. } | Change::Failed { .. } => {
             key.busy_with = None;
             key.state = if key.public.is_some() { KeyState::Active } else { KeyState::Failed };
         }
@@ -130,6 +130,7 @@ fn apply(mut key: CustodyKey, operation: &Operation, event: &Event) -> CustodyKe
         | Change::PublicationRequested { .. }
         | Change::Published { .. }
         | Change::Aborted { .. }
+        | Change::NodesGivenUp { .. }
         | Change::ReplayNoted { .. }
         | Change::RecoveryRecorded(_)
         | Change::ExternallyExported(_) => return key,

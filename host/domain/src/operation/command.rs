@@ -7,8 +7,10 @@ use crate::ids::Hex32;
 use crate::intent::KeyUse;
 use crate::key::CustodyKey;
 use crate::policy;
+use crate::roster::ParticipantIndex;
 use crate::step::EffectId;
 use crate::time::EpochMs;
+use std::collections::BTreeSet;
 
 /// A request to move an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +84,13 @@ pub enum Action {
         /// The longest time from submission to the decision, milliseconds.
         approval_ttl_ms: u64,
     },
+    /// End a change of a key before its result is certain, or after that do without receivers that are lost.
+    Abort {
+        /// The reason, for people.
+        reason: String,
+        /// The receivers that are lost; empty before the result is certain.
+        lost: BTreeSet<ParticipantIndex>,
+    },
     /// Record that the idempotency key was used again with another body.
     NoteReplay {
         /// Digest of that body.
@@ -154,6 +163,9 @@ pub enum Refusal {
     /// admitted in.
     #[error("{0}")]
     EpochConflict(String),
+    /// The operation cannot be aborted, or not with these lost receivers.
+    #[error("the operation cannot be aborted: {0}")]
+    NotAbortable(String),
     /// The caller names another publication than the operation's.
     #[error("`publication_receipt` is not the operation's publication receipt")]
     PublicationReceiptMismatch,

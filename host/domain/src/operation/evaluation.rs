@@ -65,6 +65,8 @@ impl Change {
             | Self::PublicationRequested { .. }
             | Self::Published { .. }
             | Self::Aborted { .. }
+            | Self::DiscardAcked { .. }
+            | Self::NodesGivenUp { .. }
             | Self::ReplayNoted { .. }
             | Self::RecoveryRecorded(_)
             | Self::ExternallyExported(_) => None,

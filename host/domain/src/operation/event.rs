@@ -13,6 +13,7 @@ use crate::roster::ParticipantIndex;
 use crate::step::EffectId;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A change of an operation, with its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,6 +187,18 @@ pub enum Change {
     Aborted {
         /// The reason.
         failure: Failure,
+    },
+    /// Receivers of new shares discarded the operation. With the first of them it has failed, and the key is free.
+    DiscardAcked {
+        /// The nodes' signed receipts.
+        receipts: Vec<NodeReceipt>,
+    },
+    /// An approver declared these receivers lost. The operation does without them.
+    NodesGivenUp {
+        /// The receivers that are lost.
+        lost: BTreeSet<ParticipantIndex>,
+        /// The reason, for people.
+        reason: String,
     },
     /// The operation failed. Where nodes held staged shares or an admission to sign, so many have discarded them that the
     /// operation can no longer succeed; events of earlier releases may lack the receipts of a signing operation.

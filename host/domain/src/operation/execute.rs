@@ -3,7 +3,7 @@
 use super::command::Refusal;
 use super::effect::Failure;
 use super::event::Change;
-use super::phase::{Phase, State};
+use super::phase::Phase;
 use super::settle::give_up;
 use super::state::Operation;
 use crate::admission::AdmissionDecision;
@@ -30,10 +30,10 @@ pub(super) fn decide(
         | Phase::CommittingEpoch { .. }
         | Phase::Executed
         | Phase::Publishing
-        | Phase::Published => Ok(Vec::new()),
-        // The operation's state is still `executing`: the drive loop sends the discard to the nodes again.
-        Phase::Discarding if operation.state() != State::Failed => Ok(Vec::new()),
-        Phase::Discarding | Phase::Failed => Err(Refusal::Failed(failure(operation))),
+        | Phase::Published
+        // The drive loop sends the discard to the nodes again.
+        | Phase::Discarding => Ok(Vec::new()),
+        Phase::DiscardingRest { .. } | Phase::Failed => Err(Refusal::Failed(failure(operation))),
     }
 }
 

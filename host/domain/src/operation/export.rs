@@ -15,7 +15,7 @@ pub(super) fn decide(
 ) -> Result<Vec<Change>, Refusal> {
     match &operation.phase {
         Phase::Published => {}
-        Phase::Discarding | Phase::Failed => return Err(Refusal::Failed(failure(operation))),
+        Phase::DiscardingRest { .. } | Phase::Failed => return Err(Refusal::Failed(failure(operation))),
         Phase::Submitted
         | Phase::PendingApproval
         | Phase::Deciding
@@ -25,6 +25,7 @@ pub(super) fn decide(
         | Phase::ReceiptMaterialized
         | Phase::Executing { .. }
         | Phase::CommittingEpoch { .. }
+        | Phase::Discarding
         | Phase::Executed
         | Phase::Publishing => {
             let missing = format!("its state is `{}`, not `published`", operation.state().as_str());

@@ -42,5 +42,8 @@ pub fn next(operation: &Operation) -> Step {
         }
         Phase::Publishing => perform(EffectStep::Publish, 1),
         Phase::Discarding => perform(EffectStep::Discard, 1),
+        Phase::DiscardingRest { round, undiscarded } => {
+            perform_on(undiscarded.clone(), EffectStep::Discard, *round)
+        }
     }
 }

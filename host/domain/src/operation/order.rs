@@ -27,7 +27,8 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
         Change::ExecutionRequested { .. } => matches!(phase, Phase::Admitted),
         Change::ReceiptMaterialized { .. } => matches!(phase, Phase::IssuingReceipt),
         Change::CeremonyStarted { .. } => matches!(phase, Phase::ReceiptMaterialized),
-        Change::AttemptLost { .. } | Change::EpochDecided { .. } => matches!(phase, Phase::Executing { .. }),
+        Change::AttemptLost { .. } => matches!(phase, Phase::Executing { .. }),
+        Change::EpochDecided { .. } => may_get_result(operation),
         Change::Aborted { .. } => match operation.intent.operation_type() {
             OperationType::Sign => matches!(
                 phase,
@@ -40,7 +41,18 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
             | OperationType::Recover => matches!(phase, Phase::Executing { .. }),
         },
         Change::EpochAcked { .. } => matches!(phase, Phase::CommittingEpoch { .. }),
-        Change::Executed { signature: Some(_), .. } => matches!(phase, Phase::Executing { .. }),
+        Change::DiscardAcked { .. } => match operation.intent.operation_type() {
+            OperationType::Sign => false,
+            OperationType::KeyCreate
+            | OperationType::Refresh
+            | OperationType::Reshare
+            | OperationType::Rotate
+            | OperationType::Recover => {
+                matches!(phase, Phase::Discarding | Phase::DiscardingRest { .. })
+            }
+        },
+        Change::NodesGivenUp { .. } => may_give_up_nodes(operation),
+        Change::Executed { signature: Some(_), .. } => may_get_result(operation),
         Change::Executed { signature: None, .. } => matches!(phase, Phase::CommittingEpoch { .. }),
         Change::PublicationRequested { .. } => matches!(phase, Phase::Executed),
         Change::Published { .. } => matches!(phase, Phase::Publishing),
@@ -52,10 +64,52 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
                 | Phase::Admitting
                 | Phase::Admitted
                 | Phase::IssuingReceipt
+                | Phase::ReceiptMaterialized
                 // Earlier releases ended a signing operation here without discard receipts.
                 | Phase::Executing { .. }
                 | Phase::Discarding
+                | Phase::DiscardingRest { .. }
         ),
         Change::ReplayNoted { .. } | Change::RecoveryRecorded(_) => !matches!(phase, Phase::Submitted),
+    }
+}
+
+impl Operation {
+    /// Whether it is a change of a key that can be aborted, or do without lost receivers.
+    #[must_use]
+    pub const fn may_abort(&self) -> bool {
+        let is_admitted = matches!(
+            self.phase,
+            Phase::Admitting
+                | Phase::Admitted
+                | Phase::IssuingReceipt
+                | Phase::ReceiptMaterialized
+                | Phase::Executing { .. }
+        );
+        may_give_up_nodes(self)
+            || (is_admitted && !matches!(self.intent.operation_type(), OperationType::Sign))
+    }
+}
+
+/// Whether a ceremony has begun, and its result counts: that of an operation that was given up does, if the nodes had completed it.
+pub(super) const fn may_get_result(operation: &Operation) -> bool {
+    operation.attempt > 0 && matches!(operation.phase, Phase::Executing { .. } | Phase::Discarding)
+}
+
+/// Whether the operation waits for receivers of new shares after its result, or its failure, is certain.
+pub(super) const fn may_give_up_nodes(operation: &Operation) -> bool {
+    match operation.intent.operation_type() {
+        OperationType::Sign => false,
+        OperationType::KeyCreate
+        | OperationType::Refresh
+        | OperationType::Reshare
+        | OperationType::Rotate
+        | OperationType::Recover => matches!(
+            operation.phase,
+            Phase::CommittingEpoch { .. }
+                | Phase::Executed
+                | Phase::Publishing
+                | Phase::DiscardingRest { .. }
+        ),
     }
 }

@@ -46,8 +46,16 @@ pub enum Phase {
     Publishing,
     /// The result is published. Final.
     Published,
-    /// Owes the discard receipts of the nodes.
+    /// Has given up, but the result may exist: owes the discard receipts that exclude it, or the result.
     Discarding,
+    /// No new shares can come to be in force, since a receiver has discarded the operation: the key is free. Owes the discard receipts
+    /// of the other receivers.
+    DiscardingRest {
+        /// From 2; grows whenever `undiscarded` shrinks, so that an effect id never names two different actions.
+        round: u32,
+        /// The receivers that have not discarded what they hold.
+        undiscarded: BTreeSet<ParticipantIndex>,
+    },
     /// The operation has failed. Final.
     Failed,
 }
@@ -71,17 +79,16 @@ impl State {
     /// The state after a stored change of this `type`; `None` for a change that keeps the state. `signs` is true for
     /// signing operations. For readers of redacted exports, which cannot fold the events.
     #[must_use]
-    pub fn after(change_type: &str, signs: bool) -> Option<Self> {
+    pub fn after(change_type: &str) -> Option<Self> {
         match change_type {
             "submitted" => Some(Self::Submitted),
             "approval_requested" => Some(Self::PendingApproval),
             "admission_applied" => Some(Self::Admitted),
             "receipt_materialized" => Some(Self::ReceiptMaterialized),
-            "ceremony_started" => Some(Self::Executing),
+            "ceremony_started" | "aborted" => Some(Self::Executing),
             "executed" => Some(Self::Executed),
             "published" => Some(Self::Published),
-            "aborted" if signs => Some(Self::Executing),
-            "aborted" | "failed" => Some(Self::Failed),
+            "discard_acked" | "failed" => Some(Self::Failed),
             _ => None,
         }
     }
@@ -167,7 +174,7 @@ impl Phase {
             | Self::Executing { .. }
             | Self::CommittingEpoch { .. } => Some(OwnStep::Execution),
             Self::Publishing => Some(OwnStep::Publication),
-            Self::Discarding => Some(OwnStep::Discard),
+            Self::Discarding | Self::DiscardingRest { .. } => Some(OwnStep::Discard),
             Self::Submitted
             | Self::PendingApproval
             | Self::Admitted
@@ -185,10 +192,10 @@ impl Phase {
             Self::PendingApproval | Self::Deciding | Self::Admitting => State::PendingApproval,
             Self::Admitted | Self::IssuingReceipt => State::Admitted,
             Self::ReceiptMaterialized => State::ReceiptMaterialized,
-            Self::Executing { .. } | Self::CommittingEpoch { .. } => State::Executing,
+            Self::Executing { .. } | Self::CommittingEpoch { .. } | Self::Discarding => State::Executing,
             Self::Executed | Self::Publishing => State::Executed,
             Self::Published => State::Published,
-            Self::Discarding | Self::Failed => State::Failed,
+            Self::DiscardingRest { .. } | Self::Failed => State::Failed,
         }
     }
 
@@ -203,9 +210,11 @@ impl Phase {
             (Self::ReceiptMaterialized | Self::Executing { .. } | Self::CommittingEpoch { .. }, _) => {
                 &[NextAction::Execute, NextAction::NodeRecovery]
             }
+            // The gateway discards by itself; a request makes it try at once.
+            (Self::Discarding, _) => &[NextAction::Execute],
             (Self::Executed | Self::Publishing, PublicationMode::Manual) => &[NextAction::Publish],
             (Self::Executed | Self::Publishing, PublicationMode::Automatic)
-            | (Self::Published | Self::Discarding | Self::Failed, _) => &[],
+            | (Self::Published | Self::DiscardingRest { .. } | Self::Failed, _) => &[],
         }
     }
 }

@@ -43,12 +43,18 @@ impl Plan {
         self.receivers.is_subset(confirmed)
     }
 
-    /// Whether the operation has failed once these nodes have discarded it: all receivers, or for a signature so many
+    /// Whether the operation is failed once these nodes have discarded it: all receivers, or for a signature so many
     /// holders that fewer than the threshold remain.
     #[must_use]
     pub fn is_discarded(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         let n_left = self.holders.difference(confirmed).count();
         self.is_received(confirmed) && (self.stages_epoch() || n_left < self.n_holders_required)
+    }
+
+    /// Whether the result may exist when these nodes have completed the ceremony: all receivers, or the threshold of signers.
+    #[must_use]
+    pub fn is_completed(&self, by: &BTreeSet<ParticipantIndex>) -> bool {
+        if self.stages_epoch() { self.is_received(by) } else { self.is_enough(by) }
     }
 
     /// Whether the ceremony makes new shares, which are staged first and then promoted.
@@ -107,10 +113,20 @@ pub fn target(operation: &Operation, key: Option<&CustodyKey>) -> Option<Target>
 }
 
 impl Operation {
-    /// The operation's plan; `None` before the decision.
+    /// The operation's plan, without receivers that were given up; `None` before the decision.
     #[must_use]
     pub fn plan(&self) -> Option<Plan> {
-        self.admission.as_ref().map(|admission| plan(&admission.decision))
+        let mut plan = plan(&self.admission.as_ref()?.decision);
+        plan.receivers.retain(|node| !self.given_up.contains(node));
+        Some(plan)
+    }
+
+    /// Whether so many receivers of the new shares are left without these that the key can sign.
+    #[must_use]
+    pub fn can_sign_without(&self, lost: &BTreeSet<ParticipantIndex>) -> bool {
+        let target = self.admission.as_ref().and_then(|admission| admission.decision.target.as_ref());
+        let receivers = self.plan().map(|plan| plan.receivers).unwrap_or_default();
+        target.is_some_and(|target| receivers.difference(lost).count() >= target.threshold.count())
     }
 
     /// The nodes that take part; empty before the decision.

@@ -3,7 +3,7 @@
 use super::command::Refusal;
 use super::event::Change;
 use super::execute::failure;
-use super::phase::{Phase, State};
+use super::phase::Phase;
 use super::state::Operation;
 use crate::intent::OperationType;
 
@@ -27,7 +27,8 @@ pub(super) fn decide(
         | Phase::IssuingReceipt
         | Phase::ReceiptMaterialized
         | Phase::Executing { .. }
-        | Phase::CommittingEpoch { .. } => {
+        | Phase::CommittingEpoch { .. }
+        | Phase::Discarding => {
             Err(Refusal::NotExecuted { missing: format!("its state is `{}`", operation.state().as_str()) })
         }
         Phase::Executed => {
@@ -41,10 +42,7 @@ pub(super) fn decide(
             check_result(operation, expected_result_ref)?;
             Ok(Vec::new())
         }
-        Phase::Discarding if operation.state() != State::Failed => {
-            Err(Refusal::NotExecuted { missing: format!("its state is `{}`", operation.state().as_str()) })
-        }
-        Phase::Discarding | Phase::Failed => Err(Refusal::Failed(failure(operation))),
+        Phase::DiscardingRest { .. } | Phase::Failed => Err(Refusal::Failed(failure(operation))),
     }
 }
 

@@ -1,7 +1,6 @@
 //! The signed receipts that an operation's events carry.
 
 use super::event::{Change, Event};
-use super::phase::Phase;
 use super::state::Operation;
 use crate::receipt::{Chain, NodeReceipt, ReceiptKind};
 use crate::roster::ParticipantIndex;
@@ -22,8 +21,7 @@ impl Operation {
 /// verifier needs only the events and the nodes' public keys.
 #[must_use]
 pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(ReceiptKind, &'e [NodeReceipt])> {
-    let attempt =
-        if let Phase::Executing { attempt } = before.phase { attempt } else { before.executed_attempt() };
+    let attempt = before.executed_attempt();
     let (kind, receipts) = match &event.change {
         Change::AdmissionApplied { receipts } => (ReceiptKind::Admitted, receipts),
         Change::ReceiptMaterialized { receipts, .. } => {
@@ -47,7 +45,9 @@ pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(Rece
         Change::AttemptLost { attempt, receipts, .. } => {
             (ReceiptKind::AttemptDiscarded { attempt: *attempt }, receipts)
         }
-        Change::Failed { receipts, .. } => (ReceiptKind::Discarded, receipts),
+        Change::DiscardAcked { receipts } | Change::Failed { receipts, .. } => {
+            (ReceiptKind::Discarded, receipts)
+        }
         Change::Submitted(_)
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
@@ -59,6 +59,7 @@ pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(Rece
         | Change::CeremonyStarted { .. }
         | Change::PublicationRequested { .. }
         | Change::Aborted { .. }
+        | Change::NodesGivenUp { .. }
         | Change::ReplayNoted { .. }
         | Change::RecoveryRecorded(_)
         | Change::ExternallyExported(_) => return None,

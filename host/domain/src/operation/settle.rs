@@ -3,6 +3,7 @@
 use super::effect::{Effect, Failure, Outcome};
 use super::event::Change;
 use super::next::{Step, next};
+use super::order::may_get_result;
 use super::phase::Phase;
 use super::plan::Plan;
 use super::publish::SIGNATURE_SCOPE;
@@ -59,7 +60,10 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
                 vec![give_up(operation, failure.clone(), policy.clone())]
             }
             // From these phases the operation only goes forward: the effect stays owed until it succeeds.
-            Phase::CommittingEpoch { .. } | Phase::Publishing | Phase::Discarding => Vec::new(),
+            Phase::CommittingEpoch { .. }
+            | Phase::Publishing
+            | Phase::Discarding
+            | Phase::DiscardingRest { .. } => Vec::new(),
             // These phases owe nothing, so no outcome gets here.
             Phase::Submitted
             | Phase::PendingApproval
@@ -91,17 +95,40 @@ fn acked_changes(operation: &Operation, owed: &Effect, receipts: &[NodeReceipt],
         EffectStep::Publish if confirms(Plan::is_published) => {
             vec![Change::Published { receipts: receipts.to_vec(), publication_receipt: root.to_string() }]
         }
-        EffectStep::Discard if confirms(Plan::is_discarded) => {
-            let failure = super::execute::failure(operation);
-            vec![Change::Failed { failure, policy: None, receipts: receipts.to_vec() }]
-        }
+        EffectStep::Discard => discarded_changes(operation, &owed.nodes, receipts),
         EffectStep::Decision
         | EffectStep::Admission
         | EffectStep::PolicyReceipt
         | EffectStep::Execute
-        | EffectStep::Publish
-        | EffectStep::Discard => Vec::new(),
+        | EffectStep::Publish => Vec::new(),
     }
+}
+
+/// The failure, once the nodes that have to discard the operation did. If only some receivers of new shares did, the others still
+/// have to.
+fn discarded_changes(
+    operation: &Operation,
+    owed: &BTreeSet<ParticipantIndex>,
+    receipts: &[NodeReceipt],
+) -> Vec<Change> {
+    let Some(plan) = operation.plan() else { return Vec::new() };
+    let mut receipts = receipts.to_vec();
+    let is_complete = match &operation.phase {
+        Phase::DiscardingRest { .. } => owed.is_subset(&participants(&receipts)),
+        _ => plan.is_discarded(&participants(&receipts)),
+    };
+    if is_complete {
+        return vec![failed(operation, receipts)];
+    }
+    receipts.retain(|receipt| {
+        plan.receivers.contains(&receipt.participant) && owed.contains(&receipt.participant)
+    });
+    if receipts.is_empty() { Vec::new() } else { vec![Change::DiscardAcked { receipts }] }
+}
+
+/// The end of an operation that was aborted.
+pub(super) fn failed(operation: &Operation, receipts: Vec<NodeReceipt>) -> Change {
+    Change::Failed { failure: super::execute::failure(operation), policy: None, receipts }
 }
 
 /// Records the nodes that promoted their new shares. With the last of them, the operation is executed.
@@ -117,14 +144,17 @@ fn epoch_acked_changes(
     }
     let is_complete = participants(&receipts) == *unacked;
     let mut changes = vec![Change::EpochAcked { receipts }];
-    let ceremony = operation.settled.iter().rev().find(|settled| settled.id.step == EffectStep::Execute);
-    if let (true, Some(ceremony)) = (is_complete, ceremony) {
-        changes.extend(executed_changes(
-            operation,
-            Change::Executed { result_ref: ceremony.result_root, signature: None, receipts: Vec::new() },
-        ));
+    if is_complete {
+        changes.extend(promoted_changes(operation));
     }
     changes
+}
+
+/// Execution of an operation whose new shares are active.
+pub(super) fn promoted_changes(operation: &Operation) -> Vec<Change> {
+    let result_ref = operation.staged.as_ref().and_then(|staged| staged.result_ref().ok());
+    let executed = |result_ref| Change::Executed { result_ref, signature: None, receipts: Vec::new() };
+    result_ref.map(|result_ref| executed_changes(operation, executed(result_ref))).unwrap_or_default()
 }
 
 /// Execution, followed by the request to publish in automatic mode.
@@ -171,6 +201,5 @@ pub(super) fn give_up(operation: &Operation, failure: Failure, policy: Option<po
 }
 
 fn ceremony_is_owed(operation: &Operation, stages_epoch: bool) -> bool {
-    matches!(operation.phase, Phase::Executing { .. })
-        && operation.plan().is_some_and(|plan| plan.stages_epoch() == stages_epoch)
+    may_get_result(operation) && operation.plan().is_some_and(|plan| plan.stages_epoch() == stages_epoch)
 }

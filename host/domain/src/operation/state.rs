@@ -9,13 +9,14 @@ use crate::approval::limits::CLOCK_SKEW_MS;
 use crate::approval::{Approval, ApprovalError, ApprovalSubject, check_claimed_time};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
-use crate::intent::{Intent, OperationType};
+use crate::intent::Intent;
 use crate::key::Staged;
 use crate::policy;
-use crate::receipt::NodeReceipt;
-use crate::step::EffectStep;
+use crate::receipt::{NodeReceipt, participants};
+use crate::roster::ParticipantIndex;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// An operation, folded from its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,9 @@ pub struct Operation {
     pub admission: Option<Box<Admission>>,
     /// The contract's `policy_receipt_id`; empty until the receipt is issued.
     pub policy_receipt_id: String,
+    /// The last attempt at the ceremony that began; 0 before the first.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub attempt: u32,
     /// The new shares, from `EpochDecided` on.
     pub staged: Option<Box<Staged>>,
     /// The receipts of nodes for attempts that they discarded.
@@ -59,6 +63,12 @@ pub struct Operation {
     /// The receipts of all receivers of new shares, that they have staged them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub staged_receipts: Vec<NodeReceipt>,
+    /// The receipts of receivers that discarded the operation, after which others still have to.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub discarded_receipts: Vec<NodeReceipt>,
+    /// The receivers that were given up after the new shares, or the failure, were certain. The operation does without them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
+    pub given_up: BTreeSet<ParticipantIndex>,
     /// The receipts of the receivers that have promoted them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub promoted_receipts: Vec<NodeReceipt>,
@@ -85,15 +95,16 @@ pub struct Operation {
     pub updated_at_ms: EpochMs,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
 impl Operation {
-    /// The contract's `state`. A signing operation in `Discarding` is still `executing`: a signature may exist.
+    /// The contract's `state`.
     #[must_use]
     pub const fn state(&self) -> State {
-        if self.is_discarding_signature() { State::Executing } else { self.phase.state() }
-    }
-
-    const fn is_discarding_signature(&self) -> bool {
-        matches!((&self.phase, self.intent.operation_type()), (Phase::Discarding, OperationType::Sign))
+        self.phase.state()
     }
 
     /// The endpoints that a caller may use to advance it. A published custody signature can be exported until the export is
@@ -103,7 +114,6 @@ impl Operation {
         let is_settled = self.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
         match (&self.intent, &self.phase) {
             (Intent::AssetAction(_), Phase::Published) if !is_settled => &[NextAction::ExternalExport],
-            _ if self.is_discarding_signature() => &[NextAction::Execute],
             (_, phase) => phase.next_actions(self.intent.publication_mode()),
         }
     }
@@ -142,11 +152,10 @@ impl Operation {
         check_claimed_time(claimed_at_ms, submitted, now)
     }
 
-    /// The latest attempt of the ceremony that is settled; once executed, the one that produced the result. 1 before any.
+    /// The last attempt at the ceremony; once executed, the one that produced the result. 1 before any.
     #[must_use]
-    pub fn executed_attempt(&self) -> u32 {
-        let settled = self.settled.iter().rev().map(|settled| settled.id);
-        settled.filter(|id| id.step == EffectStep::Execute).map(|id| id.attempt).next().unwrap_or(1)
+    pub const fn executed_attempt(&self) -> u32 {
+        if self.attempt == 0 { 1 } else { self.attempt }
     }
 }
 
@@ -176,9 +185,12 @@ fn submitted(submission: &Submission, at: EpochMs) -> Operation {
         policy: submission.policy.clone(),
         admission: None,
         policy_receipt_id: String::new(),
+        attempt: 0,
         staged: None,
         discarded_attempts: Vec::new(),
         staged_receipts: Vec::new(),
+        discarded_receipts: Vec::new(),
+        given_up: BTreeSet::new(),
         promoted_receipts: Vec::new(),
         result_ref: None,
         signature: None,
@@ -223,23 +235,25 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.policy_receipt_id.clone_from(policy_receipt_id);
             operation.phase = Phase::ReceiptMaterialized;
         }
-        Change::CeremonyStarted { attempt } => operation.phase = Phase::Executing { attempt: *attempt },
+        Change::CeremonyStarted { attempt } => begin_attempt(&mut operation, *attempt),
         Change::AttemptLost { attempt, receipts, .. } => {
             operation.discarded_attempts.extend_from_slice(receipts);
-            operation.phase = Phase::Executing { attempt: attempt.saturating_add(1) };
+            begin_attempt(&mut operation, attempt.saturating_add(1));
         }
         Change::EpochDecided { staged, receipts } => {
             operation.staged = Some(staged.clone());
             operation.staged_receipts.clone_from(receipts);
+            operation.failure = None;
             let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
             operation.phase = Phase::CommittingEpoch { attempt: 1, unacked };
         }
         Change::EpochAcked { receipts } => {
             operation.promoted_receipts.extend_from_slice(receipts);
-            remove_acked(&mut operation, receipts);
+            remove_unconfirmed(&mut operation.phase, &participants(receipts));
         }
         Change::Executed { result_ref, signature, .. } => {
             operation.result_ref = Some(*result_ref);
+            operation.failure = None;
             operation.signature.clone_from(signature);
             operation.phase = Phase::Executed;
         }
@@ -252,6 +266,14 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.failure = Some(failure.clone());
             operation.phase = Phase::Discarding;
         }
+        Change::DiscardAcked { receipts } => {
+            operation.discarded_receipts.extend_from_slice(receipts);
+            discard_acked(&mut operation, &participants(receipts));
+        }
+        Change::NodesGivenUp { lost, .. } => {
+            operation.given_up.extend(lost);
+            remove_unconfirmed(&mut operation.phase, lost);
+        }
         Change::Failed { failure, policy, .. } => {
             operation.failure = Some(failure.clone());
             operation.policy = policy.clone().unwrap_or(operation.policy);
@@ -263,9 +285,26 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
     operation
 }
 
-fn remove_acked(operation: &mut Operation, receipts: &[NodeReceipt]) {
-    if let Phase::CommittingEpoch { attempt, unacked } = &mut operation.phase {
-        *attempt = attempt.saturating_add(1);
-        unacked.retain(|node| !receipts.iter().any(|receipt| receipt.participant == *node));
+fn begin_attempt(operation: &mut Operation, attempt: u32) {
+    operation.attempt = attempt;
+    operation.phase = Phase::Executing { attempt };
+}
+
+/// Some receivers have discarded the operation. The first time, this is the end of the change of the key.
+fn discard_acked(operation: &mut Operation, by: &BTreeSet<ParticipantIndex>) {
+    if matches!(operation.phase, Phase::Discarding) {
+        let undiscarded = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
+        operation.phase = Phase::DiscardingRest { round: 1, undiscarded };
+    }
+    remove_unconfirmed(&mut operation.phase, by);
+}
+
+/// Removes the nodes from those that the phase waits for.
+fn remove_unconfirmed(phase: &mut Phase, nodes: &BTreeSet<ParticipantIndex>) {
+    if let Phase::CommittingEpoch { attempt: count, unacked: waiting }
+    | Phase::DiscardingRest { round: count, undiscarded: waiting } = phase
+    {
+        *count = count.saturating_add(1);
+        waiting.retain(|node| !nodes.contains(node));
     }
 }

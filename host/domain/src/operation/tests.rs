@@ -22,6 +22,7 @@ fn check_all_seeds(kind: Kind) {
     assert!(totals.n_published > SEEDS.end / 4, "too few published operations: {totals:?}");
     assert!(totals.n_failed > 0, "some operations fail: {totals:?}");
     let signs = matches!(kind, Kind::Payment | Kind::AssetAction);
+    assert_eq!(totals.n_aborted > 0, !signs, "changes of keys are aborted: {totals:?}");
     assert_eq!(totals.n_undecided > 0, signs, "only signing operations can stay in Discarding: {totals:?}");
 }
 
@@ -213,4 +214,83 @@ fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
         ),
         Err(Refusal::Failed(_))
     ));
+}
+
+/// The operation after the outcome of the effect that it owes.
+fn settled(machine: &mut machine::Machine, outcome: super::Outcome) -> usize {
+    use super::{Action, Step, next};
+    let Step::Perform(effect) = next(&machine.operation) else { panic!() };
+    let result_root = outcome.result_root().unwrap();
+    machine.decide(Action::Settle { effect: effect.id, outcome, result_root }).unwrap()
+}
+
+fn abort(lost: &[u16]) -> super::Action {
+    let lost = lost.iter().copied().map(crate::roster::ParticipantIndex).collect();
+    super::Action::Abort { reason: "a node is lost".into(), lost }
+}
+
+#[test]
+fn aborted_change_has_failed_and_its_key_is_free_with_the_receipt_of_one_receiver() {
+    use super::{NextAction, Outcome, Phase, State};
+    use crate::key::{KeyState, transitions};
+    use crate::receipt::ReceiptKind;
+    use crate::receipt::tests::receipts;
+    let mut machine = simulation::executing(Kind::Refresh);
+    let keys = |machine: &machine::Machine| {
+        let before =
+            transitions::Keys { subject: Some(crate::testing::samples::key()), ..Default::default() };
+        let after = |keys, n| {
+            let operation = super::replay(&machine.log[..n]).unwrap();
+            transitions::after(keys, &operation, &machine.log[n - 1])
+        };
+        let subject = (1..=machine.log.len()).fold(before, after).subject.unwrap();
+        (subject.state, subject.busy_with.is_some())
+    };
+    assert!(machine.decide(abort(&[2])).is_err(), "no receiver can be lost before the result is certain");
+    assert_eq!(machine.decide(abort(&[])), Ok(1));
+    assert_eq!((&machine.operation.phase, machine.operation.state()), (&Phase::Discarding, State::Executing));
+    assert_eq!(machine.operation.next_actions(), [NextAction::Execute]);
+    assert_eq!(keys(&machine), (KeyState::Refreshing, true), "nodes may have completed the ceremony");
+    assert_eq!(machine.decide(abort(&[])), Ok(0));
+    let discarded = |machine: &machine::Machine, by: u16| {
+        let by = [crate::roster::ParticipantIndex(by)];
+        Outcome::Acked(receipts(&machine.operation, ReceiptKind::Discarded, by.into_iter()))
+    };
+    let first = discarded(&machine, 1);
+    assert_eq!(settled(&mut machine, first), 1);
+    assert_eq!(machine.operation.state(), State::Failed);
+    assert_eq!(keys(&machine), (KeyState::Active, false));
+    let second = discarded(&machine, 0);
+    assert_eq!(settled(&mut machine, second), 1);
+    assert!(machine.decide(abort(&[1])).is_err(), "node 1 has discarded it");
+    assert_eq!(machine.decide(abort(&[2])), Ok(2));
+    assert_eq!(machine.operation.phase, Phase::Failed);
+}
+
+#[test]
+fn aborted_change_that_all_receivers_had_staged_completes() {
+    use super::{Phase, Step, next};
+    let mut machine = simulation::executing(Kind::Refresh);
+    let Step::Perform(effect) = next(&machine.operation) else { panic!() };
+    let staged = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    assert_eq!(machine.decide(abort(&[])), Ok(1));
+    assert_eq!(settled(&mut machine, staged), 1);
+    assert!(matches!(machine.operation.phase, Phase::CommittingEpoch { .. }));
+    assert_eq!(machine.operation.failure, None);
+}
+
+#[test]
+fn change_does_without_lost_receivers_only_if_enough_are_left_to_sign() {
+    use super::Phase;
+    let mut machine = simulation::executing(Kind::Refresh);
+    assert!(machine.drive_once());
+    assert!(matches!(machine.operation.phase, Phase::CommittingEpoch { .. }));
+    assert!(machine.decide(abort(&[])).is_err(), "the new shares are certain");
+    assert!(machine.decide(abort(&[1, 2])).is_err(), "one node cannot sign alone");
+    assert!(machine.decide(abort(&[7])).is_err(), "no receiver");
+    assert_eq!(machine.decide(abort(&[2])), Ok(1));
+    assert!(machine.decide(abort(&[1])).is_err(), "one node cannot sign alone");
+    assert!(machine.drive_once());
+    assert_eq!(machine.operation.phase, Phase::Executed);
+    assert_eq!(machine.operation.promoted_receipts.len(), 2);
 }

@@ -57,6 +57,8 @@ const CHANGES: &[(&str, &Shape)] = &[
     ("publication_requested", &[&[("scope", Open), ("requested_at_ms", Open)]]),
     ("published", &[&[("receipts", Each(&Members(RECEIPT))), ("publication_receipt", Open)]]),
     ("aborted", &[&[("failure", Members(FAILURE))]]),
+    ("discard_acked", &[&[("receipts", Each(&Members(RECEIPT)))]]),
+    ("nodes_given_up", &[&[("lost", Open), ("reason", Parties)]]),
     (
         "failed",
         &[&[

@@ -150,9 +150,8 @@ fn check_audit_log(document: &Document, mut findings: Findings, report: &mut Rep
         return;
     }
     let kind = submitted("/change/intent/kind");
-    let signs = kind == json!("payment") || kind == json!("asset_action");
     let types = document.entries.iter().rev().filter_map(|entry| entry.event.pointer("/change/type"));
-    let state = types.filter_map(Value::as_str).find_map(|change| State::after(change, signs));
+    let state = types.filter_map(Value::as_str).find_map(State::after);
     let [id, family, state_name, total] = IDENTITY;
     let expected = Map::from_iter([
         (id.to_owned(), submitted("/change/operation_id")),

@@ -78,10 +78,17 @@ fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str>
         Change::AttemptLost { receipts, .. } => {
             (!receipts.is_empty(), "no node has signed that it discarded the attempt")
         }
-        Change::Failed { receipts, .. } => {
-            let is_discarded = enough(Plan::is_discarded, receipts);
-            (is_discarded || before.phase != Phase::Discarding, TOO_FEW)
+        Change::DiscardAcked { receipts } => (enough(are_receivers, receipts), TOO_FEW),
+        Change::NodesGivenUp { lost, .. } => {
+            (before.can_sign_without(lost), "the receivers that are left are too few for a signature")
         }
+        Change::Failed { receipts, .. } => match &before.phase {
+            Phase::Discarding => (enough(Plan::is_discarded, receipts), TOO_FEW),
+            Phase::DiscardingRest { undiscarded, .. } => {
+                (undiscarded.is_subset(&participants(receipts)), "not all receivers have discarded it")
+            }
+            _ => return None,
+        },
         Change::Submitted(_)
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
@@ -99,6 +106,10 @@ fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str>
         | Change::ExternallyExported(_) => return None,
     };
     (!is_enough).then_some(what)
+}
+
+fn are_receivers(plan: &Plan, nodes: &BTreeSet<ParticipantIndex>) -> bool {
+    !nodes.is_empty() && nodes.is_subset(&plan.receivers)
 }
 
 fn is_of_signers(receipts: &[NodeReceipt], signature: &SignatureResult) -> bool {

@@ -119,6 +119,51 @@ async fn staged_share_is_replaced_or_discarded_only_with_the_receipt_of_another_
     group.sign(&signing, 1).await;
 }
 
+/// A receiver that discarded the operation does not stage a share of it either.
+#[tokio::test]
+async fn staged_share_is_discarded_with_the_receipt_of_a_receiver_that_discarded_the_operation() {
+    let (group, case, _, _) = partly_staged().await;
+    let discard = |participant| case.call(participant, EffectStep::Discard, 1, 1);
+    let receipt = group.nodes[2].discard(&discard(2), &case.discarding()).await.unwrap();
+    let of_another = {
+        let other = group.case(5, asset_action(&[0, 1, 2], 5));
+        group.nodes[2].sign_anything(&other.chain(2).statement(&ReceiptKind::Discarded).unwrap(), 9)
+    };
+    let own = group.nodes[0].sign_anything(&case.chain(0).statement(&ReceiptKind::Discarded).unwrap(), 9);
+    let wrong = Discard { discarded_attempts: vec![of_another, own], ..case.discarding() };
+    assert_eq!(code(group.nodes[0].discard(&discard(0), &wrong).await), Code::AttemptNotDiscarded);
+    let right = Discard { discarded_attempts: vec![receipt], ..wrong };
+    group.nodes[0].discard(&discard(0), &right).await.unwrap();
+}
+
+/// It may have forgotten that it staged its share, with which the others could promote theirs.
+#[tokio::test]
+async fn readmitted_node_discards_a_change_of_a_key_only_with_the_receipt_of_another_receiver() {
+    let (group, case, _, _) = partly_staged().await;
+    let unknown = {
+        let target = group.key_change(refresh("3"), "3", &[0, 1, 2], 2).decision.target.unwrap();
+        group.case(7, refresh("3")).changing(&roster(&[0, 1, 2]), target)
+    };
+    group.nodes[2].readmit(0).await.unwrap();
+    for case in [case, unknown] {
+        let discard = |participant| case.call(participant, EffectStep::Discard, 1, 1);
+        let alone = case.discarding();
+        let refused = group.nodes[2].discard(&discard(2), &alone).await;
+        assert_eq!(code(refused), Code::DecidedBeforeReadmission);
+        let signed = |participant: u16, kind: ReceiptKind| {
+            group.nodes[usize::from(participant)]
+                .sign_anything(&case.chain(participant).statement(&kind).unwrap(), 9)
+        };
+        let own = signed(2, ReceiptKind::Discarded);
+        let of_an_attempt = signed(1, ReceiptKind::AttemptDiscarded { attempt: 1 });
+        let wrong = Discard { discarded_attempts: vec![own, of_an_attempt], ..alone.clone() };
+        let refused = group.nodes[2].discard(&discard(2), &wrong).await;
+        assert_eq!(code(refused), Code::DecidedBeforeReadmission);
+        let right = Discard { discarded_attempts: vec![signed(1, ReceiptKind::Discarded)], ..alone };
+        group.nodes[2].discard(&discard(2), &right).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn attempt_discarded_before_it_began_does_not_begin() {
     let group = Group::with_key(3, 2, SUITES[0]).await;

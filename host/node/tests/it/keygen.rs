@@ -1,10 +1,12 @@
 //! Key generation on nodes: an attempt begins once, and a share is staged durably, promoted once, and removed by a discard.
 
 use crate::support::{Group, KEY, assert_lost, code, mail, other_root};
+use gateway_domain::ids::EpochName;
+use gateway_domain::key::epoch_root;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::ReceiptKind;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::testing::{Case, SUITES, asset_action};
+use gateway_node::testing::{Case, SUITES, asset_action, refresh, roster};
 use gateway_node::{CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Discard, NodeError, Publication};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -126,26 +128,59 @@ async fn misbehaving_participant_is_named_and_ends_the_ceremony() {
     assert_lost(group.nodes[0].ceremony_deliver(&call, &mail(&sent, 0)).await);
 }
 
+/// Otherwise some nodes could be made to promote the one operation's shares, and others the other's: neither generation would sign.
 #[tokio::test]
-async fn another_operation_cannot_replace_a_staged_key() {
-    let mut group = Group::open(3).await;
-    group.make_key(&create(), 1).await;
-    let other = Case::key_create(2, KEY, 3, 2, SUITES[0]);
-    group.admit(&other).await;
-    let mut sent = group.start(&other, 1).await;
-    let call = |participant| other.call(participant, EffectStep::Execute, 1, 1);
-    for _round in 0..2 {
+async fn node_stages_the_shares_of_one_operation_on_a_key_at_a_time() {
+    let group = Group::with_key(3, 2, SUITES[0]).await;
+    let (first, second) = two_refreshes(&group);
+    group.admit(&first).await;
+    group.admit(&second).await;
+    let dealers = [0, 1].map(ParticipantIndex).into();
+    let start = CeremonyStart { dealers, package: group.keys().to_bytes(), discarded: vec![] };
+    // Both begin before either has staged a share.
+    let mut sent = group.start_with(&second, 1, &start).await;
+    let of_first = group.start_with(&first, 1, &start).await;
+    let keys = group.relay(&first, 1, of_first).await.unwrap().remove(0);
+    let mut n_refused = 0;
+    while !sent.is_empty() {
         let mut next = vec![];
         for (node, participant) in group.nodes.iter().zip(0..) {
-            match node.ceremony_deliver(&call(participant), &mail(&sent, participant)).await.unwrap() {
-                CeremonyAnswer::Send(messages) => next.extend(messages),
-                CeremonyAnswer::Staged { keys, .. } => panic!("{keys:?}"),
+            let call = second.call(participant, EffectStep::Execute, 1, 1);
+            match node.ceremony_deliver(&call, &mail(&sent, participant)).await {
+                Ok(CeremonyAnswer::Send(messages)) => next.extend(messages),
+                Ok(CeremonyAnswer::Staged { .. }) => panic!("two generations are staged"),
+                Err(error) => {
+                    assert_staged_by_another(&error);
+                    n_refused += 1;
+                }
             }
         }
         sent = next;
     }
-    let last = group.nodes[0].ceremony_deliver(&call(0), &mail(&sent, 0)).await;
-    assert_eq!(code(last), Code::EpochConflict);
+    assert_eq!(n_refused, 3);
+    let again = second.call(0, EffectStep::Execute, 2, 2);
+    assert_staged_by_another(&group.nodes[0].ceremony_start(&again, &start).await.unwrap_err());
+    let root = epoch_root(KEY, &EpochName("2".into()), &hex::encode(keys.to_bytes())).unwrap();
+    let promotion = group.promotion(&first, 1, root).await;
+    for (node, participant) in group.nodes.iter().zip(0..) {
+        node.commit_epoch(&first.call(participant, EffectStep::CommitEpoch, 1, 1), &promotion).await.unwrap();
+    }
+    assert_eq!(code(group.nodes[0].ceremony_start(&again, &start).await), Code::EpochConflict);
+}
+
+/// Refreshes of the group's key that were admitted for the same generation.
+fn two_refreshes(group: &Group) -> (Case, Case) {
+    let first = group.key_change(refresh("2"), "2", &[0, 1, 2], 2);
+    let target = group.key_change(refresh("3"), "3", &[0, 1, 2], 2).decision.target.unwrap();
+    (first, group.case(7, refresh("3")).changing(&roster(&[0, 1, 2]), target))
+}
+
+fn assert_staged_by_another(error: &NodeError) {
+    let detail = error.to_string();
+    assert!(
+        matches!(error, NodeError::Unavailable { .. }) && detail.contains("has staged a share"),
+        "{detail}"
+    );
 }
 
 /// Whether the node's files contain these bytes.

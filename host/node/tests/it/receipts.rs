@@ -4,7 +4,7 @@ use crate::support::{Group, KEY, code};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::testing::{Case, SUITES, asset_action, hex32, reshare};
+use gateway_node::testing::{Case, SUITES, asset_action, hex32, refresh, reshare, roster};
 use gateway_node::{
     CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Publication, Published, RoundOne, read_identity,
 };
@@ -103,7 +103,7 @@ async fn only_the_promoted_generation_is_published() {
     let changes: [fn(&mut gateway_domain::operation::Staged); 6] = [
         |staged| staged.epoch.root = hex32(1),
         |staged| staged.threshold.0 = 3,
-        |staged| staged.participants = gateway_node::testing::roster(&[0, 1]),
+        |staged| staged.participants = roster(&[0, 1]),
         |staged| staged.public.public_key_hex = "00".repeat(32),
         |staged| staged.public.package_hex.push_str("00"),
         |staged| staged.public.package_hex.make_ascii_uppercase(),
@@ -194,11 +194,33 @@ async fn new_shares_are_promoted_and_published_only_with_receipts_of_all_receive
     let body = group.generation(&case).await;
     // The receipts for the promotion itself, which prove no promotion.
     let staged = ReceiptKind::Staged { attempt: 1, epoch_root: group.epoch().root };
-    for promoted in forgeries(&body.promoted, staged, &other) {
+    let mut renamed = vec![body.promoted[0].clone(); 2];
+    renamed[1].participant = ParticipantIndex(2);
+    let of_others = [group.false_receipts(&case, &staged), group.false_receipts(&other, &staged)];
+    for promoted in [vec![], body.promoted[..1].to_vec(), vec![body.promoted[0].clone(); 3], renamed]
+        .into_iter()
+        .chain(of_others)
+    {
         let forged = Publication { promoted, ..body.clone() };
         assert_eq!(code(group.nodes[0].publish(&publish, &forged).await), Code::ReceiptRefused);
     }
     group.nodes[0].publish(&publish, &body).await.unwrap();
+}
+
+/// A receiver that is lost must not prevent the publication, but until its share is made again, no share is erased.
+#[tokio::test]
+async fn replaced_shares_are_erased_only_when_all_receivers_have_promoted_theirs() {
+    let mut group = Group::with_key(3, 2, SUITES[0]).await;
+    let retired = "UPDATE share SET state = state WHERE state = 'retired' AND secret IS NOT NULL";
+    for (id, epoch, n_promoted, n_retired) in [(1, "2", 2, 1), (2, "3", 3, 0)] {
+        let target = group.key_change(refresh(epoch), epoch, &[0, 1, 2], 2).decision.target.unwrap();
+        let case = group.case(id, refresh(epoch)).changing(&roster(&[0, 1, 2]), target);
+        group.refresh(&case).await;
+        let mut body = group.generation(&case).await;
+        body.promoted.truncate(n_promoted);
+        group.nodes[0].publish(&case.call(0, EffectStep::Publish, 1, 1), &body).await.unwrap();
+        assert_eq!(group.execute_sql(0, retired).await, n_retired, "epoch {epoch}");
+    }
 }
 
 #[tokio::test]

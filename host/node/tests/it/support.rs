@@ -46,6 +46,8 @@ pub(crate) struct Group {
     pub(crate) kek: Arc<Kek>,
     now: Arc<AtomicU64>,
     pub(crate) keys: Option<PublicKeys>,
+    /// The epoch of these keys.
+    epoch: EpochName,
     signed_approvals: SigningRule,
     /// The nodes' rules; call [`Group::restart_all`] after a change.
     pub(crate) rules: Rules,
@@ -65,6 +67,7 @@ impl Group {
             kek: Arc::new(kek(KEK_BYTE)),
             now,
             keys: None,
+            epoch: EpochName("1".into()),
             signed_approvals: SigningRule::Off,
             rules: rules(),
             approver_roles: BTreeMap::new(),
@@ -185,7 +188,7 @@ impl Group {
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
-        let name = EpochName("1".into());
+        let name = self.epoch.clone();
         let root = epoch_root(KEY, &name, &hex::encode(self.keys().to_bytes())).unwrap();
         Epoch { name, root }
     }
@@ -214,6 +217,17 @@ impl Group {
         self.admit(case).await;
         let keys = self.run_keygen(case, attempt).await;
         self.keys = Some(keys);
+    }
+
+    /// Refreshes the group's key, and promotes the new shares.
+    pub(crate) async fn refresh(&mut self, case: &Case) {
+        self.admit(case).await;
+        let dealers = [0, 1].map(ParticipantIndex).into();
+        let start = CeremonyStart { dealers, package: self.keys().to_bytes(), discarded: vec![] };
+        let keys = self.run_keygen_with(case, 1, &start).await;
+        self.keys = Some(keys);
+        self.epoch = case.decision.target.as_ref().unwrap().epoch.clone();
+        self.commit_epoch(case, 1).await;
     }
 
     /// A change of the group's key, which participants 0, 1 and 2 hold, to a generation with these participants.

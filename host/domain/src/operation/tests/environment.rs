@@ -83,25 +83,47 @@ impl Environment {
                 };
                 Some(self.acks(random, operation, kind, nodes))
             }
-            EffectStep::Discard => {
-                let attempt = operation.executed_attempt();
-                let released = self.released.get(&attempt).cloned().unwrap_or_default();
-                let mut able: BTreeSet<_> = nodes.difference(&self.down).copied().collect();
-                if !able.is_subset(&released) {
-                    self.discarded_attempts.insert(attempt);
-                }
-                // A node that released a share discards only if another one discarded the attempt.
-                if !self.discarded_attempts.contains(&attempt) {
-                    able.retain(|node| !released.contains(node));
-                }
-                let acks = self.acks(random, operation, ReceiptKind::Discarded, &able);
-                if let Outcome::Acked(receipts) = &acks {
-                    self.discarded.extend(receipts.iter().map(|receipt| receipt.participant));
-                    self.staged.retain(|node| !self.discarded.contains(node));
-                }
-                Some(acks)
+            EffectStep::Discard => Some(self.discard(random, operation, nodes)),
+        }
+    }
+
+    /// A node that completed the last attempt discards only if another one discarded the attempt. If all completed it, the result.
+    fn discard(
+        &mut self,
+        random: &mut Random,
+        operation: &Operation,
+        nodes: &BTreeSet<ParticipantIndex>,
+    ) -> Outcome {
+        let attempt = operation.executed_attempt();
+        let plan = operation.plan().unwrap();
+        let completed = if plan.stages_epoch() {
+            self.staged.clone()
+        } else {
+            self.released.get(&attempt).cloned().unwrap_or_default()
+        };
+        let mut able: BTreeSet<_> = nodes.difference(&self.down).copied().collect();
+        let needed = if plan.stages_epoch() { &plan.receivers } else { &plan.nodes };
+        if needed.is_subset(&completed) && operation.attempt > 0 && self.discarded.is_disjoint(needed) {
+            let id = EffectId { operation: operation.id, step: EffectStep::Execute, attempt };
+            if let Some(result @ (Outcome::Signed { .. } | Outcome::Staged { .. })) = self.outcomes.get(&id) {
+                return result.clone();
+            }
+            if plan.stages_epoch() {
+                return self.stage(operation, id);
             }
         }
+        if able.intersection(needed).any(|node| !completed.contains(node)) {
+            self.discarded_attempts.insert(attempt);
+        }
+        if !self.discarded_attempts.contains(&attempt) {
+            able.retain(|node| !completed.contains(node));
+        }
+        let acks = self.acks(random, operation, ReceiptKind::Discarded, &able);
+        if let Outcome::Acked(receipts) = &acks {
+            self.discarded.extend(receipts.iter().map(|receipt| receipt.participant));
+            self.staged.retain(|node| !self.discarded.contains(node));
+        }
+        acks
     }
 
     /// The authority's decision on the operation with all its approvals. The policy denies at random.
@@ -130,7 +152,8 @@ impl Environment {
         let stages = plan.stages_epoch();
         if !self.is_reliable && random.one_in(5) {
             let completed: BTreeSet<_> = if stages {
-                self.staged.extend(plan.receivers.iter().filter(|_| random.one_in(2)));
+                // A node begins another attempt only after the one that it completed was discarded, and its share is replaced.
+                self.staged = plan.receivers.iter().filter(|_| random.one_in(2)).copied().collect();
                 self.staged.clone()
             } else {
                 nodes.iter().filter(|_| random.one_in(3)).copied().collect()

@@ -8,6 +8,7 @@ use crate::operation::signed_receipts;
 use crate::operation::{
     Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, may_follow, replay,
 };
+use crate::receipt::NodeReceipt;
 use crate::receipt::tests::check_receipts;
 use crate::testing::approvers::{entry, key, key_entry, registry};
 use std::collections::BTreeSet;
@@ -49,9 +50,19 @@ fn check_published(machine: &Machine) {
         return;
     }
     let target = machine.operation.admission.as_ref().and_then(|admission| admission.decision.target.clone());
-    let receivers = target.map(|target| target.participants.as_set().clone()).unwrap_or_default();
-    assert_eq!(machine.environment.committed, receivers, "published without every node that gets a share");
-    assert!(machine.environment.staged.is_empty(), "published with something staged");
+    let mut receivers =
+        target.as_ref().map(|target| target.participants.as_set().clone()).unwrap_or_default();
+    let given_up = &machine.operation.given_up;
+    receivers.retain(|node| !given_up.contains(node));
+    assert!(
+        receivers.is_subset(&machine.environment.committed),
+        "published without every node that gets a share"
+    );
+    assert!(
+        target.is_none_or(|target| receivers.len() >= target.threshold.count()),
+        "too few shares are left"
+    );
+    assert!(machine.environment.staged.is_subset(given_up), "published with something staged");
     assert!(machine.operation.result_ref.is_some() && machine.operation.publication_receipt.is_some());
 }
 
@@ -60,7 +71,8 @@ fn check_failed(machine: &Machine) {
         return;
     }
     assert_eq!(n_changes(machine, |change| matches!(change, Change::EpochDecided { .. })), 0);
-    assert!(machine.environment.staged.is_empty(), "failed with something staged");
+    let given_up = &machine.operation.given_up;
+    assert!(machine.environment.staged.is_subset(given_up), "failed with something staged");
     assert!(machine.environment.committed.is_empty(), "failed with something committed");
     assert!(machine.operation.failure.is_some());
 }
@@ -101,11 +113,15 @@ fn check_executed_once(machine: &Machine) {
 /// The nodes that the plan requires have confirmed the step of the last event.
 fn check_confirmations(machine: &Machine) {
     let (Some(last), Some(plan)) = (machine.log.last(), machine.operation.plan()) else { return };
-    if let Change::AdmissionApplied { receipts }
-    | Change::ReceiptMaterialized { receipts, .. }
-    | Change::Published { receipts, .. } = &last.change
+    let nodes = |receipts: &[NodeReceipt]| -> BTreeSet<_> {
+        receipts.iter().map(|receipt| receipt.participant).collect()
+    };
+    if let Change::Published { receipts, .. } = &last.change {
+        assert!(plan.is_published(&nodes(receipts)), "a receiver has not confirmed: {last:?}");
+    }
+    if let Change::AdmissionApplied { receipts } | Change::ReceiptMaterialized { receipts, .. } = &last.change
     {
-        let nodes: BTreeSet<_> = receipts.iter().map(|receipt| receipt.participant).collect();
+        let nodes = nodes(receipts);
         assert!(nodes.is_superset(&plan.receivers), "a receiver has not confirmed: {last:?}");
         let n_holders = nodes.intersection(&plan.holders).count();
         assert!(n_holders >= plan.n_holders_required, "too few holders confirmed: {last:?}");
@@ -132,7 +148,11 @@ pub(crate) fn check_event_receipts(before: &Operation, event: &Event) {
             assert_eq!(nodes, *signature.as_ref().unwrap().signers.as_set(), "{event:?}");
         }
         Change::EpochDecided { .. } => assert!(plan.is_received(&nodes), "{event:?}"),
-        Change::Failed { .. } => assert!(plan.is_discarded(&nodes), "{event:?}"),
+        Change::DiscardAcked { .. } => assert!(nodes.is_subset(&plan.receivers), "{event:?}"),
+        Change::Failed { .. } => match &before.phase {
+            Phase::DiscardingRest { undiscarded, .. } => assert!(undiscarded.is_subset(&nodes), "{event:?}"),
+            _ => assert!(plan.is_discarded(&nodes), "{event:?}"),
+        },
         _ => {}
     }
 }
@@ -144,6 +164,7 @@ fn needs_receipts(before: &Operation, change: &Change) -> bool {
         | Change::ReceiptMaterialized { .. }
         | Change::EpochDecided { .. }
         | Change::EpochAcked { .. }
+        | Change::DiscardAcked { .. }
         | Change::Published { .. } => true,
         Change::Executed { signature, .. } => signature.is_some(),
         Change::Failed { .. } => before.phase == Phase::Discarding,
@@ -188,8 +209,7 @@ fn check_state_after(machine: &Machine) {
     let mut expected = None;
     for n_events in 1..=machine.log.len() {
         let event = serde_json::to_value(&machine.log[n_events - 1]).unwrap();
-        let signs = machine.operation.intent.operation_type() == OperationType::Sign;
-        expected = State::after(event["change"]["type"].as_str().unwrap(), signs).or(expected);
+        expected = State::after(event["change"]["type"].as_str().unwrap()).or(expected);
         let operation = replay(&machine.log[..n_events]).unwrap();
         assert_eq!(Some(operation.state()), expected, "after {event}");
     }

@@ -3,7 +3,9 @@
 use super::invariants;
 use super::machine::Machine;
 use crate::intent::PublicationMode;
-use crate::operation::{Action, ExportState, ExternalExport, Phase, Step, approval_is_open, next};
+use crate::operation::{
+    Action, Change, Event, ExportState, ExternalExport, Phase, Step, approval_is_open, next,
+};
 use crate::policy::Moment;
 use crate::roster::ParticipantIndex;
 use crate::testing::approvers::{key as signing_key, signed};
@@ -19,6 +21,8 @@ pub(crate) struct Totals {
     pub(crate) n_failed: u64,
     /// Operations that stay in `Discarding`, because a signature may exist.
     pub(crate) n_undecided: u64,
+    /// Operations that were aborted or did without lost nodes.
+    pub(crate) n_aborted: u64,
 }
 
 impl Totals {
@@ -26,6 +30,12 @@ impl Totals {
         self.n_crashes += machine.n_crashes;
         self.n_published += u64::from(machine.operation.phase == Phase::Published);
         self.n_failed += u64::from(machine.operation.phase == Phase::Failed);
+        let is_abort = |event: &Event| match &event.change {
+            Change::NodesGivenUp { .. } => true,
+            Change::Aborted { failure } | Change::Failed { failure, .. } => failure.code == "aborted",
+            _ => false,
+        };
+        self.n_aborted += u64::from(machine.log.iter().any(is_abort));
         self.n_undecided += u64::from(machine.operation.phase == Phase::Discarding);
     }
 }
@@ -37,7 +47,11 @@ pub(crate) fn simulate(kind: Kind, seed: u64) -> Machine {
     if seed.is_multiple_of(3) {
         machine.environment.down = dispensable(kind).iter().map(|node| ParticipantIndex(*node)).collect();
     }
-    for _ in 0..60 {
+    for turn in 0..60 {
+        // A receiver dies for ever.
+        if !matches!(kind, Kind::Payment | Kind::AssetAction) && seed % 5 == 4 && turn == seed % 50 {
+            machine.environment.down.insert(ParticipantIndex(2));
+        }
         if machine.random.one_in(3) {
             any_command(&mut machine);
         } else {
@@ -76,7 +90,8 @@ const fn dispensable(kind: Kind) -> &'static [u16] {
 
 /// Any command at any time, repeats included. It may be refused.
 fn any_command(machine: &mut Machine) {
-    let action = match machine.random.below(14) {
+    let action = match machine.random.below(15) {
+        14 if machine.random.one_in(20) => abort(machine),
         0..=5 => approve(machine),
         6 | 7 => execute(),
         8 => publish(),
@@ -148,7 +163,19 @@ fn publish() -> Action {
     Action::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 }
 }
 
-/// Drives the operation to its end, with all nodes answering.
+/// Aborts the operation, or gives up the nodes that are down.
+fn abort(machine: &Machine) -> Action {
+    let is_certain = matches!(
+        machine.operation.phase,
+        Phase::CommittingEpoch { .. } | Phase::Executed | Phase::Publishing | Phase::DiscardingRest { .. }
+    );
+    let down = machine.environment.down.iter().copied();
+    let receivers = machine.operation.plan().map(|plan| plan.receivers).unwrap_or_default();
+    let lost = down.filter(|node| is_certain && receivers.contains(node)).collect();
+    Action::Abort { reason: "a node is lost".into(), lost }
+}
+
+/// Drives the operation to its end. The nodes answer, but for those that are down.
 fn finish(machine: &mut Machine) {
     for _ in 0..200 {
         match (next(&machine.operation), &machine.operation.phase) {
@@ -170,7 +197,12 @@ fn finish(machine: &mut Machine) {
                 );
                 return;
             }
-            (Step::Record(_) | Step::Perform(_), _) => assert!(machine.drive_once(), "nothing moved"),
+            (Step::Record(_) | Step::Perform(_), _) => {
+                if !machine.drive_once() {
+                    let action = abort(machine);
+                    assert!(machine.decide(action).unwrap() > 0, "nothing moved");
+                }
+            }
         }
     }
 }

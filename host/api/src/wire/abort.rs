@@ -1,0 +1,41 @@
+//! Ending a change of a key for which a node is needed that does not answer.
+
+use super::{ClientBinding, RequestShape, not_empty};
+use crate::state::Options;
+use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, PARTICIPANTS_MAX, ParticipantIndex};
+use gateway_engine::Abort;
+use gateway_service::strict::Fault;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Body of `POST .../abort`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct CustodyAbortRequest {
+    /// The reason.
+    #[schema(min_length = 1)]
+    pub reason: String,
+    /// The receivers of new shares that are lost. Empty or absent before all have stored theirs.
+    #[schema(max_items = 64, inline)]
+    pub lost_participants: Option<Vec<u16>>,
+    /// The caller.
+    pub client: Option<ClientBinding>,
+}
+
+impl RequestShape for CustodyAbortRequest {
+    type Checked = Abort;
+
+    fn client(&self) -> Option<&ClientBinding> {
+        self.client.as_ref()
+    }
+
+    fn check(&self, _: &Options) -> Result<Abort, Fault> {
+        let lost = self.lost_participants.as_deref().unwrap_or_default();
+        if lost.len() > PARTICIPANTS_MAX || lost.iter().any(|index| *index > PARTICIPANT_INDEX_MAX) {
+            let expected =
+                format!("must have at most {PARTICIPANTS_MAX} indices up to {PARTICIPANT_INDEX_MAX}");
+            return Err(Fault::at("/lost_participants", expected));
+        }
+        let lost = lost.iter().copied().map(ParticipantIndex).collect();
+        Ok(Abort { reason: not_empty("/reason", &self.reason)?, lost, requester: None })
+    }
+}
