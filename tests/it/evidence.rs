@@ -1,5 +1,6 @@
 //! Evidence that a gateway exports, intact and forged, verified offline against its trust roots.
 
+mod aborted;
 mod command;
 mod forged;
 mod nodes;

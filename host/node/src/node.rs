@@ -241,6 +241,7 @@ impl Node {
         log_index: u64,
     ) -> Result<NodeReceipt, NodeError> {
         self.watch.grow(log_index.saturating_add(1));
+        self.watch.note(log_index, statement);
         #[cfg(feature = "testing")]
         if let Some(receipt) = self.false_receipts.replacement(statement) {
             return Ok(receipt);

@@ -18,13 +18,16 @@ use crate::node::{Node, Transact};
 use crate::row_hash;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
+use gateway_domain::ids::Hex32;
 use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_sqlite::State as _;
 use sqlx::{Row as _, SqliteConnection};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The last rollback that the node knows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +54,12 @@ pub(crate) struct Watch {
     is_stopped: AtomicBool,
     /// The time of the last readmission, or 0.
     readmitted_at_ms: AtomicU64,
+    /// The last receipts that the log is known to have.
+    known: Mutex<VecDeque<(u64, Hex32)>>,
 }
+
+/// Receipts that are not looked up again when they are shown, in memory. A caller shows one of the last few.
+const KNOWN_RECEIPTS_MAX: usize = 64;
 
 impl Watch {
     pub(crate) fn new(state: &LogState) -> Self {
@@ -65,6 +73,24 @@ impl Watch {
     /// Notes that the log has at least this size.
     pub(crate) fn grow(&self, size: u64) {
         self.size.fetch_max(size, Ordering::SeqCst);
+    }
+
+    /// Notes that the log has this receipt.
+    pub(crate) fn note(&self, log_index: u64, statement: &ReceiptStatement) {
+        let mut known = self.known();
+        if known.len() >= KNOWN_RECEIPTS_MAX {
+            known.pop_front();
+        }
+        known.push_back((log_index, statement.transition_hash));
+    }
+
+    fn is_known(&self, shown: &ShownReceipt) -> bool {
+        self.known().contains(&(shown.receipt.log_index, shown.statement.transition_hash))
+    }
+
+    fn known(&self) -> MutexGuard<'_, VecDeque<(u64, Hex32)>> {
+        // No update can panic midway, so a poisoned queue is still consistent.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn readmitted_at(&self) -> EpochMs {
@@ -205,20 +231,21 @@ impl Node {
         }
     }
 
-    /// Shows the node the newest of its receipts that a caller knows. Does nothing if the log is longer: a node that was restored and
-    /// has gone on past that position is not noticed here, but by [`Self::show_receipt`]. A receipt of another identity proves nothing
-    /// about this node, which may have replaced it.
+    /// Shows the node the newest of its receipts that a caller knows, as [`Self::show_receipt`]. A receipt of another identity proves
+    /// nothing about this node, which may have replaced it.
     ///
     /// # Errors
     /// [`NodeError::Unavailable`] when the node has stopped, or the store failed.
     pub async fn show_newest(&self, newest: &ShownReceipt) -> Result<(), NodeError> {
-        if newest.receipt.log_index < self.log_size() {
+        if self.watch.is_known(newest) {
             return Ok(());
         }
         match self.show_receipt(&newest.statement, &newest.receipt).await {
-            Err(NodeError::Rejected(_)) => Ok(()),
-            shown => shown,
+            Ok(()) => self.watch.note(newest.receipt.log_index, &newest.statement),
+            Err(NodeError::Rejected(_)) => {}
+            Err(error) => return Err(error),
         }
+        Ok(())
     }
 
     /// Shows the node a head that it signed. If its log does not begin with that log, the database was rolled back, and the node

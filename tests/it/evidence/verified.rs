@@ -59,6 +59,21 @@ fn evidence_of_the_test_vectors_holds() {
     }
 }
 
+/// Of a refresh that was aborted, and of one that did without a lost node.
+#[test]
+fn evidence_of_the_aborted_test_vectors_holds() {
+    for name in ["aborted", "without"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/evidence/vectors").join(name);
+        let read = |name: &str| fs::read(folder.join(name)).unwrap();
+        let roots = Roots::new(serde_json::from_slice(&read("roots.json")).unwrap()).unwrap();
+        let evidence = serde_json::from_slice(&read("evidence.json")).unwrap();
+        assert_holds(
+            &verify(&evidence, &roots),
+            &["chain", "operation", "admission", "receipts", "key", "log"],
+        );
+    }
+}
+
 #[tokio::test]
 async fn evidence_of_a_child_key_payment_holds() {
     let body = with(payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));

@@ -123,8 +123,11 @@ pub(crate) async fn execute(world: &World, path: &str, body: &Value) -> Value {
 /// As [`execute`], and publishes the result.
 pub(crate) async fn publish(world: &World, path: &str, body: &Value) -> Value {
     let operation = execute(world, path, body).await;
-    let publication = json!({ "scope": "signature", "requested_at_ms": 1 });
-    world.post(&self::path(&operation, "/publish"), &publication).await.ok()
+    world.post(&self::path(&operation, "/publish"), &publication()).await.ok()
+}
+
+pub(crate) fn publication() -> Value {
+    json!({ "scope": "signature", "requested_at_ms": 1 })
 }
 
 /// Creates an active key; returns its view.

@@ -9,7 +9,7 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_node::limits::READMIT_LOST_MAX;
 use gateway_node::testing::{Case, SUITES, asset_action, hex32};
-use gateway_node::{CeremonyStart, Code, CommitEpoch, Node, NodeError, Publication, Published};
+use gateway_node::{CeremonyStart, Code, CommitEpoch, Node, NodeError, Publication, Published, ShownReceipt};
 use gateway_threshold::sign::SigningPackage;
 use std::sync::Arc;
 
@@ -104,6 +104,27 @@ async fn restored_node_that_is_shown_a_larger_head_stops() {
 }
 
 /// The node went on before it was shown anything, so its log has the position, with another entry.
+/// Its log may have grown past the position of the receipt.
+#[tokio::test]
+async fn restored_node_that_went_on_stops_when_it_is_shown_its_newest_receipt() {
+    for goes_on in [false, true] {
+        let (group, case, package, (statement, receipt), _) = restored().await;
+        let newest = ShownReceipt { statement, receipt };
+        if goes_on {
+            let next = group.case(9, asset_action(&[0, 1, 2], 9));
+            group.nodes[0].admit(&next.request()).await.unwrap();
+            let call = next.call(0, EffectStep::PolicyReceipt, 1, 1);
+            let own = group.nodes[0].policy_receipt(&call).await.unwrap().receipt;
+            let kind = ReceiptKind::PolicyReceipt((&next.decision()).into());
+            let statement = next.chain(0).statement(&kind).unwrap();
+            group.nodes[0].show_newest(&ShownReceipt { statement, receipt: own }).await.unwrap();
+            assert!(group.nodes[0].log_size() > newest.receipt.log_index);
+        }
+        assert_stopped(group.nodes[0].show_newest(&newest).await);
+        assert_refuses_everything(&group, &case, &package).await;
+    }
+}
+
 #[tokio::test]
 async fn restored_node_with_another_entry_at_the_position_stops() {
     for by_head in [false, true] {

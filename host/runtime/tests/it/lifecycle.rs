@@ -177,7 +177,7 @@ fn to_owned((epoch, state): (&str, &str)) -> (String, String) {
 }
 
 /// The epoch and state of every share of a node, by epoch.
-async fn shares(world: &World, participant: u16) -> Vec<(String, String)> {
+pub(crate) async fn shares(world: &World, participant: u16) -> Vec<(String, String)> {
     use sqlx::{ConnectOptions, Connection};
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(world.path(participant)).read_only(true);
     let mut conn = options.connect().await.unwrap();

@@ -241,7 +241,7 @@ impl World {
     }
 
     /// Decides the action, and applies its events to the operation and its keys.
-    fn apply(&mut self, mut operation: Operation, action: Action) -> Operation {
+    pub(crate) fn apply(&mut self, mut operation: Operation, action: Action) -> Operation {
         let at = EpochMs(self.now.load(Ordering::Relaxed));
         let new_key = operation.successor.as_ref().map_or(operation.key.key_id, |slot| slot.key_id);
         if !self.keys.contains_key(&new_key) {

@@ -1,0 +1,107 @@
+//! Operations that are given up: with nodes that are lost, and after the nodes have completed the ceremony.
+
+use crate::lifecycle::shares;
+use crate::support::{KEY, World, check_signature, operation};
+use gateway_domain::key::KeyState;
+use gateway_domain::operation::{Action, Failure, Operation, Outcome, Phase};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::testing::{SUITES, asset_action, recover, refresh, reshare};
+
+fn abort(lost: &[u16]) -> Action {
+    Action::Abort { reason: "drill".into(), lost: lost.iter().copied().map(ParticipantIndex).collect() }
+}
+
+fn refusal() -> Outcome {
+    let failure = Failure { code: "drill".into(), detail: "given up".into(), culprits: vec![] };
+    Outcome::Rejected { failure, policy: None }
+}
+
+/// Drives the operation as far as the nodes that answer bring it.
+async fn as_far_as_possible(world: &mut World, operation: Operation) -> Operation {
+    *world.drive(operation, |_| false).await.unwrap_err().0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receiver_that_is_lost_before_the_decision_does_not_keep_the_key_busy() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let refreshing = world.until_ceremony(operation(1, refresh("2"))).await;
+    world.break_disk(&[2]).await;
+    world.perform_pending(&refreshing).await.unwrap_err();
+    assert_eq!(world.keys[&KEY].state, KeyState::Refreshing);
+
+    let aborted = world.apply(refreshing, abort(&[]));
+    let discarding = as_far_as_possible(&mut world, aborted).await;
+    let undiscarded = [ParticipantIndex(2)].into();
+    assert_eq!(discarding.phase, Phase::DiscardingRest { round: 2, undiscarded });
+    assert_eq!((world.keys[&KEY].state, world.keys[&KEY].busy_with), (KeyState::Active, None));
+    let signed = world.complete(operation(2, asset_action(&[0, 1, 2], 7))).await;
+    check_signature(signed.signature.as_ref().unwrap());
+    let reshared = world.complete(operation(3, reshare("2", &[0, 1], 2))).await;
+    assert_eq!(reshared.phase, Phase::Published, "{:?}", reshared.failure);
+
+    let given_up = world.apply(discarding, abort(&[2]));
+    assert_eq!(given_up.phase, Phase::Failed);
+    assert_eq!(given_up.failure.unwrap().code, "aborted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receiver_that_is_lost_after_the_decision_is_recovered() {
+    let mut world = World::with_key(3, 2, SUITES[1]).await;
+    let is_decided = |operation: &Operation| matches!(operation.phase, Phase::CommittingEpoch { .. });
+    let decided = world.drive(operation(1, refresh("2")), is_decided).await.unwrap();
+    // Its disk is full, and soon after lost.
+    let full = "CREATE TRIGGER full BEFORE INSERT ON log_entry BEGIN SELECT RAISE(ABORT, 'disk full'); END";
+    world.change(2, full).await;
+    let waiting = as_far_as_possible(&mut world, decided).await;
+    assert_eq!(waiting.promoted_receipts.len(), 2);
+
+    let executed = world.apply(waiting, abort(&[2]));
+    assert_eq!(world.keys[&KEY].state, KeyState::Active);
+    world.lose(&[2]).await;
+    let published = world.complete(executed).await;
+    assert_eq!(published.phase, Phase::Published);
+    let kept = [("1", "retired"), ("2", "active")].map(to_owned);
+    assert_eq!(shares(&world, 0).await, kept, "a share that might be needed was erased");
+
+    let recovered = world.complete(operation(2, recover("3", 2, &[0, 1]))).await;
+    assert_eq!(recovered.phase, Phase::Published, "{:?}", recovered.failure);
+    let erased = [("1", "erased"), ("2", "erased"), ("3", "active")].map(to_owned);
+    assert_eq!(shares(&world, 0).await, erased);
+    let signed = world.complete(operation(3, asset_action(&[0, 2], 7))).await;
+    check_signature(signed.signature.as_ref().unwrap());
+}
+
+fn to_owned((epoch, state): (&str, &str)) -> (String, String) {
+    (epoch.to_owned(), state.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn aborted_change_that_all_receivers_had_staged_completes() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let refreshing = world.until_ceremony(operation(1, refresh("2"))).await;
+    let staged = world.perform_pending(&refreshing).await.unwrap();
+    assert!(matches!(staged, Outcome::Staged { .. }));
+    let aborted = world.apply(refreshing, abort(&[]));
+    let published = world.complete(aborted).await;
+    assert_eq!((published.phase, published.failure), (Phase::Published, None));
+    assert_eq!(world.keys[&KEY].epoch.name.0, "2");
+}
+
+/// The gateway lost the outcome, and refused the operation since. The signature exists, so it must be shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn signature_that_exists_is_the_result_of_an_operation_that_was_given_up() {
+    for changes_epoch in [false, true] {
+        let mut world = World::with_key(3, 2, SUITES[0]).await;
+        let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+        let signed = world.perform_pending(&signing).await.unwrap();
+        let Outcome::Signed { signature, .. } = signed else { panic!("{signed:?}") };
+        let discarding = world.record_outcome(signing, refusal());
+        assert_eq!(discarding.phase, Phase::Discarding);
+        if changes_epoch {
+            world.complete(operation(2, refresh("2"))).await;
+        }
+        let published = world.complete(discarding).await;
+        assert_eq!((published.phase, published.failure), (Phase::Published, None));
+        assert_eq!(published.signature, Some(signature));
+    }
+}
