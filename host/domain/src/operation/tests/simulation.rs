@@ -48,7 +48,7 @@ pub(crate) fn simulate(kind: Kind, seed: u64) -> Machine {
         machine.environment.down = dispensable(kind).iter().map(|node| ParticipantIndex(*node)).collect();
     }
     for turn in 0..60 {
-        // A receiver dies for ever.
+        // A receiver is lost.
         if !matches!(kind, Kind::Payment | Kind::AssetAction) && seed % 5 == 4 && turn == seed % 50 {
             machine.environment.down.insert(ParticipantIndex(2));
         }

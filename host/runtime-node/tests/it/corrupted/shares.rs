@@ -215,7 +215,7 @@ async fn staged_share_of_a_key_in_use_is_not_discarded_on_request() {
     }
 }
 
-/// Row 15.
+/// Row 15. With the receipts of so many receivers that the key signs a publication is recorded, but erases nothing.
 #[tokio::test]
 async fn erasure_needs_promoted_receipts_of_all_receivers() {
     let mut victims = Victims::with_key().await;
@@ -226,9 +226,17 @@ async fn erasure_needs_promoted_receipts_of_all_receivers() {
     // The receipts for the promotion prove that the shares were staged, not that they were promoted.
     let commit = victims.promotion(&refresh, 1, staged);
     let wrong = ReceiptKind::Staged { attempt: 1, epoch_root: commit.epoch_root };
-    for promoted in insufficient(&victims, &refresh, &promoted, &wrong) {
+    let [none, two, repeated, renamed, moved, false_ones, of_another] =
+        insufficient(&victims, &refresh, &promoted, &wrong).try_into().unwrap();
+    for promoted in [none, false_ones, of_another, vec![promoted[1].clone(); 3]] {
         let forged = Publication { promoted, ..valid.clone() };
         assert_refused("receipts", victims.publish(0, &refresh, &forged).await, "receipt_refused", "");
     }
-    victims.publish(0, &refresh, &valid).await.unwrap();
+    for (participant, promoted) in (0..3).zip([two, repeated, moved]) {
+        let partial = Publication { promoted, ..valid.clone() };
+        victims.publish(participant, &refresh, &partial).await.unwrap();
+        assert_eq!(victims.n_retired(participant).await, 1, "node {participant} erased its old share");
+    }
+    let partial = Publication { promoted: renamed, ..valid };
+    assert_refused("receipts", victims.publish(0, &refresh, &partial).await, "effect_conflict", "");
 }

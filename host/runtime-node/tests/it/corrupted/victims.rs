@@ -35,6 +35,8 @@ use http_body_util::BodyExt;
 use runtime_node::routes;
 use serde::Serialize;
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -216,6 +218,16 @@ impl Victims {
     /// The database of a node.
     pub(crate) fn path(&self, participant: u16) -> PathBuf {
         self.folder.path().join(format!("node-{participant}.db"))
+    }
+
+    /// The shares that the node has retired and not erased.
+    pub(crate) async fn n_retired(&self, participant: u16) -> u32 {
+        let options = SqliteConnectOptions::new().filename(self.path(participant)).read_only(true);
+        let mut conn = options.connect().await.unwrap();
+        let sql = "SELECT count(*) FROM share WHERE state = 'retired' AND secret IS NOT NULL";
+        let n_retired = sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
+        n_retired
     }
 
     pub(crate) fn set_time(&self, now_ms: u64) {
