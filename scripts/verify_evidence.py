@@ -420,12 +420,13 @@ def read_node_log(roots, lines):
     return node_id, entries
 
 
-def check_node_logs(logs, events, operation_id, signed_statements):
-    """Each receipt is at its position, and each share in the logs is in a receipt or of an attempt that was lost."""
-    logs, shares = dict(logs), 0
+def check_node_logs(logs, events, decision, signed_statements):
+    """Each receipt is at its position, and each share in the logs is in a receipt or of a package that was not completed."""
+    logs, shares, abandoned = dict(logs), 0, {}
     ended = {event["change"]["attempt"] for event in events if event["change"]["type"] == "attempt_lost"}
     if any(event["change"]["type"] == "aborted" for event in events):
         ended.add(max(ended, default=0) + 1)
+    signature = next((event["change"]["signature"] for event in events if event["change"].get("signature")), None)
     for (participant, index), statement in signed_statements.items():
         if participant in logs:
             need(index < len(logs[participant]), f"node {participant}: the log does not reach position {index}")
@@ -435,13 +436,18 @@ def check_node_logs(logs, events, operation_id, signed_statements):
         need(not any(entry["type"] == "lost" for entry in entries), f"node {participant}: a rollback lost entries")
         for entry in entries:
             statement = entry.get("statement", {})
-            if statement.get("operation_id") != operation_id or "share" not in entry:
+            if statement.get("operation_id") != decision["operation_id"] or "share" not in entry:
                 continue
             released = {name: entry["share"][name] for name in ["signed_digest", "package_hash"]}
             need(statement["subject"] == digest("svc/receipt/share/v1", released), f"node {participant}: another share")
-            is_shown = (participant, entry["log_index"]) in signed_statements or statement["attempt"] in ended
-            need(is_shown, f"node {participant}: the share at {entry['log_index']} is not shown")
             shares += 1
+            if (participant, entry["log_index"]) in signed_statements:
+                continue
+            explained = statement["attempt"] in (ended if signature is None else {*ended, max(ended, default=0) + 1})
+            need(explained, f"node {participant}: the share at {entry['log_index']} is not shown")
+            signers = abandoned.setdefault(released["package_hash"], set())
+            signers.add(participant)
+            need(len(signers) < int(decision["threshold"]), f"{sorted(signers)}: shares of a signature that is not shown")
     return f"{len(logs)} nodes, {shares} shares, all shown"
 
 
@@ -512,7 +518,7 @@ def verify(roots, document, logs=()):
         receipts = check_receipts(roots, events, admission_hash, decision)
         print(f"receipts   ok  {len(receipts)} signed by their nodes")
         if logs:
-            print(f"node logs  ok  {check_node_logs(logs, events, decision['operation_id'], receipts)}")
+            print(f"node logs  ok  {check_node_logs(logs, events, decision, receipts)}")
         print(f"signature  ok  {check_signature(document, events, decision)}")
     log_size, shown = check_log(roots, document)
     print(f"log        ok  {shown}")

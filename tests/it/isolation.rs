@@ -93,6 +93,7 @@ fn valid_body(method: &str, route: &str) -> Value {
         (_, "approve") => return approval("eve"),
         (_, "publish") => return publication(),
         (_, "node-recovery") => return json!({ "effect_id": "e", "result_root": "0".repeat(64) }),
+        (_, "abort") => return json!({ "reason": "r" }),
         (_, "external-export") => return custody::export(&json!("r"), "Submitted"),
         (_, "sign") => custody::sign("eve"),
         (_, "refresh") => custody::refresh("2"),

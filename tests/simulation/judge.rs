@@ -208,37 +208,36 @@ impl Judge {
         self.operations.get(&id).is_some_and(|known| !known.released.is_empty())
     }
 
-    /// Every share that left a node is in the gateway's events: of the published signature, or of an attempt that is recorded as
-    /// lost, and those of lost attempts make no signature of a failed operation. An operation that did not come to rest was reported
-    /// as such.
+    /// Every share that left a node is in the gateway's events: of the published signature, of an attempt that is recorded as lost, or
+    /// of another package of the signature's attempt; and those packages make no signature. An operation that did not come to rest
+    /// was reported as such.
     pub(crate) fn check_no_hidden_shares(&mut self, orders: &BTreeMap<OperationId, Order>) {
         let mut hidden = Vec::new();
         for (id, known) in self.operations.iter().filter(|(_, known)| known.is_at_rest()) {
             let signature = known.operation.signature.as_deref();
             let threshold = known.operation.admission.as_ref().map_or(0, |by| by.decision.threshold.count());
             for (package, signers) in &known.released {
-                for (node, attempt) in signers {
-                    let is_shown = signature.is_some_and(|signature| {
-                        signature.package_hash == *package && signature.signers.as_set().contains(node)
-                    });
-                    let is_whole = signature.is_none() && signers.len() >= threshold;
-                    if is_shown || (known.lost_attempts.contains(attempt) && !is_whole) {
-                        continue;
-                    }
+                if signature.is_some_and(|signature| signature.package_hash == *package) {
+                    continue;
+                }
+                let is_explained = |attempt: &u32| {
+                    let is_beside = signature.is_some() && *attempt == known.operation.executed_attempt();
+                    is_beside || known.lost_attempts.contains(attempt)
+                };
+                // Signatures by two sets of signers without a common node are counted when they are made.
+                let is_second = signature.is_none_or(|signature| {
+                    signers.keys().any(|node| signature.signers.as_set().contains(node))
+                });
+                let is_whole = signers.len() >= threshold && is_second;
+                if is_whole || !signers.values().all(is_explained) {
                     let number = orders.get(id).map_or(0, |order| order.number);
                     let phase = known.operation.state().as_str();
-                    let details = format!("op{number} ({phase}): share of node {node}, attempt {attempt}");
-                    let is_abandoned = signature.is_some() && *attempt == known.operation.executed_attempt();
-                    hidden.push((is_abandoned, details));
+                    hidden.push(format!("op{number} ({phase}): shares of nodes and attempts {signers:?}"));
                 }
             }
         }
-        for (is_abandoned, details) in hidden {
-            if is_abandoned {
-                self.gaps.push((Gap::AbandonedPackage, details));
-            } else {
-                self.violation("hidden-share", details);
-            }
+        for details in hidden {
+            self.violation("hidden-share", details);
         }
     }
 }

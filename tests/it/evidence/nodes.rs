@@ -153,7 +153,7 @@ async fn evidence_agrees_with_the_logs_of_its_nodes() {
     let seen = assert_holds(&logs.verify(&evidence)).to_owned();
     assert_eq!(
         seen,
-        "11 receipts are at their positions; every share released for the operation is shown, 0 of lost attempts"
+        "11 receipts are at their positions; every share released for the operation is shown, 0 of packages that were not completed"
     );
     // Two of three nodes are enough: the third alone could not sign.
     assert_holds(&Logs::of(&world, &[0, 2]).await.verify(&evidence));
@@ -356,21 +356,7 @@ async fn further_share_of_the_operation_is_found_unless_its_attempt_is_shown_as_
     let at = shares(&logs, 1)[0];
     let further = logs.nodes[1].1[at].clone();
     // Node 2, which is not among the signers, signed another package in attempt 2.
-    logs.rewrite(&world, 2, |entries| {
-        let LogEntry::Receipt { mut statement, share: Some(share), .. } = further else { panic!() };
-        let chain = Chain {
-            admission_hash: statement.admission_hash,
-            operation_id: statement.operation_id,
-            participant: ParticipantIndex(2),
-        };
-        let (signed_digest, package_hash) = (share.signed_digest, Hex32::ZERO);
-        let kind = ReceiptKind::Signed { attempt: 2, signed_digest, package_hash };
-        statement = chain.statement(&kind).unwrap();
-        let share = ReleasedShare { package_hash, ..share };
-        let log_index = u64::try_from(entries.len()).unwrap();
-        entries.push(LogEntry::Receipt { log_index, statement, share: Some(share) });
-    })
-    .await;
+    logs.rewrite(&world, 2, |entries| entries.push(of_another_package(&further, 2, 2, entries.len()))).await;
     let report = logs.verify(&forgery.evidence);
     assert!(
         found(&report)[0].contains("the node released a share of attempt 2 of the signature"),
@@ -392,6 +378,34 @@ async fn further_share_of_the_operation_is_found_unless_its_attempt_is_shown_as_
     let report = logs.verify(&forgery.forger.with_events(alter).await);
     let found = found(&report);
     assert!(!found.iter().any(|found| found.contains("released a share of attempt 2")), "{found:?}");
+}
+
+/// The entry at this position for a share of another package of the same operation.
+fn of_another_package(like: &LogEntry, participant: u16, attempt: u32, position: usize) -> LogEntry {
+    let LogEntry::Receipt { statement, share: Some(share), .. } = like.clone() else { panic!() };
+    let chain = Chain {
+        admission_hash: statement.admission_hash,
+        operation_id: statement.operation_id,
+        participant: ParticipantIndex(participant),
+    };
+    let (signed_digest, package_hash) = (share.signed_digest, Hex32::ZERO);
+    let kind = ReceiptKind::Signed { attempt, signed_digest, package_hash };
+    let share = ReleasedShare { package_hash, ..share };
+    let log_index = u64::try_from(position).unwrap();
+    LogEntry::Receipt { log_index, statement: chain.statement(&kind).unwrap(), share: Some(share) }
+}
+
+/// Two replicas of a gateway, or one and its successor, can make two packages for one attempt.
+#[tokio::test]
+async fn share_of_another_package_is_explained_by_the_signature_unless_it_completes_a_second_one() {
+    let (world, _, evidence) = paid("beside").await;
+    let mut logs = Logs::of(&world, &[0, 1, 2]).await;
+    let share = logs.nodes[1].1[shares(&logs, 1)[0]].clone();
+    logs.rewrite(&world, 2, |entries| entries.push(of_another_package(&share, 2, 1, entries.len()))).await;
+    assert!(assert_holds(&logs.verify(&evidence)).ends_with("1 of packages that were not completed"));
+    logs.rewrite(&world, 1, |entries| entries.push(of_another_package(&share, 1, 1, entries.len()))).await;
+    let second = "/events: nodes 1, 2 released shares of a signature that the evidence does not show";
+    assert_eq!(found(&logs.verify(&evidence)), [second]);
 }
 
 #[tokio::test]

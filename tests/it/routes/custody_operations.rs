@@ -7,12 +7,12 @@ use crate::harness::samples::{self, payment, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
-pub(super) const POSTS: [&str; 5] =
-    ["/approve", "/execute", "/publish", "/node-recovery", "/external-export"];
+pub(super) const POSTS: [&str; 6] =
+    ["/approve", "/execute", "/publish", "/node-recovery", "/external-export", "/abort"];
 pub(super) const GETS: [&str; 3] = ["", "/evidence", "/audit-replay"];
 
 /// A valid body for each of [`POSTS`].
-fn bodies() -> [Value; 5] {
+fn bodies() -> [Value; 6] {
     let recovery = json!({ "effect_id": "e", "result_root": UNKNOWN });
     [
         samples::approval("alice"),
@@ -20,6 +20,7 @@ fn bodies() -> [Value; 5] {
         samples::publication(),
         recovery,
         export(&json!("r"), "Submitted"),
+        json!({ "reason": "a node is lost" }),
     ]
 }
 
@@ -35,7 +36,7 @@ async fn operation_is_not_found_under_the_other_familys_paths() {
     missing.fails(404, "operation_not_found");
     for (action, body) in POSTS.iter().zip(bodies()) {
         world.post(&path(&payment, action), &body).await.fails(404, "operation_not_found");
-        if *action != "/external-export" {
+        if !["/external-export", "/abort"].contains(action) {
             world.post(&samples::path(&custody, action), &body).await.fails(404, "operation_not_found");
         }
     }
@@ -51,8 +52,14 @@ async fn each_route_requires_its_scope() {
     create_key(&world, "cold").await;
     let operation = publish(&world, &key_path("cold", "/sign"), &sign("scopes")).await;
     let as_alice = |scopes| TestCaller { tenant: Some("default"), ..test_caller("alice", scopes) }.headers();
-    let scopes =
-        ["custody.approve", "custody.execute", "custody.publish", "custody.recover", "custody.export"];
+    let scopes = [
+        "custody.approve",
+        "custody.execute",
+        "custody.publish",
+        "custody.recover",
+        "custody.export",
+        "custody.approve",
+    ];
     let mut bodies = bodies();
     bodies[4] = export(&operation["runtime"]["publication_receipt"], "Submitted");
     for ((action, body), scope) in POSTS.iter().zip(bodies).zip(scopes) {
@@ -60,7 +67,13 @@ async fn each_route_requires_its_scope() {
             let answer = world.call_as(&as_alice(wrong), "POST", &path(&operation, action), &body).await;
             answer.fails(403, "insufficient_scope");
         }
-        world.call_as(&as_alice(scope), "POST", &path(&operation, action), &body).await.ok();
+        let answer = world.call_as(&as_alice(scope), "POST", &path(&operation, action), &body).await;
+        // A signature cannot be aborted.
+        if *action == "/abort" {
+            answer.fails(409, "epoch_conflict");
+        } else {
+            answer.ok();
+        }
     }
     for action in ["", "/evidence"] {
         world.call_as(&as_alice("custody.sign"), "GET", &path(&operation, action), &Value::Null).await.ok();
@@ -82,7 +95,7 @@ async fn invalid_bodies_get_the_error_code_of_the_endpoint() {
     for body in ["[]", "7", "{\"requested_at_ms\":\"x\"}", "{\"signing_share_mul\":[1]}", "{"] {
         world.post_text(&path(&operation, "/execute"), body).await.fails(400, "invalid_execute_request");
     }
-    for action in ["/approve", "/publish", "/node-recovery", "/external-export"] {
+    for action in ["/approve", "/publish", "/node-recovery", "/external-export", "/abort"] {
         for body in ["", "[]", "7", "{}", "{\"client\":7}"] {
             world.post_text(&path(&operation, action), body).await.fails(400, "invalid_json");
         }

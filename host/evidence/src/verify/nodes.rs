@@ -2,7 +2,8 @@
 //! operation is shown.
 //!
 //! A gateway that has at least one signature share that it does not show could have completed a signature with shares of corrupted
-//! nodes, whose logs prove nothing. So each share in a log must be in a receipt, or of an attempt whose loss the events show.
+//! nodes, whose logs prove nothing. So each share in a log must be in a receipt, of an attempt whose loss the events show, or of another
+//! package of the attempt that made the signature shown: two replicas of a gateway can make two packages for one attempt.
 
 use super::operation::Replayed;
 use super::report::{Findings, Report, Status};
@@ -10,6 +11,7 @@ use crate::node_logs::{Logged, NodeLogs, releases};
 use crate::summary::for_each_event;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;
+use gateway_domain::node_log::ReleasedShare;
 use gateway_domain::operation::{Change, EffectStep, Operation, Phase, signed_receipts};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
@@ -51,8 +53,8 @@ struct Comparison<'a> {
     findings: Findings,
     /// Entries that newer evidence may show.
     pending: Vec<String>,
-    /// Shares of lost attempts, by package.
-    of_lost_attempts: BTreeMap<Hex32, BTreeSet<ParticipantIndex>>,
+    /// Shares of packages that were not completed, by package.
+    abandoned: BTreeMap<Hex32, BTreeSet<ParticipantIndex>>,
     n_shown: usize,
 }
 
@@ -72,7 +74,7 @@ impl<'a> Comparison<'a> {
             lost_attempts,
             findings: Findings::default(),
             pending: Vec::new(),
-            of_lost_attempts: BTreeMap::new(),
+            abandoned: BTreeMap::new(),
             n_shown: 0,
         }
     }
@@ -85,7 +87,7 @@ impl<'a> Comparison<'a> {
                 self.check_logged(*node, logged);
             }
         }
-        self.check_lost_attempts();
+        self.check_abandoned();
         let unaccounted = self.unaccounted();
         if !self.findings.is_empty() {
             report.add(RELEASED, self.findings, "");
@@ -95,9 +97,9 @@ impl<'a> Comparison<'a> {
         } else if let Some(why) = unaccounted {
             report.not_checked(RELEASED, why);
         } else {
-            let n_lost: usize = self.of_lost_attempts.values().map(BTreeSet::len).sum();
+            let n_lost: usize = self.abandoned.values().map(BTreeSet::len).sum();
             let seen = format!(
-                "{} receipts are at their positions; every share released for the operation is shown, {n_lost} of lost attempts",
+                "{} receipts are at their positions; every share released for the operation is shown, {n_lost} of packages that were not completed",
                 self.n_shown
             );
             report.add(RELEASED, self.findings, seen);
@@ -146,8 +148,8 @@ impl<'a> Comparison<'a> {
         let is_lost =
             statement.step == EffectStep::Execute && self.lost_attempts.contains(&statement.attempt);
         match share {
-            Some(share) if is_lost => {
-                self.of_lost_attempts.entry(share.package_hash).or_default().insert(node);
+            Some(share) if is_lost || is_beside_the_signature(operation, statement.attempt, share) => {
+                self.abandoned.entry(share.package_hash).or_default().insert(node);
             }
             Some(_) => {
                 let what = format!("released a share of attempt {} of the signature", statement.attempt);
@@ -168,14 +170,11 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Checks that the shares of lost attempts make no signature that is not shown. With a signature that is shown, they would make
-    /// one over the same digest.
-    fn check_lost_attempts(&mut self) {
+    /// Checks that the shares of no such package make a signature, which would not be shown.
+    fn check_abandoned(&mut self) {
         let operation = &self.replayed.operation;
-        let Some(admission) = operation.admission.as_ref().filter(|_| operation.signature.is_none()) else {
-            return;
-        };
-        for nodes in self.of_lost_attempts.values() {
+        let Some(admission) = operation.admission.as_ref() else { return };
+        for nodes in self.abandoned.values() {
             if nodes.len() >= admission.decision.threshold.count() {
                 let names = names(nodes);
                 let what =
@@ -195,13 +194,19 @@ impl<'a> Comparison<'a> {
         let unaccounted: BTreeSet<_> = decision.participants.iter().filter(|node| !accounted(node)).collect();
         let n_known = match operation.signature {
             Some(_) => 0,
-            None => self.of_lost_attempts.values().map(BTreeSet::len).max().unwrap_or(0),
+            None => self.abandoned.values().map(BTreeSet::len).max().unwrap_or(0),
         };
         let n_possible = unaccounted.len().saturating_add(n_known);
         let is_open = !unaccounted.is_empty() && n_possible >= decision.threshold.count();
         let names = names(&unaccounted);
         is_open.then(|| format!("the logs of nodes {names} are missing, not sound or were rolled back: they could have released more"))
     }
+}
+
+/// Whether the share is of another package of the attempt that made the operation's signature.
+fn is_beside_the_signature(operation: &Operation, attempt: u32, share: &ReleasedShare) -> bool {
+    let package_hash = operation.signature.as_ref().map(|signature| signature.package_hash);
+    package_hash.is_some_and(|shown| shown != share.package_hash) && attempt == operation.executed_attempt()
 }
 
 fn names(nodes: &BTreeSet<ParticipantIndex>) -> String {
