@@ -242,7 +242,7 @@ async fn discard(State(app): State<App>, Path(id): Path<String>, request: Reques
 
 async fn offer_bundle(State(app): State<App>, request: Request) -> Answer<Nothing> {
     let offer: OfferBundleRequest = answer::read_json(request, OFFER_BODY_BYTES_MAX).await?;
-    app.node.offer_bundle(offer.parse().map_err(fault)?).await.map_err(error)?;
+    app.node.offer_bundle(offer.parse().map_err(|why| fault(why.into()))?).await.map_err(error)?;
     Ok(Json(Nothing {}))
 }
 
