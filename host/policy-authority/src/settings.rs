@@ -1,6 +1,7 @@
 //! The authority's settings. None has a default that trusts anyone.
 
 use gateway_service::approvers::SignedApprovals;
+use gateway_service::settings::policy::{OwnPolicy, POLICY};
 use gateway_service::settings::server::CONNECTIONS;
 use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
 use gateway_service::telemetry::LogFormat;
@@ -94,7 +95,7 @@ const SERVER: Section = Section {
 /// All settings of the authority.
 pub static TABLE: Table = Table {
     prefix: "SVC_POLICY_AUTHORITY_",
-    sections: &[AUTHORITY, SERVER, CONNECTIONS],
+    sections: &[AUTHORITY, SERVER, CONNECTIONS, POLICY],
     production_defaults: &[],
     first: &[
         "authority_key",
@@ -104,6 +105,8 @@ pub static TABLE: Table = Table {
         "tls_client_ca",
         "callers",
         "approvers_file",
+        "policy_trust_roots",
+        "permitted_recipients",
     ],
     secrets: &[],
 };
@@ -121,6 +124,7 @@ pub struct Settings {
     pub approval_age_max_ms: u64,
     pub decision_ttl_max_ms: u64,
     pub keys_without_approvals: bool,
+    pub policy: OwnPolicy,
     pub watch: Duration,
     pub shutdown_within: Duration,
     pub log_filter: String,
@@ -155,6 +159,7 @@ impl Settings {
             approval_age_max_ms: reader.milliseconds("approval_age_max_ms"),
             decision_ttl_max_ms: reader.milliseconds("decision_ttl_max_ms"),
             keys_without_approvals: reader.flag("keys_without_approvals"),
+            policy: reader.own_policy(),
             watch: reader.duration("watch_ms"),
             shutdown_within: reader.duration("shutdown_within_ms"),
             log_filter: reader.text("log"),

@@ -46,7 +46,9 @@ pub use engine::{EngineError, PolicyEngine};
 pub use evaluator::{Evaluation, Evaluator, RetainedInstance};
 pub use fault::EvaluationFault;
 pub use known::{Disagreement, Known, KnownKey};
-pub use offer::{BUNDLE_UNKNOWN, BundleOffer, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault};
+pub use offer::{
+    BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault,
+};
 pub use outcome::RawEvaluation;
 pub use repeat::RepeatError;
 pub use standing::{Ranked, Standing, Superseded};

@@ -13,6 +13,9 @@ pub const OFFER_BODY_BYTES_MAX: usize = OFFER_BYTES_MAX / 3 * 4 + 1024 * 1024;
 /// The code of the error with which a verifier asks for a policy bundle. The message is the bundle's hash.
 pub const BUNDLE_UNKNOWN: &str = "bundle_unknown";
 
+/// The code of the error when the bundle is older than one that admitted operations.
+pub const BUNDLE_SUPERSEDED: &str = "bundle_superseded";
+
 /// A policy bundle that a caller offers.
 #[derive(Clone, Debug)]
 pub struct BundleOffer {

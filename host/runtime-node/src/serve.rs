@@ -2,7 +2,7 @@
 
 use crate::routes;
 use crate::settings::Settings;
-use gateway_domain::dsse::KeySet;
+use gateway_domain::admission::Authorities;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::facts::Rules;
 use gateway_node::{Node, NodeConfig, NodeSettings, Peers, PeersFile};
@@ -68,13 +68,13 @@ pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
 
 /// The trust roots of policies, read into `trust`. A node without them would refuse every admission.
 fn trust_file(settings: &Settings, trust: Trust) -> Result<TrustFile, StartError> {
-    let Some(roots) = settings.policy_trust_roots.clone() else {
+    let Some(roots) = settings.policy.trust_roots.clone() else {
         return Err(StartError::new(
             "setting `policy_trust_roots`",
             "must be given: the node runs the policy itself",
         ));
     };
-    let pins = Pins::parse(&settings.policy_pins);
+    let pins = Pins::parse(&settings.policy.pins);
     let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
     Ok(TrustFile::open(roots, pins, trust))
 }
@@ -93,7 +93,8 @@ pub(crate) fn node_config(
     kek: Arc<Kek>,
     peers: Arc<Peers>,
 ) -> Result<NodeConfig, StartError> {
-    let authorities = KeySet::new(settings.authority_keys.iter().map(Hex32::as_bytes).copied());
+    let keys = settings.authority_keys.iter().map(Hex32::as_bytes).copied();
+    let authorities = Authorities::new(keys, settings.authority_threshold);
     Ok(NodeConfig {
         participant: settings.participant,
         database: settings.database.clone(),
@@ -102,12 +103,12 @@ pub(crate) fn node_config(
             kek,
             authorities: authorities.map_err(|error| StartError::new("setting `authority_keys`", error))?,
             rules: Rules {
-                permitted_recipients: settings.permitted_recipients.clone(),
+                permitted_recipients: settings.policy.permitted_recipients.clone(),
                 required_approvals: settings.required_approvals,
-                separation_of_duties: settings.separation_of_duties,
+                separation_of_duties: settings.policy.separation_of_duties,
             },
             approver_roles: settings.approver_roles.clone(),
-            policy_trust: Trust::new(settings.development_bundles),
+            policy_trust: Trust::new(settings.policy.development_bundles),
             compiled_bundles: Arc::default(),
             decision_ttl_max_ms: settings.decision_ttl_max_ms,
             signed_approvals: settings.signed_approvals.rule(settings.approval_age_max_ms),

@@ -1,9 +1,11 @@
 //! The node's settings. None has a default that trusts anyone.
 
+use gateway_domain::admission::AUTHORITIES_MAX;
 use gateway_domain::ids::Hex32;
 use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, ParticipantIndex};
 use gateway_seal::kek_source::KekSource;
 use gateway_service::approvers::SignedApprovals;
+use gateway_service::settings::policy::{OwnPolicy, POLICY};
 use gateway_service::settings::server::CONNECTIONS;
 use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
 use gateway_service::telemetry::LogFormat;
@@ -93,6 +95,12 @@ const TRUST: Section = Section {
             "Public keys of the authorities whose decisions the node accepts",
         ),
         setting(
+            "authority_threshold",
+            "1",
+            "AUTHORITIES",
+            "How many of them must sign a decision, at most the number of authority_keys",
+        ),
+        setting(
             "required_approvals",
             "2",
             "APPROVALS",
@@ -128,50 +136,13 @@ const TRUST: Section = Section {
             "true|false",
             "Whether keys may be created without approvals; only for development",
         ),
-        setting("watch_ms", "5000", "MILLISECONDS", "Interval between readings of approvers_file"),
-    ],
-};
-
-const POLICY: Section = Section {
-    name: "policy",
-    heading: "Policy, which the node runs itself",
-    settings: &[
-        setting(
-            "policy_trust_roots",
-            "",
-            "FILE",
-            "Keys whose signatures make a bundle trusted, read again when it changes",
-        ),
-        setting(
-            "policy_pins",
-            "",
-            "HASH,...",
-            "Bundles that are trusted; empty for every bundle that the trust roots accept",
-        ),
-        setting(
-            "development_bundles",
-            "false",
-            "true|false",
-            "Whether bundles of the public development key are trusted",
-        ),
-        setting(
-            "permitted_recipients",
-            "",
-            "ACCOUNT,...",
-            "Accounts that payments may go to, or * for any; the gateway may state fewer",
-        ),
-        setting(
-            "separation_of_duties",
-            "true",
-            "true|false",
-            "Whether the submitter's own approval does not count",
-        ),
         setting(
             "approver_roles",
             "",
             "ROLE=APPROVERS,...",
             "Least number of different approvers in a role, by the node's own registry",
         ),
+        setting("watch_ms", "5000", "MILLISECONDS", "Interval between readings of approvers_file"),
     ],
 };
 
@@ -222,18 +193,14 @@ pub struct Settings {
     pub requests_max: usize,
     pub limits: Limits,
     pub authority_keys: Vec<Hex32>,
+    pub authority_threshold: usize,
     pub required_approvals: u32,
     pub signed_approvals: SignedApprovals,
     pub approval_age_max_ms: u64,
     pub decision_ttl_max_ms: u64,
     pub keys_without_approvals: bool,
     pub watch: Duration,
-    /// Given for `serve`.
-    pub policy_trust_roots: Option<PathBuf>,
-    pub policy_pins: String,
-    pub development_bundles: bool,
-    pub permitted_recipients: String,
-    pub separation_of_duties: bool,
+    pub policy: OwnPolicy,
     pub approver_roles: BTreeMap<String, u32>,
 }
 
@@ -278,17 +245,14 @@ fn read(reader: &mut Reader<'_>) -> Settings {
         requests_max: reader.number("requests_max", REQUESTS),
         limits,
         authority_keys: reader.public_keys("authority_keys"),
+        authority_threshold: reader.number("authority_threshold", 1..=AUTHORITIES_MAX),
         required_approvals: reader.number("required_approvals", 0..=REQUIRED_APPROVALS_MAX),
         signed_approvals: reader.signed_approvals(),
         approval_age_max_ms: reader.milliseconds("approval_age_max_ms"),
         decision_ttl_max_ms: reader.milliseconds("decision_ttl_max_ms"),
         keys_without_approvals: reader.flag("keys_without_approvals"),
         watch: reader.duration("watch_ms"),
-        policy_trust_roots: reader.path("policy_trust_roots"),
-        policy_pins: reader.resolved.text("policy_pins").to_owned(),
-        development_bundles: reader.flag("development_bundles"),
-        permitted_recipients: reader.resolved.text("permitted_recipients").to_owned(),
-        separation_of_duties: reader.flag("separation_of_duties"),
+        policy: reader.own_policy(),
         approver_roles: approver_roles(reader),
     }
 }
