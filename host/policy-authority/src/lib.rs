@@ -14,18 +14,15 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::policy::facts::Rules;
 use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::key_file;
+use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
 use gateway_service::process::{self, Cause, Fault, Listeners, reload_certificates, watch_files};
-use gateway_service::{StartError, file_limit};
 use settings::{Flags, Settings};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 const NAME: &str = "policy-authority";
-
-/// Open files besides connections.
-const FILES_OF_AUTHORITY: u64 = 64;
 
 /// The policy authority: verifies an operation's history and approvals, evaluates the policy, and signs the decision that admits it.
 #[derive(Debug, Parser)]
@@ -65,9 +62,7 @@ pub fn main() -> ExitCode {
         Ok(settings) => run(&settings),
         Err(faults) => process::report_errors(NAME, &faults, process::EXIT_SETTINGS),
     };
-    let start = |settings: &Settings| {
-        process::start(NAME, (&settings.log_filter, settings.log_format), serve(settings))
-    };
+    let start = |settings: &Settings| process::start(NAME, &settings.process, serve(settings));
     match &command {
         None => run_with(&before, &start),
         Some(Command::Serve(flags)) => run_with(flags, &start),
@@ -92,10 +87,7 @@ fn print(seed: &[u8; 32]) -> Result<ExitCode, Fault> {
 /// # Errors
 /// [`StartError`], one line that names the part.
 async fn serve(settings: &Settings) -> Result<(), StartError> {
-    let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
-    file_limit::raise(n_connections.saturating_mul(2).saturating_add(FILES_OF_AUTHORITY))?;
-    let binds = (settings.bind, settings.admin_bind);
-    let mut listeners = Listeners::open("authority", settings.tls.clone(), binds, settings.limits).await?;
+    let mut listeners = Listeners::open("authority", &settings.process).await?;
     let seed = key_file::load(&settings.key).map_err(|error| StartError::new("authority key", error))?;
     let authority = Arc::new(Authority::new(&seed));
     let rule = settings.signed_approvals.rule(settings.approval_age_max_ms);
@@ -105,7 +97,7 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
     let verifier = Arc::new(verifier(settings, rule, trust));
     let tls = Arc::clone(&listeners.tls);
     let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
-    let watching = tokio::spawn(watch_files(settings.watch, hangups, stopping, move |cause| {
+    let watching = tokio::spawn(watch_files(settings.process.watch, hangups, stopping, move |cause| {
         trust_file.reload_if_changed();
         match cause {
             Cause::Interval => approvers.iter_mut().for_each(Verifiers::reload_if_changed),
@@ -117,9 +109,9 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
     }));
     let public_key = Hex32::new(authority.public_key());
     tracing::info!(address = ?listeners.address(), %public_key, "policy-authority listens");
-    let (router, admin) = (routes::router(authority, verifier), routes::admin());
-    listeners.serve(router, admin, settings.shutdown_within).await;
-    let _cut_short = tokio::time::timeout(settings.shutdown_within, watching).await;
+    let router = routes::router(authority, verifier, Arc::clone(&listeners.quotas));
+    listeners.serve(router, routes::admin()).await;
+    let _cut_short = tokio::time::timeout(settings.process.shutdown_within, watching).await;
     tracing::info!("policy-authority stopped");
     Ok(())
 }

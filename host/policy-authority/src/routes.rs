@@ -2,10 +2,11 @@
 
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use gateway_authority::{Authority, DecisionAnswer, DecisionRequest, Unverified, Verifier};
+use gateway_authority::{Authority, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier};
 use gateway_domain::approval::ApprovalError;
 use gateway_domain::error_chain;
 use gateway_policy::{
@@ -13,6 +14,7 @@ use gateway_policy::{
     RepeatError,
 };
 use gateway_service::answer::{self, ErrorAnswer};
+use gateway_service::quota::{self, Quotas};
 use gateway_service::strict::Fault;
 use gateway_service::telemetry;
 use serde::Serialize;
@@ -29,16 +31,23 @@ const OFFERS_MAX: usize = 2;
 struct App {
     authority: Arc<Authority>,
     verifier: Arc<Verifier>,
+    decisions: Arc<Semaphore>,
     offers: Arc<Semaphore>,
 }
 
-/// The routes that the gateway calls.
-pub fn router(authority: Arc<Authority>, verifier: Arc<Verifier>) -> Router {
+/// The routes that callers use, each within its quota.
+pub fn router(authority: Arc<Authority>, verifier: Arc<Verifier>, quotas: Arc<Quotas>) -> Router {
     let routes = Router::new()
         .route("/v1/authority/decisions", post(decide))
         .route("/v1/authority/bundles", post(offer_bundle))
+        .route_layer(from_fn_with_state(quotas, quota::limit))
         .route("/healthz", get(healthz))
-        .with_state(App { authority, verifier, offers: Arc::new(Semaphore::new(OFFERS_MAX)) });
+        .with_state(App {
+            authority,
+            verifier,
+            decisions: Arc::new(Semaphore::new(DECISIONS_MAX)),
+            offers: Arc::new(Semaphore::new(OFFERS_MAX)),
+        });
     answer::with_layers(routes)
 }
 
@@ -53,7 +62,8 @@ pub fn admin() -> Router {
 
 async fn decide(State(app): State<App>, request: Request) -> Result<Json<DecisionAnswer>, ErrorAnswer> {
     let request: DecisionRequest = answer::read_json(request, BODY_BYTES_MAX).await?;
-    let App { authority, verifier, .. } = app;
+    let App { authority, verifier, decisions, .. } = app;
+    let _permit = decisions.acquire().await.map_err(|_| failed())?;
     let signed = blocking(move || verifier.decide(&authority, &request, gateway_service::now())).await?;
     let admission = signed.map_err(|unverified| {
         tracing::warn!(reason = %unverified, "a decision was refused");
@@ -86,7 +96,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(|_| failed())
 }
 
-/// Does not occur: the semaphore is never closed, and the work does not panic.
+/// Does not occur: the semaphores are never closed, and the work does not panic.
 fn failed() -> ErrorAnswer {
     ErrorAnswer::unavailable("the authority cannot decide now")
 }

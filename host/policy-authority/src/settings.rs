@@ -2,13 +2,10 @@
 
 use gateway_service::approvers::SignedApprovals;
 use gateway_service::settings::policy::{OwnPolicy, POLICY};
+use gateway_service::settings::process::{CALLERS, PROCESS, Process};
 use gateway_service::settings::server::CONNECTIONS;
 use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
-use gateway_service::telemetry::LogFormat;
-use gateway_service::transport::{Limits, TlsFiles};
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 const AUTHORITY: Section = Section {
     name: "authority",
@@ -52,50 +49,14 @@ const AUTHORITY: Section = Section {
             "true|false",
             "Whether keys may be created without approvals; only for development",
         ),
-        setting("watch_ms", "5000", "MILLISECONDS", "Interval between readings of approvers_file"),
-        setting(
-            "shutdown_within_ms",
-            "30000",
-            "MILLISECONDS",
-            "How long a stopping authority waits for requests in progress",
-        ),
-        setting("log", "info", "FILTER", "What is logged, as tracing filter directives"),
-        setting("log_format", "auto", "auto|pretty|json", "auto is pretty in a terminal and JSON elsewhere"),
-    ],
-};
-
-const SERVER: Section = Section {
-    name: "server",
-    heading: "Callers",
-    settings: &[
         setting("bind", "127.0.0.1:9400", "ADDRESS:PORT", "Address of the authority, over mutual TLS"),
-        setting(
-            "admin_bind",
-            "",
-            "ADDRESS:PORT",
-            "Address of /healthz, /readyz and /metrics, in plain HTTP; empty serves them nowhere",
-        ),
-        setting(
-            "tls_certificate",
-            "",
-            "FILE",
-            "The authority's certificate chain, its own certificate first, PEM",
-        ),
-        setting("tls_key", "", "FILE", "The certificate's private key, PEM, mode 0600"),
-        setting("tls_client_ca", "", "FILE", "Certificate authorities that sign callers' certificates, PEM"),
-        setting(
-            "callers",
-            "",
-            "NAME,...",
-            "DNS names in the certificates of the callers that are served: the gateway's",
-        ),
     ],
 };
 
 /// All settings of the authority.
 pub static TABLE: Table = Table {
     prefix: "SVC_POLICY_AUTHORITY_",
-    sections: &[AUTHORITY, SERVER, CONNECTIONS, POLICY],
+    sections: &[AUTHORITY, CALLERS, CONNECTIONS, POLICY, PROCESS],
     production_defaults: &[],
     first: &[
         "authority_key",
@@ -125,15 +86,7 @@ pub struct Settings {
     pub decision_ttl_max_ms: u64,
     pub keys_without_approvals: bool,
     pub policy: OwnPolicy,
-    pub watch: Duration,
-    pub shutdown_within: Duration,
-    pub log_filter: String,
-    pub log_format: LogFormat,
-    pub bind: SocketAddr,
-    pub admin_bind: Option<SocketAddr>,
-    /// Given for `serve`; the other commands need none.
-    pub tls: Option<TlsFiles>,
-    pub limits: Limits,
+    pub process: Process,
 }
 
 /// The flags of the authority's settings.
@@ -150,8 +103,6 @@ impl Settings {
     /// One line for each fault.
     pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
         let mut reader = Reader::new(resolved);
-        let limits = reader.connections();
-        reader.check_connections(&limits);
         let settings = Self {
             key: reader.text("authority_key").into(),
             required_approvals: reader.number("required_approvals", 0..=REQUIRED_APPROVALS_MAX),
@@ -160,14 +111,7 @@ impl Settings {
             decision_ttl_max_ms: reader.milliseconds("decision_ttl_max_ms"),
             keys_without_approvals: reader.flag("keys_without_approvals"),
             policy: reader.own_policy(),
-            watch: reader.duration("watch_ms"),
-            shutdown_within: reader.duration("shutdown_within_ms"),
-            log_filter: reader.text("log"),
-            log_format: reader.log_format(),
-            bind: reader.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
-            admin_bind: reader.optional_address("admin_bind"),
-            tls: reader.mutual_tls(),
-            limits,
+            process: reader.process(),
         };
         if settings.required_approvals == 0
             && matches!(settings.signed_approvals, SignedApprovals::Required(_))

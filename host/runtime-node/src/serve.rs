@@ -9,10 +9,10 @@ use gateway_node::{Node, NodeConfig, NodeSettings, Peers, PeersFile};
 use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::Creates;
+use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
 use gateway_service::process::{Cause, Listeners, reload_certificates, watch_files};
 use gateway_service::transport::until_stopped;
-use gateway_service::{StartError, file_limit};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,6 @@ use tokio::time::MissedTickBehavior;
 
 /// Interval between two steps of the background check of the database.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-
-/// Open files besides connections: the database, its journal, and its readers.
-const FILES_OF_NODE: u64 = 64;
 
 /// An open node, with the files that it follows: the registry of approvers, and the trust roots of policies.
 pub struct NodeService {
@@ -123,15 +120,12 @@ pub(crate) fn node_config(
 /// # Errors
 /// [`StartError`], one line that names the part.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
-    let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
-    file_limit::raise(n_connections.saturating_mul(2).saturating_add(FILES_OF_NODE))?;
-    let binds = (settings.bind, settings.admin_bind);
-    let mut listeners = Listeners::open("node", settings.tls.clone(), binds, settings.limits).await?;
+    let mut listeners = Listeners::open("node", &settings.process).await?;
     let NodeService { node, mut verifiers, mut trust_file } = open(settings).await?;
     let tls = Arc::clone(&listeners.tls);
     let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
     let checks = tokio::spawn(check(Arc::clone(&node), stopping.clone()));
-    let watching = tokio::spawn(watch_files(settings.watch, hangups, stopping, move |cause| {
+    let watching = tokio::spawn(watch_files(settings.process.watch, hangups, stopping, move |cause| {
         trust_file.reload_if_changed();
         match cause {
             Cause::Interval => verifiers.iter_mut().for_each(Verifiers::reload_if_changed),
@@ -144,10 +138,10 @@ pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
     let fingerprint = node.identity().fingerprint();
     let participant = settings.participant;
     tracing::info!(address = ?listeners.address(), %participant, fingerprint, "runtime-node listens");
-    let router = routes::router(Arc::clone(&node), settings.requests_max);
-    listeners.serve(router, routes::admin(Arc::clone(&node)), settings.shutdown_within).await;
+    let router = routes::router(Arc::clone(&node), Arc::clone(&listeners.quotas));
+    listeners.serve(router, routes::admin(Arc::clone(&node))).await;
     let tasks = async { tokio::join!(checks, watching) };
-    let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
+    let _cut_short = tokio::time::timeout(settings.process.shutdown_within, tasks).await;
     node.close().await;
     tracing::info!("runtime-node stopped");
     Ok(())

@@ -5,6 +5,7 @@
 //! of values.
 
 pub mod policy;
+pub mod process;
 mod reader;
 pub mod server;
 mod sources;
