@@ -296,7 +296,11 @@ def check_admission(roots, submission, approvals, signed):
         for one in envelope["signatures"]
         if one["keyid"] in authorities
     ]
-    need(valid and all(valid), "the authority did not sign the decision")
+    need(all(valid), "the signature of an authority is wrong")
+    need(len(envelope["signatures"]) <= len(authorities), "the decision has more signatures than there are authorities")
+    signers = {one["keyid"] for one in envelope["signatures"] if one["keyid"] in authorities}
+    threshold = roots.get("authority_threshold", 1)
+    need(1 <= threshold <= len(signers), "too few authorities signed the decision")
     decision = admission["decision"]
     need(payload == canonical(decision).encode(), "the decision is not the one that is signed")
     need(admission["admission_hash"] == sha256(b"svc/admission/v1", payload), "another admission hash")

@@ -42,6 +42,38 @@ fn payment_custody_signature_and_reshare_run_through_separate_processes() {
     cluster.stop();
 }
 
+/// The authorities keep bundles in memory: the one that was started again gets the bundle with the next operation.
+#[test]
+fn two_of_three_authorities_sign_while_one_is_down_and_one_alone_signs_nothing() {
+    let mut cluster = Cluster::start_with_authorities(3, 3, 2);
+    pay(&cluster, "three");
+    cluster.authorities[0].kill();
+    pay(&cluster, "two");
+    let paid = post(cluster.address(), SIGN, Some(&payment("two"))).unwrap();
+    let evidence = format!("/v1/operations/{}/evidence", paid["operation"]["operation_id"].as_str().unwrap());
+    let (_, evidence) = request(cluster.address(), "GET", &evidence, None).unwrap();
+    let signatures = evidence["decision"]["envelope"]["signatures"].as_array().unwrap();
+    assert_eq!(signatures.len(), 2, "{signatures:?}");
+    assert_eq!(cluster.gateway.as_ref().unwrap().readiness().0, 200);
+
+    cluster.authorities[1].kill();
+    let address = cluster.address();
+    let submitted = post(address, SIGN, Some(&payment("one"))).unwrap();
+    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+    let approve =
+        |subject| request(address, "POST", &format!("{path}/approve"), Some(&approval(subject))).unwrap();
+    assert_eq!(approve("alice").0, 200);
+    let (status, refused) = approve("bob");
+    assert_eq!(status, 503, "{refused}");
+    let (status, readiness) = cluster.gateway.as_ref().unwrap().readiness();
+    assert_eq!(status, 503, "{readiness}");
+    cluster.restart_authority(1);
+    let address = cluster.address();
+    let (status, admitted) =
+        request(address, "POST", &format!("{path}/approve"), Some(&approval("bob"))).unwrap();
+    assert_eq!((status, &admitted["state"]), (200, &json!("admitted")), "{admitted}");
+}
+
 /// `scripts/cluster`, which the README names, with the binaries under test.
 #[test]
 fn script_takes_the_flows_through_a_cluster_and_stops_it() {
@@ -233,7 +265,10 @@ fn gateway_whose_nodes_are_half_configured_does_not_start() {
         (&[("runtime_nodes", two)], "names participants 0 to 1, and the file pins 0, 1, 2"),
         (&[("runtime_nodes", "http://127.0.0.1:1,https://x".into())], "must be URLs such as"),
         (&[("service_tls_key", String::new())], "`service_tls_certificate` must be given together"),
-        (&[("authority_public_key", String::new())], "`authority_public_key` must be a public key"),
+        (
+            &[("authority_public_key", String::new())],
+            "`authority_public_key` must be a different key for each URL",
+        ),
         (&[("runtime_node_pins", path("ca.pem"))], "file of identities"),
         (
             &[("service_tls_certificate", path("expired.pem")), ("service_tls_key", path("expired.key"))],

@@ -1,10 +1,9 @@
 //! The parts that are not replaced: the policy with the repository's bundle, the authority with its own checks, and the settings.
 
 use async_trait::async_trait;
-use gateway_authority::{Authority, DecisionRequest, Verifier};
-use gateway_domain::admission::Admission;
+use gateway_authority::{Authority, DecisionRequest, Policies, Verifier};
+use gateway_domain::admission::{Admission, Authorities};
 use gateway_domain::approval::{Approvers, PinnedRegistry, SigningRule};
-use gateway_domain::dsse::KeySet;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::facts;
 use gateway_domain::testing::approvers::{entry, key, key_entry, registry};
@@ -147,7 +146,7 @@ impl Shared {
     pub(crate) fn node_settings(&self, is_signed: bool, clock: ProcessClock) -> NodeSettings {
         NodeSettings {
             kek: Arc::new(Kek::new([5; 32].into())),
-            authorities: KeySet::new([AuthorityProcess::key().public_key()]).unwrap(),
+            authorities: Authorities::new([AuthorityProcess::key().public_key()], 1).unwrap(),
             rules: rules(),
             approver_roles: BTreeMap::new(),
             policy_trust: self.trust.clone(),
@@ -194,7 +193,7 @@ pub(crate) fn engine_rules(signed_approvals: SigningRule) -> Rules {
     }
 }
 
-/// The authority, as in a process of its own: it checks events, approvals and times itself before it signs.
+/// The authority, as in a process of its own: it checks events, approvals and times, and runs the policy itself, before it signs.
 pub(crate) struct AuthorityProcess {
     authority: Authority,
     verifier: Verifier,
@@ -206,12 +205,15 @@ impl AuthorityProcess {
         Authority::new(&[9; 32])
     }
 
-    pub(crate) fn new(signed_approvals: SigningRule, clock: ProcessClock) -> Self {
+    pub(crate) fn new(shared: &Shared, signed_approvals: SigningRule, clock: ProcessClock) -> Self {
+        let policies = Policies::new(shared.trust.clone(), Arc::clone(&shared.compiled));
+        policies.offer(shared.bundle.clone(), clock.now()).unwrap();
         let verifier = Verifier {
             signed_approvals,
-            required_approvals: N_APPROVALS,
+            rules: rules(),
             keys_without_approvals: false,
             decision_ttl_max_ms: ADMISSION_TTL_MS,
+            policies,
         };
         Self { authority: Self::key(), verifier, clock }
     }

@@ -255,7 +255,8 @@ impl SignAdmission for Ways {
         let events = self.operation_events(id).await?;
         let sent = DecisionRequest {
             events: events.into_iter().map(Into::into).collect(),
-            policy: request.policy.clone(),
+            bundle_hash: request.policy.bundle_hash,
+            policy: request.policy.into(),
             key: request.key.cloned(),
             derivation: request.derivation.cloned(),
             not_before_ms: request.not_before_ms,

@@ -86,7 +86,7 @@ impl<'a> World<'a> {
         });
         let machines = machines.collect();
         let rule = shared.signing_rule(is_signed);
-        let authority = Arc::new(AuthorityProcess::new(rule, clock.of_another_process()));
+        let authority = Arc::new(AuthorityProcess::new(shared, rule, clock.of_another_process()));
         let mut world = Self {
             shared,
             seed,

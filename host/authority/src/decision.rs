@@ -20,7 +20,7 @@ pub enum Refusal {
     #[error("the quorum is not satisfied: {counted} of {required} approvals count")]
     Quorum {
         /// The approvals that count.
-        counted: usize,
+        counted: u32,
         /// The approvals that the policy requires.
         required: u32,
     },
@@ -119,8 +119,8 @@ fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), R
         return Err(Refusal::NotApproved { subject_id: subject.clone() });
     }
     let counted = quorum.subjects.iter().collect::<std::collections::BTreeSet<_>>().len();
-    let counted = counted.min(n_distinct_subjects(&operation.approvals));
-    if !quorum.satisfied || u32::try_from(counted).unwrap_or(u32::MAX) < quorum.required {
+    let counted = u32::try_from(counted).unwrap_or(u32::MAX).min(n_distinct_subjects(&operation.approvals));
+    if !quorum.satisfied || counted < quorum.required {
         return Err(Refusal::Quorum { counted, required: quorum.required });
     }
     Ok(())

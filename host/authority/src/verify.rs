@@ -1,20 +1,28 @@
-//! The checks of a request that comes from another process. Pure: the time is an argument.
+//! The checks of a request that comes from another process. The time is an argument.
 
+use crate::policies::Policies;
 use crate::{Authority, Refusal};
 use gateway_domain::admission::{Admission, AdmissionRequest, Derivation};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::approval::{ApprovalError, ApprovalSubject, SigningRule, n_distinct_subjects};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::dsse::Envelope;
+use gateway_domain::error_chain;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Event, Operation, replay};
-use gateway_domain::policy;
+use gateway_domain::policy::facts::Rules;
+use gateway_domain::policy::{Moment, Recorded};
 use gateway_domain::redaction::Salt;
 use gateway_domain::time::EpochMs;
+use gateway_policy::{BundleError, Disagreement, Known, KnownKey, RepeatError, Superseded};
 use serde::{Deserialize, Serialize};
+
+/// Decisions that a process makes at one time; others wait. Each takes a core, an instance of the policy engine's pool, and up to
+/// its memory.
+pub const DECISIONS_MAX: usize = 8;
 
 /// A [`ChainedEvent`] on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +48,11 @@ impl From<ChainedEvent> for HistoryEvent {
 pub struct DecisionRequest {
     /// All events of the operation, oldest first.
     pub events: Vec<HistoryEvent>,
-    /// The policy's outcome over its approvals.
-    pub policy: policy::Outcome,
-    /// The key; `null` for a key creation.
+    /// The policy bundle that allows it.
+    pub bundle_hash: Hex32,
+    /// What the authority needs to evaluate the policy itself. The gateway's verdict is not part of the request.
+    pub policy: Recorded,
+    /// The key as the gateway states it; `null` for a key creation. Each node compares it with its own share.
     pub key: Option<CustodyKey>,
     /// The derived key, if one was requested.
     pub derivation: Option<Derivation>,
@@ -61,16 +71,19 @@ pub struct DecisionAnswer {
 }
 
 /// The authority's own rules.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Verifier {
     /// Whether approvers sign, and the authority's own registry of their keys.
     pub signed_approvals: SigningRule,
-    /// The number of different people who must have approved, even if the policy requires fewer.
-    pub required_approvals: u32,
+    /// The authority's own rules. They hold even if the policy requires less, and the facts that the policy read must agree with
+    /// them.
+    pub rules: Rules,
     /// Whether keys may be created without approvals, as development does. Ignored if approvals must be signed.
     pub keys_without_approvals: bool,
     /// How far in the future a decision may expire, in milliseconds.
     pub decision_ttl_max_ms: u64,
+    /// The policy bundles that it trusts. It evaluates the policy itself.
+    pub policies: Policies,
 }
 
 /// Why a request is not decided.
@@ -103,10 +116,28 @@ pub enum Unverified {
     #[error("the operation has {n_approved} of {required} required approvals")]
     TooFew {
         /// The number of different people who approved.
-        n_approved: usize,
+        n_approved: u32,
         /// The required number.
         required: u32,
     },
+    /// The authority does not have the policy bundle. The caller may offer it.
+    #[error("the policy bundle `{bundle_hash}` is not known here")]
+    BundleUnknown {
+        /// The bundle.
+        bundle_hash: Hex32,
+    },
+    /// The policy bundle is not trusted, or the trust roots cannot be read.
+    #[error("the policy bundle is not trusted: {}", error_chain(.0))]
+    Bundle(#[from] BundleError),
+    /// The policy bundle is older than one that admitted operations.
+    #[error(transparent)]
+    Superseded(#[from] Superseded),
+    /// The recorded evaluation cannot be repeated.
+    #[error(transparent)]
+    NotRepeated(#[from] RepeatError),
+    /// The policy denies the operation, or a fact that it read does not agree with what the authority knows.
+    #[error(transparent)]
+    Policy(#[from] Disagreement),
     /// The request is inconsistent.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -116,7 +147,8 @@ pub enum Unverified {
 }
 
 impl Verifier {
-    /// Checks the request, and signs the decision.
+    /// Checks the request, evaluates the policy, and signs the decision. Takes as long as the policy, so it is called where it may
+    /// block.
     ///
     /// # Errors
     /// [`Unverified`], which names the check that failed.
@@ -129,16 +161,36 @@ impl Verifier {
         let operation = operation(&request.events)?;
         self.check_times(request, now)?;
         self.check_approvals(&operation, now)?;
-        let DecisionRequest { policy, key, derivation, not_before_ms, not_after_ms, .. } = request;
-        let admission = AdmissionRequest {
+        let bundle = self.policies.find(request.bundle_hash, now)?;
+        let asked = operation.request(Moment::Admission, &operation.approvals);
+        let policy = bundle.evaluator().repeat(&asked, &request.policy)?;
+        let known = self.known(&operation, request.key.as_ref(), now);
+        known.check_outcome(&policy)?;
+        known.check_facts(&policy.facts)?;
+        let DecisionRequest { key, derivation, not_before_ms, not_after_ms, .. } = request;
+        let admission = authority.sign(&AdmissionRequest {
             operation: &operation,
-            policy,
+            policy: &policy,
             key: key.as_ref(),
             derivation: derivation.as_ref(),
             not_before_ms: *not_before_ms,
             not_after_ms: *not_after_ms,
-        };
-        Ok(authority.sign(&admission)?)
+        })?;
+        self.policies.raise(&bundle, now)?;
+        Ok(admission)
+    }
+
+    /// What the authority knows of an operation. It has no record of earlier payments, so it cannot compare the velocity facts: the
+    /// nodes do.
+    fn known<'a>(&self, operation: &'a Operation, key: Option<&'a CustodyKey>, now: EpochMs) -> Known<'a> {
+        let operation_type = operation.intent.operation_type();
+        Known {
+            rules: Rules { required_approvals: self.n_required(operation_type), ..self.rules.clone() },
+            key: key.filter(|_| operation_type != OperationType::KeyCreate).map(KnownKey::of),
+            intent: &operation.intent,
+            submitter: &operation.submitter.subject_id,
+            now: Some(now),
+        }
     }
 
     /// The decision must be valid now, and neither begin nor end too far from it.
@@ -167,15 +219,22 @@ impl Verifier {
                 .check(&subject, approval, now)
                 .map_err(|fault| Unverified::Approval { subject_id: approval.subject_id.clone(), fault })?;
         }
-        let is_exempt = self.keys_without_approvals
-            && operation.intent.operation_type() == OperationType::KeyCreate
-            && !self.signed_approvals.is_required();
-        let required = if is_exempt { 0 } else { self.required_approvals };
-        let n_approved = n_distinct_subjects(&operation.approvals);
-        if u32::try_from(n_approved).unwrap_or(u32::MAX) < required {
+        let required = self.n_required(operation.intent.operation_type());
+        let counted = self.rules.counted(&operation.approvals, subject.submitter);
+        let n_approved = n_distinct_subjects(counted);
+        if n_approved < required {
             return Err(Unverified::TooFew { n_approved, required });
         }
         Ok(())
+    }
+
+    /// The number of approvers required: 0 for a key creation if the settings exempt it. If approvals must be signed, none is
+    /// exempt.
+    fn n_required(&self, operation_type: OperationType) -> u32 {
+        let is_exempt = self.keys_without_approvals
+            && operation_type == OperationType::KeyCreate
+            && !self.signed_approvals.is_required();
+        if is_exempt { 0 } else { self.rules.required_approvals }
     }
 }
 

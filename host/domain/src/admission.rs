@@ -15,6 +15,59 @@ use serde::{Deserialize, Serialize};
 /// The DSSE payload type of an [`AdmissionDecision`].
 pub const PAYLOAD_TYPE: &str = "application/vnd.svc.admission-decision.v1+json";
 
+/// Most authorities that a verifier pins, earlier keys included: each signature of a decision takes a verification.
+pub const AUTHORITIES_MAX: usize = 16;
+
+/// The authorities that a verifier pins, and how many of them must sign a decision.
+#[derive(Clone, Debug)]
+pub struct Authorities {
+    keys: KeySet,
+    // INVARIANT: from 1 to the number of keys, or 1 if there are none; `new` keeps it.
+    threshold: usize,
+}
+
+/// Why these are not pins.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthoritiesError {
+    /// A key is not a public key.
+    #[error(transparent)]
+    Key(#[from] EnvelopeError),
+    /// There are more than [`AUTHORITIES_MAX`].
+    #[error("there are {0} authorities, and at most {AUTHORITIES_MAX} can be pinned")]
+    TooMany(usize),
+    /// The threshold is zero, or more than the number of different keys.
+    #[error(
+        "the threshold of authorities must be from 1 to their number, which is {n_keys}, not {threshold}"
+    )]
+    Threshold {
+        /// The threshold.
+        threshold: usize,
+        /// The number of different keys.
+        n_keys: usize,
+    },
+}
+
+impl Authorities {
+    /// Pins these Ed25519 public keys, `threshold` of which must sign. Without keys no decision verifies.
+    ///
+    /// # Errors
+    /// [`AuthoritiesError`].
+    pub fn new(
+        public_keys: impl IntoIterator<Item = [u8; 32]>,
+        threshold: usize,
+    ) -> Result<Self, AuthoritiesError> {
+        let keys = KeySet::new(public_keys)?;
+        let n_keys = keys.len();
+        if n_keys > AUTHORITIES_MAX {
+            return Err(AuthoritiesError::TooMany(n_keys));
+        }
+        if threshold == 0 || threshold > n_keys.max(1) {
+            return Err(AuthoritiesError::Threshold { threshold, n_keys });
+        }
+        Ok(Self { keys, threshold })
+    }
+}
+
 /// The content of an admission decision, for the authority to sign.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionRequest<'a> {
@@ -113,9 +166,25 @@ pub struct Derivation {
 /// The reason why a decision is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionError {
-    /// The envelope is not signed by the authority.
+    /// The envelope is not signed by a pinned authority.
     #[error("admission decision is not signed by the authority")]
     Envelope(#[from] EnvelopeError),
+    /// It has more signatures than authorities are pinned.
+    #[error("admission decision has {n_signatures} signatures, and {n_pinned} authorities are pinned")]
+    TooManySignatures {
+        /// The signatures in the envelope.
+        n_signatures: usize,
+        /// The pinned authorities.
+        n_pinned: usize,
+    },
+    /// Fewer authorities signed than the threshold.
+    #[error("admission decision is signed by {n_signed} of {threshold} required authorities")]
+    TooFewSignatures {
+        /// The different pinned authorities that signed.
+        n_signed: usize,
+        /// The threshold.
+        threshold: usize,
+    },
     /// The payload is not a decision, or not in canonical form.
     #[error("admission decision is not canonical")]
     NotCanonical,
@@ -141,7 +210,7 @@ impl AdmissionDecision {
     }
 }
 
-/// A decision with its signature.
+/// A decision with its signatures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
     /// The decision.
@@ -158,12 +227,24 @@ pub fn admission_hash(payload: &[u8]) -> Hex32 {
     canonical::digest_bytes("svc/admission/v1", payload)
 }
 
-/// Verifies the signature, the canonical form and the validity period of a decision.
+/// Verifies the signatures, the canonical form and the validity period of a decision.
 ///
 /// # Errors
 /// [`DecisionError`].
-pub fn verify(envelope: &Envelope, authorities: &KeySet, now: EpochMs) -> Result<Admission, DecisionError> {
-    let (payload, _) = envelope.verify(PAYLOAD_TYPE, authorities)?;
+pub fn verify(
+    envelope: &Envelope,
+    authorities: &Authorities,
+    now: EpochMs,
+) -> Result<Admission, DecisionError> {
+    let Authorities { keys, threshold } = authorities;
+    let (n_signatures, n_pinned) = (envelope.signatures.len(), keys.len());
+    if n_signatures > n_pinned {
+        return Err(DecisionError::TooManySignatures { n_signatures, n_pinned });
+    }
+    let (payload, signers) = envelope.verify(PAYLOAD_TYPE, keys)?;
+    if signers.len() < *threshold {
+        return Err(DecisionError::TooFewSignatures { n_signed: signers.len(), threshold: *threshold });
+    }
     let decision = parse(&payload).ok_or(DecisionError::NotCanonical)?;
     if now < decision.not_before_ms || now >= decision.not_after_ms {
         return Err(DecisionError::Expired {

@@ -59,10 +59,8 @@ pub fn approvals_root(intent_hash: Hex32, approvals: &[Approval]) -> Result<Hex3
 
 /// The number of different subjects that approved.
 #[must_use]
-pub fn n_distinct_subjects(approvals: &[Approval]) -> usize {
-    approvals
-        .iter()
-        .map(|approval| approval.subject_id.as_str())
-        .collect::<std::collections::BTreeSet<_>>()
-        .len()
+pub fn n_distinct_subjects<'a>(approvals: impl IntoIterator<Item = &'a Approval>) -> u32 {
+    let subjects: std::collections::BTreeSet<_> =
+        approvals.into_iter().map(|approval| approval.subject_id.as_str()).collect();
+    u32::try_from(subjects.len()).unwrap_or(u32::MAX)
 }

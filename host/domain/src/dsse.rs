@@ -120,6 +120,18 @@ impl Envelope {
 }
 
 impl KeySet {
+    /// The number of different keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// A set of raw public keys.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! {
 //!   "format": "svc/evidence-roots/v1",
 //!   "authorities": ["<64 hexadecimal: Ed25519 public key>"],
+//!   "authority_threshold": 1,
 //!   "nodes": { "0": "<64 hexadecimal: Ed25519 public key>" },
 //!   "logs": ["<origin>+<key id>+<key>: a verifier key as in C2SP signed-note"],
 //!   "keys": { "<key_id>": "<profile>:<public key>" },
@@ -14,12 +15,12 @@
 //! }
 //! ```
 //!
-//! `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` are optional. Without `keys`, a public key is
+//! `authority_threshold`, `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` are optional. Without `keys`, a public key is
 //! trusted because the nodes or the log signed for it. Without `bundles`, any bundle is accepted. Facts that are not
 //! listed, and without `approvers` the signatures of approvals, are not checked.
 
+use gateway_domain::admission::{Authorities, AuthoritiesError};
 use gateway_domain::approval::{Approvers, ApproversFile, RegistryError};
-use gateway_domain::dsse::{EnvelopeError, KeySet};
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::json::NotJson;
 use gateway_domain::log::VerifierKey;
@@ -39,6 +40,9 @@ pub struct RootsFile {
     pub format: String,
     /// Ed25519 public keys of admission authorities.
     pub authorities: Vec<Hex32>,
+    /// How many of them must sign a decision; 1 if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub authority_threshold: Option<usize>,
     /// Ed25519 public keys of the runtime nodes, by participant.
     pub nodes: BTreeMap<ParticipantIndex, Hex32>,
     /// Verifier keys of the log.
@@ -73,7 +77,7 @@ pub enum SignedApprovals {
 /// The checked content of a roots file.
 #[derive(Clone, Debug)]
 pub struct Roots {
-    pub(crate) authorities: KeySet,
+    pub(crate) authorities: Authorities,
     pub(crate) nodes: BTreeMap<ParticipantIndex, [u8; 32]>,
     pub(crate) logs: Vec<VerifierKey>,
     pub(crate) keys: BTreeMap<KeyId, String>,
@@ -95,9 +99,9 @@ pub enum RootsError {
     /// The file has another format.
     #[error("the roots file has format `{0}` instead of `{FORMAT}`")]
     Format(String),
-    /// An authority key is invalid.
-    #[error("an authority key is invalid: {0}")]
-    Authority(#[from] EnvelopeError),
+    /// An authority key, or their threshold, is invalid.
+    #[error("the authorities are invalid: {0}")]
+    Authorities(#[from] AuthoritiesError),
     /// The registry of approvers is invalid.
     #[error("the registry of approvers is invalid: {0}")]
     Approvers(#[from] RegistryError),
@@ -131,7 +135,10 @@ impl Roots {
             return Err(RootsError::NoApprovers);
         }
         Ok(Self {
-            authorities: KeySet::new(file.authorities.iter().map(|key| *key.as_bytes()))?,
+            authorities: Authorities::new(
+                file.authorities.iter().map(|key| *key.as_bytes()),
+                file.authority_threshold.unwrap_or(1),
+            )?,
             nodes: file.nodes.iter().map(|(node, key)| (*node, *key.as_bytes())).collect(),
             logs: file.logs.iter().map(|key| key.parse()).collect::<Result<_, _>>()?,
             keys: file.keys,

@@ -1,121 +1,404 @@
-//! The engine's port for the policy authority: a key in this process, or a process of its own.
+//! The engine's port for the policy authorities: one in this process, or several in processes of their own. Both run the same code.
 
+use crate::node_policy::StoredBundles;
 use async_trait::async_trait;
-use gateway_authority::{Authority, DecisionAnswer, DecisionRequest};
-use gateway_domain::admission::{self, Admission};
-use gateway_domain::dsse::KeySet;
+use gateway_authority::{Authority, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier};
+use gateway_domain::admission::{self, Admission, Authorities};
+use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::error_chain;
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{AdmissionRequest, ReadOperations, SignAdmission};
 use gateway_engine::{Dependency, Unavailable};
+use gateway_policy::{BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OfferBundleRequest};
+use gateway_runtime::FindBundle;
 use gateway_service::client::{CallError, ServiceClient, Url};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
-/// Time limit of a call to the authority: it verifies some signatures and writes nothing.
+/// Time limit of a call to an authority: it verifies some signatures, runs the policy and writes nothing.
 const DECISION_WITHIN: Duration = Duration::from_secs(10);
 
-/// Time limit of its liveness check.
+/// Time limit of an offered bundle: the authority compiles it and runs its test vectors.
+const OFFER_WITHIN: Duration = Duration::from_secs(50);
+
+/// Time limit of a liveness check.
 const CHECK_WITHIN: Duration = Duration::from_secs(2);
 
-/// An authority whose key is in this process.
-#[derive(Debug)]
-pub struct EmbeddedAuthority(Authority);
-
-impl EmbeddedAuthority {
-    /// An authority with this Ed25519 seed: 32 random bytes (RFC 8032 section 5.1.5).
-    #[must_use]
-    pub fn new(seed: &[u8; 32]) -> Self {
-        Self(Authority::new(seed))
-    }
-
-    /// The public key that nodes and auditors pin, 32 bytes.
-    #[must_use]
-    pub fn public_key(&self) -> [u8; 32] {
-        self.0.public_key()
-    }
-}
-
-#[async_trait]
-impl SignAdmission for EmbeddedAuthority {
-    /// # Errors
-    /// [`Dependency::Authority`] when the request is inconsistent; the detail names the inconsistency.
-    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
-        self.0.sign(&request).map_err(unavailable)
-    }
-
-    /// Always succeeds, since the key is in memory.
-    async fn check(&self) -> Result<(), Unavailable> {
-        Ok(())
-    }
-}
-
-/// An authority in a process of its own. It gets the operation's events and decides for itself.
-pub struct RemoteAuthority {
-    client: ServiceClient,
-    url: Url,
-    /// The key that it must sign with.
-    pinned: KeySet,
+/// The authorities of a deployment, of which `threshold` must sign each decision.
+pub struct PolicyAuthorities {
+    members: Vec<Arc<Member>>,
+    threshold: usize,
     reads: Arc<dyn ReadOperations>,
 }
 
-impl RemoteAuthority {
-    /// The authority at this URL, which signs with one of the pinned keys.
-    #[must_use]
-    pub fn new(client: ServiceClient, url: Url, pinned: KeySet, reads: Arc<dyn ReadOperations>) -> Self {
-        Self { client, url, pinned, reads }
+/// One authority.
+struct Member {
+    place: Place,
+    /// The key that it must sign with.
+    public_key: [u8; 32],
+    bundles: Arc<StoredBundles>,
+}
+
+enum Place {
+    /// Its key is in this process.
+    Embedded(Arc<Embedded>),
+    /// A process of its own.
+    Remote { client: ServiceClient, url: Url },
+}
+
+struct Embedded {
+    authority: Authority,
+    verifier: Verifier,
+    decisions: Semaphore,
+}
+
+/// Why a member does not decide.
+enum Failure {
+    /// It does not have the bundle, or has a newer one.
+    NeedsBundle(String),
+    /// It cannot, or refuses.
+    Other(String),
+}
+
+impl PolicyAuthorities {
+    /// An authority in this process, which checks what an authority of its own process does.
+    pub(crate) fn embedded(
+        authority: Authority,
+        verifier: Verifier,
+        reads: Arc<dyn ReadOperations>,
+        bundles: StoredBundles,
+    ) -> Self {
+        let public_key = authority.public_key();
+        let decisions = Semaphore::new(DECISIONS_MAX);
+        let place = Place::Embedded(Arc::new(Embedded { authority, verifier, decisions }));
+        let member = Member { place, public_key, bundles: Arc::new(bundles) };
+        Self { members: vec![Arc::new(member)], threshold: 1, reads }
     }
 
-    fn join(&self, path: &str) -> Result<Url, Unavailable> {
-        self.url.join(path).map_err(unavailable)
+    /// Authorities in processes of their own, each with the key that it signs with.
+    pub(crate) fn remote(
+        client: &ServiceClient,
+        authorities: impl IntoIterator<Item = (Url, [u8; 32])>,
+        threshold: usize,
+        reads: Arc<dyn ReadOperations>,
+        bundles: StoredBundles,
+    ) -> Self {
+        let bundles = Arc::new(bundles);
+        let member = |(url, public_key)| {
+            let place = Place::Remote { client: client.clone(), url };
+            Arc::new(Member { place, public_key, bundles: Arc::clone(&bundles) })
+        };
+        Self { members: authorities.into_iter().map(member).collect(), threshold, reads }
+    }
+
+    /// Calls all members at once, and returns the results in the order in which they come.
+    fn call_all<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+        &self,
+        call: impl Fn(Arc<Member>) -> F,
+    ) -> JoinSet<T> {
+        let mut calls = JoinSet::new();
+        for member in &self.members {
+            calls.spawn(call(Arc::clone(member)));
+        }
+        calls
     }
 }
 
 #[async_trait]
-impl SignAdmission for RemoteAuthority {
+impl SignAdmission for PolicyAuthorities {
+    /// Asks all authorities, and takes the first signatures over one decision that are enough. The others finish in the background,
+    /// so that one without the bundle gets it.
+    ///
     /// # Errors
-    /// [`Dependency::Authority`] when the authority does not answer, refuses, or signs something else than was asked for.
+    /// [`Dependency::Authority`] when too few authorities answer, or agree; the detail has the reason of each.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
-        let sent = DecisionRequest {
-            events: self
-                .reads
-                .operation_events(request.operation.id)
-                .await?
-                .into_iter()
-                .map(Into::into)
-                .collect(),
-            policy: request.policy.clone(),
+        let events = self.reads.operation_events(request.operation.id).await?;
+        let sent = Arc::new(DecisionRequest {
+            events: events.into_iter().map(Into::into).collect(),
+            bundle_hash: request.policy.bundle_hash,
+            policy: request.policy.into(),
             key: request.key.cloned(),
             derivation: request.derivation.cloned(),
             not_before_ms: request.not_before_ms,
             not_after_ms: request.not_after_ms,
-        };
-        let url = self.join("v1/authority/decisions")?;
-        let answer: DecisionAnswer =
-            self.client.post(url, &sent, DECISION_WITHIN).await.map_err(call_error)?;
-        let admission = admission::verify(&answer.decision, &self.pinned, gateway_service::now());
-        let admission = admission.map_err(|error| unavailable(error_chain(&error)))?;
-        let decision = &admission.decision;
-        // The nodes compare everything; here only what would be recorded as another operation's admission.
-        if decision.operation_id != request.operation.id
-            || decision.intent_hash != request.operation.intent_hash
-        {
-            return Err(unavailable("the decision is for another operation"));
+        });
+        let mut calls = self.call_all(|member| {
+            let sent = Arc::clone(&sent);
+            async move { member.decide(sent).await }
+        });
+        // By hash of the decision.
+        let mut decisions: BTreeMap<Hex32, Vec<Admission>> = BTreeMap::new();
+        let mut reasons = Vec::new();
+        while let Some(answered) = calls.join_next().await {
+            let answer = answered.map_err(unavailable)?;
+            match answer.and_then(|admission| check_asked(&request, admission)) {
+                Ok(admission) => {
+                    let same = decisions.entry(admission.admission_hash).or_default();
+                    same.push(admission);
+                    if same.len() >= self.threshold {
+                        calls.detach_all();
+                        return joined(same).ok_or_else(|| unavailable("no authority signed"));
+                    }
+                }
+                Err(why) => reasons.push(why),
+            }
         }
-        Ok(admission)
+        let n_signed = decisions.values().map(Vec::len).max().unwrap_or_default();
+        if self.members.len() > 1 {
+            let threshold = self.threshold;
+            reasons.insert(
+                0,
+                format!("{n_signed} of {threshold} required authorities signed the same decision"),
+            );
+        }
+        Err(unavailable(reasons.join("; ")))
     }
 
+    /// Succeeds when enough authorities answer.
     async fn check(&self) -> Result<(), Unavailable> {
-        let alive: Result<Value, CallError> = self.client.get(self.join("healthz")?, CHECK_WITHIN).await;
-        alive.map(drop).map_err(call_error)
+        let mut calls = self.call_all(|member| async move { member.check().await });
+        let (mut n_alive, mut reasons) = (0, Vec::new());
+        while let Some(answered) = calls.join_next().await {
+            match answered.map_err(unavailable)? {
+                Ok(()) => n_alive += 1,
+                Err(why) => reasons.push(why),
+            }
+            if n_alive >= self.threshold {
+                return Ok(());
+            }
+        }
+        Err(unavailable(reasons.join("; ")))
     }
 }
 
-fn call_error(error: CallError) -> Unavailable {
-    unavailable(error_chain(&error))
+/// The decision with the signature of each authority, in the order of key ids.
+fn joined(same: &[Admission]) -> Option<Admission> {
+    let mut joined = same.first()?.clone();
+    joined.envelope.signatures = same.iter().flat_map(|one| one.envelope.signatures.clone()).collect();
+    joined.envelope.signatures.sort_by(|one, other| one.keyid.cmp(&other.keyid));
+    Some(joined)
+}
+
+/// Verifies the answer of the authority with this key. Other signatures in it are dropped: each authority signs for itself.
+fn verify_own(mut envelope: Envelope, public_key: &[u8; 32], now: EpochMs) -> Result<Admission, String> {
+    let own = dsse::key_id(public_key);
+    envelope.signatures.retain(|signature| signature.keyid == own);
+    let pinned = Authorities::new([*public_key], 1).map_err(|error| error.to_string())?;
+    admission::verify(&envelope, &pinned, now).map_err(|error| error_chain(&error))
+}
+
+/// Checks that the decision is for the operation and the verdict that this gateway records. The nodes compare everything.
+fn check_asked(request: &AdmissionRequest<'_>, admission: Admission) -> Result<Admission, String> {
+    let (decision, policy) = (&admission.decision, request.policy);
+    if decision.operation_id != request.operation.id || decision.intent_hash != request.operation.intent_hash
+    {
+        return Err("the decision is for another operation".to_owned());
+    }
+    let is_recorded = decision.bundle_hash == policy.bundle_hash
+        && decision.policy_input_hash == policy.input_hash
+        && decision.policy_output_hash == policy.output_hash;
+    if is_recorded { Ok(admission) } else { Err("the decision is for another verdict".to_owned()) }
+}
+
+impl Member {
+    /// Asks for a decision. If the authority answers that it does not have the bundle, or that the bundle was superseded, offers it
+    /// and asks once more.
+    async fn decide(&self, sent: Arc<DecisionRequest>) -> Result<Admission, String> {
+        let envelope = match self.ask(&sent).await {
+            Err(Failure::NeedsBundle(why)) => {
+                let found = self.bundles.find(sent.bundle_hash).await.map_err(|error| error.detail)?;
+                self.offer(found.ok_or(why)?).await.map_err(|why| self.reason(why))?;
+                self.ask(&sent).await
+            }
+            answer => answer,
+        };
+        let envelope = envelope.map_err(|why| self.reason(why))?;
+        let verified = verify_own(envelope, &self.public_key, gateway_service::now());
+        verified.map_err(|why| self.reason(Failure::Other(why)))
+    }
+
+    /// The reason, with the authority's URL.
+    fn reason(&self, failure: Failure) -> String {
+        let (Failure::NeedsBundle(why) | Failure::Other(why)) = failure;
+        match &self.place {
+            Place::Embedded(_) => why,
+            Place::Remote { url, .. } => format!("`{url}`: {why}"),
+        }
+    }
+
+    async fn ask(&self, sent: &Arc<DecisionRequest>) -> Result<Envelope, Failure> {
+        match &self.place {
+            Place::Embedded(embedded) => {
+                let _permit = embedded.decisions.acquire().await;
+                let (embedded, sent) = (Arc::clone(embedded), Arc::clone(sent));
+                let decided = blocking(move || {
+                    let Embedded { authority, verifier, .. } = embedded.as_ref();
+                    verifier.decide(authority, &sent, gateway_service::now())
+                });
+                decided.await?.map(|admission| admission.envelope).map_err(|unverified| match unverified {
+                    Unverified::BundleUnknown { .. } | Unverified::Superseded(_) => {
+                        Failure::NeedsBundle(unverified.to_string())
+                    }
+                    Unverified::Events(_)
+                    | Unverified::Times { .. }
+                    | Unverified::Approval { .. }
+                    | Unverified::TooFew { .. }
+                    | Unverified::Bundle(_)
+                    | Unverified::NotRepeated(_)
+                    | Unverified::Policy(_)
+                    | Unverified::Refused(_)
+                    | Unverified::Canonical(_) => Failure::Other(unverified.to_string()),
+                })
+            }
+            Place::Remote { client, url } => {
+                let url = join(url, "v1/authority/decisions")?;
+                let DecisionAnswer { decision } =
+                    client.post(url, sent.as_ref(), DECISION_WITHIN).await.map_err(failure)?;
+                Ok(decision)
+            }
+        }
+    }
+
+    async fn offer(&self, offer: BundleOffer) -> Result<(), Failure> {
+        match &self.place {
+            Place::Embedded(embedded) => {
+                let embedded = Arc::clone(embedded);
+                let kept = blocking(move || embedded.verifier.policies.offer(offer, gateway_service::now()));
+                kept.await?.map_err(|error| Failure::Other(error_chain(&error)))
+            }
+            Place::Remote { client, url } => {
+                let (url, request) = (join(url, "v1/authority/bundles")?, OfferBundleRequest::from(&offer));
+                let _nothing: Value = client.post(url, &request, OFFER_WITHIN).await.map_err(failure)?;
+                Ok(())
+            }
+        }
+    }
+
+    async fn check(&self) -> Result<(), String> {
+        match &self.place {
+            Place::Embedded(_) => Ok(()),
+            Place::Remote { client, url } => {
+                let health = join(url, "healthz").map_err(|why| self.reason(why))?;
+                let alive: Result<Value, CallError> = client.get(health, CHECK_WITHIN).await;
+                alive.map(drop).map_err(|error| self.reason(failure(error)))
+            }
+        }
+    }
+}
+
+fn failure(error: CallError) -> Failure {
+    match &error {
+        CallError::Refused { body, .. }
+            if [BUNDLE_UNKNOWN, BUNDLE_SUPERSEDED].contains(&body.error.as_str()) =>
+        {
+            Failure::NeedsBundle(error_chain(&error))
+        }
+        CallError::Refused { .. } | CallError::NoAnswer(_) | CallError::Malformed(_) => {
+            Failure::Other(error_chain(&error))
+        }
+    }
+}
+
+fn join(url: &Url, path: &str) -> Result<Url, Failure> {
+    url.join(path).map_err(|error| Failure::Other(error.to_string()))
+}
+
+/// Runs work that takes a core for some time, away from the threads that serve connections.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Failure::Other(error.to_string()))
 }
 
 fn unavailable(why: impl fmt::Display) -> Unavailable {
     Unavailable::new(Dependency::Authority, why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_domain::approval::Approval;
+    use gateway_domain::ids::OperationId;
+    use gateway_domain::intent::{PublicationMode, key_id};
+    use gateway_domain::operation::{Operation, open, replay};
+    use gateway_domain::policy::Outcome;
+    use gateway_domain::testing::samples::{self, Kind, hex32};
+
+    const NOW: EpochMs = EpochMs(1_000);
+
+    fn operation() -> Operation {
+        let mut submission = samples::submission(samples::intent(Kind::Payment, PublicationMode::Manual), 2);
+        submission.key.key_id = key_id(&submission.tenant, &submission.key.key_ref).unwrap();
+        let approvals: Vec<Approval> =
+            ["alice", "bob"].map(|subject| samples::approval(subject, NOW)).into_iter().collect();
+        Operation { approvals, ..replay(&open(submission, NOW)).unwrap() }
+    }
+
+    fn outcome() -> Outcome {
+        samples::verdict(&["alice".to_owned(), "bob".to_owned()], 2)
+    }
+
+    /// The admission by the authority with this seed.
+    fn signed_by(seed: u8) -> Admission {
+        let operation = operation();
+        let key = gateway_domain::key::CustodyKey { key_id: operation.key.key_id, ..samples::key() };
+        let (policy, key) = (outcome(), Some(&key));
+        let request = AdmissionRequest {
+            operation: &operation,
+            policy: &policy,
+            key,
+            derivation: None,
+            not_before_ms: NOW,
+            not_after_ms: EpochMs(2_000),
+        };
+        Authority::new(&[seed; 32]).sign(&request).unwrap()
+    }
+
+    #[test]
+    fn answer_of_an_authority_needs_its_own_signature_and_keeps_no_other() {
+        let keys = [1, 2].map(|seed| Authority::new(&[seed; 32]).public_key());
+        let mut both = signed_by(1).envelope;
+        both.signatures.extend(signed_by(2).envelope.signatures);
+        for key in &keys {
+            let own = verify_own(both.clone(), key, NOW).unwrap().envelope.signatures;
+            assert!(own.len() == 1 && own[0].keyid == dsse::key_id(key));
+        }
+        assert!(verify_own(signed_by(1).envelope, &keys[1], NOW).is_err());
+        let mut twice = signed_by(1).envelope;
+        twice.signatures.extend(twice.signatures.clone());
+        assert!(verify_own(twice, &keys[0], NOW).is_err());
+        let same = [1, 2].map(|seed| verify_own(both.clone(), &keys[seed - 1], NOW).unwrap());
+        let pinned = Authorities::new(keys, 2).unwrap();
+        admission::verify(&joined(&same).unwrap().envelope, &pinned, NOW).unwrap();
+    }
+
+    #[test]
+    fn decision_for_another_operation_or_verdict_is_refused() {
+        let (operation, policy) = (operation(), outcome());
+        let request = AdmissionRequest {
+            operation: &operation,
+            policy: &policy,
+            key: None,
+            derivation: None,
+            not_before_ms: NOW,
+            not_after_ms: NOW,
+        };
+        check_asked(&request, signed_by(1)).unwrap();
+        let changes: [fn(&mut Admission); 5] = [
+            |it| it.decision.operation_id = OperationId(hex32(99)),
+            |it| it.decision.intent_hash = hex32(99),
+            |it| it.decision.bundle_hash = hex32(99),
+            |it| it.decision.policy_input_hash = hex32(99),
+            |it| it.decision.policy_output_hash = hex32(99),
+        ];
+        for change in changes {
+            let mut other = signed_by(1);
+            change(&mut other);
+            assert!(check_asked(&request, other).is_err());
+        }
+    }
 }

@@ -2,13 +2,17 @@
 
 use crate::approvers;
 use crate::authentication;
+use crate::authority::PolicyAuthorities;
 use crate::log_signer::LogSigner;
 use crate::node_policy::{self, StoredBundles};
-use crate::services::{OpenFleet, open_authority, open_nodes, open_services, pinned_identities};
+use crate::services::{
+    OpenAuthority, OpenFleet, open_authority, open_nodes, open_services, pinned_identities,
+};
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
-use gateway_domain::dsse::KeySet;
+use gateway_authority::{Authority, Policies as AuthorityPolicies, Verifier};
+use gateway_domain::admission::Authorities;
 use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
@@ -128,9 +132,10 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let store = Arc::new(store);
     let clock: Arc<dyn ReadClock> = Arc::new(SystemClock);
     let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
-    let (authority, public_key) = open_authority(settings, services.as_ref(), &store)?;
-    let log_signer = open_log_signer(settings, &public_key)?;
-    let fleet = open_nodes(settings, services.as_ref(), public_key, &policies).await?;
+    let compiled = compiled_bundles(&policies);
+    let authority = open_authority(settings, services.as_ref(), &store, &policies, Arc::clone(&compiled))?;
+    let log_signer = open_log_signer(settings, &authority.public_keys)?;
+    let fleet = open_nodes(settings, services.as_ref(), &authority.public_keys, &policies, compiled).await?;
     note_newest_receipts(&store, &fleet).await;
     let ports = Ports {
         commits: store.clone(),
@@ -139,11 +144,12 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         checkpoints: Arc::new(log_signer),
         policy: policies.host(),
         policies: policies.clone(),
-        authority,
+        authority: authority.port,
         nodes: fleet.port(),
         clock,
     };
     let mut verifying = vec![rules.signed_approvals.clone()];
+    verifying.extend(authority.signed_approvals);
     if let OpenFleet::Embedded(fleet) = &fleet {
         verifying.push(fleet.signed_approvals().clone());
     }
@@ -180,10 +186,10 @@ pub fn app(settings: &Settings, rules: Rules, authenticator: Authenticator, port
 }
 
 /// Opens the signer of the log. Its key must not be the authority's, so that a signature has one meaning.
-fn open_log_signer(settings: &Settings, authority: &[u8; 32]) -> Result<LogSigner, StartError> {
+fn open_log_signer(settings: &Settings, authorities: &[[u8; 32]]) -> Result<LogSigner, StartError> {
     let seed = load_seed(settings, &settings.log.key).map_err(|error| StartError::new("log key", error))?;
     let signer = LogSigner::new(settings.log.origin.clone(), &seed);
-    if signer.public_key() == *authority {
+    if authorities.contains(&signer.public_key()) {
         return Err(StartError::new("log key", "must be another key than the authority's"));
     }
     Ok(signer)
@@ -196,6 +202,45 @@ pub(crate) fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u
     }
 }
 
+/// The bundles that this process has compiled, which the embedded nodes and the embedded authority use once they have verified them.
+#[must_use]
+pub fn compiled_bundles(policies: &Lifecycle) -> Arc<CompiledBundles> {
+    let compiled = CompiledBundles::with_engine(policies.engine().clone());
+    if let Some(active) = policies.host().active() {
+        compiled.share(active);
+    }
+    Arc::new(compiled)
+}
+
+/// Opens an embedded authority. It checks what an authority in a process of its own does, by the deployment's rules.
+///
+/// # Errors
+/// [`StartError`] when its key cannot be read.
+pub fn open_embedded_authority(
+    settings: &Settings,
+    store: &Arc<Store>,
+    policies: &Arc<Lifecycle>,
+    compiled: Arc<CompiledBundles>,
+) -> Result<OpenAuthority, StartError> {
+    let seed =
+        load_seed(settings, &settings.authority.key).map_err(|error| StartError::new("authority", error))?;
+    let authority = Authority::new(&seed);
+    let trust = node_policy::trust(settings);
+    node_policy::trust_file(settings, trust.clone())?;
+    let rule = approvers::gateway_rule(settings);
+    let verifier = Verifier {
+        signed_approvals: rule.clone(),
+        rules: deployment_rules(settings),
+        keys_without_approvals: settings.operations.auto_provision_keys,
+        decision_ttl_max_ms: settings.operations.admission_ttl_ms,
+        policies: AuthorityPolicies::new(trust, compiled),
+    };
+    let public_keys = vec![authority.public_key()];
+    let bundles = StoredBundles(Arc::clone(policies));
+    let port = PolicyAuthorities::embedded(authority, verifier, store.clone(), bundles);
+    Ok(OpenAuthority { port: Arc::new(port), public_keys, signed_approvals: Some(rule) })
+}
+
 /// Opens embedded nodes. Each pins the authority and the approvers, checks the deployment's rules for approvals itself, and evaluates the
 /// policy itself, with bundles that `policies` has.
 ///
@@ -203,17 +248,13 @@ pub(crate) fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u
 /// [`StartError`] when the authority's key is invalid, or the nodes cannot be decrypted.
 pub async fn open_fleet(
     settings: &Settings,
-    authority: [u8; 32],
+    authorities: &[[u8; 32]],
     policies: &Arc<Lifecycle>,
+    compiled: Arc<CompiledBundles>,
 ) -> Result<Arc<EmbeddedFleet>, StartError> {
     let kek = Arc::new(open_kek(settings).await?);
-    let mut config = fleet_config(settings, authority, kek)?;
-    // The nodes of this process use what the gateway has compiled, once they have verified it.
-    let compiled = CompiledBundles::with_engine(policies.engine().clone());
-    if let Some(active) = policies.host().active() {
-        compiled.share(active);
-    }
-    config.nodes.compiled_bundles = Arc::new(compiled);
+    let mut config = fleet_config(settings, authorities, kek)?;
+    config.nodes.compiled_bundles = compiled;
     node_policy::trust_file(settings, config.nodes.policy_trust.clone())?;
     let fleet = EmbeddedFleet::new(config, Arc::new(StoredBundles(Arc::clone(policies))));
     fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
@@ -243,11 +284,12 @@ pub(crate) async fn open_kek(settings: &Settings) -> Result<Kek, StartError> {
 /// [`StartError`] when a key of the authority is invalid.
 pub fn fleet_config(
     settings: &Settings,
-    authority: [u8; 32],
+    authorities: &[[u8; 32]],
     kek: Arc<Kek>,
 ) -> Result<FleetConfig, StartError> {
     let previous = settings.authority.keys_previous.iter().map(|key| *key.as_bytes());
-    let authorities = KeySet::new([authority].into_iter().chain(previous));
+    let keys = authorities.iter().copied().chain(previous);
+    let authorities = Authorities::new(keys, settings.authority.threshold);
     let nodes = NodeSettings {
         kek,
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,

@@ -3,7 +3,7 @@
 use crate::approvers;
 use crate::compose::{StartError, node_identities};
 use crate::log_signer::LogSigner;
-use crate::services::authority_key;
+use crate::services::authority_keys;
 use crate::settings::{Settings, SignedApprovals as SignedApprovalsSetting};
 use gateway_cli::{EXIT_UNCHECKED, Fault};
 use gateway_domain::ids::Hex32;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 /// [`StartError`] when a key, the nodes' identities or the registry of approvers cannot be read.
 pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
     let seed = |what: &str, path| key_file::load(path).map_err(|error| StartError::new(what, error));
-    let authority = authority_key(settings)?;
+    let authorities = authority_keys(settings)?;
     let log = LogSigner::new(settings.log.origin.clone(), &*seed("log key", &settings.log.key)?);
     let nodes = node_identities(settings).await?;
     let previous = settings.authority.keys_previous.iter().copied();
@@ -32,7 +32,8 @@ pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
     };
     Ok(RootsFile {
         format: FORMAT.to_owned(),
-        authorities: [Hex32::new(authority)].into_iter().chain(previous).collect(),
+        authorities: authorities.into_iter().map(Hex32::new).chain(previous).collect(),
+        authority_threshold: Some(settings.authority.threshold),
         nodes: nodes.into_iter().map(|(node, key)| (node, Hex32::new(key))).collect(),
         logs: vec![log.verifier_key().to_string()],
         keys: BTreeMap::new(),

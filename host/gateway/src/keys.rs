@@ -6,9 +6,9 @@
 
 mod rotate;
 
-use crate::authority::EmbeddedAuthority;
 use crate::log_signer::LogSigner;
 use crate::settings::{Flags, Settings};
+use gateway_authority::Authority;
 use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, report_errors};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
@@ -63,7 +63,7 @@ fn create_if_missing(path: &Path, out: &mut impl Write) -> Result<(), Fault> {
 /// Prints one line for each key: setting, public half, file.
 fn show(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     let (authority, log) = (&settings.authority.key, &settings.log.key);
-    let public = Hex32::new(EmbeddedAuthority::new(&*key_file::load(authority)?).public_key());
+    let public = Hex32::new(Authority::new(&*key_file::load(authority)?).public_key());
     writeln!(out, "authority_key {public} {}", authority.display())?;
     for previous in &settings.authority.keys_previous {
         writeln!(out, "authority_keys_previous {previous}")?;

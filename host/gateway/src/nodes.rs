@@ -2,7 +2,7 @@
 //! log (`operation-gateway nodes log`) and readmits a restored node (`operation-gateway nodes readmit`).
 
 use crate::compose::{self, fleet_config};
-use crate::services::authority_key;
+use crate::services::authority_keys;
 use crate::settings::Settings;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::expected_shares;
@@ -122,7 +122,7 @@ pub(crate) fn readmit(settings: &Settings, participant: ParticipantIndex, size_a
     let readmit = async {
         check_exists(settings, participant)?;
         let kek = Arc::new(compose::open_kek(settings).await?);
-        let config = fleet_config(settings, authority_key(settings)?, kek)?;
+        let config = fleet_config(settings, &authority_keys(settings)?, kek)?;
         let size = gateway_runtime::readmit(&config, participant, size_at_least).await?;
         writeln!(std::io::stdout(), "node {participant} was readmitted; its log has {size} entries")?;
         Ok(ExitCode::SUCCESS)

@@ -1,12 +1,14 @@
 //! Nodes and authority: in this process, or in processes of their own.
 
-use crate::authority::{EmbeddedAuthority, RemoteAuthority};
-use crate::compose::{StartError, load_seed, open_fleet};
+use crate::authority::PolicyAuthorities;
+use crate::compose::{self, StartError, open_fleet};
 use crate::node_policy::StoredBundles;
 use crate::settings::{RemoteNodes, Settings};
-use gateway_domain::dsse::KeySet;
+use gateway_authority::Authority;
+use gateway_domain::approval::SigningRule;
 use gateway_domain::operation::Event;
 use gateway_engine::ports::{DriveNodes, SignAdmission};
+use gateway_policy::CompiledBundles;
 use gateway_policy_host::Lifecycle;
 use gateway_runtime::{EmbeddedFleet, NodeAddress, PeersFile, RemoteFleet};
 use gateway_seal::key_file;
@@ -66,8 +68,9 @@ pub(crate) fn open_services(settings: &Settings) -> Result<Option<Services>, Sta
 pub(crate) async fn open_nodes(
     settings: &Settings,
     services: Option<&Services>,
-    authority: [u8; 32],
+    authorities: &[[u8; 32]],
     policies: &Arc<Lifecycle>,
+    compiled: Arc<CompiledBundles>,
 ) -> Result<OpenFleet, StartError> {
     match services {
         Some(Services { client, nodes: Some(nodes) }) => {
@@ -75,7 +78,7 @@ pub(crate) async fn open_nodes(
             Ok(OpenFleet::Remote(Arc::new(RemoteFleet::new(client, nodes.clone(), bundles))))
         }
         Some(Services { nodes: None, .. }) | None => {
-            Ok(OpenFleet::Embedded(open_fleet(settings, authority, policies).await?))
+            Ok(OpenFleet::Embedded(open_fleet(settings, authorities, policies, compiled).await?))
         }
     }
 }
@@ -96,34 +99,44 @@ pub(crate) fn pinned_identities(remote: &RemoteNodes) -> Result<Vec<NodeIdentity
     Ok(file.nodes)
 }
 
-/// The authority, and its public key.
+/// The authorities of a deployment.
+pub struct OpenAuthority {
+    /// As the engine sees them.
+    pub port: Arc<dyn SignAdmission>,
+    /// Their public keys.
+    pub public_keys: Vec<[u8; 32]>,
+    /// The rule for approvers' signatures of an embedded authority, which follows the registry.
+    pub(crate) signed_approvals: Option<SigningRule>,
+}
+
+/// The authorities that the settings name, or the embedded one.
 pub(crate) fn open_authority(
     settings: &Settings,
     services: Option<&Services>,
-    reads: &Arc<Store>,
-) -> Result<(Arc<dyn SignAdmission>, [u8; 32]), StartError> {
-    let (Some(remote), Some(services)) = (&settings.authority.remote, services) else {
-        let seed = load_seed(settings, &settings.authority.key);
-        let seed = seed.map_err(|error| StartError::new("authority", error))?;
-        let authority = EmbeddedAuthority::new(&seed);
-        let public_key = authority.public_key();
-        return Ok((Arc::new(authority), public_key));
+    store: &Arc<Store>,
+    policies: &Arc<Lifecycle>,
+    compiled: Arc<CompiledBundles>,
+) -> Result<OpenAuthority, StartError> {
+    let Some(services) = services.filter(|_| !settings.authority.remote.is_empty()) else {
+        return compose::open_embedded_authority(settings, store, policies, compiled);
     };
-    let client = services.client.clone();
-    let public_key = *remote.public_key.as_bytes();
-    let pinned = KeySet::new([public_key]).map_err(|error| StartError::new("authority", error))?;
-    let authority = RemoteAuthority::new(client, remote.url.clone(), pinned, reads.clone());
-    Ok((Arc::new(authority), public_key))
+    let members =
+        settings.authority.remote.iter().map(|remote| (remote.url.clone(), *remote.public_key.as_bytes()));
+    let (threshold, bundles) = (settings.authority.threshold, StoredBundles(Arc::clone(policies)));
+    let port = PolicyAuthorities::remote(&services.client, members, threshold, store.clone(), bundles);
+    let public_keys = settings.authority.remote.iter().map(|remote| *remote.public_key.as_bytes()).collect();
+    Ok(OpenAuthority { port: Arc::new(port), public_keys, signed_approvals: None })
 }
 
-/// The public key of the authority.
+/// The public keys of the authorities.
 ///
 /// # Errors
-/// [`StartError`] when its key cannot be read.
-pub(crate) fn authority_key(settings: &Settings) -> Result<[u8; 32], StartError> {
-    if let Some(remote) = &settings.authority.remote {
-        return Ok(*remote.public_key.as_bytes());
+/// [`StartError`] when the embedded authority's key cannot be read.
+pub(crate) fn authority_keys(settings: &Settings) -> Result<Vec<[u8; 32]>, StartError> {
+    let remote = &settings.authority.remote;
+    if !remote.is_empty() {
+        return Ok(remote.iter().map(|remote| *remote.public_key.as_bytes()).collect());
     }
     let seed = key_file::load(&settings.authority.key);
-    Ok(EmbeddedAuthority::new(&*seed.map_err(|error| StartError::new("authority", error))?).public_key())
+    Ok(vec![Authority::new(&*seed.map_err(|error| StartError::new("authority", error))?).public_key()])
 }

@@ -1,7 +1,7 @@
 //! Admission: the node accepts and stores a decision, or refuses it.
 
 use crate::approvals::Moment;
-use crate::bundles::{self, Standing};
+use crate::bundles;
 use crate::call::AdmitRequest;
 use crate::error::{NodeError, Stop};
 use crate::gate;
@@ -20,7 +20,7 @@ use gateway_domain::operation::EffectStep;
 use gateway_domain::policy::spending::VELOCITY;
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::time::EpochMs;
-use gateway_policy::TrustedBundle;
+use gateway_policy::{Standing, TrustedBundle};
 use gateway_threshold::PublicKeys;
 use sqlx::SqliteConnection;
 use std::sync::Arc;

@@ -7,10 +7,11 @@ use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeSettings;
 use crate::verify::refused;
 use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::approval::{Approval, ApprovalError, ApprovalSubject, SigningRule, approvals_root};
+use gateway_domain::approval::{
+    Approval, ApprovalError, ApprovalSubject, SigningRule, approvals_root, n_distinct_subjects,
+};
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
-use std::collections::BTreeSet;
 
 /// When approvals are checked. Their age counts at the admission only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(crate) fn check_approvals(
         }
     }
     let required = n_required(settings, decision.operation_type);
-    let n_approved = count(approvers(settings, request));
+    let n_approved = n_distinct_subjects(approvers(settings, request));
     if n_approved < required {
         return Err(
             refused(format!("the operation has {n_approved} of {required} required approvals")).into()
@@ -50,7 +51,7 @@ pub(crate) fn check_approvals(
             let is_verified = approval.signature.is_some() || !settings.signed_approvals.verifies();
             is_verified && approval.roles.contains(role)
         });
-        let n_approved = count(in_role);
+        let n_approved = n_distinct_subjects(in_role);
         if n_approved < *required {
             let detail = format!(
                 "the operation has {n_approved} of {required} required approvals in the role `{role}`"
@@ -61,22 +62,12 @@ pub(crate) fn check_approvals(
     Ok(())
 }
 
-/// The approvals that count for this node: without the submitter's own if the duties are separated.
+/// The approvals that count for this node.
 fn approvers<'a>(
     settings: &'a NodeSettings,
     request: &'a AdmitRequest,
 ) -> impl Iterator<Item = &'a Approval> {
-    let is_separated = settings.rules.separation_of_duties;
-    request
-        .approvals
-        .iter()
-        .filter(move |approval| !is_separated || approval.subject_id != request.submitter.subject_id)
-}
-
-/// The number of different people.
-fn count<'a>(approvals: impl Iterator<Item = &'a Approval>) -> u32 {
-    let people: BTreeSet<_> = approvals.map(|approval| approval.subject_id.as_str()).collect();
-    u32::try_from(people.len()).unwrap_or(u32::MAX)
+    settings.rules.counted(&request.approvals, &request.submitter.subject_id)
 }
 
 /// The number of approvers required: 0 for a key creation if the settings exempt it. If approvals must be signed, none is

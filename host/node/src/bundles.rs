@@ -1,12 +1,7 @@
 //! The policy bundles of a node: a caller offers them, the node verifies them under its own trust roots and pins, and keeps a few
-//! in its database.
-//!
-//! The high-water mark is the highest sequence under which the node admitted an operation. A bundle with a lower one admits no
-//! further operation, unless the node's pins name it, or it was offered with a signed activation record of a higher sequence, or
-//! the mark rose less than [`SUPERSEDED_BUNDLE_MS`] ago.
+//! in its database, with the high-water mark ([`Ranked`]).
 
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::limits::SUPERSEDED_BUNDLE_MS;
 use crate::log::LogState;
 use crate::node::{Node, Transact};
 use crate::row_hash;
@@ -16,18 +11,9 @@ use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_policy::limits::BUNDLES_TRUSTED_MAX;
-use gateway_policy::{BundleError, BundleFiles, TrustedBundle};
+use gateway_policy::{BundleError, BundleFiles, BundleOffer, Ranked, Standing, Superseded, TrustedBundle};
 use sqlx::SqliteConnection;
 use std::sync::Arc;
-
-/// A policy bundle that a caller offers.
-#[derive(Clone, Debug)]
-pub struct BundleOffer {
-    /// Its files, signatures included.
-    pub files: BundleFiles,
-    /// The signed activation record that names the bundle, if there is one.
-    pub activation: Option<Vec<u8>>,
-}
 
 impl Node {
     /// Verifies a bundle, compiles it, runs its test vectors, and keeps it.
@@ -109,44 +95,13 @@ pub(crate) struct Kept {
     files: String,
 }
 
-/// Whether an admission makes the bundle the active one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Its sequence is the new high-water mark.
-    Rises,
-    /// It is the active one, or is accepted besides it.
-    Stays,
+impl Kept {
+    const fn ranked(&self, hash: Hex32) -> Ranked {
+        Ranked { hash, sequence: self.sequence, active_at: self.active_at }
+    }
 }
 
-/// Checks that a bundle may admit an operation. `mark` is the active bundle and its hash.
-///
-/// # Errors
-/// [`Code::BundleSuperseded`].
-pub(crate) fn check_sequence(
-    mark: Option<(Hex32, &Kept)>,
-    (hash, kept): (Hex32, &Kept),
-    is_pinned: bool,
-    now: EpochMs,
-) -> Result<Standing, Rejection> {
-    let Some((active, mark)) = mark else { return Ok(Standing::Rises) };
-    if active == hash {
-        return Ok(Standing::Stays);
-    }
-    if kept.sequence > mark.sequence {
-        return Ok(Standing::Rises);
-    }
-    let is_recent = mark.active_at.is_some_and(|since| now < since.plus_ms(SUPERSEDED_BUNDLE_MS));
-    if is_pinned || (kept.active_at.is_some() && is_recent) {
-        return Ok(Standing::Stays);
-    }
-    let detail = format!(
-        "the policy bundle's sequence {} is not above {}, under which operations were admitted",
-        kept.sequence, mark.sequence
-    );
-    Err(Rejection::new(Code::BundleSuperseded, detail))
-}
-
-/// Checks the bundle's sequence in the transaction of an admission. See [`check_sequence`].
+/// Checks the bundle's sequence in the transaction of an admission. See [`Ranked::check`].
 pub(crate) async fn check_standing(
     conn: &mut SqliteConnection,
     hash: Hex32,
@@ -171,8 +126,9 @@ pub(crate) async fn check_standing(
         }
     }
     let own = own.ok_or(NodeError::BundleUnknown { bundle_hash: hash })?;
-    let mark = mark.as_ref().map(|(active, mark)| (*active, mark));
-    Ok((check_sequence(mark, (hash, &own), is_pinned, now)?, own))
+    let mark = mark.map(|(hash, kept)| kept.ranked(hash));
+    let superseded = |error: Superseded| Rejection::new(Code::BundleSuperseded, error.to_string());
+    Ok((own.ranked(hash).check(mark, is_pinned, now).map_err(superseded)?, own))
 }
 
 /// Records that the bundle admits its first operation.
@@ -291,47 +247,4 @@ async fn remove_old(conn: &mut SqliteConnection) -> Result<(), Stop> {
 /// As SQLite stores it.
 fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::hex32;
-
-    #[test]
-    fn sequence_below_the_mark_is_refused() {
-        let now = EpochMs(10_000_000);
-        let kept = |sequence, active_at: Option<u64>| Kept {
-            sequence,
-            offered_at_ms: 0,
-            active_at: active_at.map(EpochMs),
-            files: String::new(),
-        };
-        let long_ago = Some(now.0 - SUPERSEDED_BUNDLE_MS);
-        let just_now = Some(now.0 - SUPERSEDED_BUNDLE_MS + 1);
-        let standing = |mark: Option<u64>, own: Kept, is_pinned| {
-            let mark = kept(5, mark);
-            let mark = mark.active_at.is_some().then_some((hex32(1), &mark));
-            check_sequence(mark, (hex32(2), &own), is_pinned, now).map_err(|rejection| rejection.code)
-        };
-        let superseded = Err(Code::BundleSuperseded);
-        for (mark, own, is_pinned, expected) in [
-            (None, kept(0, None), false, Ok(Standing::Rises)),
-            (long_ago, kept(6, None), false, Ok(Standing::Rises)),
-            (long_ago, kept(5, None), false, superseded),
-            (long_ago, kept(5, Some(1)), false, superseded),
-            (long_ago, kept(4, None), false, superseded),
-            (long_ago, kept(4, Some(1)), false, superseded),
-            (long_ago, kept(4, None), true, Ok(Standing::Stays)),
-            (just_now, kept(4, Some(1)), false, Ok(Standing::Stays)),
-            // It never was the active one.
-            (just_now, kept(4, None), false, superseded),
-        ] {
-            let shown = format!("{mark:?} {own:?} {is_pinned}");
-            assert_eq!(standing(mark, own, is_pinned), expected, "{shown}");
-        }
-        let own = kept(5, long_ago);
-        let same = check_sequence(Some((hex32(1), &own)), (hex32(1), &own), false, now);
-        assert_eq!(same.unwrap(), Standing::Stays);
-    }
 }

@@ -7,7 +7,7 @@
 //! relays messages), and reads the time from the clock in its settings only.
 //!
 //! Reading order: [`Node`] (settings, database, receipts), `verify` (the checks of an admission), `approvals` (the checks of its
-//! approvals), `policy`, `facts` and `spending` (its own run of the policy), `bundles` (the bundles that it trusts), `gate` (the
+//! approvals), `policy` and `spending` (its own run of the policy, with [`gateway_policy::Known`]), `bundles` (the bundles that it trusts), `gate` (the
 //! checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `steps`, `attempts` and `discard` (when
 //! another attempt may begin, and when an operation ends), `signing`, `sessions` and `consumed` (the nonce rule), `ceremony` and
 //! `part` (making shares), `mail` (messages between nodes), `vault` and `sealing` (secrets at rest), `log` and `rollback`, `check`
@@ -41,7 +41,6 @@ mod check;
 mod consumed;
 mod discard;
 mod error;
-mod facts;
 mod gate;
 mod generations;
 mod health;
@@ -69,7 +68,6 @@ mod vault;
 mod verify;
 pub mod wire;
 
-pub use bundles::BundleOffer;
 pub use call::{
     AdmitRequest, Call, CeremonyStart, CommitEpoch, Discard, Owner, Publication, Published, ShownReceipt,
     Subject,
@@ -77,7 +75,7 @@ pub use call::{
 pub use ceremony::CeremonyAnswer;
 pub use check::{Cursor, Damage, NodeFile, Scope};
 pub use error::{Code, NodeError, Rejection};
-pub use gateway_policy::{CompiledBundles, Trust};
+pub use gateway_policy::{BundleOffer, CompiledBundles, Trust};
 pub use gateway_seal::relay::{Envelope, Header};
 pub use generations::Generations;
 pub use health::{NodeStatus, unreadable};

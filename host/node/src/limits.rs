@@ -17,9 +17,7 @@ pub const CEREMONY_TTL_MS: u64 = 600_000;
 /// Generations in the cache of decoded public keys: some kilobytes each. A full cache is emptied.
 pub(crate) const GENERATIONS_DECODED_MAX: usize = 256;
 
-/// How long a bundle may still admit operations after one with a higher sequence admitted the first, in milliseconds: operations
-/// that were decided before the gateway activated the new bundle reach a node after those that were decided under it.
-pub const SUPERSEDED_BUNDLE_MS: u64 = 600_000;
+pub use gateway_policy::limits::SUPERSEDED_BUNDLE_MS;
 
 /// Policy evaluations of one node at one time that are too long for a thread of the async runtime, and bundles that it verifies:
 /// each uses a core.

@@ -12,8 +12,8 @@ use crate::rollback::{STOPPED, Watch};
 use crate::row::{Row, View};
 use crate::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
 use crate::sessions::Sessions;
+use gateway_domain::admission::Authorities;
 use gateway_domain::approval::SigningRule;
-use gateway_domain::dsse::KeySet;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::policy::facts::Rules;
@@ -62,8 +62,8 @@ pub struct NodeConfig {
 pub struct NodeSettings {
     /// The key-encryption key that seals its secrets in its database.
     pub kek: Arc<Kek>,
-    /// The authorities whose decisions it accepts.
-    pub authorities: KeySet,
+    /// The authorities whose decisions it accepts, and how many of them must sign one.
+    pub authorities: Authorities,
     /// The deployment's rules by this node's own configuration. The facts that a policy read must agree with them. They hold even
     /// if the policy requires less: `required_approvals` different people must have approved, and with
     /// `separation_of_duties` the submitter does not count.

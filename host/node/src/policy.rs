@@ -3,16 +3,15 @@
 use crate::approvals::n_required;
 use crate::bundles::{CLOSED, bundle_error};
 use crate::error::{NodeError, Rejection};
-use crate::facts::{Known, KnownKey};
 use crate::node::{Node, NodeSettings};
 use crate::row::Statement;
 use crate::spending;
 use crate::verify::policy_refused;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{Facts, Outcome, SpendingTotals, join};
+use gateway_domain::policy::{Facts, Outcome, SpendingTotals};
 use gateway_domain::time::EpochMs;
-use gateway_policy::{RepeatError, TrustedBundle};
+use gateway_policy::{Disagreement, Known, KnownKey, RepeatError, TrustedBundle};
 use gateway_threshold::PublicKeys;
 use std::sync::Arc;
 
@@ -65,44 +64,21 @@ fn repeat_error(error: &RepeatError) -> NodeError {
     }
 }
 
-/// Checks that the node's own run of the policy allows the operation, and that its outcome is the one of the decision. The people
-/// whom the policy counts are as many as this node requires, and, if the duties are separated, do not include the submitter.
-fn check_outcome(
-    settings: &NodeSettings,
-    Statement { request, decision }: &Statement,
-    outcome: &Outcome,
-) -> Result<(), Rejection> {
-    check_allowed(settings, decision, outcome)?;
+/// Checks that the node's own run of the policy allows the operation, and that its outcome is the one of the decision.
+fn check_outcome(settings: &NodeSettings, statement: &Statement, outcome: &Outcome) -> Result<(), Rejection> {
+    known(settings, statement, None, None).check_outcome(outcome).map_err(disagreement)?;
+    let decision = &statement.decision;
     let is_decided = outcome.bundle_hash == decision.bundle_hash
         && outcome.input_hash == decision.policy_input_hash
         && outcome.output_hash == decision.policy_output_hash;
     if !is_decided {
         return Err(policy_refused("the policy's outcome on this node is not the one in the decision"));
     }
-    let submitter = &request.submitter.subject_id;
-    if settings.rules.separation_of_duties && outcome.quorum.subjects.contains(submitter) {
-        return Err(policy_refused("the policy counts the approval of the submitter"));
-    }
     Ok(())
 }
 
-fn check_allowed(
-    settings: &NodeSettings,
-    decision: &AdmissionDecision,
-    outcome: &Outcome,
-) -> Result<(), Rejection> {
-    if !outcome.is_allowed() || !outcome.quorum.satisfied {
-        let why = format!("the policy denies the operation on this node: {}", join(&outcome.reasons));
-        return Err(policy_refused(why));
-    }
-    let n_counted = u32::try_from(outcome.quorum.subjects.len()).unwrap_or(u32::MAX);
-    let required = n_required(settings, decision.operation_type);
-    if n_counted < required {
-        return Err(policy_refused(format!(
-            "the policy counts {n_counted} of {required} required approvals"
-        )));
-    }
-    Ok(())
+fn disagreement(error: Disagreement) -> Rejection {
+    policy_refused(error.to_string())
 }
 
 /// Checks the facts that the policy read. `held` are the public keys of the node's share, if it holds one of the decision's
@@ -113,7 +89,7 @@ pub(crate) fn check_facts(
     held: Option<&PublicKeys>,
     now: Option<EpochMs>,
 ) -> Result<(), Rejection> {
-    known(settings, statement, held, now).check(&statement.request.policy.facts)
+    known(settings, statement, held, now).check_facts(&statement.request.policy.facts).map_err(disagreement)
 }
 
 fn known<'a>(
@@ -125,9 +101,24 @@ fn known<'a>(
     let required_approvals = n_required(settings, decision.operation_type);
     Known {
         rules: Rules { required_approvals, ..settings.rules.clone() },
-        key: KnownKey::of(decision, held),
+        key: known_key(decision, held),
         intent: &request.intent,
+        submitter: &request.submitter.subject_id,
         now,
+    }
+}
+
+/// The key of a decision whose generation was checked. `held` are the public keys of the node's share, if it holds one.
+fn known_key<'a>(decision: &'a AdmissionDecision, held: Option<&PublicKeys>) -> Option<KnownKey<'a>> {
+    let epoch = &decision.epoch;
+    match (held, &decision.holders) {
+        (Some(keys), _) => {
+            Some(KnownKey::new(epoch, keys.threshold(), keys.verifying_shares().keys().copied()))
+        }
+        (None, Some(holders)) => {
+            Some(KnownKey::new(epoch, decision.threshold.0, holders.iter().map(|holder| holder.0)))
+        }
+        (None, None) => None,
     }
 }
 
@@ -144,8 +135,8 @@ pub(crate) fn check_spending(
     let Statement { request, decision } = statement;
     let Some(raised) = spending::raised(&request.policy.facts, totals) else { return Ok(()) };
     // With other totals a policy may read more facts than before.
-    let known = known(settings, statement, held, None).facts();
-    let facts = Facts::from_pairs(known.into_iter().chain(raised));
+    let known = known(settings, statement, held, None);
+    let facts = Facts::from_pairs(known.facts().into_iter().chain(raised));
     let evaluator = bundle.evaluator();
     let asked = request.policy_request(decision.intent_hash);
     let evaluation = evaluator.evaluate(&asked, &facts, evaluator.fuel_max());
@@ -153,5 +144,5 @@ pub(crate) fn check_spending(
         return Err(NodeError::unavailable("the node's policy engine cannot evaluate now"));
     }
     let outcome = evaluation.outcome.raise_quorum_to(request.policy.required_approvals);
-    Ok(check_allowed(settings, decision, &outcome)?)
+    Ok(known.check_outcome(&outcome).map_err(disagreement)?)
 }

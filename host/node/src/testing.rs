@@ -3,11 +3,13 @@
 
 use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, Owner, Subject};
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
+use gateway_domain::admission::{
+    AdmissionDecision, Authorities, Derivation, PAYLOAD_TYPE, Target, admission_hash,
+};
 use gateway_domain::approval::{Approval, approvals_root};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
-use gateway_domain::dsse::{self, Envelope, KeySet};
+use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
     self, AssetAction, Bip32, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh,
@@ -67,8 +69,8 @@ pub fn authority(byte: u8) -> SigningKey {
 
 /// The key set that nodes pin for this authority.
 #[must_use]
-pub fn pinned(authority: &SigningKey) -> KeySet {
-    KeySet::new([authority.verifying_key().to_bytes()]).unwrap()
+pub fn pinned(authority: &SigningKey) -> Authorities {
+    Authorities::new([authority.verifying_key().to_bytes()], 1).unwrap()
 }
 
 /// A key-encryption key.

@@ -27,7 +27,10 @@ pub(crate) fn verify(
     let admission = admission::verify(&request.envelope, &config.settings.authorities, now).map_err(
         |error| match error {
             DecisionError::Expired { .. } => Rejection::new(Code::AdmissionExpired, error.to_string()),
-            DecisionError::Envelope(_) | DecisionError::NotCanonical => refused(error.to_string()),
+            DecisionError::Envelope(_)
+            | DecisionError::TooManySignatures { .. }
+            | DecisionError::TooFewSignatures { .. }
+            | DecisionError::NotCanonical => refused(error.to_string()),
         },
     )?;
     let decision = &admission.decision;

@@ -11,10 +11,10 @@ pub use admission::{
     AuthoritySet, DomainManifest, NodeAdmissionDecisionRequest, NodeIntent, NodeOperationSubmitRequest,
     PolicyBundle,
 };
+pub use gateway_policy::{BUNDLE_UNKNOWN, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault};
 pub use steps::{
-    BUNDLE_UNKNOWN, CommitEpochBody, DiscardBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer,
-    MissingSharesRequest, NodeOperationView, Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, Package,
-    PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Start, StepRequest,
+    CommitEpochBody, DiscardBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
+    NodeOperationView, Nothing, Package, PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Start, StepRequest,
 };
 
 use crate::call::{Call, Subject};
@@ -35,6 +35,12 @@ pub struct WireFault {
     pub pointer: &'static str,
     /// The rule that it breaks.
     pub message: String,
+}
+
+impl From<OfferFault> for WireFault {
+    fn from(OfferFault { pointer, message }: OfferFault) -> Self {
+        Self { pointer, message }
+    }
 }
 
 impl WireFault {

@@ -1,5 +1,6 @@
 //! The policy authority as a process of its own. It signs admission decisions, and trusts no caller: it reads the operation from its
-//! chained events, and checks approvals, quorum and times by its own registry and its own clock ([`gateway_authority::Verifier`]).
+//! chained events, checks approvals and times by its own registry and its own clock, and evaluates the policy by its own trust roots
+//! and rules ([`gateway_authority::Verifier`]).
 //!
 //! Start at [`main`], then [`routes`].
 
@@ -7,12 +8,15 @@ pub mod routes;
 pub mod settings;
 
 use clap::{Parser, Subcommand};
-use gateway_authority::{Authority, Verifier};
+use gateway_authority::{Authority, Policies, Verifier};
+use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::facts::Rules;
+use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::key_file;
+use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
 use gateway_service::process::{self, Cause, Fault, Listeners, reload_certificates, watch_files};
-use gateway_service::{StartError, file_limit};
 use settings::{Flags, Settings};
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,10 +24,7 @@ use std::sync::Arc;
 
 const NAME: &str = "policy-authority";
 
-/// Open files besides connections.
-const FILES_OF_AUTHORITY: u64 = 64;
-
-/// The policy authority: verifies an operation's history and approvals, and signs the decision that admits it.
+/// The policy authority: verifies an operation's history and approvals, evaluates the policy, and signs the decision that admits it.
 #[derive(Debug, Parser)]
 #[command(
     name = "policy-authority",
@@ -61,9 +62,7 @@ pub fn main() -> ExitCode {
         Ok(settings) => run(&settings),
         Err(faults) => process::report_errors(NAME, &faults, process::EXIT_SETTINGS),
     };
-    let start = |settings: &Settings| {
-        process::start(NAME, (&settings.log_filter, settings.log_format), serve(settings))
-    };
+    let start = |settings: &Settings| process::start(NAME, &settings.process, serve(settings));
     match &command {
         None => run_with(&before, &start),
         Some(Command::Serve(flags)) => run_with(flags, &start),
@@ -88,39 +87,57 @@ fn print(seed: &[u8; 32]) -> Result<ExitCode, Fault> {
 /// # Errors
 /// [`StartError`], one line that names the part.
 async fn serve(settings: &Settings) -> Result<(), StartError> {
-    let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
-    file_limit::raise(n_connections.saturating_mul(2).saturating_add(FILES_OF_AUTHORITY))?;
-    let binds = (settings.bind, settings.admin_bind);
-    let mut listeners = Listeners::open("authority", settings.tls.clone(), binds, settings.limits).await?;
+    let mut listeners = Listeners::open("authority", &settings.process).await?;
     let seed = key_file::load(&settings.key).map_err(|error| StartError::new("authority key", error))?;
     let authority = Arc::new(Authority::new(&seed));
     let rule = settings.signed_approvals.rule(settings.approval_age_max_ms);
     let mut approvers = Verifiers::open(&settings.signed_approvals, vec![rule.clone()]);
-    let verifier = Arc::new(verifier(settings, rule));
+    let trust = Trust::new(settings.policy.development_bundles);
+    let mut trust_file = trust_file(settings, trust.clone())?;
+    let verifier = Arc::new(verifier(settings, rule, trust));
     let tls = Arc::clone(&listeners.tls);
     let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
-    let watching = tokio::spawn(watch_files(settings.watch, hangups, stopping, move |cause| match cause {
-        Cause::Interval => approvers.iter_mut().for_each(Verifiers::reload_if_changed),
-        Cause::Hangup => {
-            approvers.iter_mut().for_each(Verifiers::reload);
-            reload_certificates(&tls);
+    let watching = tokio::spawn(watch_files(settings.process.watch, hangups, stopping, move |cause| {
+        trust_file.reload_if_changed();
+        match cause {
+            Cause::Interval => approvers.iter_mut().for_each(Verifiers::reload_if_changed),
+            Cause::Hangup => {
+                approvers.iter_mut().for_each(Verifiers::reload);
+                reload_certificates(&tls);
+            }
         }
     }));
     let public_key = Hex32::new(authority.public_key());
     tracing::info!(address = ?listeners.address(), %public_key, "policy-authority listens");
-    let (router, admin) = (routes::router(authority, verifier), routes::admin());
-    listeners.serve(router, admin, settings.shutdown_within).await;
-    let _cut_short = tokio::time::timeout(settings.shutdown_within, watching).await;
+    let router = routes::router(authority, verifier, Arc::clone(&listeners.quotas));
+    listeners.serve(router, routes::admin()).await;
+    let _cut_short = tokio::time::timeout(settings.process.shutdown_within, watching).await;
     tracing::info!("policy-authority stopped");
     Ok(())
 }
 
-fn verifier(settings: &Settings, rule: gateway_domain::approval::SigningRule) -> Verifier {
+/// The trust roots of policies, read into `trust`. An authority without them would refuse every request.
+fn trust_file(settings: &Settings, trust: Trust) -> Result<TrustFile, StartError> {
+    let Some(roots) = settings.policy.trust_roots.clone() else {
+        let why = "must be given: the authority runs the policy itself";
+        return Err(StartError::new("setting `policy_trust_roots`", why));
+    };
+    let pins = Pins::parse(&settings.policy.pins);
+    let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
+    Ok(TrustFile::open(roots, pins, trust))
+}
+
+fn verifier(settings: &Settings, rule: SigningRule, trust: Trust) -> Verifier {
     Verifier {
         signed_approvals: rule,
-        required_approvals: settings.required_approvals,
+        rules: Rules {
+            permitted_recipients: settings.policy.permitted_recipients.clone(),
+            required_approvals: settings.required_approvals,
+            separation_of_duties: settings.policy.separation_of_duties,
+        },
         keys_without_approvals: settings.keys_without_approvals,
         decision_ttl_max_ms: settings.decision_ttl_max_ms,
+        policies: Policies::new(trust, Arc::default()),
     }
 }
 

@@ -2,31 +2,52 @@
 
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use gateway_authority::{Authority, DecisionAnswer, DecisionRequest, Unverified, Verifier};
+use gateway_authority::{Authority, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier};
 use gateway_domain::approval::ApprovalError;
+use gateway_domain::error_chain;
+use gateway_policy::{
+    BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleError, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault,
+    RepeatError,
+};
 use gateway_service::answer::{self, ErrorAnswer};
+use gateway_service::quota::{self, Quotas};
+use gateway_service::strict::Fault;
 use gateway_service::telemetry;
 use serde::Serialize;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Largest body of a request, bytes: an operation with 128 signed approvals takes a third of it.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Bundles that are received and verified at one time; others wait. One can take 85 MB, and a core for some tens of milliseconds.
+const OFFERS_MAX: usize = 2;
 
 #[derive(Clone)]
 struct App {
     authority: Arc<Authority>,
     verifier: Arc<Verifier>,
+    decisions: Arc<Semaphore>,
+    offers: Arc<Semaphore>,
 }
 
-/// The routes that the gateway calls.
-pub fn router(authority: Arc<Authority>, verifier: Arc<Verifier>) -> Router {
+/// The routes that callers use, each within its quota.
+pub fn router(authority: Arc<Authority>, verifier: Arc<Verifier>, quotas: Arc<Quotas>) -> Router {
     let routes = Router::new()
         .route("/v1/authority/decisions", post(decide))
+        .route("/v1/authority/bundles", post(offer_bundle))
+        .route_layer(from_fn_with_state(quotas, quota::limit))
         .route("/healthz", get(healthz))
-        .with_state(App { authority, verifier });
+        .with_state(App {
+            authority,
+            verifier,
+            decisions: Arc::new(Semaphore::new(DECISIONS_MAX)),
+            offers: Arc::new(Semaphore::new(OFFERS_MAX)),
+        });
     answer::with_layers(routes)
 }
 
@@ -41,7 +62,9 @@ pub fn admin() -> Router {
 
 async fn decide(State(app): State<App>, request: Request) -> Result<Json<DecisionAnswer>, ErrorAnswer> {
     let request: DecisionRequest = answer::read_json(request, BODY_BYTES_MAX).await?;
-    let signed = app.verifier.decide(&app.authority, &request, gateway_service::now());
+    let App { authority, verifier, decisions, .. } = app;
+    let _permit = decisions.acquire().await.map_err(|_| failed())?;
+    let signed = blocking(move || verifier.decide(&authority, &request, gateway_service::now())).await?;
     let admission = signed.map_err(|unverified| {
         tracing::warn!(reason = %unverified, "a decision was refused");
         error(&unverified)
@@ -51,16 +74,67 @@ async fn decide(State(app): State<App>, request: Request) -> Result<Json<Decisio
     Ok(Json(DecisionAnswer { decision: admission.envelope }))
 }
 
+/// The answer to an offered bundle that is kept.
+#[derive(Serialize)]
+struct Nothing {}
+
+async fn offer_bundle(State(app): State<App>, request: Request) -> Result<Json<Nothing>, ErrorAnswer> {
+    let _permit = app.offers.acquire().await.map_err(|_| failed())?;
+    let offer: OfferBundleRequest = answer::read_json(request, OFFER_BODY_BYTES_MAX).await?;
+    let offer = offer.parse().map_err(|OfferFault { pointer, message }| vec![Fault::at(pointer, message)])?;
+    let verifier = app.verifier;
+    let kept = blocking(move || verifier.policies.offer(offer, gateway_service::now())).await?;
+    kept.map_err(|untrusted| {
+        tracing::warn!(reason = error_chain(&untrusted), "a policy bundle was refused");
+        bundle_error(&untrusted)
+    })?;
+    Ok(Json(Nothing {}))
+}
+
+/// Runs work that takes a core for some time, away from the threads that serve connections.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorAnswer> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| failed())
+}
+
+/// Does not occur: the semaphores are never closed, and the work does not panic.
+fn failed() -> ErrorAnswer {
+    ErrorAnswer::unavailable("the authority cannot decide now")
+}
+
 fn error(unverified: &Unverified) -> ErrorAnswer {
     let message = unverified.to_string();
     match unverified {
-        Unverified::Approval { fault: ApprovalError::NoRegistry, .. } => ErrorAnswer::unavailable(message),
+        Unverified::Approval { fault: ApprovalError::NoRegistry, .. }
+        | Unverified::NotRepeated(RepeatError::Host(_)) => ErrorAnswer::unavailable(message),
+        Unverified::BundleUnknown { bundle_hash } => {
+            ErrorAnswer::new(StatusCode::CONFLICT, BUNDLE_UNKNOWN, bundle_hash.to_string())
+        }
+        Unverified::Superseded(_) => ErrorAnswer::new(StatusCode::CONFLICT, BUNDLE_SUPERSEDED, message),
+        Unverified::Bundle(error) => bundle_error(error),
         Unverified::Events(_)
         | Unverified::Times { .. }
         | Unverified::Approval { .. }
         | Unverified::TooFew { .. }
+        | Unverified::NotRepeated(
+            RepeatError::TooManyFacts | RepeatError::OtherFacts | RepeatError::OtherFuel { .. },
+        )
+        | Unverified::Policy(_)
         | Unverified::Refused(_)
         | Unverified::Canonical(_) => ErrorAnswer::new(StatusCode::FORBIDDEN, "decision_refused", message),
+    }
+}
+
+/// If the trust roots cannot be read now, the request can be repeated.
+fn bundle_error(error: &BundleError) -> ErrorAnswer {
+    match error {
+        BundleError::NoTrustRoots => {
+            ErrorAnswer::unavailable("the authority's policy trust roots cannot be read")
+        }
+        BundleError::Engine(_) => ErrorAnswer::unavailable("the authority's policy engine cannot start"),
+        untrusted => {
+            let message = format!("the policy bundle is not trusted: {}", error_chain(untrusted));
+            ErrorAnswer::new(StatusCode::FORBIDDEN, "policy_refused", message)
+        }
     }
 }
 

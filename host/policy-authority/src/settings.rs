@@ -1,13 +1,11 @@
 //! The authority's settings. None has a default that trusts anyone.
 
 use gateway_service::approvers::SignedApprovals;
+use gateway_service::settings::policy::{OwnPolicy, POLICY};
+use gateway_service::settings::process::{CALLERS, PROCESS, Process};
 use gateway_service::settings::server::CONNECTIONS;
 use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
-use gateway_service::telemetry::LogFormat;
-use gateway_service::transport::{Limits, TlsFiles};
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 const AUTHORITY: Section = Section {
     name: "authority",
@@ -51,50 +49,14 @@ const AUTHORITY: Section = Section {
             "true|false",
             "Whether keys may be created without approvals; only for development",
         ),
-        setting("watch_ms", "5000", "MILLISECONDS", "Interval between readings of approvers_file"),
-        setting(
-            "shutdown_within_ms",
-            "30000",
-            "MILLISECONDS",
-            "How long a stopping authority waits for requests in progress",
-        ),
-        setting("log", "info", "FILTER", "What is logged, as tracing filter directives"),
-        setting("log_format", "auto", "auto|pretty|json", "auto is pretty in a terminal and JSON elsewhere"),
-    ],
-};
-
-const SERVER: Section = Section {
-    name: "server",
-    heading: "Callers",
-    settings: &[
         setting("bind", "127.0.0.1:9400", "ADDRESS:PORT", "Address of the authority, over mutual TLS"),
-        setting(
-            "admin_bind",
-            "",
-            "ADDRESS:PORT",
-            "Address of /healthz, /readyz and /metrics, in plain HTTP; empty serves them nowhere",
-        ),
-        setting(
-            "tls_certificate",
-            "",
-            "FILE",
-            "The authority's certificate chain, its own certificate first, PEM",
-        ),
-        setting("tls_key", "", "FILE", "The certificate's private key, PEM, mode 0600"),
-        setting("tls_client_ca", "", "FILE", "Certificate authorities that sign callers' certificates, PEM"),
-        setting(
-            "callers",
-            "",
-            "NAME,...",
-            "DNS names in the certificates of the callers that are served: the gateway's",
-        ),
     ],
 };
 
 /// All settings of the authority.
 pub static TABLE: Table = Table {
     prefix: "SVC_POLICY_AUTHORITY_",
-    sections: &[AUTHORITY, SERVER, CONNECTIONS],
+    sections: &[AUTHORITY, CALLERS, CONNECTIONS, POLICY, PROCESS],
     production_defaults: &[],
     first: &[
         "authority_key",
@@ -104,6 +66,8 @@ pub static TABLE: Table = Table {
         "tls_client_ca",
         "callers",
         "approvers_file",
+        "policy_trust_roots",
+        "permitted_recipients",
     ],
     secrets: &[],
 };
@@ -121,15 +85,8 @@ pub struct Settings {
     pub approval_age_max_ms: u64,
     pub decision_ttl_max_ms: u64,
     pub keys_without_approvals: bool,
-    pub watch: Duration,
-    pub shutdown_within: Duration,
-    pub log_filter: String,
-    pub log_format: LogFormat,
-    pub bind: SocketAddr,
-    pub admin_bind: Option<SocketAddr>,
-    /// Given for `serve`; the other commands need none.
-    pub tls: Option<TlsFiles>,
-    pub limits: Limits,
+    pub policy: OwnPolicy,
+    pub process: Process,
 }
 
 /// The flags of the authority's settings.
@@ -146,8 +103,6 @@ impl Settings {
     /// One line for each fault.
     pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
         let mut reader = Reader::new(resolved);
-        let limits = reader.connections();
-        reader.check_connections(&limits);
         let settings = Self {
             key: reader.text("authority_key").into(),
             required_approvals: reader.number("required_approvals", 0..=REQUIRED_APPROVALS_MAX),
@@ -155,14 +110,8 @@ impl Settings {
             approval_age_max_ms: reader.milliseconds("approval_age_max_ms"),
             decision_ttl_max_ms: reader.milliseconds("decision_ttl_max_ms"),
             keys_without_approvals: reader.flag("keys_without_approvals"),
-            watch: reader.duration("watch_ms"),
-            shutdown_within: reader.duration("shutdown_within_ms"),
-            log_filter: reader.text("log"),
-            log_format: reader.log_format(),
-            bind: reader.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
-            admin_bind: reader.optional_address("admin_bind"),
-            tls: reader.mutual_tls(),
-            limits,
+            policy: reader.own_policy(),
+            process: reader.process(),
         };
         if settings.required_approvals == 0
             && matches!(settings.signed_approvals, SignedApprovals::Required(_))

@@ -6,7 +6,8 @@
 //! Not in this crate: which bundle is active (`gateway_policy_host`), and the effect of a decision on an operation.
 //!
 //! Start at [`Bundle::verify`] (files to bundle), then [`Evaluator::load`] (bundle to compiled policy). [`TrustedBundles`] is for a
-//! party that gets bundles from another one and repeats its evaluations ([`Evaluator::repeat`]). `wit/policy.wit` defines
+//! party that gets bundles from another one, repeats its evaluations ([`Evaluator::repeat`]) and compares them with what it knows
+//! ([`Known`]). `wit/policy.wit` defines
 //! what a policy may import; [`limits`] has the limits.
 
 /// `wit/policy.wit` as Rust types. The request borrows, so that its strings are copied only once, into the guest's memory.
@@ -26,10 +27,13 @@ mod engine;
 mod evaluator;
 mod fact_names;
 mod fault;
+mod known;
 pub mod limits;
+mod offer;
 mod outcome;
 mod repeat;
 mod self_test;
+mod standing;
 mod state;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -41,8 +45,13 @@ pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 pub use engine::{EngineError, PolicyEngine};
 pub use evaluator::{Evaluation, Evaluator, RetainedInstance};
 pub use fault::EvaluationFault;
+pub use known::{Disagreement, Known, KnownKey};
+pub use offer::{
+    BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault,
+};
 pub use outcome::RawEvaluation;
 pub use repeat::RepeatError;
+pub use standing::{Ranked, Standing, Superseded};
 pub use trust_file::TrustFile;
 pub use trusted::{CompiledBundles, Trust, TrustedBundle, TrustedBundles};
 

@@ -113,5 +113,9 @@ pub const OFFER_BYTES_MAX: usize = 64 << 20;
 /// Bundles that a verifier keeps: the active one, some before it for operations in progress, and a rollback.
 pub const BUNDLES_TRUSTED_MAX: usize = 8;
 
+/// How long a bundle may still admit operations after one with a higher sequence admitted the first, in milliseconds: operations
+/// that were decided before the gateway activated the new bundle reach a verifier after those that were decided under it.
+pub const SUPERSEDED_BUNDLE_MS: u64 = 600_000;
+
 /// Most files of a bundle.
 pub const BUNDLE_FILES_MAX: usize = 256;

@@ -97,9 +97,7 @@ pub fn main() -> ExitCode {
         Ok(settings) => run(&settings),
         Err(faults) => process::report_errors(NAME, &faults, process::EXIT_SETTINGS),
     };
-    let start = |settings: &Settings| {
-        process::start(NAME, (&settings.log_filter, settings.log_format), serve::serve(settings))
-    };
+    let start = |settings: &Settings| process::start(NAME, &settings.process, serve::serve(settings));
     match &command {
         None => run_with(&before, &start),
         Some(Command::Serve(flags)) => run_with(flags, &start),

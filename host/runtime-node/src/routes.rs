@@ -3,8 +3,8 @@
 
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
@@ -19,13 +19,13 @@ use gateway_node::wire::{
 };
 use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection, ShownReceipt};
 use gateway_service::answer::{self, ErrorAnswer};
+use gateway_service::quota::{self, Quotas};
 use gateway_service::strict::Fault;
 use gateway_service::telemetry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Semaphore;
 
 /// Announcements that a node remembers, in memory only. The oldest is dropped first; its admission then has to carry it again.
 const ANNOUNCED_MAX: usize = 4096;
@@ -48,7 +48,6 @@ struct LogEntries {
 struct App {
     node: Arc<Node>,
     announced: Arc<Mutex<Announced>>,
-    permits: Arc<Semaphore>,
 }
 
 /// Announcements, in the order in which they came.
@@ -77,10 +76,9 @@ impl App {
     }
 }
 
-/// The routes that callers use. At most `requests_max` requests are answered at the same time.
-pub fn router(node: Arc<Node>, requests_max: usize) -> Router {
-    let permits = Arc::new(Semaphore::new(requests_max));
-    let app = App { node, announced: Arc::default(), permits };
+/// The routes that callers use, each within its quota.
+pub fn router(node: Arc<Node>, quotas: Arc<Quotas>) -> Router {
+    let app = App { node, announced: Arc::default() };
     let routes = Router::new()
         .route("/v1/node/operations", post(announce))
         .route("/v1/node/operations/{id}", get(show_operation))
@@ -95,7 +93,7 @@ pub fn router(node: Arc<Node>, requests_max: usize) -> Router {
         .route("/v1/node/log", get(log))
         .route("/v1/node/log/entries/{from}", get(log_entries))
         .route("/v1/node/status", get(status))
-        .route_layer(from_fn_with_state(app.clone(), limit_requests))
+        .route_layer(from_fn_with_state(quotas, quota::limit))
         .route("/healthz", get(healthz))
         .route("/v1/openapi.json", get(openapi))
         .with_state(app);
@@ -110,15 +108,6 @@ pub fn admin(node: Arc<Node>) -> Router {
         .route("/metrics", get(metrics))
         .with_state(node);
     answer::with_layers(routes)
-}
-
-async fn limit_requests(State(app): State<App>, request: Request, next: Next) -> Response {
-    match app.permits.try_acquire() {
-        Ok(_permit) => next.run(request).await,
-        Err(_) => {
-            ErrorAnswer::unavailable("the node answers too many requests at the same time").into_response()
-        }
-    }
 }
 
 /// Announces an operation. The node remembers it until the admission, which is compared with it.
@@ -242,7 +231,7 @@ async fn discard(State(app): State<App>, Path(id): Path<String>, request: Reques
 
 async fn offer_bundle(State(app): State<App>, request: Request) -> Answer<Nothing> {
     let offer: OfferBundleRequest = answer::read_json(request, OFFER_BODY_BYTES_MAX).await?;
-    app.node.offer_bundle(offer.parse().map_err(fault)?).await.map_err(error)?;
+    app.node.offer_bundle(offer.parse().map_err(|why| fault(why.into()))?).await.map_err(error)?;
     Ok(Json(Nothing {}))
 }
 

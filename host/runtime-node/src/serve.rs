@@ -2,17 +2,17 @@
 
 use crate::routes;
 use crate::settings::Settings;
-use gateway_domain::dsse::KeySet;
+use gateway_domain::admission::Authorities;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::facts::Rules;
 use gateway_node::{Node, NodeConfig, NodeSettings, Peers, PeersFile};
 use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::Creates;
+use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
 use gateway_service::process::{Cause, Listeners, reload_certificates, watch_files};
 use gateway_service::transport::until_stopped;
-use gateway_service::{StartError, file_limit};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,6 @@ use tokio::time::MissedTickBehavior;
 
 /// Interval between two steps of the background check of the database.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-
-/// Open files besides connections: the database, its journal, and its readers.
-const FILES_OF_NODE: u64 = 64;
 
 /// An open node, with the files that it follows: the registry of approvers, and the trust roots of policies.
 pub struct NodeService {
@@ -68,13 +65,13 @@ pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
 
 /// The trust roots of policies, read into `trust`. A node without them would refuse every admission.
 fn trust_file(settings: &Settings, trust: Trust) -> Result<TrustFile, StartError> {
-    let Some(roots) = settings.policy_trust_roots.clone() else {
+    let Some(roots) = settings.policy.trust_roots.clone() else {
         return Err(StartError::new(
             "setting `policy_trust_roots`",
             "must be given: the node runs the policy itself",
         ));
     };
-    let pins = Pins::parse(&settings.policy_pins);
+    let pins = Pins::parse(&settings.policy.pins);
     let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
     Ok(TrustFile::open(roots, pins, trust))
 }
@@ -93,7 +90,8 @@ pub(crate) fn node_config(
     kek: Arc<Kek>,
     peers: Arc<Peers>,
 ) -> Result<NodeConfig, StartError> {
-    let authorities = KeySet::new(settings.authority_keys.iter().map(Hex32::as_bytes).copied());
+    let keys = settings.authority_keys.iter().map(Hex32::as_bytes).copied();
+    let authorities = Authorities::new(keys, settings.authority_threshold);
     Ok(NodeConfig {
         participant: settings.participant,
         database: settings.database.clone(),
@@ -102,12 +100,12 @@ pub(crate) fn node_config(
             kek,
             authorities: authorities.map_err(|error| StartError::new("setting `authority_keys`", error))?,
             rules: Rules {
-                permitted_recipients: settings.permitted_recipients.clone(),
+                permitted_recipients: settings.policy.permitted_recipients.clone(),
                 required_approvals: settings.required_approvals,
-                separation_of_duties: settings.separation_of_duties,
+                separation_of_duties: settings.policy.separation_of_duties,
             },
             approver_roles: settings.approver_roles.clone(),
-            policy_trust: Trust::new(settings.development_bundles),
+            policy_trust: Trust::new(settings.policy.development_bundles),
             compiled_bundles: Arc::default(),
             decision_ttl_max_ms: settings.decision_ttl_max_ms,
             signed_approvals: settings.signed_approvals.rule(settings.approval_age_max_ms),
@@ -122,15 +120,12 @@ pub(crate) fn node_config(
 /// # Errors
 /// [`StartError`], one line that names the part.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
-    let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
-    file_limit::raise(n_connections.saturating_mul(2).saturating_add(FILES_OF_NODE))?;
-    let binds = (settings.bind, settings.admin_bind);
-    let mut listeners = Listeners::open("node", settings.tls.clone(), binds, settings.limits).await?;
+    let mut listeners = Listeners::open("node", &settings.process).await?;
     let NodeService { node, mut verifiers, mut trust_file } = open(settings).await?;
     let tls = Arc::clone(&listeners.tls);
     let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
     let checks = tokio::spawn(check(Arc::clone(&node), stopping.clone()));
-    let watching = tokio::spawn(watch_files(settings.watch, hangups, stopping, move |cause| {
+    let watching = tokio::spawn(watch_files(settings.process.watch, hangups, stopping, move |cause| {
         trust_file.reload_if_changed();
         match cause {
             Cause::Interval => verifiers.iter_mut().for_each(Verifiers::reload_if_changed),
@@ -143,10 +138,10 @@ pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
     let fingerprint = node.identity().fingerprint();
     let participant = settings.participant;
     tracing::info!(address = ?listeners.address(), %participant, fingerprint, "runtime-node listens");
-    let router = routes::router(Arc::clone(&node), settings.requests_max);
-    listeners.serve(router, routes::admin(Arc::clone(&node)), settings.shutdown_within).await;
+    let router = routes::router(Arc::clone(&node), Arc::clone(&listeners.quotas));
+    listeners.serve(router, routes::admin(Arc::clone(&node))).await;
     let tasks = async { tokio::join!(checks, watching) };
-    let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
+    let _cut_short = tokio::time::timeout(settings.process.shutdown_within, tasks).await;
     node.close().await;
     tracing::info!("runtime-node stopped");
     Ok(())

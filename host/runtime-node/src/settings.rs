@@ -1,17 +1,16 @@
 //! The node's settings. None has a default that trusts anyone.
 
+use gateway_domain::admission::AUTHORITIES_MAX;
 use gateway_domain::ids::Hex32;
 use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, ParticipantIndex};
 use gateway_seal::kek_source::KekSource;
 use gateway_service::approvers::SignedApprovals;
+use gateway_service::settings::policy::{OwnPolicy, POLICY};
+use gateway_service::settings::process::{CALLERS, PROCESS, Process};
 use gateway_service::settings::server::CONNECTIONS;
 use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
-use gateway_service::telemetry::LogFormat;
-use gateway_service::transport::{Limits, TlsFiles};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 const NODE: Section = Section {
     name: "node",
@@ -37,48 +36,7 @@ const NODE: Section = Section {
             "FILE",
             "Identities of all nodes, its own included, pinned by pin",
         ),
-        setting(
-            "shutdown_within_ms",
-            "30000",
-            "MILLISECONDS",
-            "How long a stopping node waits for requests in progress",
-        ),
-        setting("log", "info", "FILTER", "What is logged, as tracing filter directives"),
-        setting("log_format", "auto", "auto|pretty|json", "auto is pretty in a terminal and JSON elsewhere"),
-    ],
-};
-
-const SERVER: Section = Section {
-    name: "server",
-    heading: "Callers",
-    settings: &[
         setting("bind", "127.0.0.1:9300", "ADDRESS:PORT", "Address of the node surface, over mutual TLS"),
-        setting(
-            "admin_bind",
-            "",
-            "ADDRESS:PORT",
-            "Address of /healthz, /readyz and /metrics, in plain HTTP; empty serves none of them beyond bind",
-        ),
-        setting(
-            "tls_certificate",
-            "",
-            "FILE",
-            "The node's certificate chain, its own certificate first, PEM",
-        ),
-        setting("tls_key", "", "FILE", "The certificate's private key, PEM, mode 0600"),
-        setting("tls_client_ca", "", "FILE", "Certificate authorities that sign callers' certificates, PEM"),
-        setting(
-            "callers",
-            "",
-            "NAME,...",
-            "DNS names in the certificates of the callers that are served: the gateway's",
-        ),
-        setting(
-            "requests_max",
-            "64",
-            "REQUESTS",
-            "Requests that are answered at the same time; further ones get 503",
-        ),
     ],
 };
 
@@ -91,6 +49,12 @@ const TRUST: Section = Section {
             "",
             "HEX,...",
             "Public keys of the authorities whose decisions the node accepts",
+        ),
+        setting(
+            "authority_threshold",
+            "1",
+            "AUTHORITIES",
+            "How many of them must sign a decision, at most the number of authority_keys",
         ),
         setting(
             "required_approvals",
@@ -128,44 +92,6 @@ const TRUST: Section = Section {
             "true|false",
             "Whether keys may be created without approvals; only for development",
         ),
-        setting("watch_ms", "5000", "MILLISECONDS", "Interval between readings of approvers_file"),
-    ],
-};
-
-const POLICY: Section = Section {
-    name: "policy",
-    heading: "Policy, which the node runs itself",
-    settings: &[
-        setting(
-            "policy_trust_roots",
-            "",
-            "FILE",
-            "Keys whose signatures make a bundle trusted, read again when it changes",
-        ),
-        setting(
-            "policy_pins",
-            "",
-            "HASH,...",
-            "Bundles that are trusted; empty for every bundle that the trust roots accept",
-        ),
-        setting(
-            "development_bundles",
-            "false",
-            "true|false",
-            "Whether bundles of the public development key are trusted",
-        ),
-        setting(
-            "permitted_recipients",
-            "",
-            "ACCOUNT,...",
-            "Accounts that payments may go to, or * for any; the gateway may state fewer",
-        ),
-        setting(
-            "separation_of_duties",
-            "true",
-            "true|false",
-            "Whether the submitter's own approval does not count",
-        ),
         setting(
             "approver_roles",
             "",
@@ -178,7 +104,7 @@ const POLICY: Section = Section {
 /// All settings of a node.
 pub static TABLE: Table = Table {
     prefix: "SVC_RUNTIME_NODE_",
-    sections: &[NODE, SERVER, CONNECTIONS, TRUST, POLICY],
+    sections: &[NODE, CALLERS, CONNECTIONS, TRUST, POLICY, PROCESS],
     production_defaults: &[],
     first: &[
         "participant",
@@ -201,9 +127,6 @@ pub static TABLE: Table = Table {
 /// Most approvals that may be required: a policy's verdict cannot name more subjects.
 const REQUIRED_APPROVALS_MAX: u32 = 128;
 
-/// Simultaneous requests: ceremonies take memory.
-const REQUESTS: std::ops::RangeInclusive<usize> = 1..=4096;
-
 /// Every setting, parsed. The rows of the table describe each.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the help text of each setting describes it")]
@@ -212,28 +135,15 @@ pub struct Settings {
     pub database: PathBuf,
     pub key: KekSource,
     pub peers_file: PathBuf,
-    pub shutdown_within: Duration,
-    pub log_filter: String,
-    pub log_format: LogFormat,
-    pub bind: SocketAddr,
-    pub admin_bind: Option<SocketAddr>,
-    /// Given for `serve`; the other commands need none.
-    pub tls: Option<TlsFiles>,
-    pub requests_max: usize,
-    pub limits: Limits,
+    pub process: Process,
     pub authority_keys: Vec<Hex32>,
+    pub authority_threshold: usize,
     pub required_approvals: u32,
     pub signed_approvals: SignedApprovals,
     pub approval_age_max_ms: u64,
     pub decision_ttl_max_ms: u64,
     pub keys_without_approvals: bool,
-    pub watch: Duration,
-    /// Given for `serve`.
-    pub policy_trust_roots: Option<PathBuf>,
-    pub policy_pins: String,
-    pub development_bundles: bool,
-    pub permitted_recipients: String,
-    pub separation_of_duties: bool,
+    pub policy: OwnPolicy,
     pub approver_roles: BTreeMap<String, u32>,
 }
 
@@ -262,33 +172,20 @@ impl Settings {
 }
 
 fn read(reader: &mut Reader<'_>) -> Settings {
-    let limits = reader.connections();
-    reader.check_connections(&limits);
     Settings {
         participant: ParticipantIndex(reader.number("participant", 0..=PARTICIPANT_INDEX_MAX)),
         database: reader.text("database").into(),
         key: key(reader),
         peers_file: reader.text("peers_file").into(),
-        shutdown_within: reader.duration("shutdown_within_ms"),
-        log_filter: reader.text("log"),
-        log_format: reader.log_format(),
-        bind: reader.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
-        admin_bind: reader.optional_address("admin_bind"),
-        tls: reader.mutual_tls(),
-        requests_max: reader.number("requests_max", REQUESTS),
-        limits,
+        process: reader.process(),
         authority_keys: reader.public_keys("authority_keys"),
+        authority_threshold: reader.number("authority_threshold", 1..=AUTHORITIES_MAX),
         required_approvals: reader.number("required_approvals", 0..=REQUIRED_APPROVALS_MAX),
         signed_approvals: reader.signed_approvals(),
         approval_age_max_ms: reader.milliseconds("approval_age_max_ms"),
         decision_ttl_max_ms: reader.milliseconds("decision_ttl_max_ms"),
         keys_without_approvals: reader.flag("keys_without_approvals"),
-        watch: reader.duration("watch_ms"),
-        policy_trust_roots: reader.path("policy_trust_roots"),
-        policy_pins: reader.resolved.text("policy_pins").to_owned(),
-        development_bundles: reader.flag("development_bundles"),
-        permitted_recipients: reader.resolved.text("permitted_recipients").to_owned(),
-        separation_of_duties: reader.flag("separation_of_duties"),
+        policy: reader.own_policy(),
         approver_roles: approver_roles(reader),
     }
 }

@@ -70,7 +70,7 @@ impl ErrorAnswer {
         self
     }
 
-    fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
+    pub(crate) fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.0.header = Some((name, value));
         self
     }

@@ -12,6 +12,7 @@ pub mod client;
 pub mod file_limit;
 pub mod layers;
 pub mod process;
+pub mod quota;
 pub mod settings;
 pub mod signals;
 pub mod strict;

@@ -1,10 +1,13 @@
 //! The life of a small process: its command line's errors, its listeners, and its end.
 
 use crate::StartError;
+use crate::file_limit;
+use crate::quota::Quotas;
+use crate::settings::process::Process;
 use crate::settings::{Described, Flags, Resolved};
 use crate::signals::Signals;
-use crate::telemetry::{self, LogFormat};
-use crate::transport::{Limits, Server, Tls, TlsFiles, until_stopped};
+use crate::telemetry;
+use crate::transport::{Limits, Server, Tls, until_stopped};
 use axum::Router;
 use gateway_domain::error_chain;
 use std::error::Error;
@@ -21,6 +24,9 @@ use tokio::sync::watch;
 pub const EXIT_FAILED: u8 = 1;
 /// Exit code of invalid settings.
 pub const EXIT_SETTINGS: u8 = 2;
+
+/// Open files besides connections: a database, its journal, and its readers.
+const FILES_OF_PROCESS: u64 = 64;
 
 /// Why a command failed, in one line.
 pub type Fault = Box<dyn Error + Send + Sync>;
@@ -56,13 +62,13 @@ pub fn print_settings<T: Described>(
     }
 }
 
-/// Starts the log and the metrics, and runs a command.
+/// Starts the log and the metrics, and serves.
 pub fn start(
     name: &str,
-    (filter, format): (&str, LogFormat),
+    settings: &Process,
     serving: impl Future<Output = Result<(), StartError>>,
 ) -> ExitCode {
-    if let Err(fault) = telemetry::start_log(filter, format) {
+    if let Err(fault) = telemetry::start_log(&settings.log_filter, settings.log_format) {
         let error = format!("setting `log` is not a valid filter: {fault}");
         return report_errors(name, &[error], EXIT_SETTINGS);
     }
@@ -102,29 +108,30 @@ pub struct Listeners {
     pub hangups: Option<Signal>,
     /// Becomes true on SIGTERM or SIGINT.
     pub stopping: watch::Receiver<bool>,
+    /// The quotas of the callers whom the settings name.
+    pub quotas: Arc<Quotas>,
     limits: Limits,
+    shutdown_within: Duration,
 }
 
 impl Listeners {
-    /// Reads the certificates, binds the addresses and registers the signals. `bind` is served over mutual TLS only, `admin` in
-    /// plain HTTP.
+    /// Raises the limit of open files, reads the certificates, binds the addresses and registers the signals. `bind` is served over
+    /// mutual TLS only, `admin_bind` in plain HTTP.
     ///
     /// # Errors
     /// [`StartError`], one line that names the part.
-    pub async fn open(
-        name: &'static str,
-        files: Option<TlsFiles>,
-        (bind, admin): (SocketAddr, Option<SocketAddr>),
-        limits: Limits,
-    ) -> Result<Self, StartError> {
+    pub async fn open(name: &'static str, settings: &Process) -> Result<Self, StartError> {
+        let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
+        file_limit::raise(n_connections.saturating_mul(2).saturating_add(FILES_OF_PROCESS))?;
         let signals = Signals::listen();
-        let Some(files) = files else {
+        let Some(files) = settings.tls.clone() else {
             let why = "must be given: this process serves only over mutual TLS";
             return Err(StartError::new("setting `tls_certificate`", why));
         };
+        let quotas = Arc::new(Quotas::new(files.clients.names(), settings.quota));
         let tls = Arc::new(Tls::open(files).map_err(|error| StartError::new("tls", error))?);
-        let listener = listen(bind).await?;
-        let admin = match admin {
+        let listener = listen(settings.bind).await?;
+        let admin = match settings.admin_bind {
             Some(admin) => Some(listen(admin).await?),
             None => None,
         };
@@ -133,7 +140,9 @@ impl Listeners {
             signals.stop.received().await;
             let _receiver_gone = stop.send(true);
         });
-        Ok(Self { name, listener, admin, tls, hangups: signals.files, stopping, limits })
+        let (limits, shutdown_within) = (settings.limits, settings.shutdown_within);
+        let hangups = signals.files;
+        Ok(Self { name, listener, admin, tls, hangups, stopping, quotas, limits, shutdown_within })
     }
 
     /// The address that is served over mutual TLS.
@@ -142,9 +151,9 @@ impl Listeners {
         self.listener.local_addr().ok()
     }
 
-    /// Serves until the process is stopped, and then until the requests in progress are answered, at most for `within`.
-    pub async fn serve(self, router: Router, admin_router: Router, within: Duration) {
-        let Self { name, listener, admin, tls, stopping, limits, .. } = self;
+    /// Serves until the process is stopped, and then until the requests in progress are answered, at most for `shutdown_within`.
+    pub async fn serve(self, router: Router, admin_router: Router) {
+        let Self { name, listener, admin, tls, stopping, limits, shutdown_within, .. } = self;
         let server = Server::new(name, listener, router, limits, Some(tls));
         let admin = admin.map(|listener| Server::new("admin", listener, admin_router, limits, None));
         let serving = async {
@@ -158,7 +167,7 @@ impl Listeners {
         let mut stopped = stopping.clone();
         let too_late = async {
             until_stopped(&mut stopped).await;
-            tokio::time::sleep(within).await;
+            tokio::time::sleep(shutdown_within).await;
         };
         tokio::select! {
             () = serving => {}

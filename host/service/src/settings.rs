@@ -4,6 +4,8 @@
 //! file and the [`Reader`] use these rows. A fault is one line. Faults are reported together, first those of names, then those
 //! of values.
 
+pub mod policy;
+pub mod process;
 mod reader;
 pub mod server;
 mod sources;

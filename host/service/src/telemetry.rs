@@ -45,7 +45,7 @@ pub fn start_metrics(counters: &[Descriptions], gauges: Descriptions) {
         let recorder = PrometheusBuilder::new().build_recorder();
         let handle = recorder.handle();
         let _already_set = set_global_recorder(recorder);
-        let ours = [crate::layers::DESCRIPTIONS, crate::transport::DESCRIPTIONS];
+        let ours = [crate::layers::DESCRIPTIONS, crate::quota::DESCRIPTIONS, crate::transport::DESCRIPTIONS];
         for (name, text) in ours.iter().chain(counters).copied().flatten() {
             describe_counter!(*name, *text);
         }

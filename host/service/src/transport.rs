@@ -22,6 +22,7 @@ use metrics::{counter, gauge};
 use rustls::pki_types::ServerName;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -33,6 +34,11 @@ pub struct Peer {
     /// SHA-256 of the certificate that the handshake has verified; `None` if it presented none.
     pub certificate_sha256: Option<Hex32>,
 }
+
+/// The name of the client, one of [`ClientAuth::Named`], which its certificate is for; an extension of each request. Only with
+/// such names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller(pub Arc<str>);
 
 /// Connection limits, and deadlines for clients.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +72,17 @@ pub enum ClientAuth {
     Required(PathBuf),
     /// A certificate is required, must be signed by these authorities, PEM, and be for one of these names.
     Named(PathBuf, Vec<ServerName<'static>>),
+}
+
+impl ClientAuth {
+    /// The names of clients, as [`Caller`] has them.
+    pub fn names(&self) -> impl Iterator<Item = Arc<str>> {
+        let names = match self {
+            Self::Named(_, names) => names.as_slice(),
+            Self::Off | Self::Optional(_) | Self::Required(_) => &[],
+        };
+        names.iter().map(|name| name.to_str().as_ref().into())
+    }
 }
 
 /// The files of the TLS identity.

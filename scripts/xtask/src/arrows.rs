@@ -31,7 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-store",
         ],
     ),
-    ("gateway-authority", &["gateway-domain"]),
+    ("gateway-authority", &["gateway-domain", "gateway-policy"]),
     (
         "gateway-node",
         &["gateway-domain", "gateway-policy", "gateway-seal", "gateway-sqlite", "gateway-threshold"],
@@ -70,7 +70,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-store",
         ],
     ),
-    ("policy-authority", &["gateway-authority", "gateway-domain", "gateway-seal", "gateway-service"]),
+    (
+        "policy-authority",
+        &["gateway-authority", "gateway-domain", "gateway-policy", "gateway-seal", "gateway-service"],
+    ),
     (
         "runtime-node",
         &[

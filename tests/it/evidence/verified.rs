@@ -74,6 +74,26 @@ fn evidence_of_the_aborted_test_vectors_holds() {
     }
 }
 
+/// The reader's number of authorities counts, whatever the deployment's was.
+#[test]
+fn evidence_signed_by_fewer_authorities_than_the_reader_requires_fails() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/evidence/vectors");
+    let read =
+        |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
+    let mut file = read("roots.json");
+    let another = file["nodes"]["0"].clone();
+    file["authorities"].as_array_mut().unwrap().push(another);
+    for (threshold, holds) in [(1, true), (2, false)] {
+        file["authority_threshold"] = json!(threshold);
+        let roots = Roots::new(serde_json::from_value(file.clone()).unwrap()).unwrap();
+        let report = gateway_evidence::verify(vec![read("payment.json")], &Reader::new(&roots));
+        let admission = report.checks.iter().find(|check| check.name == "admission").unwrap();
+        assert_eq!(matches!(admission.status, Status::Holds(_)), holds, "{threshold}: {admission:?}");
+    }
+    file["authority_threshold"] = json!(3);
+    assert!(Roots::new(serde_json::from_value(file).unwrap()).is_err());
+}
+
 #[tokio::test]
 async fn evidence_of_a_child_key_payment_holds() {
     let body = with(payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));

@@ -21,7 +21,8 @@ type Settings = BTreeMap<&'static str, String>;
 pub(crate) struct Cluster {
     pub(crate) gateway: Option<Process>,
     pub(crate) nodes: Vec<Option<Program>>,
-    authority: Program,
+    pub(crate) authorities: Vec<Program>,
+    authority_settings: Vec<Settings>,
     pub(crate) pki: Authority,
     pub(crate) node_settings: Vec<Settings>,
     pub(crate) gateway_settings: Settings,
@@ -40,17 +41,34 @@ impl Cluster {
         cluster
     }
 
+    /// As [`Self::start`], with several authorities, of which nodes and gateway require `threshold`.
+    pub(crate) fn start_with_authorities(n: u16, n_authorities: u16, threshold: u16) -> Self {
+        let mut cluster = Self::prepare_all(n, (n_authorities, threshold), |address| address);
+        for index in 0..n {
+            cluster.start_node(index);
+        }
+        cluster.start_gateway();
+        cluster
+    }
+
     /// Keys, certificates, pins and settings, and a running authority. `route` is given each node's port, and returns the port at
     /// which the gateway calls it.
-    pub(crate) fn prepare(n: u16, mut route: impl FnMut(u16) -> u16) -> Self {
+    pub(crate) fn prepare(n: u16, route: impl FnMut(u16) -> u16) -> Self {
+        Self::prepare_all(n, (1, 1), route)
+    }
+
+    fn prepare_all(
+        n: u16,
+        (n_authorities, threshold): (u16, u16),
+        mut route: impl FnMut(u16) -> u16,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let pki = Authority::new("cluster");
         fs::write(at.join("ca.pem"), pki.pem()).unwrap();
-        for name in
-            (0..n).map(|index| format!("node-{index}")).chain([GATEWAY_NAME.into(), "authority".into()])
-        {
+        let authority_names: Vec<_> = (0..n_authorities).map(|index| format!("authority-{index}")).collect();
+        let node_names = (0..n).map(|index| format!("node-{index}"));
+        for name in node_names.chain(authority_names.clone()).chain([GATEWAY_NAME.into()]) {
             pki.service_until(4096, &name).write(at, &name);
         }
         let mut ports = Vec::new();
@@ -60,11 +78,8 @@ impl Cluster {
             ports.push(port);
             number
         };
-        let authority_port = reserve();
-        let mut authority = server_settings(at, "authority", authority_port);
-        authority.insert("authority_key", text(&at.join("authority.seed")));
-        authority.insert("keys_without_approvals", "true".into());
-        let public_key = stdout(tool(AUTHORITY, &authority).arg("init")).trim().to_owned();
+        let AuthorityFiles { settings: authority_settings, urls: authority_urls, public_keys } =
+            AuthorityFiles::prepare(at, &authority_names, &mut reserve);
 
         let mut node_settings = Vec::new();
         let mut urls = Vec::new();
@@ -79,12 +94,8 @@ impl Cluster {
             settings.insert("database", text(&at.join(&name).join("node.db")));
             settings.insert("node_key", text(&at.join(format!("{name}-key/node.key"))));
             settings.insert("peers_file", text(&at.join("peers.json")));
-            settings.insert("authority_keys", public_key.clone());
-            settings.insert("keys_without_approvals", "true".into());
-            settings.insert("separation_of_duties", "false".into());
-            settings.insert("permitted_recipients", "*".into());
-            settings.insert("policy_trust_roots", text(&repository.join("bundles/trust-development.json")));
-            settings.insert("development_bundles", "true".into());
+            settings.insert("authority_keys", public_keys.clone());
+            settings.insert("authority_threshold", threshold.to_string());
             let identity = at.join(format!("{name}.json"));
             fs::write(&identity, stdout(tool(NODE, &settings).arg("init"))).unwrap();
             identities.push(identity);
@@ -95,16 +106,26 @@ impl Cluster {
         let gateway_settings = BTreeMap::from([
             ("runtime_nodes", urls.join(",")),
             ("runtime_node_pins", text(&at.join("peers.json"))),
-            ("authority_url", format!("https://authority.localhost:{authority_port}")),
-            ("authority_public_key", public_key),
+            ("authority_url", authority_urls),
+            ("authority_public_key", public_keys),
+            ("authority_threshold", threshold.to_string()),
             ("service_tls_certificate", text(&at.join(format!("{GATEWAY_NAME}.pem")))),
             ("service_tls_key", text(&at.join(format!("{GATEWAY_NAME}.key")))),
             ("service_tls_ca", text(&at.join("ca.pem"))),
         ]);
-        let mut authority = Program::start(&mut tool(AUTHORITY, &authority), "it is built with the tests");
-        authority.wait_for_line("policy-authority listens");
+        let authorities = authority_settings.iter().map(start_authority).collect();
         let nodes = (0..n).map(|_| None).collect();
-        Self { gateway: None, nodes, authority, pki, node_settings, gateway_settings, _ports: ports, folder }
+        Self {
+            gateway: None,
+            nodes,
+            authorities,
+            authority_settings,
+            pki,
+            node_settings,
+            gateway_settings,
+            _ports: ports,
+            folder,
+        }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -120,6 +141,11 @@ impl Cluster {
         let mut node = Program::start(&mut self.node_command(index), "it is built with the tests");
         node.wait_for_line("runtime-node listens");
         self.nodes[usize::from(index)] = Some(node);
+    }
+
+    /// Starts an authority again that was killed.
+    pub(crate) fn restart_authority(&mut self, index: usize) {
+        self.authorities[index] = start_authority(&self.authority_settings[index]);
     }
 
     pub(crate) fn node(&mut self, index: u16) -> &mut Program {
@@ -151,14 +177,44 @@ impl Cluster {
     pub(crate) fn stop(mut self) {
         let gateway = self.gateway.take().map(Process::terminate);
         let nodes = self.nodes.into_iter().flatten().map(Program::terminate);
-        for (status, log) in gateway.into_iter().chain(nodes).chain([self.authority.terminate()]) {
+        let authorities = self.authorities.into_iter().map(Program::terminate);
+        for (status, log) in gateway.into_iter().chain(nodes).chain(authorities) {
             assert!(status.success(), "{log:#?}");
         }
     }
 }
 
+/// The authorities of a cluster, each with its key; URLs and public keys are separated by commas, in the same order.
+struct AuthorityFiles {
+    settings: Vec<Settings>,
+    urls: String,
+    public_keys: String,
+}
+
+impl AuthorityFiles {
+    fn prepare(at: &Path, names: &[String], mut reserve: impl FnMut() -> u16) -> Self {
+        let (mut all, mut urls, mut public_keys) = (Vec::new(), Vec::new(), Vec::new());
+        for name in names {
+            let port = reserve();
+            let mut settings = server_settings(at, name, port);
+            settings.insert("authority_key", text(&at.join(format!("{name}.seed"))));
+            public_keys.push(stdout(tool(AUTHORITY, &settings).arg("init")).trim().to_owned());
+            urls.push(format!("https://{name}.localhost:{port}"));
+            all.push(settings);
+        }
+        Self { settings: all, urls: urls.join(","), public_keys: public_keys.join(",") }
+    }
+}
+
+fn start_authority(settings: &Settings) -> Program {
+    let mut authority = Program::start(&mut tool(AUTHORITY, settings), "it is built with the tests");
+    authority.wait_for_line("policy-authority listens");
+    authority
+}
+
 /// The settings that every process behind the gateway has.
 fn server_settings(at: &Path, name: &str, port: u16) -> Settings {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     BTreeMap::from([
         ("bind", format!("127.0.0.1:{port}")),
         ("tls_certificate", text(&at.join(format!("{name}.pem")))),
@@ -166,6 +222,11 @@ fn server_settings(at: &Path, name: &str, port: u16) -> Settings {
         ("tls_client_ca", text(&at.join("ca.pem"))),
         ("callers", format!("{GATEWAY_NAME}.localhost")),
         ("signed_approvals", "off".into()),
+        ("keys_without_approvals", "true".into()),
+        ("separation_of_duties", "false".into()),
+        ("permitted_recipients", "*".into()),
+        ("policy_trust_roots", text(&repository.join("bundles/trust-development.json"))),
+        ("development_bundles", "true".into()),
         ("log_format", "json".into()),
     ])
 }

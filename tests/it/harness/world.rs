@@ -16,7 +16,6 @@ use gateway_runtime::EmbeddedFleet;
 use gateway_seal::key_file;
 use gateway_service::transport::Peer;
 use gateway_store::Store;
-use operation_gateway::authority::EmbeddedAuthority;
 use operation_gateway::log_signer::LogSigner;
 use operation_gateway::settings::{Profile, Settings, resolve};
 use operation_gateway::{SystemClock, compose};
@@ -132,8 +131,11 @@ pub(super) async fn real_ports(
     let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
     let policy = compose::open_policy(settings).unwrap();
     let policies = compose::open_lifecycle(settings, policy, store.clone(), clock.clone()).await.unwrap();
-    let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority.key).unwrap());
-    let fleet = compose::open_fleet(node_settings, authority.public_key(), &policies).await.unwrap();
+    let compiled = compose::compiled_bundles(&policies);
+    let authority =
+        compose::open_embedded_authority(settings, &store, &policies, Arc::clone(&compiled)).unwrap();
+    let keys = &authority.public_keys;
+    let fleet = compose::open_fleet(node_settings, keys, &policies, compiled).await.unwrap();
     let log_seed = key_file::load_or_create(&settings.log.key).unwrap();
     let ports = Ports {
         commits: store.clone(),
@@ -142,7 +144,7 @@ pub(super) async fn real_ports(
         checkpoints: Arc::new(LogSigner::new(settings.log.origin.clone(), &log_seed)),
         policy: policies.host(),
         policies,
-        authority: Arc::new(authority),
+        authority: authority.port,
         nodes: fleet.clone(),
         clock,
     };

@@ -3,6 +3,7 @@
 
 use crate::ledger::history::{History, open};
 use crate::ledger::tampered::{Literals, Table, changed_value, displayed, rows, tables, texts};
+use gateway_authority::Authority;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_runtime::open_file;
@@ -10,7 +11,6 @@ use gateway_runtime::{Damage, check_file};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::{Creates, KekSource};
 use gateway_seal::key_file;
-use operation_gateway::authority::EmbeddedAuthority;
 use operation_gateway::compose;
 use sqlx::{AssertSqlSafe, Connection};
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,12 +175,12 @@ async fn readmit(history: &History, folder: &Path) {
     let mut settings = history.world.settings.clone();
     settings.nodes.directory = folder.to_owned();
     let authority = key_file::load(&settings.authority.key).unwrap();
-    let public = EmbeddedAuthority::new(&authority).public_key();
+    let public = Authority::new(&authority).public_key();
     let kek = Arc::new(KekSource::load(&settings.nodes.key, folder, Creates::Nothing).unwrap());
     let file = open_file(folder, ParticipantIndex(NODE), &kek).await.unwrap();
     let size = file.log_head(EpochMs(0)).await.unwrap().head.size;
     file.close().await;
-    let config = compose::fleet_config(&settings, public, kek).unwrap();
+    let config = compose::fleet_config(&settings, &[public], kek).unwrap();
     gateway_runtime::readmit(&config, ParticipantIndex(NODE), size + 2).await.unwrap();
 }
 

@@ -148,13 +148,20 @@ pub(crate) fn sign(
     policy: &Outcome,
     key: Option<&CustodyKey>,
 ) -> Result<Admission, Refusal> {
-    let request = AdmissionRequest {
+    authority(1).sign(&request(operation, policy, key))
+}
+
+pub(crate) fn request<'a>(
+    operation: &'a Operation,
+    policy: &'a Outcome,
+    key: Option<&'a CustodyKey>,
+) -> AdmissionRequest<'a> {
+    AdmissionRequest {
         operation,
         policy,
         key,
         derivation: None,
         not_before_ms: NOT_BEFORE,
         not_after_ms: NOT_AFTER,
-    };
-    authority(1).sign(&request)
+    }
 }

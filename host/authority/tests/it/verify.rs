@@ -1,38 +1,80 @@
 //! A request from another process: what the authority decides, and each lie that it refuses.
 
 use crate::support::{authority, key, key_id, payment, policy};
-use gateway_authority::{DecisionRequest, HistoryEvent, Unverified, Verifier};
-use gateway_domain::admission;
+use gateway_authority::{DecisionRequest, HistoryEvent, Policies, Unverified, Verifier};
+use gateway_domain::admission::{self, Authorities};
 use gateway_domain::approval::{Approvers, PinnedRegistry, SigningRule};
-use gateway_domain::dsse::KeySet;
 use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, KeyRef};
+use gateway_domain::intent::Intent;
+use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Action, Change, Command, Event, KeySlot, Submission, decide, open, replay};
+use gateway_domain::policy::facts::{Rules, facts_for};
+use gateway_domain::policy::{FactRead, Moment, Outcome, Recorded, SpendingTotals};
 use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::testing::{approvers, samples};
 use gateway_domain::time::EpochMs;
-use std::sync::Arc;
+use gateway_policy::limits::SUPERSEDED_BUNDLE_MS;
+use gateway_policy::testing::{
+    author, committed, committed_trust, engine, key as bundle_key, signed, verify,
+};
+use gateway_policy::{
+    BundleError, BundleFiles, BundleOffer, CompiledBundles, Disagreement, Evaluator, Pins, RepeatError, Trust,
+};
+use std::sync::{Arc, LazyLock};
 
 const NOW: EpochMs = EpochMs(1_700_000_000_000);
 const TTL_MS: u64 = 60_000;
+
+/// The rules of the deployment, and of the authority: two approvals, one recipient, the submitter does not approve.
+fn rules() -> Rules {
+    Rules { permitted_recipients: "acct-2".into(), required_approvals: 2, separation_of_duties: true }
+}
+
+/// Trusts the committed bundles.
+fn policies() -> Policies {
+    static COMPILED: LazyLock<Arc<CompiledBundles>> = LazyLock::new(Arc::default);
+    let trust = Trust::new(true);
+    let roots = serde_json::to_vec(&committed_trust()).unwrap();
+    trust.replace(Ok(&roots), Pins::default()).unwrap();
+    let policies = Policies::new(trust, COMPILED.clone());
+    policies.offer(offer(committed()), NOW).unwrap();
+    policies
+}
+
+fn offer(files: BundleFiles) -> BundleOffer {
+    BundleOffer { files, activation: None }
+}
 
 /// The authority's rules, with this rule for signatures.
 fn verifier(signed_approvals: SigningRule) -> Verifier {
     Verifier {
         signed_approvals,
-        required_approvals: 2,
+        rules: rules(),
         keys_without_approvals: false,
         decision_ttl_max_ms: TTL_MS,
+        policies: policies(),
+    }
+}
+
+/// A submitted payment to this account.
+fn submission(to: &str) -> Submission {
+    let mut payment = payment(Some("treasury"));
+    let Intent::Payment(fields) = &mut payment else { panic!() };
+    fields.to_account = to.to_owned();
+    Submission {
+        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: key_id() },
+        policy: policy(&[], 2),
+        ..samples::submission(payment, 2)
     }
 }
 
 /// The history of a payment that these subjects approved.
 fn history(subjects: &[&str]) -> Vec<Event> {
-    let submission = Submission {
-        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: key_id() },
-        policy: policy(&[], 2),
-        ..samples::submission(payment(Some("treasury")), 2)
-    };
+    approved(submission("acct-2"), subjects)
+}
+
+fn approved(submission: Submission, subjects: &[&str]) -> Vec<Event> {
     let mut events = open(submission, NOW);
     for (index, subject) in subjects.iter().enumerate() {
         let operation = replay(&events).unwrap();
@@ -42,6 +84,19 @@ fn history(subjects: &[&str]) -> Vec<Event> {
         events.extend(decide(&operation, &Command { at: NOW, action }).unwrap());
     }
     events
+}
+
+/// The outcome of a gateway that has these rules and this key.
+fn evaluated(events: &[Event], rules: &Rules, key: Option<&CustodyKey>) -> Outcome {
+    static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| {
+        let bundle = verify(committed(), &committed_trust()).unwrap();
+        Evaluator::load(&engine(), &bundle).unwrap()
+    });
+    let operation = replay(events).unwrap();
+    let totals = SpendingTotals::default();
+    let facts = facts_for(rules, key, operation.intent.signing_terms(), Some(&totals), NOW);
+    let asked = operation.request(Moment::Admission, &operation.approvals);
+    EVALUATOR.evaluate(&asked, &facts, EVALUATOR.fuel_max()).outcome.raise_quorum_to(rules.required_approvals)
 }
 
 /// The events with their hashes.
@@ -57,9 +112,16 @@ fn chain(events: Vec<Event>) -> Vec<HistoryEvent> {
 }
 
 fn request(subjects: &[&str]) -> DecisionRequest {
+    request_of(history(subjects), &rules())
+}
+
+/// The request of a gateway that has these rules.
+fn request_of(events: Vec<Event>, rules: &Rules) -> DecisionRequest {
+    let outcome = evaluated(&events, rules, Some(&key()));
     DecisionRequest {
-        events: chain(history(subjects)),
-        policy: policy(&["alice", "bob"], 2),
+        bundle_hash: outcome.bundle_hash,
+        policy: Recorded::from(&outcome),
+        events: chain(events),
         key: Some(key()),
         derivation: None,
         not_before_ms: EpochMs(NOW.0 - 300_000),
@@ -75,12 +137,17 @@ fn refusal(request: &DecisionRequest, rule: SigningRule) -> Unverified {
 fn approved_operation_gets_a_decision_that_verifies() {
     let request = request(&["alice", "bob"]);
     let signed = verifier(SigningRule::Off).decide(&authority(1), &request, NOW).unwrap();
-    let pinned = KeySet::new([authority(1).public_key()]).unwrap();
+    let pinned = Authorities::new([authority(1).public_key()], 1).unwrap();
     let read = admission::verify(&signed.envelope, &pinned, NOW).unwrap();
     let operation = replay(&history(&["alice", "bob"])).unwrap();
     assert_eq!(
         (read.decision.operation_id, read.decision.intent_hash),
         (operation.id, operation.intent_hash)
+    );
+    let own = evaluated(&history(&["alice", "bob"]), &rules(), Some(&key()));
+    assert_eq!(
+        (read.decision.bundle_hash, read.decision.policy_input_hash, read.decision.policy_output_hash),
+        (own.bundle_hash, own.input_hash, own.output_hash)
     );
 }
 
@@ -154,21 +221,112 @@ fn approval_without_a_valid_signature_is_refused() {
 }
 
 #[test]
-fn inconsistent_request_is_refused() {
-    let valid = request(&["alice", "bob"]);
-    let denied = DecisionRequest {
-        policy: gateway_domain::policy::Outcome {
-            decision: gateway_domain::policy::Decision::Deny,
-            ..valid.policy.clone()
-        },
-        ..valid.clone()
-    };
-    let no_key = DecisionRequest { key: None, ..valid.clone() };
-    let counted = DecisionRequest { policy: policy(&["alice", "mallory"], 2), ..valid };
-    for request in [denied, no_key, counted] {
-        let refused = refusal(&request, SigningRule::Off);
-        assert!(matches!(refused, Unverified::Refused(_)), "{refused}");
+fn submitter_s_own_approval_does_not_count_if_the_duties_are_separated() {
+    let joint = Rules { separation_of_duties: false, ..rules() };
+    let request = request_of(history(&["alice", "carol"]), &joint);
+    let refused = refusal(&request, SigningRule::Off);
+    assert!(matches!(refused, Unverified::TooFew { n_approved: 1, required: 2 }), "{refused}");
+}
+
+#[test]
+fn operation_that_the_policy_denies_gets_no_decision() {
+    // The gateway's own record of the denial, and a record of a payment that the policy allows.
+    let denied = approved(submission("acct-9"), &["alice", "bob"]);
+    let record = request_of(denied.clone(), &rules());
+    let refused = refusal(&record, SigningRule::Off);
+    assert!(matches!(refused, Unverified::Policy(Disagreement::Denied(_))), "{refused}");
+    let other = DecisionRequest { policy: request(&["alice", "bob"]).policy, ..record };
+    let refused = refusal(&other, SigningRule::Off);
+    assert!(matches!(refused, Unverified::Policy(_) | Unverified::NotRepeated(_)), "{refused}");
+}
+
+#[test]
+fn facts_that_the_authority_knows_otherwise_are_refused() {
+    let denied = approved(submission("acct-9"), &["alice", "bob"]);
+    let any = Rules { permitted_recipients: "*".into(), ..rules() };
+    let joint = Rules { separation_of_duties: false, ..rules() };
+    for (events, rules, fact) in [
+        (denied, any, "deployment.permitted_recipients"),
+        (history(&["alice", "bob"]), joint, "deployment.separation_of_duties"),
+    ] {
+        let refused = refusal(&request_of(events, &rules), SigningRule::Off);
+        let Unverified::Policy(Disagreement::Fact(shown)) = &refused else { panic!("{refused}") };
+        assert!(shown.starts_with(fact), "{shown}");
     }
+}
+
+#[test]
+fn record_of_another_run_of_the_policy_is_refused() {
+    let valid = request(&["alice", "bob"]);
+    let mut more_fuel = valid.clone();
+    more_fuel.policy.fuel_used += 1;
+    let refused = refusal(&more_fuel, SigningRule::Off);
+    assert!(matches!(refused, Unverified::NotRepeated(RepeatError::OtherFuel { .. })), "{refused}");
+    let mut fewer_facts = valid.clone();
+    fewer_facts.policy.facts.pop();
+    let mut more_facts = valid;
+    more_facts.policy.facts.push(FactRead { name: "x.more".into(), value: Some("1".into()) });
+    for request in [fewer_facts, more_facts] {
+        let refused = refusal(&request, SigningRule::Off);
+        assert!(matches!(refused, Unverified::NotRepeated(RepeatError::OtherFacts)), "{refused}");
+    }
+}
+
+/// The gateway names a bundle by its hash, and the authority believes signatures only.
+#[test]
+fn bundle_that_is_unknown_untrusted_or_older_decides_nothing() {
+    let valid = request(&["alice", "bob"]);
+    let unknown = DecisionRequest { bundle_hash: Hex32::new([7; 32]), ..valid.clone() };
+    let refused = refusal(&unknown, SigningRule::Off);
+    assert!(matches!(refused, Unverified::BundleUnknown { .. }), "{refused}");
+    let forged = signed(&committed(), &[&bundle_key(66)], |_| {});
+    let refused = policies().offer(offer(forged), NOW).unwrap_err();
+    assert!(matches!(refused, BundleError::RoleUnmet { .. }), "{refused}");
+
+    let release = |sequence| signed(&committed(), &[&bundle_key(1)], |manifest| manifest.sequence = sequence);
+    let trust = Trust::new(true);
+    let trusting = |pins| trust.replace(Ok(&serde_json::to_vec(&author()).unwrap()), pins).unwrap();
+    trusting(Pins::default());
+    let own =
+        Verifier { policies: Policies::new(trust.clone(), Arc::default()), ..verifier(SigningRule::Off) };
+    let (old, new) = (release(1), release(2));
+    let by =
+        |files: &BundleFiles| DecisionRequest { bundle_hash: files.bundle_hash().unwrap(), ..valid.clone() };
+    for files in [&old, &new] {
+        own.policies.offer(offer(files.clone()), NOW).unwrap();
+    }
+    let at = |files: &BundleFiles, now| own.decide(&authority(1), &by(files), now).map(drop);
+    at(&old, NOW).unwrap();
+    at(&new, NOW).unwrap();
+    at(&old, NOW).unwrap();
+    let later = |mut request: DecisionRequest| {
+        let now = NOW.plus_ms(SUPERSEDED_BUNDLE_MS);
+        request.not_before_ms = now;
+        request.not_after_ms = now.plus_ms(TTL_MS);
+        let time = request.policy.facts.iter_mut().find(|fact| fact.name == "time.now_ms");
+        assert!(time.is_none(), "the policy does not read the time");
+        own.decide(&authority(1), &request, now).map(drop)
+    };
+    let refused = later(by(&old)).unwrap_err();
+    assert!(matches!(refused, Unverified::Superseded(_)), "{refused}");
+    later(by(&new)).unwrap();
+    trusting(Pins::parse(&old.bundle_hash().unwrap().to_string()).unwrap());
+    later(by(&old)).unwrap();
+    let refused = later(by(&new)).unwrap_err();
+    assert!(matches!(refused, Unverified::Bundle(BundleError::NotPinned(_))), "{refused}");
+    assert!(trust.replace(Err(BundleError::NoTrustRoots), Pins::default()).is_err());
+    let refused = later(by(&old)).unwrap_err();
+    assert!(matches!(refused, Unverified::Bundle(BundleError::NoTrustRoots)), "{refused}");
+}
+
+#[test]
+fn request_without_the_operation_s_key_is_refused() {
+    let events = history(&["alice", "bob"]);
+    let outcome = evaluated(&events, &rules(), None);
+    let no_key =
+        DecisionRequest { key: None, policy: Recorded::from(&outcome), ..request(&["alice", "bob"]) };
+    let refused = refusal(&no_key, SigningRule::Off);
+    assert!(matches!(refused, Unverified::Refused(_)), "{refused}");
 }
 
 /// The request survives JSON.

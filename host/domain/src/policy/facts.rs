@@ -1,6 +1,6 @@
 //! The facts that a deployment offers to policies, each defined in one place.
 
-use super::FactRead;
+use super::{Approval, FactRead};
 use crate::intent::{SigningTerms, Taproot};
 use crate::key::CustodyKey;
 use crate::policy::SpendingTotals;
@@ -18,6 +18,18 @@ pub struct Rules {
     pub required_approvals: u32,
     /// Whether a submitter's own approval does not count.
     pub separation_of_duties: bool,
+}
+
+impl Rules {
+    /// The approvals that count by these rules: without the submitter's own if the duties are separated.
+    pub fn counted<'a>(
+        &self,
+        approvals: &'a [Approval],
+        submitter: &str,
+    ) -> impl Iterator<Item = &'a Approval> {
+        let is_separated = self.separation_of_duties;
+        approvals.iter().filter(move |approval| !is_separated || approval.subject_id != submitter)
+    }
 }
 
 /// Facts by name. A policy reads them one by one, and each read is recorded. Cloning shares the values.

@@ -26,6 +26,7 @@ fn roots() -> Roots {
     Roots::new(RootsFile {
         format: ROOTS.to_owned(),
         authorities: vec![Hex32::new(key(NODE).verifying_key().to_bytes())],
+        authority_threshold: None,
         nodes: [public(NODE), public(ParticipantIndex(1))].into(),
         logs: vec![],
         keys: BTreeMap::new(),

@@ -126,7 +126,7 @@ fn check_quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findi
     let approved = |subject: &String| operation.approvals.iter().any(|one| one.subject_id == *subject);
     let counted: Vec<_> =
         operation.approvals.iter().filter(|one| subjects.contains(&one.subject_id)).cloned().collect();
-    let enough = u32::try_from(n_distinct_subjects(&counted)).unwrap_or(u32::MAX) >= *required;
+    let enough = n_distinct_subjects(&counted) >= *required;
     if !(policy.is_allowed() && *satisfied && enough && subjects.iter().all(approved)) {
         findings.add(
             format!("{at}/policy/quorum"),

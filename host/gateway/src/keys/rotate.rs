@@ -1,8 +1,8 @@
 //! `keys rotate`: replaces a key.
 
-use crate::authority::EmbeddedAuthority;
 use crate::compose;
 use crate::settings::Settings;
+use gateway_authority::Authority;
 use gateway_cli::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_engine::failpoint::failpoint;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// that is printed before the old key is overwritten.
 pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     let path = &settings.authority.key;
-    let old = Hex32::new(EmbeddedAuthority::new(&*key_file::load(path)?).public_key());
+    let old = Hex32::new(Authority::new(&*key_file::load(path)?).public_key());
     let next = replacement_path(path);
-    let new = Hex32::new(EmbeddedAuthority::new(&*key_file::load_or_create(&next)?).public_key());
+    let new = Hex32::new(Authority::new(&*key_file::load_or_create(&next)?).public_key());
     let mut previous = settings.authority.keys_previous.clone();
     previous.retain(|key| *key != old && *key != new);
     previous.insert(0, old);
@@ -45,8 +45,8 @@ pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Faul
     };
     let next = replacement_path(path);
     let old = Arc::new(Kek::from_file(path)?);
-    let authority = EmbeddedAuthority::new(&*key_file::load(&settings.authority.key)?).public_key();
-    let config = compose::fleet_config(settings, authority, Arc::clone(&old))?;
+    let authority = Authority::new(&*key_file::load(&settings.authority.key)?).public_key();
+    let config = compose::fleet_config(settings, &[authority], Arc::clone(&old))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let was_interrupted = next.exists();
     let new = Arc::new(Kek::new(key_file::load_or_create(&next)?));

@@ -44,7 +44,7 @@ impl Exception {
     /// Whether these settings need the exception.
     fn applies(self, settings: &Settings) -> bool {
         match self {
-            Self::EmbeddedAuthority => settings.authority.remote.is_none(),
+            Self::EmbeddedAuthority => settings.authority.remote.is_empty(),
             Self::EmbeddedNodes => settings.nodes.remote.is_none(),
             Self::UnsignedApprovals => !matches!(settings.approvals.signed, SignedApprovals::Required(_)),
         }

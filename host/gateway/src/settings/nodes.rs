@@ -2,12 +2,14 @@
 
 use super::{Reader, Settings, limits};
 use gateway_api::wire::names::is_visible;
+use gateway_domain::admission::AUTHORITIES_MAX;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::KeyName;
 use gateway_domain::roster::PARTICIPANT_INDEX_MAX;
 use gateway_seal::kek_source::KekSource;
 use gateway_service::client::{ClientFiles, Url};
 use gateway_service::settings::{Section, setting};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub(super) const AUTHORITY: Section = Section {
@@ -29,14 +31,20 @@ pub(super) const AUTHORITY: Section = Section {
         setting(
             "authority_url",
             "",
-            "URL",
-            "A policy authority in a process of its own, https://host:port; empty signs in this process with authority_key",
+            "URL,...",
+            "Policy authorities in processes of their own, https://host:port; empty signs in this process with authority_key",
         ),
         setting(
             "authority_public_key",
             "",
-            "HEX",
-            "Public key of that authority, which nodes and auditors pin too",
+            "HEX,...",
+            "Public keys of those authorities in the same order, which nodes and auditors pin too",
+        ),
+        setting(
+            "authority_threshold",
+            "1",
+            "AUTHORITIES",
+            "How many of them must sign a decision, as many as the nodes require",
         ),
     ],
 };
@@ -137,8 +145,9 @@ pub struct RemoteNodes {
 pub struct Authority {
     pub key: PathBuf,
     pub keys_previous: Vec<Hex32>,
-    /// `None`: this process signs with `key`.
-    pub remote: Option<RemoteAuthority>,
+    /// Empty: this process signs with `key`.
+    pub remote: Vec<RemoteAuthority>,
+    pub threshold: usize,
 }
 
 /// A policy authority in a process of its own.
@@ -169,9 +178,7 @@ impl Reader<'_> {
 
     /// The settings of nodes in processes of their own: all of them or none.
     fn remote_nodes(&mut self) -> Option<RemoteNodes> {
-        let urls =
-            self.resolved.text("runtime_nodes").split(',').map(str::trim).filter(|url| !url.is_empty());
-        let urls: Option<Vec<Url>> = urls.map(service_url).collect();
+        let urls: Option<Vec<Url>> = self.list("runtime_nodes").map(service_url).collect();
         let Some(urls) = urls else {
             self.fault(
                 "runtime_nodes",
@@ -231,7 +238,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn check_services(&mut self, settings: &Settings) {
-        let needs = settings.nodes.remote.is_some() || settings.authority.remote.is_some();
+        let needs = settings.nodes.remote.is_some() || !settings.authority.remote.is_empty();
         if needs && settings.services.is_none() && !self.has_fault("service_tls_certificate") {
             self.fault(
                 "service_tls_certificate",
@@ -261,9 +268,9 @@ impl Reader<'_> {
 
     pub(super) fn authority(&mut self) -> Authority {
         let keys_previous = self.public_keys("authority_keys_previous");
-        let remote = self.remote_authority();
+        let remote = self.remote_authorities();
         let is_remote =
-            remote.is_some() || self.has_fault("authority_url") || self.has_fault("authority_public_key");
+            !remote.is_empty() || self.has_fault("authority_url") || self.has_fault("authority_public_key");
         let key = self.resolved.text("authority_key");
         if key.is_empty() && !is_remote {
             self.fault("authority_key", "must be given, or `authority_url`");
@@ -274,29 +281,32 @@ impl Reader<'_> {
                 "must not be given together with `authority_url`, which has a key of its own",
             );
         }
-        Authority { key: key.into(), keys_previous, remote }
+        let threshold = self.number("authority_threshold", 1..=AUTHORITIES_MAX);
+        if threshold > remote.len().max(1) && !self.has_fault("authority_url") {
+            self.fault("authority_threshold", "must not be more than the number of authorities");
+        }
+        Authority { key: key.into(), keys_previous, remote, threshold }
     }
 
-    fn remote_authority(&mut self) -> Option<RemoteAuthority> {
-        match (self.resolved.text("authority_url"), self.resolved.text("authority_public_key")) {
-            ("", "") => None,
-            ("", _) => {
-                self.fault("authority_public_key", "must not be given without `authority_url`");
-                None
-            }
-            (url, public_key) => {
-                let (url, public_key) = (service_url(url), public_key.parse().ok());
-                if url.is_none() {
-                    self.fault("authority_url", "must be a URL such as `https://authority.example:9400`");
-                } else if public_key.is_none() {
-                    self.fault(
-                        "authority_public_key",
-                        "must be a public key of 64 lowercase hexadecimal digits",
-                    );
-                }
-                Some(RemoteAuthority { url: url?, public_key: public_key? })
-            }
+    /// The authorities in processes of their own, each with its key.
+    fn remote_authorities(&mut self) -> Vec<RemoteAuthority> {
+        let public_keys = self.public_keys("authority_public_key");
+        let urls: Option<Vec<Url>> = self.list("authority_url").map(service_url).collect();
+        let Some(urls) = urls else {
+            self.fault("authority_url", "must be URLs such as `https://authority.example:9400`");
+            return Vec::new();
+        };
+        if self.has_fault("authority_public_key") {
+            return Vec::new();
         }
+        let n_different = public_keys.iter().collect::<BTreeSet<_>>().len();
+        if urls.len() > AUTHORITIES_MAX {
+            self.fault("authority_url", &format!("must be at most {AUTHORITIES_MAX}"));
+        } else if urls.len() != public_keys.len() || n_different != public_keys.len() {
+            self.fault("authority_public_key", "must be a different key for each URL of `authority_url`");
+        }
+        let authority = |(url, public_key)| RemoteAuthority { url, public_key };
+        urls.into_iter().zip(public_keys).map(authority).collect()
     }
 
     /// `None` if the origin has a fault: there is no placeholder for it.

@@ -368,10 +368,40 @@ fn production_names_an_authority_in_this_process_or_in_its_own() {
         ("SERVICE_TLS_CA", "a"),
         ("PRODUCTION_EXCEPTIONS", "unsigned_approvals,embedded_nodes"),
     ];
-    assert!(without(&remote).unwrap().authority.remote.is_some());
+    assert!(without(&remote).unwrap().authority.remote.len() == 1);
     let both = [&remote[..], &[("AUTHORITY_KEY", "k")]].concat();
     let faults = without(&both).unwrap_err();
     let expected =
         "setting `authority_key` must not be given together with `authority_url`, which has a key of its own";
     assert_eq!(faults, [expected]);
+}
+
+#[test]
+fn authorities_have_different_keys_and_a_threshold_up_to_their_number() {
+    let (one, two) = ("ab".repeat(32), "cd".repeat(32));
+    let (both, same) = (format!("{one},{two}"), format!("{one},{one}"));
+    let urls = "https://one.example:9400,https://two.example:9400";
+    let authority = |urls: &str, keys: &str, threshold: &str| {
+        let services = ["CERTIFICATE", "KEY", "CA"].map(|name| format!("SERVICE_TLS_{name}"));
+        let mut given: Vec<_> = services.iter().map(|name| (name.as_str(), "f")).collect();
+        given.extend([
+            ("AUTHORITY_URL", urls),
+            ("AUTHORITY_PUBLIC_KEY", keys),
+            ("AUTHORITY_THRESHOLD", threshold),
+        ]);
+        settings(&given).map(|it| (it.authority.remote.len(), it.authority.threshold))
+    };
+    assert_eq!(authority(urls, &both, "2"), Ok((2, 2)));
+    for (urls, keys, threshold, fault) in [
+        (urls, both.as_str(), "3", "authority_threshold"),
+        (urls, &both, "0", "authority_threshold"),
+        (urls, &same, "2", "authority_public_key"),
+        (urls, &one, "1", "authority_public_key"),
+        ("https://one.example:9400", &both, "1", "authority_public_key"),
+        ("one", &one, "1", "authority_url"),
+    ] {
+        let faults = authority(urls, keys, threshold).unwrap_err();
+        assert!(faults[0].contains(&format!("`{fault}`")), "{urls} {keys} {threshold}: {faults:?}");
+    }
+    assert!(settings(&[("AUTHORITY_THRESHOLD", "2")]).is_err(), "there is one in this process");
 }

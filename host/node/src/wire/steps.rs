@@ -1,7 +1,6 @@
 //! The arguments and the answers of the steps.
 
 use super::{CallContext, WireFault};
-use crate::bundles::BundleOffer;
 use crate::call::{CeremonyStart, CommitEpoch, Discard, Publication, ShownReceipt};
 use crate::ceremony::CeremonyAnswer;
 use crate::consumed::{decode_package, encode_package};
@@ -9,15 +8,11 @@ use crate::error::NodeError;
 use crate::node::OperationState;
 use crate::signing::{RoundOne, SignedShare};
 use crate::steps::PolicyReceipt;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::Epoch;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_policy::BundleFiles;
-use gateway_policy::limits::OFFER_BYTES_MAX;
 use gateway_seal::relay::Envelope;
 use gateway_threshold::PublicKeys;
 use gateway_threshold::sign::SigningPackage;
@@ -185,52 +180,6 @@ pub type PublishBody = Publication;
 
 /// The arguments of `discard`.
 pub type DiscardBody = Discard;
-
-/// The code of the error with which a node asks for a policy bundle. The message is the bundle's hash.
-pub const BUNDLE_UNKNOWN: &str = "bundle_unknown";
-
-/// Largest body of an offered bundle, bytes: its files in Base64.
-pub const OFFER_BODY_BYTES_MAX: usize = OFFER_BYTES_MAX / 3 * 4 + 1024 * 1024;
-
-/// A policy bundle that the caller offers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OfferBundleRequest {
-    /// Its files by name, signatures included, in Base64.
-    pub files: BTreeMap<String, String>,
-    /// The signed activation record that names the bundle, in Base64.
-    pub activation: Option<String>,
-}
-
-impl From<&BundleOffer> for OfferBundleRequest {
-    fn from(offer: &BundleOffer) -> Self {
-        let files = offer.files.iter().map(|(name, bytes)| (name.to_owned(), STANDARD.encode(bytes)));
-        Self {
-            files: files.collect(),
-            activation: offer.activation.as_ref().map(|bytes| STANDARD.encode(bytes)),
-        }
-    }
-}
-
-impl OfferBundleRequest {
-    /// The bundle, not verified yet.
-    ///
-    /// # Errors
-    /// [`WireFault`].
-    pub fn parse(self) -> Result<BundleOffer, WireFault> {
-        let decode = |text: String| STANDARD.decode(text).ok();
-        let files = self.files.into_iter().map(|(name, text)| Some((name, decode(text)?)));
-        let files: Option<Vec<_>> = files.collect();
-        let files = files.ok_or_else(|| WireFault::new("/files", "must be Base64"))?;
-        let files = BundleFiles::new(files).map_err(|error| WireFault::new("/files", error.to_string()))?;
-        let activation = match self.activation.map(decode) {
-            Some(None) => return Err(WireFault::new("/activation", "must be Base64")),
-            Some(Some(bytes)) => Some(bytes),
-            None => None,
-        };
-        Ok(BundleOffer { files, activation })
-    }
-}
 
 /// The request for the keys that a node does not sign with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The admissions that a node accepts, and one changed value at a time that makes it refuse.
 
 use crate::support::{Group, KEY, code, other_root};
-use gateway_domain::admission::{AdmissionDecision, Derivation, Target};
+use gateway_domain::admission::{AdmissionDecision, Authorities, Derivation, Target};
 use gateway_domain::approval::approvals_root;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId};
@@ -449,4 +449,30 @@ async fn statement_altered_in_the_database_is_not_executed() {
         assert_eq!(code(answer), Code::AdmissionRefused, "{alteration}");
         group.round_one(&case, 1, 1).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn decision_needs_as_many_authorities_as_the_node_requires() {
+    let mut group = group().await;
+    let keys = [1, 2, 3].map(|byte| authority(byte).verifying_key().to_bytes());
+    group.authorities = Authorities::new(keys, 2).unwrap();
+    group.restart_all().await;
+    let case = group.case(1, asset_action(&[0, 1, 2], 7));
+    let by = |byte| Case { authority: authority(byte), ..case.clone() }.request();
+    let signed_by = |bytes: &[u8]| {
+        let mut request = by(bytes[0]);
+        request.envelope.signatures = bytes.iter().flat_map(|byte| by(*byte).envelope.signatures).collect();
+        request
+    };
+    for too_few in [&[1][..], &[2], &[1, 1], &[1, 9], &[1, 2, 3, 9]] {
+        let refused = code(group.nodes[0].admit(&signed_by(too_few)).await);
+        assert_eq!(refused, Code::AdmissionRefused, "{too_few:?}");
+    }
+    let one = by(1);
+    let mut renamed = one.clone();
+    let mut second = one.envelope.signatures[0].clone();
+    second.keyid = by(2).envelope.signatures[0].keyid.clone();
+    renamed.envelope.signatures.push(second);
+    assert_eq!(code(group.nodes[0].admit(&renamed).await), Code::AdmissionRefused);
+    group.nodes[0].admit(&signed_by(&[1, 3])).await.unwrap();
 }

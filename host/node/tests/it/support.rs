@@ -1,5 +1,6 @@
 //! Nodes in a folder with a clock that the tests set, and the calls that a coordinator makes.
 
+use gateway_domain::admission::Authorities;
 use gateway_domain::admission::Target;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{EpochName, Hex32};
@@ -54,6 +55,7 @@ pub(crate) struct Group {
     pub(crate) approver_roles: BTreeMap<String, u32>,
     pub(crate) keys_without_approvals: bool,
     pub(crate) policy_trust: Trust,
+    pub(crate) authorities: Authorities,
 }
 
 impl Group {
@@ -73,6 +75,7 @@ impl Group {
             approver_roles: BTreeMap::new(),
             keys_without_approvals: false,
             policy_trust: policy_trust(),
+            authorities: pinned(&authority(1)),
         };
         for participant in 0..n {
             let node = Node::open(group.config(participant)).await.unwrap();
@@ -100,7 +103,7 @@ impl Group {
         let now = Arc::clone(&self.now);
         let settings = NodeSettings {
             kek: Arc::clone(&self.kek),
-            authorities: pinned(&authority(1)),
+            authorities: self.authorities.clone(),
             rules: self.rules.clone(),
             approver_roles: self.approver_roles.clone(),
             policy_trust: self.policy_trust.clone(),

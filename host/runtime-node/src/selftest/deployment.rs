@@ -2,8 +2,8 @@
 //! authority's key, and a share of the key.
 
 use super::operation::{Authority, Change, NOT_AFTER, Operation};
+use gateway_domain::admission::Authorities;
 use gateway_domain::approval::SigningRule;
-use gateway_domain::dsse::KeySet;
 use gateway_domain::ids::Hex32;
 use gateway_domain::key::{Epoch, epoch_root};
 use gateway_domain::operation::EffectStep;
@@ -224,7 +224,7 @@ impl Deployment {
 fn settings(authority: &NodeSecret, compiled_bundles: Arc<CompiledBundles>) -> Result<NodeSettings, Fault> {
     Ok(NodeSettings {
         kek: Arc::new(Kek::new(Zeroizing::new(*random().as_bytes()))),
-        authorities: KeySet::new([authority.identity().signing_key()])?,
+        authorities: Authorities::new([authority.identity().signing_key()], 1)?,
         rules: Rules {
             permitted_recipients: "*".to_owned(),
             required_approvals: 2,

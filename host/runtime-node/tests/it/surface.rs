@@ -1,6 +1,7 @@
 //! A key through the routers of two nodes, with every request and answer compared with the document; and bad input.
 
 use crate::conforms::{DOCUMENT, conforms};
+use crate::quotas;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -63,7 +64,7 @@ impl Nodes {
             };
             let node = Arc::new(Node::open(config).await.unwrap());
             peers.pin(node.identity()).unwrap();
-            routers.push(routes::router(node, 64));
+            routers.push(routes::router(node, quotas(64)));
         }
         Self { routers, covered: Mutex::default(), _folder: folder }
     }

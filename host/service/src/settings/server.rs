@@ -121,7 +121,7 @@ impl Reader<'_> {
     }
 
     /// The texts between the commas of a setting, without those that are empty.
-    fn list(&self, name: &str) -> impl Iterator<Item = &str> + use<'_> {
+    pub fn list(&self, name: &str) -> impl Iterator<Item = &str> + use<'_> {
         self.resolved.text(name).split(',').map(str::trim).filter(|text| !text.is_empty())
     }
 

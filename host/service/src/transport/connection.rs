@@ -3,7 +3,7 @@
 use super::activity::Activity;
 use super::deadline::DeadlineStream;
 use super::tls::Tls;
-use super::{Limits, Peer, count_cut, until_stopped};
+use super::{Caller, Limits, Peer, count_cut, until_stopped};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
@@ -13,6 +13,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -46,7 +47,9 @@ impl Shared {
         mut stopping: watch::Receiver<bool>,
     ) {
         let peer = Peer { address: address.to_canonical(), certificate_sha256: None };
-        let Some(tls) = &self.tls else { return self.serve_requests(stream, peer, activity, stopping).await };
+        let Some(tls) = &self.tls else {
+            return self.serve_requests(stream, (peer, None), activity, stopping).await;
+        };
         activity.handshake_started();
         let handshake = TlsAcceptor::from(tls.config()).accept(stream);
         let outcome = tokio::select! {
@@ -57,8 +60,11 @@ impl Shared {
         match outcome {
             Ok(Ok(stream)) => {
                 activity.handshake_done();
-                let peer = Peer { certificate_sha256: certificate_sha256(&stream), ..peer };
-                self.serve_requests(stream, peer, activity, stopping).await;
+                let own = client_certificate(&stream);
+                let certificate_sha256 = own.map(|own| Hex32::new(Sha256::digest(own).into()));
+                let caller = own.and_then(|own| tls.caller(own));
+                let peer = Peer { certificate_sha256, ..peer };
+                self.serve_requests(stream, (peer, caller), activity, stopping).await;
             }
             Ok(Err(error)) => {
                 count_cut("handshake");
@@ -71,12 +77,12 @@ impl Shared {
     async fn serve_requests<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
-        peer: Peer,
+        (peer, caller): (Peer, Option<Caller>),
         activity: &Arc<Activity>,
         mut stopping: watch::Receiver<bool>,
     ) {
         let stream = DeadlineStream::new(stream, Arc::clone(activity), &self.limits);
-        let service = service_fn(|request| self.handle(request, peer, activity));
+        let service = service_fn(|request| self.handle(request, (peer, caller.clone()), activity));
         let connection = http1::Builder::new()
             // The stream has its own deadlines, also for a client that sends nothing.
             .header_read_timeout(None)
@@ -102,13 +108,16 @@ impl Shared {
     async fn handle(
         &self,
         mut request: Request<Incoming>,
-        peer: Peer,
+        (peer, caller): (Peer, Option<Caller>),
         activity: &Arc<Activity>,
     ) -> Result<Response, Evicted> {
         if !activity.begin_handling() {
             return Err(Evicted);
         }
         request.extensions_mut().insert(peer);
+        if let Some(caller) = caller {
+            request.extensions_mut().insert(caller);
+        }
         let request = request.map(|body| Body::new(TrackedBody { body, activity: Arc::clone(activity) }));
         let Ok(answer) = self.router.clone().oneshot(request).await;
         activity.responding();
@@ -155,9 +164,8 @@ impl hyper::body::Body for TrackedBody {
     }
 }
 
-/// SHA-256 of the client's own certificate, which the handshake has verified.
-fn certificate_sha256(stream: &TlsStream<TcpStream>) -> Option<Hex32> {
+/// The client's own certificate, which the handshake has verified.
+fn client_certificate(stream: &TlsStream<TcpStream>) -> Option<&CertificateDer<'static>> {
     let (_, connection) = stream.get_ref();
-    let own = connection.peer_certificates()?.first()?;
-    Some(Hex32::new(Sha256::digest(own).into()))
+    connection.peer_certificates()?.first()
 }

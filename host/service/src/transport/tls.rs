@@ -1,6 +1,6 @@
 //! The gateway's certificate, and the verification of clients' certificates, from files that SIGHUP reads again.
 
-use super::{ClientAuth, TlsFiles};
+use super::{Caller, ClientAuth, TlsFiles};
 use gateway_seal::key_file::{self, KeyFileError};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::verify_server_name;
@@ -100,6 +100,14 @@ impl Tls {
         let config = Arc::new(build_config(&self.files)?);
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(())
+    }
+
+    /// The name that this certificate is for, which the handshake has verified; the first one of several.
+    pub(super) fn caller(&self, own: &CertificateDer<'_>) -> Option<Caller> {
+        let ClientAuth::Named(_, names) = &self.files.clients else { return None };
+        let own = ParsedCertificate::try_from(own).ok()?;
+        let name = names.iter().find(|name| verify_server_name(&own, name).is_ok())?;
+        Some(Caller(name.to_str().as_ref().into()))
     }
 
     pub(super) fn config(&self) -> Arc<ServerConfig> {

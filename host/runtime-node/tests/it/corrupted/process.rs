@@ -1,6 +1,7 @@
 //! Rows 20, 21 and 22 of the table: limits, the node's own log, and a database that was rolled back.
 
 use super::victims::{Victims, admission, approved_by, assert_refused, path, receipt_of};
+use crate::quotas;
 use axum::body::Body;
 use axum::http::Request;
 use gateway_domain::ids::Hex32;
@@ -18,7 +19,7 @@ use tower::ServiceExt;
 #[tokio::test]
 async fn simultaneous_requests_and_open_ceremonies_are_limited() {
     let victims = Victims::open().await;
-    let busy = routes::router(Arc::clone(&victims.nodes[0]), 0);
+    let busy = routes::router(Arc::clone(&victims.nodes[0]), quotas(0));
     let case = victims.key_creation(1);
     for (method, path) in [
         ("GET", "/v1/node/status".to_owned()),
@@ -29,7 +30,7 @@ async fn simultaneous_requests_and_open_ceremonies_are_limited() {
         let request = Request::builder().method(method).uri(&path).header("content-type", "application/json");
         let body = Body::from(serde_json::to_vec(&admission(&case)).unwrap());
         let answer = busy.clone().oneshot(request.body(body).unwrap()).await.unwrap();
-        assert_eq!(answer.status().as_u16(), 503, "{method} {path}");
+        assert_eq!(answer.status().as_u16(), 429, "{method} {path}");
     }
     let creations = (0..=CEREMONIES_MAX).map(|index| {
         let case = victims.key_creation(u8::try_from(index + 1).unwrap()).on_key(&format!("k-{index}"));

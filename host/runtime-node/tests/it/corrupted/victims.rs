@@ -1,5 +1,6 @@
 //! Three honest nodes behind their routers, and what a corrupted gateway can send them: every call is an HTTP request.
 
+use crate::quotas;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -177,7 +178,7 @@ impl Victims {
         for participant in 0..3 {
             let node = Arc::new(Node::open(victims.config(participant)).await.unwrap());
             victims.peers.pin(node.identity()).unwrap();
-            victims.routers.push(routes::router(Arc::clone(&node), REQUESTS_MAX));
+            victims.routers.push(routes::router(Arc::clone(&node), quotas(REQUESTS_MAX)));
             victims.nodes.push(node);
             let offered = OfferBundleRequest::from(&offer(bundle()));
             victims.post(participant, "/v1/node/bundles", offered).await.unwrap();
@@ -240,7 +241,7 @@ impl Victims {
         self.nodes[index].close().await;
         change(self.path(participant));
         let node = Arc::new(Node::open(self.config(participant)).await.unwrap());
-        self.routers[index] = routes::router(Arc::clone(&node), REQUESTS_MAX);
+        self.routers[index] = routes::router(Arc::clone(&node), quotas(REQUESTS_MAX));
         self.nodes[index] = node;
     }
 

@@ -1,30 +1,27 @@
-//! The check of the facts that a policy read: each fact that the node can know must agree with what the node knows. Pure.
+//! What a verifier, a node or the authority, requires of an evaluation that it repeats: that the facts which the policy read agree
+//! with what the verifier knows, and that the outcome allows the operation and counts enough people. Pure.
 //!
 //! | fact | must be |
 //! |---|---|
-//! | `deployment.permitted_recipients` | accounts that the node's own list permits too |
-//! | `deployment.required_approvals` | at least the node's own number |
-//! | `deployment.separation_of_duties` | `true` if the node demands it |
-//! | `time.now_ms` | within [`CLOCK_SKEW_MS`] of the node's clock; at the admission only |
-//! | `key.epoch`, `key.threshold`, `key.roster` | those of the node's share, or of the decision if the node holds none |
+//! | `deployment.permitted_recipients` | accounts that the verifier's own list permits too |
+//! | `deployment.required_approvals` | at least the verifier's own number |
+//! | `deployment.separation_of_duties` | `true` if the verifier demands it |
+//! | `time.now_ms` | within [`CLOCK_SKEW_MS`] of the verifier's clock, while the decision is being made |
+//! | `key.epoch`, `key.threshold`, `key.roster` | those of the key: see [`KnownKey`] |
 //! | `key.state` | a state in which a key signs |
 //! | `signature.taproot_merkle_root` | that of the intent |
-//! | `velocity.*` | numbers, and only for a payment; `spending` compares them |
+//! | `velocity.*` | numbers, and only for a payment; a node compares them with what it admitted |
 //! | any other | absent |
 //!
 //! A fact of the key or of a signature is absent exactly if the operation has no key or no such output yet.
 
-use crate::error::Rejection;
-use crate::verify::policy_refused;
-use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::EpochName;
 use gateway_domain::intent::{Intent, SigningTerms, Taproot};
-use gateway_domain::key::KeyState;
+use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{FactRead, SpendingTotals};
+use gateway_domain::policy::{FactRead, Outcome, SpendingTotals, join};
 use gateway_domain::time::EpochMs;
-use gateway_threshold::PublicKeys;
 use std::borrow::Cow;
 
 /// The names of the velocity facts.
@@ -32,41 +29,65 @@ fn is_velocity(name: &str) -> bool {
     SpendingTotals::default().facts().iter().any(|(known, _)| *known == name)
 }
 
-/// What the node knows about an operation.
+/// What a verifier knows about an operation.
 #[derive(Clone, Debug)]
-pub(crate) struct Known<'a> {
-    /// The node's own rules; `required_approvals` is the number for this operation.
-    pub(crate) rules: Rules,
+pub struct Known<'a> {
+    /// The verifier's own rules; `required_approvals` is the number for this operation.
+    pub rules: Rules,
     /// `None` for a key that does not exist yet.
-    pub(crate) key: Option<KnownKey<'a>>,
-    pub(crate) intent: &'a Intent,
-    /// The node's clock; `None` at the execution, which may be long after the evaluation.
-    pub(crate) now: Option<EpochMs>,
+    pub key: Option<KnownKey<'a>>,
+    /// The requested work.
+    pub intent: &'a Intent,
+    /// The subject that submitted the operation.
+    pub submitter: &'a str,
+    /// The verifier's clock; `None` at the execution, which may be long after the evaluation.
+    pub now: Option<EpochMs>,
 }
 
-/// The key of an operation, as the node holds it.
+/// The key of an operation: at a node, the one whose share it holds, or the decision's; at the authority, the one that the decision
+/// is for, which each node compares with its own.
 #[derive(Clone, Debug)]
-pub(crate) struct KnownKey<'a> {
-    pub(crate) epoch: &'a EpochName,
-    pub(crate) threshold: u16,
+pub struct KnownKey<'a> {
+    epoch: &'a EpochName,
+    threshold: u16,
     /// The holders' indices, ascending, separated by commas.
-    pub(crate) roster: String,
+    roster: String,
+}
+
+/// Why an evaluation does not count for a verifier.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Disagreement {
+    /// A fact does not agree with what the verifier knows.
+    #[error("the policy read `{0}`, which does not agree with this process")]
+    Fact(String),
+    /// The policy denies the operation.
+    #[error("the policy denies the operation here: {0}")]
+    Denied(String),
+    /// The policy counts fewer people than the verifier requires.
+    #[error("the policy counts {n_counted} of {required} required approvals")]
+    TooFew {
+        /// The people whom the policy counts.
+        n_counted: u32,
+        /// The number that the verifier requires.
+        required: u32,
+    },
+    /// The duties are separated, and the policy counts the submitter.
+    #[error("the policy counts the approval of the submitter")]
+    CountsSubmitter,
 }
 
 impl<'a> KnownKey<'a> {
-    /// The key of a decision whose generation was checked. `held` are the public keys of the node's share, if it holds one.
-    pub(crate) fn of(decision: &'a AdmissionDecision, held: Option<&PublicKeys>) -> Option<Self> {
-        let join = |indices: &mut dyn Iterator<Item = String>| indices.collect::<Vec<_>>().join(",");
-        let (threshold, roster) = match (held, &decision.holders) {
-            (Some(keys), _) => {
-                (keys.threshold(), join(&mut keys.verifying_shares().keys().map(ToString::to_string)))
-            }
-            (None, Some(holders)) => {
-                (decision.threshold.0, join(&mut holders.iter().map(|holder| holder.to_string())))
-            }
-            (None, None) => return None,
-        };
-        Some(Self { epoch: &decision.epoch, threshold, roster })
+    /// A key with these holders, ascending.
+    #[must_use]
+    pub fn new(epoch: &'a EpochName, threshold: u16, holders: impl IntoIterator<Item = u16>) -> Self {
+        let roster = holders.into_iter().map(|holder| holder.to_string()).collect::<Vec<_>>().join(",");
+        Self { epoch, threshold, roster }
+    }
+
+    /// This key.
+    #[must_use]
+    pub fn of(key: &'a CustodyKey) -> Self {
+        Self::new(&key.epoch.name, key.threshold.0, key.participants.iter().map(|holder| holder.0))
     }
 }
 
@@ -74,20 +95,41 @@ impl Known<'_> {
     /// Checks the facts that a policy read.
     ///
     /// # Errors
-    /// [`Code::PolicyRefused`](crate::Code::PolicyRefused) for the first fact that does not agree.
-    pub(crate) fn check(&self, facts: &[FactRead]) -> Result<(), Rejection> {
+    /// [`Disagreement::Fact`], the first that does not agree.
+    pub fn check_facts(&self, facts: &[FactRead]) -> Result<(), Disagreement> {
         match facts.iter().find(|fact| !self.agrees(&fact.name, fact.value.as_deref())) {
             None => Ok(()),
             Some(fact) => {
                 let text = fact.to_string();
-                let shown: String = text.escape_debug().take(SHOWN_CHARACTERS_MAX).collect();
-                Err(policy_refused(format!("the policy read `{shown}`, which does not agree with this node")))
+                Err(Disagreement::Fact(text.escape_debug().take(SHOWN_CHARACTERS_MAX).collect()))
             }
         }
     }
 
-    /// The facts that the node itself can state.
-    pub(crate) fn facts(&self) -> Vec<(String, String)> {
+    /// Checks that the outcome of the verifier's own run allows the operation. The people whom the policy counts must be as many as
+    /// the verifier requires, and not include the submitter if the duties are separated.
+    ///
+    /// # Errors
+    /// [`Disagreement`].
+    pub fn check_outcome(&self, outcome: &Outcome) -> Result<(), Disagreement> {
+        if !outcome.is_allowed() || !outcome.quorum.satisfied {
+            return Err(Disagreement::Denied(join(&outcome.reasons)));
+        }
+        let n_counted = u32::try_from(outcome.quorum.subjects.len()).unwrap_or(u32::MAX);
+        let required = self.rules.required_approvals;
+        if n_counted < required {
+            return Err(Disagreement::TooFew { n_counted, required });
+        }
+        let counts_submitter = outcome.quorum.subjects.iter().any(|subject| subject == self.submitter);
+        if self.rules.separation_of_duties && counts_submitter {
+            return Err(Disagreement::CountsSubmitter);
+        }
+        Ok(())
+    }
+
+    /// The facts that the verifier itself can state.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(String, String)> {
         let Rules { permitted_recipients, required_approvals, separation_of_duties } = &self.rules;
         let mut facts = vec![
             ("deployment.permitted_recipients", permitted_recipients.clone()),
@@ -167,18 +209,24 @@ fn merkle_root(terms: Option<&SigningTerms>) -> Option<Cow<'static, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Code;
-    use crate::testing::{asset_action, hex32, key_create, payment};
+    use gateway_domain::intent::PublicationMode;
+    use gateway_domain::policy::Decision;
+    use gateway_domain::testing::samples::{Kind, hex32, intent, verdict};
 
     const NOW: EpochMs = EpochMs(1_000_000);
+
+    fn sample(kind: Kind) -> Intent {
+        intent(kind, PublicationMode::Manual)
+    }
 
     /// Knows a key of three holders, two of whom sign; permits two recipients, requires two approvals, separates duties.
     fn known<'a>(intent: &'a Intent, epoch: &'a EpochName) -> Known<'a> {
         let permitted_recipients = "acct-2, acct-3".to_owned();
         Known {
             rules: Rules { permitted_recipients, required_approvals: 2, separation_of_duties: true },
-            key: Some(KnownKey { epoch, threshold: 2, roster: "0,1,2".to_owned() }),
+            key: Some(KnownKey::new(epoch, 2, [0, 1, 2])),
             intent,
+            submitter: "carol",
             now: Some(NOW),
         }
     }
@@ -189,19 +237,18 @@ mod tests {
     #[track_caller]
     fn check(known: &Known<'_>, cases: &[Case<'_>]) {
         for (name, agreeing, others) in cases {
-            for (values, expected) in [(agreeing, None), (others, Some(Code::PolicyRefused))] {
+            for (values, agrees) in [(agreeing, true), (others, false)] {
                 for value in *values {
                     let fact = FactRead { name: (*name).to_owned(), value: value.map(str::to_owned) };
-                    let checked = known.check(&[fact]).err().map(|rejection| rejection.code);
-                    assert_eq!(checked, expected, "{name} = {value:?}");
+                    assert_eq!(known.check_facts(&[fact]).is_ok(), agrees, "{name} = {value:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn facts_that_disagree_with_the_node_are_refused() {
-        let (intent, epoch) = (payment(&[0, 1, 2], None), EpochName("7".to_owned()));
+    fn facts_that_disagree_with_the_verifier_are_refused() {
+        let (intent, epoch) = (sample(Kind::Payment), EpochName("7".to_owned()));
         let known = known(&intent, &epoch);
         let at = |offset: i64| NOW.0.checked_add_signed(offset).unwrap().to_string();
         let skew = i64::try_from(CLOCK_SKEW_MS).unwrap();
@@ -245,8 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn laxer_rules_of_the_node_permit_stricter_facts() {
-        let (intent, epoch) = (payment(&[0, 1, 2], None), EpochName("7".to_owned()));
+    fn laxer_rules_of_the_verifier_permit_stricter_facts() {
+        let (intent, epoch) = (sample(Kind::Payment), EpochName("7".to_owned()));
         let rules = Rules {
             permitted_recipients: "*".to_owned(),
             required_approvals: 0,
@@ -266,8 +313,7 @@ mod tests {
     /// A key that does not exist has no facts, and only payments are counted.
     #[test]
     fn facts_that_an_operation_does_not_have_must_be_absent() {
-        let (creation, epoch) =
-            (key_create(&[0, 1, 2], 2, "frost-ed25519-sha512"), EpochName("1".to_owned()));
+        let (creation, epoch) = (sample(Kind::KeyCreate), EpochName("1".to_owned()));
         let without = &[None];
         check(
             &Known { key: None, ..known(&creation, &epoch) },
@@ -279,7 +325,7 @@ mod tests {
                 ("velocity.account.day_minor", without, &[Some("0")]),
             ],
         );
-        let mut action = asset_action(&[0, 1, 2], 7);
+        let mut action = sample(Kind::AssetAction);
         if let Intent::AssetAction(action) = &mut action {
             action.terms.taproot = Some(Taproot { merkle_root: Some(hex32(5)) });
         }
@@ -295,9 +341,31 @@ mod tests {
 
     #[test]
     fn refused_fact_is_named_without_control_characters_and_not_at_length() {
-        let (intent, epoch) = (payment(&[0, 1, 2], None), EpochName("7".to_owned()));
+        let (intent, epoch) = (sample(Kind::Payment), EpochName("7".to_owned()));
         let fact = FactRead { name: "x.\u{1b}[2J".to_owned(), value: Some("a".repeat(10_000)) };
-        let detail = known(&intent, &epoch).check(&[fact]).unwrap_err().detail;
+        let detail = known(&intent, &epoch).check_facts(&[fact]).unwrap_err().to_string();
         assert!(detail.contains(r"`x.\u{1b}[2J=aaa") && detail.len() < 400, "{detail}");
+    }
+
+    #[test]
+    fn outcome_must_allow_and_count_enough_people_without_the_submitter() {
+        let (intent, epoch) = (sample(Kind::Payment), EpochName("7".to_owned()));
+        let known = known(&intent, &epoch);
+        let checked = |subjects: &[&str], required: u32, decision| {
+            let subjects: Vec<_> = subjects.iter().map(ToString::to_string).collect();
+            known.check_outcome(&Outcome { decision, ..verdict(&subjects, required) })
+        };
+        let two = ["alice", "bob"];
+        assert_eq!(checked(&two, 2, Decision::Allow), Ok(()));
+        assert!(matches!(checked(&two, 2, Decision::Deny), Err(Disagreement::Denied(_))));
+        assert!(matches!(checked(&two, 3, Decision::Allow), Err(Disagreement::Denied(_))), "no quorum");
+        let one = checked(&["alice"], 1, Decision::Allow);
+        assert_eq!(one, Err(Disagreement::TooFew { n_counted: 1, required: 2 }));
+        let own = ["alice", "carol"];
+        assert_eq!(checked(&own, 2, Decision::Allow), Err(Disagreement::CountsSubmitter));
+        let joint =
+            Known { rules: Rules { separation_of_duties: false, ..known.rules.clone() }, ..known.clone() };
+        let counted = own.map(str::to_owned);
+        assert_eq!(joint.check_outcome(&verdict(&counted, 2)), Ok(()));
     }
 }
