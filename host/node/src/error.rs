@@ -224,8 +224,12 @@ impl NodeError {
         Self::caused_by("the node's store is damaged", source)
     }
 
-    /// The error of a failed protocol: a rejection if culprits are named, otherwise a lost attempt.
+    /// The error of a failed protocol: a rejection if culprits are named, or if what was admitted can never be made; otherwise a lost
+    /// attempt.
     pub(crate) fn ceremony(error: &ThresholdError) -> Self {
+        if matches!(error, ThresholdError::NotAdmitted) {
+            return Rejection::new(Code::PackageRefused, error.to_string()).into();
+        }
         let culprits: Vec<_> = error.culprits().into_iter().map(ParticipantIndex).collect();
         if culprits.is_empty() {
             return Self::lost("the ceremony failed and no participant is to blame");

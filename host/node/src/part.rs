@@ -1,12 +1,14 @@
 //! This node's part in a ceremony that makes shares: which protocol it runs, and whether that needs its present share.
 
 use crate::call::CeremonyStart;
+use crate::contribution;
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate::{self, Admitted};
 use crate::node::Node;
 use crate::vault::{self, Generation};
 use crate::verify::epoch_conflict;
 use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::intent::{Intent, Recover};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_threshold::keygen;
@@ -77,7 +79,7 @@ impl Node {
                 };
                 run(redistribute::start(params, present.share.as_ref(), &mut OsRng))
             }
-            Intent::Recover(recover) => repair_or_keep(recover, me, present, ceremony_id),
+            Intent::Recover(recover) => repair_or_keep(decision, recover, me, present, ceremony_id),
             Intent::KeyCreate(_) | Intent::Payment(_) | Intent::AssetAction(_) => {
                 Err(gate::out_of_order("the operation makes no shares").into())
             }
@@ -128,6 +130,7 @@ fn needs_share(intent: &Intent, me: ParticipantIndex, start: &CeremonyStart) -> 
 
 /// The helpers and the recovering participant run the protocol. Every other holder keeps its share.
 fn repair_or_keep(
+    decision: &AdmissionDecision,
     recover: &Recover,
     me: ParticipantIndex,
     present: PresentKey,
@@ -138,14 +141,15 @@ fn repair_or_keep(
         let share = present.share.ok_or(vault::NO_SHARE)?;
         return Ok(Part::Keeps(share, present.keys));
     }
+    let case = RecoveryCase::new(decision.key_id, decision.epoch_root, recover);
+    let case = contribution::public_case(&case, (*present.keys).clone())?;
     let params = repair::Params {
-        keys: (*present.keys).clone(),
+        case,
+        admitted: contribution::admitted_contributions(recover),
         me: me.0,
-        target: recover.recovering_participant.0,
-        helpers: indices(helpers),
         ceremony_id,
     };
-    run(repair::start(params, present.share.as_ref(), &mut OsRng))
+    run(repair::start(params, present.share.as_ref()))
 }
 
 fn start_keygen(

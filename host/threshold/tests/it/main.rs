@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod ceremonies;
 #[cfg(test)]
+mod contributions;
 mod derive;
 #[cfg(test)]
 mod harness;
