@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
+use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::ids::OperationId;
 use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::operation::EffectStep;
@@ -92,6 +93,7 @@ pub fn router(node: Arc<Node>, requests_max: usize) -> Router {
         .route("/v1/node/operations/{id}/steps/discard", post(discard))
         .route("/v1/node/bundles", post(offer_bundle))
         .route("/v1/node/keys/missing-shares", post(missing_shares))
+        .route("/v1/node/keys/contributions", post(contribution))
         .route("/v1/node/log", get(log))
         .route("/v1/node/log/entries/{from}", get(log_entries))
         .route("/v1/node/status", get(status))
@@ -250,6 +252,12 @@ async fn missing_shares(State(app): State<App>, request: Request) -> Answer<Miss
     let MissingSharesRequest { keys } = read(request).await?;
     let missing = app.node.missing_shares(&keys).await.map_err(error)?.into_iter().collect();
     Ok(Json(MissingSharesAnswer { missing }))
+}
+
+/// What the node would contribute to a recovery.
+async fn contribution(State(app): State<App>, request: Request) -> Answer<HelperAdmission> {
+    let case: RecoveryCase = read(request).await?;
+    app.node.contribution(&case).await.map(Json).map_err(error)
 }
 
 /// The signed head of the node's log.

@@ -7,6 +7,7 @@ use crate::bundles::FindBundle;
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use async_trait::async_trait;
+use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::error_chain;
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::Epoch;
@@ -236,6 +237,11 @@ impl RuntimeNode for RemoteNode {
         let answer = self.client.post(url, &request, STEP_WITHIN).await;
         let MissingSharesAnswer { missing } = answer.map_err(node_error)?;
         Ok(missing)
+    }
+
+    async fn contribution(&self, case: &RecoveryCase) -> Result<HelperAdmission, NodeError> {
+        let url = self.join("v1/node/keys/contributions")?;
+        self.client.post(url, case, STEP_WITHIN).await.map_err(node_error)
     }
 
     async fn status(&self) -> Result<NodeStatus, NodeError> {
