@@ -109,7 +109,7 @@ fn helper_that_changes_its_contribution_is_named_by_all() {
     }
 }
 
-/// An honest helper whose contribution is not admitted sends nothing, so that nobody can blame it. The root must be that of the
+/// An honest helper whose contribution is not admitted sends nothing, so that it cannot be blamed. The root must be that of the
 /// content ids, and there must be one for each helper.
 #[test]
 fn what_is_admitted_is_checked_before_any_message() {
@@ -136,9 +136,9 @@ fn what_is_admitted_is_checked_before_any_message() {
     assert!(ThresholdError::NotAdmitted.culprits().is_empty());
 }
 
-/// Only the root is admitted, and it is another one: nobody is to blame, and nobody gets a share.
+/// Only the root is admitted, and it is another one: no participant is to blame, and none gets a share.
 #[test]
-fn contributions_of_another_root_are_refused_and_nobody_is_named() {
+fn contributions_of_another_root_are_refused_and_no_helper_is_named() {
     for profile in SignatureProfile::ALL {
         let key = key(profile);
         let mut params = repair_params(&key, TARGET, TARGET, &HELPERS);
