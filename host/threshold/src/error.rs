@@ -194,6 +194,13 @@ pub enum ThresholdError {
         participants: Vec<u16>,
     },
 
+    /// The echo is not the transcript of the broadcasts that were relayed to all. Only an observer who relayed them knows.
+    #[error("participant {from} echoed another transcript than that of the broadcasts")]
+    WrongEcho {
+        /// Sender.
+        from: u16,
+    },
+
     // Signing.
     /// Fewer signers than the key requires.
     #[error("the package has {signers} signers, but {threshold} are required")]
@@ -260,7 +267,8 @@ impl ThresholdError {
             | Self::MalformedMessage { from, .. }
             | Self::InvalidProofOfKnowledge { from }
             | Self::CommitmentMismatch { from }
-            | Self::InvalidSecretShare { from } => vec![*from],
+            | Self::InvalidSecretShare { from }
+            | Self::WrongEcho { from } => vec![*from],
             Self::MalformedCommitments { signers: culprits }
             | Self::InvalidSignatureShares { signers: culprits }
             | Self::ContributionMismatch { helpers: culprits } => culprits.clone(),

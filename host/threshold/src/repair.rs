@@ -10,7 +10,7 @@
 
 mod case;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frost_core::{Element, Field, Group, Scalar};
 use zeroize::Zeroizing;
@@ -21,10 +21,13 @@ use crate::ceremony::{Ceremony, Round, payloads, verified_scalar};
 use crate::echo::{self, TRANSCRIPT_BYTES};
 use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
+use crate::observe::{Broadcasts, Observe, Route, sum};
 use crate::polynomial::lagrange;
 use crate::session::{Stage, Step};
 use crate::suite::{SCALAR_BYTES, ScalarField, Suite, point, points, with_suite};
 use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
+
+const TRANSCRIPT_TAG: &str = "svc/repair-transcript/v1";
 
 /// The parameters, on which all participants of a ceremony agreed beforehand. Participants whose parameters differ, except in
 /// `me`, reject each other's messages.
@@ -160,16 +163,7 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
         let weights = lagrange::<C>(&case.helpers, Some(case.target))?;
         let mut commitments = BTreeMap::new();
         for (&from, bytes) in &broadcasts {
-            // Step 2.1
-            let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
-            // Step 2.2
-            let sum = decoded.iter().fold(C::Group::identity(), |sum, delta| sum + *delta);
-            let share = case.keys.verifying_shares().get(&from).and_then(|share| point::<C>(share));
-            let part = share.zip(weights.get(&from)).map(|(share, weight)| share * *weight);
-            if part != Some(sum) {
-                return Err(ThresholdError::CommitmentMismatch { from });
-            }
-            commitments.insert(from, case.helpers.iter().copied().zip(decoded).collect());
+            commitments.insert(from, decode::<C>(&case, &weights, from, bytes)?);
         }
         // Step 2.3
         admitted.check_all(&case, &broadcasts)?;
@@ -179,6 +173,70 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
 
 /// Commitments to the pieces of one helper, by the helper that each piece is for.
 type Commitments<C> = BTreeMap<u16, Element<C>>;
+
+/// Decodes and checks a helper's commitments.
+fn decode<C: Suite>(
+    case: &Case,
+    weights: &BTreeMap<u16, Scalar<C>>,
+    from: u16,
+    bytes: &[u8],
+) -> Result<Commitments<C>, ThresholdError> {
+    // Step 2.1
+    let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+    // Step 2.2
+    let share = case.keys.verifying_shares().get(&from).and_then(|share| point::<C>(share));
+    let part = share.zip(weights.get(&from)).map(|(share, weight)| share * *weight);
+    if part != Some(sum::<C>(decoded.iter().copied())) {
+        return Err(ThresholdError::CommitmentMismatch { from });
+    }
+    Ok(case.helpers.iter().copied().zip(decoded).collect())
+}
+
+impl<C: Suite> Observe<C> for Params {
+    fn open_for(&self, me: u16) -> Result<Ceremony, ThresholdError> {
+        open::<C>(&Self { me, ..self.clone() })
+    }
+
+    fn participants(&self) -> BTreeSet<u16> {
+        self.case.helpers.iter().copied().chain([self.case.target]).collect()
+    }
+
+    fn broadcasters(&self) -> &BTreeSet<u16> {
+        &self.case.helpers
+    }
+
+    /// Steps 2.1 to 2.3
+    fn check_broadcast(&self, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
+        let Self { case, admitted, .. } = self;
+        decode::<C>(case, &lagrange::<C>(&case.helpers, Some(case.target))?, from, payload)?;
+        admitted.check_one(case, from, payload)
+    }
+
+    /// Steps 2.5 and 4.1
+    fn committed(
+        &self,
+        (from, to, round): Route,
+        broadcasts: &Broadcasts,
+    ) -> Result<Element<C>, ThresholdError> {
+        let Case { helpers, target, .. } = &self.case;
+        let weights = lagrange::<C>(helpers, Some(*target))?;
+        let unknown = ThresholdError::UnknownRound { from, round };
+        let piece = |helper: &u16, bytes: &[u8], of: u16| {
+            Ok(decode::<C>(&self.case, &weights, *helper, bytes)?.get(&of).copied())
+        };
+        if to == Some(*target) {
+            let pieces = broadcasts.iter().map(|(helper, bytes)| piece(helper, bytes, from));
+            let pieces = pieces.collect::<Result<Option<Vec<_>>, ThresholdError>>()?;
+            return pieces.map(|pieces| sum::<C>(pieces.into_iter())).ok_or(unknown);
+        }
+        let of_sender = broadcasts.get(&from).zip(to);
+        of_sender.map_or(Ok(None), |(bytes, to)| piece(&from, bytes, to))?.ok_or(unknown)
+    }
+
+    fn transcript(&self, ceremony: &Ceremony, broadcasts: &Broadcasts) -> Result<[u8; 32], ThresholdError> {
+        Ok(echo::transcript(TRANSCRIPT_TAG, ceremony, broadcasts, self.case.keys.group()))
+    }
+}
 
 /// Waits for the other helpers' pieces for us. The target gets none.
 struct AwaitDeltas<C: Suite> {
@@ -200,7 +258,7 @@ impl<C: Suite> Stage for AwaitDeltas<C> {
         };
         let Self { case: Case { keys, .. }, broadcasts, commitments, .. } = *self;
         // Step 3.1
-        let transcript = echo::transcript("svc/repair-transcript/v1", ceremony, &broadcasts, keys.group());
+        let transcript = echo::transcript(TRANSCRIPT_TAG, ceremony, &broadcasts, keys.group());
         let then = if sigma.is_some() {
             Step::Done(Box::new(Output { share: None, keys, transcript }))
         } else {

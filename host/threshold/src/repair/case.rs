@@ -135,6 +135,20 @@ impl Admitted {
         Err(ThresholdError::NotAdmitted)
     }
 
+    /// Step 2.3: compares one helper's contribution.
+    pub(super) fn check_one(
+        &self,
+        case: &Case,
+        helper: u16,
+        commitments: &[u8],
+    ) -> Result<(), ThresholdError> {
+        let admitted = case.helpers.iter().zip(&self.contributions).find(|(other, _)| **other == helper);
+        if admitted.is_none_or(|(_, admitted)| *admitted == case.content_id(helper, commitments)) {
+            return Ok(());
+        }
+        Err(ThresholdError::ContributionMismatch { helpers: vec![helper] })
+    }
+
     /// Step 2.3: compares the helpers' contributions, by helper. Names the helpers whose contribution is another one.
     pub(super) fn check_all(
         &self,

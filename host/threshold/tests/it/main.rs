@@ -16,6 +16,7 @@ mod keygen_attacks;
 #[cfg(test)]
 mod material;
 #[cfg(test)]
+mod observe;
 mod redistribute;
 #[cfg(test)]
 mod redistribute_attacks;
