@@ -73,17 +73,18 @@ pub mod wire;
 pub use bundles::BundleOffer;
 pub use call::{
     AdmitRequest, Call, CeremonyStart, CommitEpoch, Discard, Owner, Publication, Published, ShownReceipt,
-    Subject,
+    Subject, ceremony_id,
 };
 pub use ceremony::CeremonyAnswer;
 pub use check::{Cursor, Damage, NodeFile, Scope};
 pub use contribution::{admitted_contributions, public_case};
 pub use error::{Code, NodeError, Rejection};
 pub use gateway_policy::{CompiledBundles, Trust};
-pub use gateway_seal::relay::{Envelope, Header};
+pub use gateway_seal::relay::{Complaint, Envelope, Header};
 pub use generations::Generations;
 pub use health::{NodeStatus, unreadable};
 pub use node::{Clock, Node, NodeConfig, NodeSettings, OperationState, read_identity};
+pub use part::protocol;
 pub use peers::{PeerConflict, Peers};
 pub use peers_file::PeersFile;
 pub use signing::{RoundOne, SignedShare};

@@ -351,7 +351,7 @@ fn fault(WireFault { pointer, message }: WireFault) -> ErrorAnswer {
 /// The error of the node. Its code is the rejection's, so that the caller can tell them apart.
 fn error(error: NodeError) -> ErrorAnswer {
     match error {
-        NodeError::Rejected(Rejection { code, detail, culprits }) => {
+        NodeError::Rejected(Rejection { code, detail, culprits, complaint }) => {
             let status = match code {
                 Code::AdmissionRefused | Code::ApprovalRefused | Code::PolicyRefused => StatusCode::FORBIDDEN,
                 Code::AdmissionExpired
@@ -372,7 +372,7 @@ fn error(error: NodeError) -> ErrorAnswer {
                 | Code::ReceiptRefused => StatusCode::CONFLICT,
             };
             let culprits = culprits.into_iter().map(|culprit| culprit.0).collect();
-            ErrorAnswer::new(status, code.as_str(), detail).with_culprits(culprits)
+            ErrorAnswer::new(status, code.as_str(), detail).with_culprits(culprits, complaint)
         }
         NodeError::BundleUnknown { bundle_hash } => {
             ErrorAnswer::new(StatusCode::CONFLICT, BUNDLE_UNKNOWN, bundle_hash.to_string())

@@ -255,7 +255,7 @@ fn node_error(error: CallError) -> NodeError {
         CallError::Refused { body, .. } => {
             if let Some(code) = Code::parse(&body.error) {
                 let culprits = body.culprits.into_iter().map(ParticipantIndex).collect();
-                return Rejection { code, detail: body.message, culprits }.into();
+                return Rejection { code, detail: body.message, culprits, complaint: body.complaint }.into();
             }
             if let (BUNDLE_UNKNOWN, Ok(bundle_hash)) = (body.error.as_str(), body.message.parse()) {
                 return NodeError::BundleUnknown { bundle_hash };

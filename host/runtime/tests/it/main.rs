@@ -1,6 +1,7 @@
 //! Tests of the fleet with real nodes and databases: whole operations, unavailable nodes, crashes and repeats.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
+mod blame;
 mod bundles;
 mod crash;
 mod end_to_end;
