@@ -68,15 +68,23 @@ impl Received {
         message
     }
 
-    /// A private message that proves the error of the session. Only a message that is wrong by itself is revealed.
+    /// A private message that proves the error of the session. One is revealed only if it does not match its sender's broadcast, and
+    /// if the broadcast, which the relay has, is not proof enough.
     pub(crate) fn complaint(&self, error: &ThresholdError) -> Option<Complaint> {
         let culprits = error.culprits();
         let of_culprits = self.private.iter().filter(|opened| culprits.contains(&opened.header.from));
         let mut wrong = of_culprits.filter(|opened| {
             let found = self.protocol.deviation(&message(opened), &self.broadcasts);
             found.is_some_and(|found| found.culprits() == [opened.header.from])
+                && !self.is_wrong_broadcast(opened.header.from)
         });
         wrong.next().and_then(Opened::complaint)
+    }
+
+    fn is_wrong_broadcast(&self, from: u16) -> bool {
+        let Some(body) = self.broadcasts.get(&from) else { return false };
+        let broadcast = Message { from, to: None, round: 1, body: body.clone().into() };
+        self.protocol.deviation(&broadcast, &self.broadcasts).is_some()
     }
 }
 

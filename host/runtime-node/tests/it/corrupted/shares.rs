@@ -10,8 +10,8 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{Case, hex32, roster};
 use gateway_node::{CeremonyStart, CommitEpoch, Envelope, Header, Publication, public_case};
 use gateway_seal::node_key::{Identities, NodeSecret};
-use gateway_seal::relay;
-use gateway_threshold::keygen;
+use gateway_seal::relay::{self, Complaint};
+use gateway_threshold::{Message, keygen};
 use rand_core::OsRng;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -32,6 +32,30 @@ fn receipts_by(case: &Case, valid: &[NodeReceipt], kind: &ReceiptKind) -> Vec<No
         signature: Signature::new(signature),
     };
     [&valid[..2], &[forged]].concat()
+}
+
+/// The answer to a wrong value has the value with its sender's signature, so that the caller need not believe who is accused.
+#[tokio::test]
+async fn refusal_of_a_wrong_value_proves_who_signed_it() {
+    let victims = Victims::with_key().await;
+    let (refresh, start) = victims.refresh(3);
+    victims.admit_all(&refresh).await;
+    victims.nodes[1].replace_mail(|message| {
+        let Message { from, to, round, ref body } = *message;
+        let mut body = Zeroizing::new(body.to_vec());
+        if to == Some(0) {
+            body[63] ^= 1;
+        }
+        vec![Message { from, to, round, body }]
+    });
+    let sent = victims.start_all(&refresh, 1, &start).await;
+    let wrong = sent.iter().find(|it| it.header().from == 1 && it.header().to == Some(0)).unwrap();
+    let refused = victims.deliver(0, &refresh, 1, mail(&sent, 0)).await.unwrap_err();
+    assert_eq!((refused.error.as_str(), &refused.culprits), ("ceremony_misbehaviour", &json!([1])));
+    let complaint: Complaint = serde_json::from_value(refused.complaint).unwrap();
+    let (header, _) = relay::verify_complaint(victims.nodes[1].identity(), &complaint).unwrap();
+    assert_eq!(header, *wrong.header());
+    assert!(relay::verify_complaint(victims.nodes[2].identity(), &complaint).is_err());
 }
 
 /// Row 9.

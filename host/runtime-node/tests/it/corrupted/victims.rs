@@ -64,6 +64,7 @@ pub(crate) struct Refused {
     pub(crate) error: String,
     pub(crate) message: String,
     pub(crate) culprits: Value,
+    pub(crate) complaint: Value,
 }
 
 /// Checks that the answer is this error, and that `part` is in its message.
@@ -262,7 +263,8 @@ impl Victims {
         }
         let text = |name: &str| body[name].as_str().unwrap().to_owned();
         let (error, message) = (text("error"), text("message"));
-        Err(Refused { status: status.as_u16(), error, message, culprits: body["culprits"].clone() })
+        let (culprits, complaint) = (body["culprits"].clone(), body["complaint"].clone());
+        Err(Refused { status: status.as_u16(), error, message, culprits, complaint })
     }
 
     pub(crate) async fn admit(&self, participant: u16, case: &Case) -> Answer {
