@@ -115,7 +115,7 @@ fn helper_that_changes_its_contribution_is_named_by_all() {
 fn what_is_admitted_is_checked_before_any_message() {
     let key = key(ED);
     let valid = admitted(&key).admitted;
-    let [first, second, third] = valid.contributions[..] else { unreachable!() };
+    let [first, second, third] = valid.contributions[..] else { panic!("{valid:?}") };
     let start = |me: u16, admitted: Admitted| {
         let params = Params { me, admitted, ..repair_params(&key, me, TARGET, &HELPERS) };
         repair::start(params, key.shares.get(&me)).map(drop)

@@ -4,6 +4,7 @@
 mod ceremonies;
 #[cfg(test)]
 mod contributions;
+#[cfg(test)]
 mod derive;
 #[cfg(test)]
 mod harness;
@@ -17,6 +18,7 @@ mod keygen_attacks;
 mod material;
 #[cfg(test)]
 mod observe;
+#[cfg(test)]
 mod redistribute;
 #[cfg(test)]
 mod redistribute_attacks;

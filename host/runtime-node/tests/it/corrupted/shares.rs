@@ -248,7 +248,7 @@ async fn staged_share_of_a_key_in_use_is_not_discarded_on_request() {
 async fn recovery_is_executed_with_the_admitted_contributions_of_its_helpers_only() {
     let mut victims = Victims::with_key().await;
     let (plain, _) = victims.recovery(3, &[], None);
-    let Intent::Recover(recover) = &plain.intent else { unreachable!() };
+    let Intent::Recover(recover) = &plain.intent else { panic!("{:?}", plain.intent) };
     let case = RecoveryCase::new(plain.decision.key_id, plain.decision.epoch_root, recover);
     let mut cids = vec![];
     for helper in [0, 1] {
@@ -293,7 +293,7 @@ async fn recovery_is_executed_with_the_admitted_contributions_of_its_helpers_onl
 async fn contribution_is_stated_by_the_helpers_of_a_case_only() {
     let victims = Victims::with_key().await;
     let (plain, _) = victims.recovery(3, &[], None);
-    let Intent::Recover(recover) = &plain.intent else { unreachable!() };
+    let Intent::Recover(recover) = &plain.intent else { panic!("{:?}", plain.intent) };
     let valid = RecoveryCase::new(plain.decision.key_id, plain.decision.epoch_root, recover);
     let refused = [
         (2, valid.clone(), "package_refused", "participant 2 is not in the roster"),
