@@ -74,6 +74,8 @@ async fn value_is_not_revealed_when_the_broadcast_is_proof() {
         let case = group.key_change(refresh("2"), "2", &[0, 1, 2], 2);
         group.admit(&case).await;
         let mut sent = group.start_with(&case, 1, &start(&group, &[0, 1])).await;
+        // The values arrive before the broadcasts.
+        sent.sort_by_key(|envelope| envelope.header().to.is_none());
         let is_broadcast = |it: &Envelope| it.header().from == 1 && it.header().to.is_none();
         let forged = sent.iter().position(is_broadcast).unwrap();
         // In the first commitment, which is the dealer's share times the generator.
