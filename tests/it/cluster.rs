@@ -34,7 +34,15 @@ fn payment_custody_signature_and_reshare_run_through_separate_processes() {
     complete(&cluster, KEYS, &custody::key("vault"), "epoch");
     complete(&cluster, &key_path("vault", "/sign"), &custody::sign("s-1"), "signature");
     complete(&cluster, &key_path("vault", "/refresh"), &custody::refresh("2"), "epoch");
-    complete(&cluster, &key_path("vault", "/reshare"), &custody::reshare("3"), "epoch");
+    let case =
+        json!({ "recovery_case_ref": "case-9", "recovering_participant": 2, "helper_participants": [0, 1] });
+    let asked = key_path("vault", "/recover/contributions");
+    let stated = post(cluster.address(), &asked, Some(&case)).unwrap();
+    let recovery = with(custody::recover("3"), "/helper_share_cids", stated["helper_share_cids"].clone());
+    let root = "expected_helper_admission_root";
+    let recovery = with(recovery, &format!("/{root}"), stated[root].clone());
+    complete(&cluster, &key_path("vault", "/recover"), &recovery, "epoch");
+    complete(&cluster, &key_path("vault", "/reshare"), &custody::reshare("4"), "epoch");
     let signers = with(custody::sign("s-2"), "/requested_participants", json!([1, 3, 4]));
     complete(&cluster, &key_path("vault", "/sign"), &signers, "signature");
     let (status, readiness) = cluster.gateway.as_ref().unwrap().readiness();

@@ -8,6 +8,7 @@ mod approvers;
 mod bundle;
 mod canaries;
 mod cluster;
+mod contributions;
 mod coverage;
 mod crash;
 mod crash_custody;

@@ -3,6 +3,7 @@
 use crate::network::{Body, Claim, Handled, Message, Network, NodeWork, Origin, Peer, Slot};
 use crate::parts::N_NODES;
 use async_trait::async_trait;
+use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::Epoch;
 use gateway_domain::receipt::NodeReceipt;
@@ -247,6 +248,10 @@ impl RuntimeNode for FarNode {
     }
 
     async fn missing_shares(&self, _: &[(KeyId, Epoch)]) -> Result<BTreeMap<KeyId, String>, NodeError> {
+        Err(no_answer())
+    }
+
+    async fn contribution(&self, _: &RecoveryCase) -> Result<HelperAdmission, NodeError> {
         Err(no_answer())
     }
 

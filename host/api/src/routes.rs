@@ -65,6 +65,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(custody_keys::reshare),
         routes!(custody_keys::rotate),
         routes!(custody_keys::recover),
+        routes!(custody_keys::recovery_contributions),
         routes!(custody_operations::show),
         routes!(custody_operations::approve),
         routes!(custody_operations::execute),

@@ -42,6 +42,9 @@ pub struct Options {
     pub exceptions: Vec<&'static str>,
     /// The use of a key whose creation request names none; `None`: that of the first signing operation admitted on it.
     pub keys_serve: Option<KeyUse>,
+    /// Whether what a recovery states of the helpers' contributions must be content ids and a root, which the nodes compare. Otherwise
+    /// other texts are recorded with a warning.
+    pub content_ids_only: bool,
 }
 
 /// Aliases of signature profiles in requests.

@@ -27,6 +27,8 @@ pub enum WarningCode {
     IdempotencyMismatch,
     /// The key is not in the epoch that the request is fenced to, and never will be: execution will fail.
     EpochFenceMismatch,
+    /// The texts are no content ids or no root of the helpers' contributions: they were recorded, and the nodes do not compare them.
+    ContributionsNotCompared,
     /// The signature profile is an alias; the key has the profile that it stands for.
     SignatureProfileReplaced,
 }
@@ -56,6 +58,18 @@ impl Warning {
     pub fn stale_fence() -> Self {
         let message = "epoch_fence_token_hex is not the key's active epoch root: execution will fail";
         Self::new(WarningCode::EpochFenceMismatch, "/epoch_fence_token_hex", message)
+    }
+
+    /// The warnings that a recovery states contributions that the nodes do not compare.
+    #[must_use]
+    pub fn uncompared_contributions(intent: &Intent) -> Vec<Self> {
+        let Intent::Recover(recover) = intent else { return Vec::new() };
+        let warning = |pointer: &&str| {
+            let name = pointer.trim_start_matches('/');
+            let message = format!("{name} is recorded, and not compared with the helpers' contributions");
+            Self::new(WarningCode::ContributionsNotCompared, pointer, message)
+        };
+        recover.uncompared_members().iter().map(warning).collect()
     }
 
     /// The warning that the creation of a key names an alias of a signature profile.

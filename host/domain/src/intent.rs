@@ -4,7 +4,8 @@ mod lifecycle;
 mod signing;
 
 pub use lifecycle::{
-    EPOCH_CHARACTERS_MAX, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SIGNATURE_PROFILES,
+    EPOCH_CHARACTERS_MAX, FixedContributions, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate,
+    SIGNATURE_PROFILES,
 };
 pub use signing::{AssetAction, BIP32_INDEX_MAX, Bip32, InvalidBip32Path, Payment, Taproot};
 

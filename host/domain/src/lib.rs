@@ -3,7 +3,7 @@
 //! Deliberately absent: I/O, clocks, randomness, async. Time and identifiers are arguments.
 //!
 //! Reading order: [`operation`] (the state machine), [`intent`] (requests), [`policy`] (a policy's input and
-//! outcome), [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`],
+//! outcome), [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`], [`contribution`] (to a recovery),
 //! [`evidence`] (the hash chain of events), [`log`] (the Merkle tree of all events), [`node_log`] (the log of one node);
 //! below them [`canonical`] (the encoding that is hashed), [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`].
 
@@ -11,6 +11,7 @@ pub mod admission;
 pub mod approval;
 pub mod binding;
 pub mod canonical;
+pub mod contribution;
 pub mod dsse;
 pub mod ed25519;
 pub mod evidence;

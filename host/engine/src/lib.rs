@@ -36,6 +36,6 @@ pub use execute::{Abort, Execute, Export, Publish, Recover};
 pub use ports::{Ports, Visibility};
 pub use rate_limit::{Quota, RateLimit, Token};
 pub use readiness::Readiness;
-pub use reads::{InclusionEvidence, KeyOperations, KeyTarget, Preview};
+pub use reads::{InclusionEvidence, KeyOperations, KeyTarget, Preview, RequestedRecovery};
 pub use session::Target;
 pub use submit::{Submit, Submitted};

@@ -7,6 +7,7 @@ use crate::error::Unavailable;
 use crate::rate_limit::Token;
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
+use gateway_domain::contribution::{Contributions, RecoveryCase};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Payment, SigningTerms};
@@ -344,6 +345,10 @@ pub trait DriveNodes: Send + Sync {
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String>;
+
+    /// What the helpers of this case would contribute to the recovery, each signed by its node. `Err` when one does not answer.
+    async fn contributions(&self, key: &CustodyKey, case: RecoveryCase)
+    -> Result<Contributions, Unavailable>;
 
     /// The derived key that a signature requests; `None` for the key itself. `Err` says, for people, why it cannot be derived.
     fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String>;

@@ -9,14 +9,16 @@ use crate::ports::{
 use crate::session::Target;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::{ClientBinding, TENANT_DEFAULT};
+use gateway_domain::contribution::{Contributions, RecoveryCase};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Intent};
-use gateway_domain::key::CustodyKey;
-use gateway_domain::key::fit::{BIP32_PROFILE, check_key};
+use gateway_domain::key::fit::{BIP32_PROFILE, check_helpers, check_key};
+use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::log::{SignedCheckpoint, SignedStatement, TlogProof, VerifierKey};
 use gateway_domain::operation::{Operation, Refusal};
 use gateway_domain::policy::{self, Input, Moment};
+use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_domain::time::EpochMs;
 use serde_json::Value;
 
@@ -31,6 +33,17 @@ pub struct Preview {
     pub intent: Intent,
     /// The approvals it would have, oldest first.
     pub approvals: Vec<Approval>,
+}
+
+/// A recovery that a caller considers.
+#[derive(Clone, Debug)]
+pub struct RequestedRecovery {
+    /// The reference of the case that authorises it.
+    pub recovery_case_ref: String,
+    /// The participant whose share is rebuilt; not a helper.
+    pub recovering_participant: ParticipantIndex,
+    /// The participants that help.
+    pub helper_participants: Roster,
 }
 
 /// A key as a caller names it.
@@ -176,6 +189,33 @@ impl Engine {
         }
         let derived = self.0.ports.nodes.derived_keys(&key, path).map_err(EngineError::NoChild)?;
         Ok((key, Some(derived)))
+    }
+
+    /// What helpers would contribute to the recovery of a participant's share, asked of their nodes.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Damaged`, `Invalid`; `Refused` for a key that is not active; `Unavailable`
+    /// when a helper's node does not answer.
+    pub async fn contributions(
+        &self,
+        target: &KeyTarget,
+        requested: RequestedRecovery,
+    ) -> Result<Contributions, EngineError> {
+        let RequestedRecovery { recovery_case_ref, recovering_participant, helper_participants } = requested;
+        let key = self.0.find_key(target).await?;
+        if key.state != KeyState::Active {
+            return Err(Refusal::KeyNotActive { state: key.state.as_str() }.into());
+        }
+        check_helpers(recovering_participant, &helper_participants, &key)?;
+        let (key_id, epoch_root) = (key.key_id, key.epoch.root);
+        let case = RecoveryCase {
+            key_id,
+            epoch_root,
+            recovery_case_ref,
+            recovering_participant,
+            helper_participants,
+        };
+        Ok(self.0.ports.nodes.contributions(&key, case).await?)
     }
 
     /// At most `n_max` custody operations on the key, newest first. With `before`, only those before this position.

@@ -383,6 +383,7 @@ pub fn options(settings: &Settings) -> Options {
             Profile::Development => None,
             Profile::Production => Some(KeyUse::AssetActions),
         },
+        content_ids_only: settings.profile == Profile::Production,
     }
 }
 

@@ -143,8 +143,11 @@ pub struct Discard {
     pub discarded_attempts: Vec<NodeReceipt>,
 }
 
-/// The id of one attempt at a ceremony. A message with another id is rejected.
-pub(crate) fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32], CanonicalError> {
+/// The id of one attempt at a ceremony, the same for all its nodes. A message with another id is rejected.
+///
+/// # Errors
+/// [`CanonicalError`], which these values never cause.
+pub fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32], CanonicalError> {
     #[derive(Serialize)]
     struct Attempt<'a> {
         admission_hash: Hex32,

@@ -10,6 +10,7 @@ use crate::error::{NodeError, Stop};
 use crate::gate;
 use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
 use crate::log::{self, LogState};
+use crate::mail::Received;
 use crate::node::{Node, Transact};
 use crate::part::{Part, target};
 use crate::row::{self, Statement, View};
@@ -24,7 +25,7 @@ use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::time::EpochMs;
-use gateway_seal::relay::Envelope;
+use gateway_seal::relay::{Envelope, Opened};
 use gateway_threshold::{KeyShare, Message, Output, Progress, PublicKeys, Session};
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ pub(crate) struct Ceremony {
     /// The ceremony id in every message.
     id: [u8; 32],
     opened_at: EpochMs,
-    session: tokio::sync::Mutex<Option<Box<Session>>>,
+    session: tokio::sync::Mutex<Option<(Box<Session>, Received)>>,
 }
 
 /// The ceremonies of a node, by operation.
@@ -139,8 +140,9 @@ impl Node {
         self.write(BeginAttempt { chain: self.chain(call), key_id, replaced, attempt, completed_attempt })
             .await?;
         match part {
-            Part::Runs(session, messages) => {
-                let session = tokio::sync::Mutex::new(Some(session));
+            Part::Runs(session, protocol, messages) => {
+                let received = Received::new(*protocol, &messages);
+                let session = tokio::sync::Mutex::new(Some((session, received)));
                 let mail = self.seal_mail(ceremony_id, messages)?;
                 let ceremony = Ceremony { attempt, id: ceremony_id, opened_at: self.now(), session };
                 self.ceremonies.open(id, ceremony);
@@ -173,14 +175,18 @@ impl Node {
             return Ok(answer);
         }
         drop(conn);
+        #[cfg(feature = "testing")]
+        if let Some(rejection) = self.lies.accusation(self, mail) {
+            return Err(rejection.into());
+        }
         let ceremony = self.ceremonies.find(id, attempt).ok_or(CEREMONY_LOST)?;
         let mut slot = ceremony.session.lock().await;
         // A ceremony that cannot continue is removed: it would count towards the limit until its timeout.
         let opened = self.open_mail(&ceremony.id, mail);
-        let messages = opened.inspect_err(|_| self.ceremonies.close(id))?;
+        let opened = opened.inspect_err(|_| self.ceremonies.close(id))?;
         let session = slot.take().ok_or(CEREMONY_LOST)?;
         // With 64 participants this computes for seconds, which must not block an async worker thread.
-        let handled = tokio::task::spawn_blocking(move || handle(session, messages)).await;
+        let handled = tokio::task::spawn_blocking(move || handle(session, opened)).await;
         let handled = handled.unwrap_or(Err(CEREMONY_LOST));
         let (session, handled) = handled.inspect_err(|_| self.ceremonies.close(id))?;
         match handled {
@@ -268,21 +274,25 @@ enum Handled {
 }
 
 /// Passes the messages to the session. An error drops the session, which wipes its secrets.
-fn handle(mut session: Box<Session>, messages: Vec<Message>) -> Result<(Box<Session>, Handled), NodeError> {
+fn handle(
+    (mut session, mut received): (Box<Session>, Received),
+    opened: Vec<Opened>,
+) -> Result<((Box<Session>, Received), Handled), NodeError> {
     let mut send = Vec::new();
-    for message in messages {
-        match session.handle(message).map_err(|error| NodeError::ceremony(&error))? {
+    for opened in opened {
+        let handled = session.handle(received.add(opened));
+        match handled.map_err(|error| NodeError::ceremony(&error, received.complaint(&error)))? {
             Progress::Wait => {}
             Progress::Send(messages) => send.extend(messages),
             Progress::Done { send: last, output } if send.is_empty() && last.is_empty() => {
-                return Ok((session, Handled::Done(output)));
+                return Ok(((session, received), Handled::Done(output)));
             }
             // An answer has messages or a result. Both fall together only if the relay delivers messages of different rounds
             // together, which loses the attempt.
             Progress::Done { .. } => return Err(CEREMONY_LOST),
         }
     }
-    Ok((session, Handled::Send(send)))
+    Ok(((session, received), Handled::Send(send)))
 }
 
 /// Records that an attempt has begun. Fails if it, or a later one, began before, or if the node discarded it.

@@ -5,6 +5,7 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::at_rest::AtRestError;
+use gateway_seal::relay::Complaint;
 use gateway_sqlite::{OpenError, WriteError};
 use gateway_threshold::ThresholdError;
 use std::borrow::Cow;
@@ -48,8 +49,10 @@ pub struct Rejection {
     pub code: Code,
     /// The reason, for people.
     pub detail: String,
-    /// Participants that are proven to have misbehaved, if that is the reason.
+    /// Participants that misbehaved, if that is the reason. The node has proof; the caller, only with the messages or `complaint`.
     pub culprits: Vec<ParticipantIndex>,
+    /// A wrong private message to this node with the signature of its sender, if it is the proof.
+    pub complaint: Option<Box<Complaint>>,
 }
 
 /// The kind of a rejection.
@@ -180,7 +183,7 @@ impl Code {
 
 impl Rejection {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), culprits: Vec::new() }
+        Self { code, detail: detail.into(), culprits: Vec::new(), complaint: None }
     }
 }
 
@@ -224,13 +227,18 @@ impl NodeError {
         Self::caused_by("the node's store is damaged", source)
     }
 
-    /// The error of a failed protocol: a rejection if culprits are named, otherwise a lost attempt.
-    pub(crate) fn ceremony(error: &ThresholdError) -> Self {
+    /// The error of a failed protocol: a rejection if culprits are named, or if what was admitted can never be made; otherwise a lost
+    /// attempt.
+    pub(crate) fn ceremony(error: &ThresholdError, complaint: Option<Complaint>) -> Self {
+        if matches!(error, ThresholdError::NotAdmitted) {
+            return Rejection::new(Code::PackageRefused, error.to_string()).into();
+        }
         let culprits: Vec<_> = error.culprits().into_iter().map(ParticipantIndex).collect();
         if culprits.is_empty() {
             return Self::lost("the ceremony failed and no participant is to blame");
         }
-        Rejection { code: Code::CeremonyMisbehaviour, detail: error.to_string(), culprits }.into()
+        let (detail, complaint) = (error.to_string(), complaint.map(Box::new));
+        Rejection { code: Code::CeremonyMisbehaviour, detail, culprits, complaint }.into()
     }
 }
 

@@ -10,7 +10,7 @@
 //! approvals), `policy` and `spending` (its own run of the policy, with [`gateway_policy::Known`]), `bundles` (the bundles that it trusts), `gate` (the
 //! checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `steps`, `attempts` and `discard` (when
 //! another attempt may begin, and when an operation ends), `signing`, `sessions` and `consumed` (the nonce rule), `ceremony` and
-//! `part` (making shares), `mail` (messages between nodes), `vault` and `sealing` (secrets at rest), `log` and `rollback`, `check`
+//! `part` (making shares), `contribution` (to a recovery), `mail` (messages between nodes), `vault` and `sealing` (secrets at rest), `log` and `rollback`, `check`
 //! (whether the database is intact).
 //!
 //! | step | checks | writes durably |
@@ -39,6 +39,7 @@ mod call;
 mod ceremony;
 mod check;
 mod consumed;
+mod contribution;
 mod discard;
 mod error;
 mod gate;
@@ -70,16 +71,18 @@ pub mod wire;
 
 pub use call::{
     AdmitRequest, Call, CeremonyStart, CommitEpoch, Discard, Owner, Publication, Published, ShownReceipt,
-    Subject,
+    Subject, ceremony_id,
 };
 pub use ceremony::CeremonyAnswer;
 pub use check::{Cursor, Damage, NodeFile, Scope};
+pub use contribution::{admitted_contributions, public_case};
 pub use error::{Code, NodeError, Rejection};
 pub use gateway_policy::{BundleOffer, CompiledBundles, Trust};
-pub use gateway_seal::relay::{Envelope, Header};
+pub use gateway_seal::relay::{Complaint, Envelope, Header};
 pub use generations::Generations;
 pub use health::{NodeStatus, unreadable};
 pub use node::{Clock, Node, NodeConfig, NodeSettings, OperationState, read_identity};
+pub use part::protocol;
 pub use peers::{PeerConflict, Peers};
 pub use peers_file::PeersFile;
 pub use signing::{RoundOne, SignedShare};

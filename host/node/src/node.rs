@@ -107,6 +107,8 @@ pub struct Node {
     pub(crate) heavy: Arc<Semaphore>,
     #[cfg(feature = "testing")]
     pub(crate) false_receipts: crate::testing::FalseReceipts,
+    #[cfg(feature = "testing")]
+    pub(crate) lies: crate::testing::Lies,
 }
 
 impl Node {
@@ -152,6 +154,8 @@ impl Node {
             heavy: Arc::new(Semaphore::new(HEAVY_EVALUATIONS_MAX)),
             #[cfg(feature = "testing")]
             false_receipts: crate::testing::FalseReceipts::default(),
+            #[cfg(feature = "testing")]
+            lies: crate::testing::Lies::default(),
         })
     }
 

@@ -1,18 +1,20 @@
 //! This node's part in a ceremony that makes shares: which protocol it runs, and whether that needs its present share.
 
 use crate::call::CeremonyStart;
+use crate::contribution;
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate::{self, Admitted};
 use crate::node::Node;
 use crate::vault::{self, Generation};
 use crate::verify::epoch_conflict;
 use gateway_domain::admission::{AdmissionDecision, Target};
-use gateway_domain::intent::{Intent, Recover};
-use gateway_domain::roster::{ParticipantIndex, Roster};
+use gateway_domain::contribution::RecoveryCase;
+use gateway_domain::intent::Intent;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_threshold::keygen;
 use gateway_threshold::redistribute;
 use gateway_threshold::repair;
-use gateway_threshold::{KeyShare, Message, PublicKeys, Session, ThresholdError};
+use gateway_threshold::{KeyShare, Message, Protocol, PublicKeys, Session, ThresholdError};
 use rand_core::OsRng;
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 /// A node's part in a ceremony.
 pub(crate) enum Part {
     /// It runs the protocol and sends these messages first.
-    Runs(Box<Session>, Vec<Message>),
+    Runs(Box<Session>, Box<Protocol>, Vec<Message>),
     /// It sends nothing and stages its present share under the new epoch's name.
     Keeps(KeyShare, Arc<PublicKeys>),
 }
@@ -49,39 +51,26 @@ impl Node {
     ) -> Result<Part, Stop> {
         let Admitted { statement, key, .. } = admitted;
         let decision = &statement.decision;
-        let Target { participants, threshold, .. } = target(decision)?;
-        let me = self.participant();
-        if let Intent::KeyCreate(create) = &statement.request.intent {
-            let profile = create.signature_profile.parse().map_err(NodeError::damaged)?;
-            return run(start_keygen(profile, me, participants, threshold.0, ceremony_id));
+        let (intent, me) = (&statement.request.intent, self.participant());
+        let protocol = |keys| protocol(intent, decision, start, keys, me, ceremony_id);
+        if let Intent::KeyCreate(_) = intent {
+            return run(protocol(None)?, None);
         }
-        let needs_share = needs_share(&statement.request.intent, me, start);
-        let active = key.active.as_ref().filter(|_| needs_share);
-        let present = self.load_present_key(conn, decision, start, active).await?;
-        match &statement.request.intent {
-            Intent::Rotate(_) => {
-                if vault::is_known(conn, target(decision)?.key_id).await? {
-                    return Err(epoch_conflict("the new key exists").into());
-                }
-                run(start_keygen(present.keys.profile(), me, participants, threshold.0, ceremony_id))
-            }
-            Intent::Refresh(_) | Intent::Reshare(_) => {
-                check_dealers(&start.dealers, &present.keys)?;
-                let params = redistribute::Params {
-                    keys: (*present.keys).clone(),
-                    me: me.0,
-                    dealers: indices(&start.dealers),
-                    roster: indices(participants.as_set()),
-                    threshold: threshold.0,
-                    ceremony_id,
-                };
-                run(redistribute::start(params, present.share.as_ref(), &mut OsRng))
-            }
-            Intent::Recover(recover) => repair_or_keep(recover, me, present, ceremony_id),
-            Intent::KeyCreate(_) | Intent::Payment(_) | Intent::AssetAction(_) => {
-                Err(gate::out_of_order("the operation makes no shares").into())
-            }
+        let active = key.active.as_ref().filter(|_| needs_share(intent, me, start));
+        let PresentKey { keys, share } = self.load_present_key(conn, decision, start, active).await?;
+        if let Intent::Rotate(_) = intent
+            && vault::is_known(conn, target(decision)?.key_id).await?
+        {
+            return Err(epoch_conflict("the new key exists").into());
         }
+        // The helpers and the recovering participant run the protocol. Every other holder keeps its share.
+        if let Intent::Recover(recover) = intent
+            && recover.recovering_participant != me
+            && !recover.helper_participants.as_set().contains(&me)
+        {
+            return Ok(Part::Keeps(share.ok_or(vault::NO_SHARE)?, keys));
+        }
+        run(protocol(Some(&keys))?, share.as_ref())
     }
 
     /// Loads the key in the admitted generation. The caller supplies the public keys, which must match the decision's epoch
@@ -126,42 +115,63 @@ fn needs_share(intent: &Intent, me: ParticipantIndex, start: &CeremonyStart) -> 
     }
 }
 
-/// The helpers and the recovering participant run the protocol. Every other holder keeps its share.
-fn repair_or_keep(
-    recover: &Recover,
+/// The protocol of one attempt at a ceremony, as what was admitted determines it. `keys` are those of the admitted generation, `None`
+/// for a key creation; `me` takes part.
+///
+/// # Errors
+/// [`NodeError::Rejected`] when the operation makes no shares, or the dealers are not holders or too few.
+pub fn protocol(
+    intent: &Intent,
+    decision: &AdmissionDecision,
+    start: &CeremonyStart,
+    keys: Option<&PublicKeys>,
     me: ParticipantIndex,
-    present: PresentKey,
     ceremony_id: [u8; 32],
-) -> Result<Part, Stop> {
-    let helpers = recover.helper_participants.as_set();
-    if recover.recovering_participant != me && !helpers.contains(&me) {
-        let share = present.share.ok_or(vault::NO_SHARE)?;
-        return Ok(Part::Keeps(share, present.keys));
-    }
-    let params = repair::Params {
-        keys: (*present.keys).clone(),
-        me: me.0,
-        target: recover.recovering_participant.0,
-        helpers: indices(helpers),
-        ceremony_id,
+) -> Result<Protocol, NodeError> {
+    let Target { participants, threshold, .. } = target(decision)?;
+    let (me, roster, threshold) = (me.0, indices(participants.as_set()), threshold.0);
+    let keygen = |profile| {
+        Protocol::KeyGeneration(keygen::Params {
+            profile,
+            me,
+            roster: roster.clone(),
+            threshold,
+            ceremony_id,
+        })
     };
-    run(repair::start(params, present.share.as_ref(), &mut OsRng))
+    if let Intent::KeyCreate(create) = intent {
+        return Ok(keygen(create.signature_profile.parse().map_err(NodeError::damaged)?));
+    }
+    let keys = keys.ok_or_else(|| refused("the key has no public keys"))?;
+    Ok(match intent {
+        Intent::Rotate(_) => keygen(keys.profile()),
+        Intent::Refresh(_) | Intent::Reshare(_) => {
+            check_dealers(&start.dealers, keys)?;
+            let (keys, dealers) = (keys.clone(), indices(&start.dealers));
+            let params = redistribute::Params { keys, me, dealers, roster, threshold, ceremony_id };
+            Protocol::Redistribution(params)
+        }
+        Intent::Recover(recover) => {
+            let case = RecoveryCase::new(decision.key_id, decision.epoch_root, recover);
+            let case = contribution::public_case(&case, keys.clone())?;
+            let admitted = contribution::admitted_contributions(recover);
+            Protocol::Repair(repair::Params { case, admitted, me, ceremony_id })
+        }
+        Intent::KeyCreate(_) | Intent::Payment(_) | Intent::AssetAction(_) => {
+            return Err(gate::out_of_order("the operation makes no shares").into());
+        }
+    })
 }
 
-fn start_keygen(
-    profile: gateway_threshold::SignatureProfile,
-    me: ParticipantIndex,
-    participants: &Roster,
-    threshold: u16,
-    ceremony_id: [u8; 32],
-) -> Result<(Session, Vec<Message>), ThresholdError> {
-    let roster = indices(participants.as_set());
-    keygen::start(keygen::Params { profile, me: me.0, roster, threshold, ceremony_id }, &mut OsRng)
-}
-
-fn run(started: Result<(Session, Vec<Message>), ThresholdError>) -> Result<Part, Stop> {
+/// Runs the protocol from its start; `share` is this node's present one.
+fn run(protocol: Protocol, share: Option<&KeyShare>) -> Result<Part, Stop> {
+    let started = match protocol.clone() {
+        Protocol::KeyGeneration(params) => keygen::start(params, &mut OsRng),
+        Protocol::Redistribution(params) => redistribute::start(params, share, &mut OsRng),
+        Protocol::Repair(params) => repair::start(params, share),
+    };
     match started {
-        Ok((session, messages)) => Ok(Part::Runs(Box::new(session), messages)),
+        Ok((session, messages)) => Ok(Part::Runs(Box::new(session), Box::new(protocol), messages)),
         Err(ThresholdError::ShareMissing { .. }) => Err(vault::NO_SHARE.into()),
         Err(error) => Err(refused(error.to_string()).into()),
     }

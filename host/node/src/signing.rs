@@ -125,7 +125,7 @@ impl Node {
                 let share =
                     vault::load_share(&mut conn, &self.sealing, key_id, &generation.epoch, &keys).await?;
                 let (nonces, commitments) =
-                    commit(&share, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
+                    commit(&share, &mut OsRng).map_err(|error| NodeError::ceremony(&error, None))?;
                 let terms = terms(&admitted.statement, chain, latest_attempt)?;
                 let session = Session::new(attempt, terms, Signer { nonces, share, keys }, commitments, now);
                 self.sessions.open(id, session, now)?
@@ -315,7 +315,7 @@ fn check_package(package: &SigningPackage, session: &Session, me: ParticipantInd
 
 /// The error of a package that cannot be signed: a rejection, with the culprits if the error names any.
 fn package_error(error: &ThresholdError) -> NodeError {
-    match NodeError::ceremony(error) {
+    match NodeError::ceremony(error, None) {
         NodeError::Lost { .. } => Rejection::new(Code::PackageRefused, error.to_string()).into(),
         named
         @ (NodeError::Rejected(_) | NodeError::Unavailable { .. } | NodeError::BundleUnknown { .. }) => named,

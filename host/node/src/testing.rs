@@ -1,7 +1,7 @@
 //! Sample values for tests: an authority, a policy, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, Owner, Subject};
+use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, Owner, Rejection, Subject};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{
     AdmissionDecision, Authorities, Derivation, PAYLOAD_TYPE, Target, admission_hash,
@@ -26,7 +26,8 @@ use gateway_domain::time::EpochMs;
 use gateway_policy::bundle::{MANIFEST_FILE, Manifest, is_signature, pack};
 use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, TrustedBundles};
 use gateway_seal::at_rest::Kek;
-use gateway_threshold::SignatureProfile;
+use gateway_seal::relay::{self, Complaint};
+use gateway_threshold::{Message, SignatureProfile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -584,7 +585,49 @@ impl FalseReceipts {
     }
 }
 
+type FalseMail = Box<dyn Fn(&Message) -> Vec<Message> + Send>;
+type FalseAccusation = Box<dyn Fn(&Node, &[relay::Envelope]) -> Option<Rejection> + Send>;
+
+/// What a node sends and answers in ceremonies in place of the truth, if it is set.
+#[derive(Default)]
+pub(crate) struct Lies {
+    mail: Mutex<Option<FalseMail>>,
+    accusation: Mutex<Option<FalseAccusation>>,
+}
+
+impl Lies {
+    pub(crate) fn mail(&self, messages: Vec<Message>) -> Vec<Message> {
+        let replace = self.mail.lock().unwrap_or_else(PoisonError::into_inner);
+        match replace.as_ref() {
+            Some(replace) => messages.iter().flat_map(replace).collect(),
+            None => messages,
+        }
+    }
+
+    pub(crate) fn accusation(&self, node: &Node, mail: &[relay::Envelope]) -> Option<Rejection> {
+        let accuse = self.accusation.lock().unwrap_or_else(PoisonError::into_inner);
+        accuse.as_ref().and_then(|accuse| accuse(node, mail))
+    }
+}
+
 impl Node {
+    /// From now on the node signs and sends what `replace` returns for each message of a ceremony.
+    pub fn replace_mail(&self, replace: impl Fn(&Message) -> Vec<Message> + Send + 'static) {
+        *self.lies.mail.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(replace));
+    }
+
+    /// From now on the node answers messages of a ceremony with this refusal, if there is one.
+    pub fn accuse(&self, accuse: impl Fn(&Self, &[relay::Envelope]) -> Option<Rejection> + Send + 'static) {
+        *self.lies.accusation.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(accuse));
+    }
+
+    /// A complaint of this node about a message that it got, right or wrong.
+    #[must_use]
+    pub fn complain_about(&self, envelope: &relay::Envelope) -> Option<Complaint> {
+        let opened = self.open_mail(&envelope.header().ceremony, std::slice::from_ref(envelope)).ok()?;
+        opened.first()?.complaint()
+    }
+
     /// From now on the node returns the receipt that `replace` returns, or the true one if that is `None`.
     pub fn replace_receipts(
         &self,

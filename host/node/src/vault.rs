@@ -127,6 +127,16 @@ pub(crate) async fn load_share(
     Ok(share)
 }
 
+/// The generation that the node signs with; `None` if it has none.
+pub(crate) async fn load_active(
+    conn: &mut SqliteConnection,
+    key_id: KeyId,
+) -> Result<Option<Generation>, Stop> {
+    let sql = "SELECT epoch, epoch_root, public_keys FROM share WHERE key_id = ?1 AND state = 'active'";
+    let row = sqlx::query(sql).bind(key_id.to_string()).fetch_optional(conn).await?;
+    row.as_ref().map_or(Ok(None), Generation::read)
+}
+
 /// The node has no share of the key that it could use.
 pub(crate) const NO_SHARE: NodeError = NodeError::unavailable("the node holds no share of the key");
 

@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
+use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::ids::OperationId;
 use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::operation::EffectStep;
@@ -90,6 +91,7 @@ pub fn router(node: Arc<Node>, quotas: Arc<Quotas>) -> Router {
         .route("/v1/node/operations/{id}/steps/discard", post(discard))
         .route("/v1/node/bundles", post(offer_bundle))
         .route("/v1/node/keys/missing-shares", post(missing_shares))
+        .route("/v1/node/keys/contributions", post(contribution))
         .route("/v1/node/log", get(log))
         .route("/v1/node/log/entries/{from}", get(log_entries))
         .route("/v1/node/status", get(status))
@@ -241,6 +243,12 @@ async fn missing_shares(State(app): State<App>, request: Request) -> Answer<Miss
     Ok(Json(MissingSharesAnswer { missing }))
 }
 
+/// What the node would contribute to a recovery.
+async fn contribution(State(app): State<App>, request: Request) -> Answer<HelperAdmission> {
+    let case: RecoveryCase = read(request).await?;
+    app.node.contribution(&case).await.map(Json).map_err(error)
+}
+
 /// The signed head of the node's log.
 async fn log(State(app): State<App>) -> Answer<SignedLogHead> {
     app.node.log_head().await.map(Json).map_err(error)
@@ -332,7 +340,7 @@ fn fault(WireFault { pointer, message }: WireFault) -> ErrorAnswer {
 /// The error of the node. Its code is the rejection's, so that the caller can tell them apart.
 fn error(error: NodeError) -> ErrorAnswer {
     match error {
-        NodeError::Rejected(Rejection { code, detail, culprits }) => {
+        NodeError::Rejected(Rejection { code, detail, culprits, complaint }) => {
             let status = match code {
                 Code::AdmissionRefused | Code::ApprovalRefused | Code::PolicyRefused => StatusCode::FORBIDDEN,
                 Code::AdmissionExpired
@@ -353,7 +361,7 @@ fn error(error: NodeError) -> ErrorAnswer {
                 | Code::ReceiptRefused => StatusCode::CONFLICT,
             };
             let culprits = culprits.into_iter().map(|culprit| culprit.0).collect();
-            ErrorAnswer::new(status, code.as_str(), detail).with_culprits(culprits)
+            ErrorAnswer::new(status, code.as_str(), detail).with_culprits(culprits, complaint)
         }
         NodeError::BundleUnknown { bundle_hash } => {
             ErrorAnswer::new(StatusCode::CONFLICT, BUNDLE_UNKNOWN, bundle_hash.to_string())

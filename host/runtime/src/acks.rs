@@ -51,7 +51,13 @@ impl<N: Nodes> Fleet<N> {
             "a node's receipt is not valid for the step"
         );
         self.suspects.add([node]);
-        Err(Rejection { code: Code::ReceiptRefused, detail: error.to_string(), culprits: vec![node] }.into())
+        Err(Rejection {
+            code: Code::ReceiptRefused,
+            detail: error.to_string(),
+            culprits: vec![node],
+            complaint: None,
+        }
+        .into())
     }
 }
 
@@ -106,8 +112,9 @@ fn failure_unless<T>(
         refusals.iter().flat_map(|(_, rejection)| rejection.culprits.iter().copied()).collect();
     culprits.sort_unstable();
     culprits.dedup();
-    // This code is the fleet's own, for an invalid receipt; the node did not refuse.
-    let verb = if rejection.code == Code::ReceiptRefused { "misbehaved" } else { "refuses" };
+    // These are the fleet's own words about the node, which did not refuse.
+    let is_culprit = rejection.culprits == [**participant];
+    let verb = if rejection.code == Code::ReceiptRefused || is_culprit { "misbehaved" } else { "refuses" };
     Some(Failure {
         code: rejection.code.as_str().to_owned(),
         detail: format!("participant {participant} {verb}: {}", rejection.detail),

@@ -8,8 +8,9 @@ use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
+use gateway_domain::contribution::{Contributions, HelperAdmission, RecoveryCase};
 use gateway_domain::error_chain;
-use gateway_domain::ids::KeyId;
+use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::{OperationType, SigningTerms};
 use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
 use gateway_domain::operation::{Effect, EffectId, EffectStep, Failure, Operation, Outcome};
@@ -96,6 +97,35 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
         }
     }
 
+    async fn contributions(
+        &self,
+        key: &CustodyKey,
+        case: RecoveryCase,
+    ) -> Result<Contributions, Unavailable> {
+        let keys = self.public_keys(key).map_err(|why| unavailable(&why))?;
+        // Opening an embedded node whose database was deleted would create an empty one.
+        if let Some(absent) = case.helper_participants.as_set().difference(&self.known()).next() {
+            return Err(unavailable(&format!("participant {absent} has no node")));
+        }
+        let helpers = case.helper_participants.iter().map(|helper| (helper, ())).collect();
+        let ask = |node: Arc<N::Node>, ()| -> Answer<'_, _> {
+            let case = &case;
+            Box::pin(async move { node.contribution(case).await })
+        };
+        let answers = self.ask_all(helpers, ask).await;
+        let mut admissions = Vec::with_capacity(answers.len());
+        for (helper, answer) in answers {
+            let admission = answer.map_err(|error| unavailable(&format!("participant {helper}: {error}")))?;
+            self.check_admission(helper, &case, &admission)?;
+            admissions.push(admission);
+        }
+        let cids: Vec<_> = admissions.iter().map(|admission| *admission.cid.as_bytes()).collect();
+        let public = gateway_node::public_case(&case, (*keys).clone());
+        let public = public.map_err(|error| unavailable(&error.to_string()))?;
+        let root = Hex32::new(public.root(&cids));
+        Ok(Contributions { case, admissions, root })
+    }
+
     fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String> {
         if !terms.has_derived_key() {
             return Ok(None);
@@ -120,6 +150,23 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
 
 /// The steps other than executions.
 impl<N: Nodes> Fleet<N> {
+    /// Checks that the pinned node of this helper signed the admission of the case.
+    fn check_admission(
+        &self,
+        helper: ParticipantIndex,
+        case: &RecoveryCase,
+        admission: &HelperAdmission,
+    ) -> Result<(), Unavailable> {
+        let pinned = self.pinned(helper).map(|identity| identity.signing_key());
+        let is_signed = pinned.is_some_and(|key| admission.is_signed(case, &key));
+        if is_signed && admission.participant == helper {
+            return Ok(());
+        }
+        tracing::warn!(participant = %helper, "a node's admission of a recovery case is not signed by it");
+        self.suspects.add([helper]);
+        Err(unavailable(&format!("participant {helper} did not sign its admission of the recovery")))
+    }
+
     async fn admit(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let request = &calls.admit();
         let calls_by_node = calls.effect.nodes.iter().map(|node| (*node, ())).collect();

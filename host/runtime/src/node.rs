@@ -1,6 +1,7 @@
 //! A node as the fleet calls it: in this process, or behind HTTP. Both make the same checks, since both are a [`Node`].
 
 use async_trait::async_trait;
+use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
 use gateway_domain::receipt::NodeReceipt;
@@ -49,6 +50,8 @@ pub trait RuntimeNode: Send + Sync + 'static {
     async fn discard(&self, call: &Call, discard: &Discard) -> Result<NodeReceipt, NodeError>;
     /// The keys whose epoch is not the one that the node signs with, each with what the node holds instead.
     async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<BTreeMap<KeyId, String>, NodeError>;
+    /// What the node would contribute to a recovery.
+    async fn contribution(&self, case: &RecoveryCase) -> Result<HelperAdmission, NodeError>;
     /// The damage that the node found in its database.
     async fn status(&self) -> Result<NodeStatus, NodeError>;
 }
@@ -105,6 +108,10 @@ impl RuntimeNode for Node {
 
     async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<BTreeMap<KeyId, String>, NodeError> {
         Ok(self.missing_shares(keys).await?.into_iter().collect())
+    }
+
+    async fn contribution(&self, case: &RecoveryCase) -> Result<HelperAdmission, NodeError> {
+        self.contribution(case).await
     }
 
     async fn status(&self) -> Result<NodeStatus, NodeError> {

@@ -7,6 +7,7 @@ use crate::bundles::FindBundle;
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use async_trait::async_trait;
+use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::error_chain;
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::Epoch;
@@ -238,6 +239,11 @@ impl RuntimeNode for RemoteNode {
         Ok(missing)
     }
 
+    async fn contribution(&self, case: &RecoveryCase) -> Result<HelperAdmission, NodeError> {
+        let url = self.join("v1/node/keys/contributions")?;
+        self.client.post(url, case, STEP_WITHIN).await.map_err(node_error)
+    }
+
     async fn status(&self) -> Result<NodeStatus, NodeError> {
         self.client.get(self.join("v1/node/status")?, STATUS_WITHIN).await.map_err(node_error)
     }
@@ -249,7 +255,7 @@ fn node_error(error: CallError) -> NodeError {
         CallError::Refused { body, .. } => {
             if let Some(code) = Code::parse(&body.error) {
                 let culprits = body.culprits.into_iter().map(ParticipantIndex).collect();
-                return Rejection { code, detail: body.message, culprits }.into();
+                return Rejection { code, detail: body.message, culprits, complaint: body.complaint }.into();
             }
             if let (BUNDLE_UNKNOWN, Ok(bundle_hash)) = (body.error.as_str(), body.message.parse()) {
                 return NodeError::BundleUnknown { bundle_hash };

@@ -5,18 +5,20 @@
 //! (`host/threshold/protocols.md`). Their messages are signed, and private ones sealed (`host/seal/src/relay.rs`).
 
 use crate::acks::{failures, is_lost, permanent_failure};
+use crate::blame::Record;
 use crate::calls::{Calls, Missed, NodeSet, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::admission::Target;
-use gateway_domain::intent::OperationType;
+use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::{CustodyKey, Epoch, PublicKey, epoch_root};
 use gateway_domain::operation::{Outcome, Plan, Staged};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
-use gateway_node::{Call, CeremonyAnswer, CeremonyStart, Envelope, Header};
+use gateway_node::{Call, CeremonyAnswer, CeremonyStart, Envelope, Header, ceremony_id, protocol};
+use gateway_seal::node_key::Identities;
 use gateway_threshold::PublicKeys;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,14 +53,15 @@ impl<N: Nodes> Fleet<N> {
             let _ = self.node(*node).await;
         }
         let mut answers = self.begin(&ceremony).await?;
+        let mut record = self.record(&ceremony, key)?;
         let mut staged = BTreeMap::new();
         for turn in 1..=TURNS_MAX {
-            let mail = sort_answers(&mut answers, &ceremony.nodes, &mut staged);
+            let mail = sort_answers(&mut answers, &ceremony.nodes, &mut staged, &mut record);
             if calls.plan.receivers.iter().all(|node| staged.contains_key(node)) {
                 return self.all_staged(&ceremony, staged).await;
             }
             if answers.values().any(Result::is_err) {
-                return self.failed(calls, &answers, &staged).await;
+                return self.failed(calls, answers, &staged, record).await;
             }
             if mail.is_empty() {
                 break;
@@ -74,9 +77,40 @@ impl<N: Nodes> Fleet<N> {
             }
             answers = self.call_all(calls_by_node, after_each, |_| false, deliver).await;
         }
+        // Each node waits for messages of others. Only the relay knows which were never sent.
+        let missing = record.missing();
+        self.suspects.add(missing.iter().copied());
         let able = unstaged(&calls.plan, &staged, &NodeSet::new());
-        let reason = "only some participants staged a share in this attempt".to_owned();
+        let reason = match missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ") {
+            names if names.is_empty() => "only some participants staged a share in this attempt".to_owned(),
+            names => format!("messages of participant {names} are missing"),
+        };
         self.give_up(calls, &able, reason).await
+    }
+
+    /// The record of an attempt, without messages.
+    fn record(&self, ceremony: &Ceremony<'_>, key: Option<&CustodyKey>) -> Result<Record, Unavailable> {
+        let Ceremony { calls, nodes, start, .. } = ceremony;
+        let failed = |error: &dyn std::error::Error| unavailable(&error.to_string());
+        let identities = Identities::new(nodes.iter().filter_map(|node| self.pinned(*node)));
+        let identities = identities.map_err(|error| failed(&error))?;
+        let me = nodes.first().copied().ok_or_else(|| unavailable("the ceremony has no nodes"))?;
+        let id = ceremony_id(&calls.call(me)?, start).map_err(|error| failed(&error))?;
+        let keys = match &calls.operation.intent {
+            Intent::KeyCreate(_) => None,
+            Intent::Payment(_)
+            | Intent::AssetAction(_)
+            | Intent::Refresh(_)
+            | Intent::Reshare(_)
+            | Intent::Rotate(_)
+            | Intent::Recover(_) => {
+                let key = key.ok_or_else(|| unavailable("the key is unknown"))?;
+                Some(self.public_keys(key).map_err(|why| unavailable(&why))?)
+            }
+        };
+        let intent = &calls.operation.intent;
+        let protocol = protocol(intent, calls.decision(), start, keys.as_deref(), me, id);
+        Ok(Record::new(identities, protocol.map_err(|error| failed(&error))?, id))
     }
 
     async fn begin(&self, ceremony: &Ceremony<'_>) -> Result<Answers<CeremonyAnswer>, Unavailable> {
@@ -116,30 +150,32 @@ impl<N: Nodes> Fleet<N> {
         Ok(Ceremony { calls, target, nodes, start: CeremonyStart { dealers, package, discarded } })
     }
 
-    /// Chooses as many dealers as the plan requires: holders that stay first, then of those that leave, suspects last.
+    /// Chooses as many dealers as the plan requires: holders that stay first, then those that leave, and suspects last.
     fn choose_dealers(&self, plan: &Plan) -> NodeSet {
         let Plan { holders, receivers, n_holders_required, .. } = plan;
-        let staying: NodeSet = holders.intersection(receivers).copied().take(*n_holders_required).collect();
-        let n_missing = n_holders_required.saturating_sub(staying.len());
-        let leaving = self.suspects.choose(holders.difference(receivers).copied(), n_missing);
-        staying.union(&leaving).copied().collect()
+        let (staying, leaving) = (holders.intersection(receivers), holders.difference(receivers));
+        self.suspects.choose(staying.chain(leaving).copied(), *n_holders_required)
     }
 
-    /// The outcome of an attempt in which nodes failed. A permanent refusal ends the operation. If a node is unavailable, the
+    /// The outcome of an attempt in which nodes failed. A permanent refusal ends the operation. An accusation without proof
+    /// loses the attempt, and the accused deal last in the next one. If a node is unavailable, the
     /// same attempt is tried again later, unless the node only deals and other holders can deal. Otherwise the attempt is lost.
     async fn failed(
         &self,
         calls: &Calls<'_>,
-        answers: &Answers<CeremonyAnswer>,
+        mut answers: Answers<CeremonyAnswer>,
         staged: &BTreeMap<ParticipantIndex, StagedShare>,
+        record: Record,
     ) -> Result<Outcome, Unavailable> {
         let plan = &calls.plan;
-        if let Some(failure) = permanent_failure(answers, answers.len()) {
+        let accused = record.judge(&mut answers).await;
+        self.suspects.add(accused.iter().copied());
+        if let Some(failure) = permanent_failure(&answers, answers.len()) {
             // The next operation should choose other dealers.
             self.suspects.add(failure.culprits.iter().copied());
             return Ok(Outcome::Rejected { failure, policy: None });
         }
-        let why = failures(answers);
+        let why = failures(&answers);
         let absent = answers.iter().filter(|(_, answer)| !answer.is_ok() && !is_lost(answer));
         let absent: NodeSet = absent.map(|(node, _)| *node).collect();
         let able = unstaged(plan, staged, &absent);
@@ -227,6 +263,7 @@ fn sort_answers(
     answers: &mut Answers<CeremonyAnswer>,
     nodes: &NodeSet,
     staged: &mut BTreeMap<ParticipantIndex, StagedShare>,
+    record: &mut Record,
 ) -> BTreeMap<ParticipantIndex, Vec<Envelope>> {
     let mut mail: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let mut sent = Vec::new();
@@ -243,6 +280,7 @@ fn sort_answers(
         }
     }
     for envelope in sent {
+        record.add(&envelope);
         let Header { from, to, .. } = *envelope.header();
         let others = nodes.iter().filter(|node| node.0 != from && !staged.contains_key(node));
         for node in others.filter(|node| to.is_none_or(|to| to == node.0)) {

@@ -87,6 +87,13 @@ impl Envelope {
         &self.header
     }
 
+    /// The body of a broadcast; `None` for a private message, whose body is encrypted. Not authenticated before
+    /// [`Envelope::verify`].
+    #[must_use]
+    pub fn broadcast(&self) -> Option<&[u8]> {
+        self.header.to.is_none().then_some(self.body.as_slice())
+    }
+
     /// The body as sent: encrypted if the message is private.
     fn body(&self) -> &[u8] {
         &self.body

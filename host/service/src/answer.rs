@@ -8,6 +8,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use gateway_seal::relay::Complaint;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -36,6 +37,9 @@ pub struct ErrorBody {
     /// Participants that are proven to have misbehaved, if that is the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub culprits: Vec<u16>,
+    /// What proves it, if only the service has that: a wrong message to it, with its sender's signature.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub complaint: Option<Box<Complaint>>,
     /// Every fault of the request's body that can be found at once.
     #[serde(skip_serializing_if = "Vec::is_empty", skip_deserializing, default)]
     pub errors: Vec<Fault>,
@@ -51,6 +55,7 @@ struct Parts {
     code: &'static str,
     message: String,
     culprits: Vec<u16>,
+    complaint: Option<Box<Complaint>>,
     faults: Vec<Fault>,
     header: Option<(HeaderName, &'static str)>,
 }
@@ -60,13 +65,13 @@ impl ErrorAnswer {
     #[must_use]
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         let (message, culprits, faults) = (message.into(), Vec::new(), Vec::new());
-        Self(Box::new(Parts { status, code, message, culprits, faults, header: None }))
+        Self(Box::new(Parts { status, code, message, culprits, complaint: None, faults, header: None }))
     }
 
-    /// Adds the participants that misbehaved.
+    /// Adds the participants that misbehaved, and what proves it.
     #[must_use]
-    pub fn with_culprits(mut self, culprits: Vec<u16>) -> Self {
-        self.0.culprits = culprits;
+    pub fn with_culprits(mut self, culprits: Vec<u16>, complaint: Option<Box<Complaint>>) -> Self {
+        (self.0.culprits, self.0.complaint) = (culprits, complaint);
         self
     }
 
@@ -113,12 +118,13 @@ impl From<BodyError> for ErrorAnswer {
 
 impl IntoResponse for ErrorAnswer {
     fn into_response(self) -> Response {
-        let Parts { status, code, message, culprits, faults, header } = *self.0;
+        let Parts { status, code, message, culprits, complaint, faults, header } = *self.0;
         let body = ErrorBody {
             error: code.to_owned(),
             message,
             request_id: layers::current_request_id(),
             culprits,
+            complaint,
             errors: faults,
         };
         let mut response = (status, axum::Json(body)).into_response();

@@ -124,8 +124,10 @@ impl Key {
         everyone.insert(target);
         run(&everyone, |me| {
             let (keys, helpers) = (self.keys.clone(), helpers.clone());
-            let params = repair::Params { keys, me, target, helpers, ceremony_id: CEREMONY };
-            repair::start(params, self.shares.get(&me), &mut OsRng).unwrap()
+            let case = repair::Case { keys, target, helpers, reference: CEREMONY };
+            let admitted = repair::Admitted::default();
+            let params = repair::Params { case, admitted, me, ceremony_id: CEREMONY };
+            repair::start(params, self.shares.get(&me)).unwrap()
         });
     }
 

@@ -60,6 +60,11 @@ impl Ceremony {
         self.round(round).map(|round| &round.senders)
     }
 
+    /// The participants that send this one a message in this round, and whether it is private. `None` if there is no such round.
+    pub(crate) fn expected(&self, round: u8) -> Option<(&BTreeSet<u16>, bool)> {
+        self.round(round).map(|round| (&round.senders, round.private))
+    }
+
     fn round(&self, round: u8) -> Option<&Round> {
         self.rounds.get(usize::from(round).checked_sub(1)?)
     }

@@ -54,6 +54,10 @@ pub enum ThresholdError {
         /// The participant.
         participant: u16,
     },
+    /// Our own contribution to a repair is not the admitted one, or the admitted root is not that of the contributions. No
+    /// participant has deviated from the protocol.
+    #[error("the contributions to the repair are not the admitted ones")]
+    NotAdmitted,
     /// Key material does not decode, or is inconsistent.
     #[error("malformed {what}")]
     MalformedMaterial {
@@ -168,6 +172,12 @@ pub enum ThresholdError {
         /// Sender.
         from: u16,
     },
+    /// The helpers' contributions to a repair are not the admitted ones.
+    #[error("the contributions of participants {helpers:?} are not the admitted ones")]
+    ContributionMismatch {
+        /// Helpers, ascending.
+        helpers: Vec<u16>,
+    },
     /// The scalar of the private message does not match the sender's commitments of round 1.
     #[error("the secret value from participant {from} does not match its commitments")]
     InvalidSecretShare {
@@ -182,6 +192,13 @@ pub enum ThresholdError {
     TranscriptMismatch {
         /// Participants whose transcript differs from ours, ascending.
         participants: Vec<u16>,
+    },
+
+    /// The echo is not the transcript of the broadcasts that were relayed to all. Only an observer who relayed them knows.
+    #[error("participant {from} echoed another transcript than that of the broadcasts")]
+    WrongEcho {
+        /// Sender.
+        from: u16,
     },
 
     // Signing.
@@ -250,10 +267,11 @@ impl ThresholdError {
             | Self::MalformedMessage { from, .. }
             | Self::InvalidProofOfKnowledge { from }
             | Self::CommitmentMismatch { from }
-            | Self::InvalidSecretShare { from } => vec![*from],
-            Self::MalformedCommitments { signers } | Self::InvalidSignatureShares { signers } => {
-                signers.clone()
-            }
+            | Self::InvalidSecretShare { from }
+            | Self::WrongEcho { from } => vec![*from],
+            Self::MalformedCommitments { signers: culprits }
+            | Self::InvalidSignatureShares { signers: culprits }
+            | Self::ContributionMismatch { helpers: culprits } => culprits.clone(),
             Self::UnknownProfile { .. }
             | Self::ProfileMismatch { .. }
             | Self::Threshold { .. }
@@ -261,6 +279,7 @@ impl ThresholdError {
             | Self::NotInRoster { .. }
             | Self::ShareMissing { .. }
             | Self::TargetIsHelper { .. }
+            | Self::NotAdmitted
             | Self::MalformedMaterial { .. }
             | Self::ShareMismatch { .. }
             | Self::DerivationUnsupported { .. }

@@ -7,8 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use frost_core::keys::dkg::{self, round1, round2};
-use frost_core::keys::{SigningShare, VerifiableSecretSharingCommitment};
-use frost_core::{Error, Identifier, Signature};
+use frost_core::keys::{
+    KeyPackage, PublicKeyPackage, SigningShare, VerifiableSecretSharingCommitment, VerifyingShare,
+};
+use frost_core::{Element, Error, Field, Identifier, Signature};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
@@ -17,10 +19,17 @@ use crate::echo::{self, TRANSCRIPT_BYTES};
 use crate::encoding::Reader;
 use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
+use crate::observe::{Broadcasts, Observe, Route};
+use crate::polynomial::evaluate;
 use crate::public_keys::{Group, check_threshold};
 use crate::session::{Stage, Step};
-use crate::suite::{SCALAR_BYTES, SIGNATURE_BYTES, Suite, canonical, identifier, unexpected, with_suite};
+use crate::suite::{
+    SCALAR_BYTES, SIGNATURE_BYTES, ScalarField, Suite, canonical, identifier, points_bytes, unexpected,
+    with_suite,
+};
 use crate::{KeyShare, Message, Output, PublicKeys, Session, SignatureProfile, ThresholdError};
+
+const TRANSCRIPT_TAG: &str = "svc/keygen-transcript/v1";
 
 /// The parameters, on which all participants of a ceremony agreed beforehand. Participants whose parameters differ, except in
 /// `me`, reject each other's messages.
@@ -110,6 +119,73 @@ fn decode<C: Suite>(payload: &[u8], threshold: u16) -> Option<round1::Package<C>
     ))
 }
 
+impl<C: Suite> Observe<C> for Params {
+    fn open_for(&self, me: u16) -> Result<Ceremony, ThresholdError> {
+        open::<C>(&Self { me, ..self.clone() })
+    }
+
+    fn participants(&self) -> BTreeSet<u16> {
+        self.roster.clone()
+    }
+
+    fn broadcasters(&self) -> &BTreeSet<u16> {
+        &self.roster
+    }
+
+    /// Steps 2.1 and 2.2
+    fn check_broadcast(&self, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
+        let package = decode::<C>(payload, self.threshold);
+        let package = package.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+        let first = package.commitment().coefficients().first().map(|term| term.value());
+        let key = first.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+        let proof = package.proof_of_knowledge();
+        let mut preimage = identifier::<C>(from)?.serialize();
+        preimage.extend(points_bytes::<C>(&[key, *proof.R()])?);
+        let challenge = C::HDKG(&preimage).ok_or_else(no_challenge)?;
+        let holds = C::generator_times(proof.z()) == *proof.R() + key * challenge;
+        if holds { Ok(()) } else { Err(ThresholdError::InvalidProofOfKnowledge { from }) }
+    }
+
+    /// Step 3.2
+    fn committed(&self, (from, to, _): Route, broadcasts: &Broadcasts) -> Result<Element<C>, ThresholdError> {
+        let package = broadcasts.get(&from).and_then(|payload| decode::<C>(payload, self.threshold));
+        let package = package.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+        let terms: Vec<_> = package.commitment().coefficients().iter().map(|term| term.value()).collect();
+        Ok(evaluate::<C>(&terms, to.ok_or(ThresholdError::WrongRecipient { from, round: 2 })?))
+    }
+
+    /// Steps 3.3 and 3.4
+    fn transcript(&self, ceremony: &Ceremony, broadcasts: &Broadcasts) -> Result<[u8; 32], ThresholdError> {
+        let mut commitments = BTreeMap::new();
+        for (&from, payload) in broadcasts {
+            let package = decode::<C>(payload, self.threshold);
+            let package = package.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+            commitments.insert(identifier::<C>(from)?, package.commitment().clone());
+        }
+        let group = PublicKeyPackage::from_dkg_commitments(
+            &commitments.iter().map(|(from, commitment)| (*from, commitment)).collect(),
+        );
+        let group = group.map_err(unexpected::<C>)?;
+        // What the suite does with a new key does not depend on the share, which is not known here.
+        let one = SigningShare::<C>::new(ScalarField::<C>::one());
+        let unknown = KeyPackage::new(
+            identifier(ceremony.me)?,
+            one,
+            VerifyingShare::from(one),
+            *group.verifying_key(),
+            self.threshold,
+        );
+        let (_, group) = C::post_dkg(unknown, group).map_err(unexpected::<C>)?;
+        let group = Group::from_package(&group, self.threshold, self.roster.iter().copied())?;
+        Ok(echo::transcript(TRANSCRIPT_TAG, ceremony, broadcasts, &group))
+    }
+}
+
+/// Does not occur: both suites define key generation.
+fn no_challenge() -> ThresholdError {
+    ThresholdError::Library { detail: "the suite has no key generation".to_owned() }
+}
+
 /// Waits for the other participants' commitments, after sending ours.
 struct AwaitCommitments<C: Suite> {
     threshold: u16,
@@ -172,7 +248,7 @@ impl<C: Suite> Stage for AwaitSubShares<C> {
         let share = KeyShare::from_package(ceremony.me, &key)?;
         let group = Group::from_package(&group, *key.min_signers(), self.broadcasts.keys().copied())?;
         // Step 3.4
-        let transcript = echo::transcript("svc/keygen-transcript/v1", ceremony, &self.broadcasts, &group);
+        let transcript = echo::transcript(TRANSCRIPT_TAG, ceremony, &self.broadcasts, &group);
         let chain_code = TaggedHash::new("svc/chain-code/v1").bytes(&transcript).finish();
         let keys = PublicKeys::new(group, chain_code);
         // Step 3.5

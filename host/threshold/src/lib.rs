@@ -13,6 +13,7 @@
 //! | detecting wrong values in share repair | [`repair`]: helpers commit to values, and the sender of a wrong one is named |
 //! | using a nonce once | [`sign::Nonces`]: consumed by signing, neither `Clone` nor `Serialize` |
 //! | naming participants at fault by index | [`ThresholdError::culprits`] |
+//! | proof of the fault for others | [`Protocol::deviation`] |
 //! | BIP-32 derivation | [`mod@derive`]: one additive tweak for the child key |
 //! | rejecting a second encoding of the same value | every decoder re-encodes what it read and compares |
 //!
@@ -53,6 +54,7 @@ mod error;
 mod hash;
 mod inbox;
 mod key_share;
+mod observe;
 mod polynomial;
 mod profile;
 mod public_keys;
@@ -68,6 +70,7 @@ pub mod sign;
 
 pub use error::ThresholdError;
 pub use key_share::KeyShare;
+pub use observe::{Protocol, Route};
 pub use profile::SignatureProfile;
 pub use public_keys::{PARTICIPANTS_MAX, PublicKeys, THRESHOLD_MIN};
 pub use session::{Message, Output, Progress, Session};

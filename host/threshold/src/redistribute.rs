@@ -16,6 +16,7 @@ use crate::ceremony::{Ceremony, Round, payloads, verified_scalar};
 use crate::echo::{self, TRANSCRIPT_BYTES};
 use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
+use crate::observe::{Broadcasts, Observe, Route};
 use crate::polynomial::{Polynomial, evaluate, lagrange};
 use crate::public_keys::check_threshold;
 use crate::session::{Stage, Step};
@@ -23,6 +24,8 @@ use crate::suite::{
     SCALAR_BYTES, ScalarField, Suite, identifier, point_bytes, points, points_bytes, with_suite,
 };
 use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
+
+const TRANSCRIPT_TAG: &str = "svc/redistribute-transcript/v1";
 
 /// The parameters, on which all participants of a ceremony agreed beforehand. Participants whose parameters differ, except in
 /// `me`, reject each other's messages.
@@ -132,6 +135,49 @@ fn deal<C: Suite>(
     Ok(own)
 }
 
+/// Decodes and checks a dealer's commitments.
+fn decode<C: Suite>(params: &Params, from: u16, bytes: &[u8]) -> Result<Vec<Element<C>>, ThresholdError> {
+    // Step 2.1
+    let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+    // Step 2.2: the constant term of a dealer's polynomial is its current share.
+    if !params.keys.verifying_shares().get(&from).is_some_and(|share| bytes.starts_with(share)) {
+        return Err(ThresholdError::CommitmentMismatch { from });
+    }
+    Ok(decoded)
+}
+
+impl<C: Suite> Observe<C> for Params {
+    fn open_for(&self, me: u16) -> Result<Ceremony, ThresholdError> {
+        new_ceremony::<C>(&Self { me, ..self.clone() })
+    }
+
+    fn participants(&self) -> BTreeSet<u16> {
+        self.dealers.union(&self.roster).copied().collect()
+    }
+
+    fn broadcasters(&self) -> &BTreeSet<u16> {
+        &self.dealers
+    }
+
+    fn check_broadcast(&self, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
+        decode::<C>(self, from, payload).map(drop)
+    }
+
+    /// Step 2.4
+    fn committed(&self, (from, to, _): Route, broadcasts: &Broadcasts) -> Result<Element<C>, ThresholdError> {
+        let terms = broadcasts.get(&from).map(Vec::as_slice).unwrap_or_default();
+        let terms = decode::<C>(self, from, terms)?;
+        Ok(evaluate::<C>(&terms, to.ok_or(ThresholdError::WrongRecipient { from, round: 2 })?))
+    }
+
+    fn transcript(&self, ceremony: &Ceremony, broadcasts: &Broadcasts) -> Result<[u8; 32], ThresholdError> {
+        let decode = |(from, bytes): (&u16, &Vec<u8>)| Ok((*from, decode::<C>(self, *from, bytes)?));
+        let commitments = broadcasts.iter().map(decode).collect::<Result<_, ThresholdError>>()?;
+        let keys = next_keys::<C>(self, &lagrange::<C>(&self.dealers, None)?, &commitments)?;
+        Ok(echo::transcript(TRANSCRIPT_TAG, ceremony, broadcasts, keys.group()))
+    }
+}
+
 /// Waits for the dealers' commitments. A dealer has sent its commitments and sub-shares already.
 struct AwaitCommitments<C: Suite> {
     params: Params,
@@ -151,13 +197,7 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
         }
         let mut commitments = BTreeMap::new();
         for (&from, bytes) in &broadcasts {
-            // Step 2.1
-            let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
-            // Step 2.2: the constant term of a dealer's polynomial is its current share.
-            if !params.keys.verifying_shares().get(&from).is_some_and(|share| bytes.starts_with(share)) {
-                return Err(ThresholdError::CommitmentMismatch { from });
-            }
-            commitments.insert(from, decoded);
+            commitments.insert(from, decode::<C>(&params, from, bytes)?);
         }
         Ok(Step::Next(
             Vec::new(),
@@ -185,15 +225,14 @@ impl<C: Suite> Stage for AwaitSubShares<C> {
             sub_shares.insert(ceremony.me, own);
         }
         let weights = lagrange::<C>(&self.params.dealers, None)?;
-        let keys = self.keys(&weights)?;
+        let keys = next_keys::<C>(&self.params, &weights, &self.commitments)?;
         let share = if self.params.roster.contains(&ceremony.me) {
             Some(combine::<C>(&weights, &sub_shares, ceremony.me, &keys)?)
         } else {
             None
         };
         // Step 3.1
-        let transcript =
-            echo::transcript("svc/redistribute-transcript/v1", ceremony, &self.broadcasts, keys.group());
+        let transcript = echo::transcript(TRANSCRIPT_TAG, ceremony, &self.broadcasts, keys.group());
         let output = Output { share, keys, transcript };
         let (echo, stage) = echo::exchange(ceremony, transcript, Step::Done(Box::new(output)));
         Ok(Step::Next(vec![echo], stage))
@@ -210,26 +249,30 @@ impl<C: Suite> AwaitSubShares<C> {
         }
         Ok(sub_shares)
     }
+}
 
-    /// Step 2.5: the public keys of the new epoch.
-    fn keys(&self, weights: &BTreeMap<u16, Scalar<C>>) -> Result<PublicKeys, ThresholdError> {
-        let Params { keys, roster, threshold, .. } = &self.params;
-        let mut terms = vec![C::Group::identity(); usize::from(*threshold)];
-        for (dealer, weight) in weights {
-            for (sum, term) in terms.iter_mut().zip(self.commitments.get(dealer).into_iter().flatten()) {
-                *sum = *sum + *term * *weight;
-            }
+/// Step 2.5: the public keys of the new epoch.
+fn next_keys<C: Suite>(
+    params: &Params,
+    weights: &BTreeMap<u16, Scalar<C>>,
+    commitments: &BTreeMap<u16, Vec<Element<C>>>,
+) -> Result<PublicKeys, ThresholdError> {
+    let Params { keys, roster, threshold, .. } = params;
+    let mut terms = vec![C::Group::identity(); usize::from(*threshold)];
+    for (dealer, weight) in weights {
+        for (sum, term) in terms.iter_mut().zip(commitments.get(dealer).into_iter().flatten()) {
+            *sum = *sum + *term * *weight;
         }
-        let group_key = terms.first().and_then(point_bytes::<C>);
-        if group_key.as_deref() != Some(keys.verifying_key()) {
-            return Err(ThresholdError::MalformedMaterial { what: "public keys" });
-        }
-        let share =
-            |participant: &u16| Some((*participant, point_bytes::<C>(&evaluate::<C>(&terms, *participant))?));
-        let shares: Option<BTreeMap<u16, Vec<u8>>> = roster.iter().map(share).collect();
-        let shares = shares.ok_or(ThresholdError::MalformedMaterial { what: "public keys" })?;
-        Ok(keys.next_epoch(*threshold, shares))
     }
+    let group_key = terms.first().and_then(point_bytes::<C>);
+    if group_key.as_deref() != Some(keys.verifying_key()) {
+        return Err(ThresholdError::MalformedMaterial { what: "public keys" });
+    }
+    let share =
+        |participant: &u16| Some((*participant, point_bytes::<C>(&evaluate::<C>(&terms, *participant))?));
+    let shares: Option<BTreeMap<u16, Vec<u8>>> = roster.iter().map(share).collect();
+    let shares = shares.ok_or(ThresholdError::MalformedMaterial { what: "public keys" })?;
+    Ok(keys.next_epoch(*threshold, shares))
 }
 
 /// Step 2.6: our share of the new epoch.

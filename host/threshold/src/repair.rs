@@ -3,35 +3,42 @@
 //! The repairable threshold scheme (Laing and Stinson, <https://eprint.iacr.org/2017/1155>), with a commitment to every
 //! value, so that the sender of a wrong value is named. Steps are numbered as in `protocols.md`, section "Repair".
 //!
+//! A helper's contribution is a function of its share and the [`Case`], so that its content id can be asked for before a repair is
+//! approved, and compared when it is made.
+//!
 //! The target gets the same share again. If someone else may have the lost one, redistribute right afterwards.
+
+mod case;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use frost_core::{Element, Field, Group, Scalar};
-use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
+
+pub use case::{Admitted, Case};
 
 use crate::ceremony::{Ceremony, Round, payloads, verified_scalar};
 use crate::echo::{self, TRANSCRIPT_BYTES};
 use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
+use crate::observe::{Broadcasts, Observe, Route, sum};
 use crate::polynomial::lagrange;
 use crate::session::{Stage, Step};
-use crate::suite::{SCALAR_BYTES, ScalarField, Suite, point, points, points_bytes, with_suite};
+use crate::suite::{SCALAR_BYTES, ScalarField, Suite, point, points, with_suite};
 use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
+
+const TRANSCRIPT_TAG: &str = "svc/repair-transcript/v1";
 
 /// The parameters, on which all participants of a ceremony agreed beforehand. Participants whose parameters differ, except in
 /// `me`, reject each other's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The public keys of the current epoch, which the repair does not change.
-    pub keys: PublicKeys,
+    /// The case.
+    pub case: Case,
+    /// The contributions that were admitted.
+    pub admitted: Admitted,
     /// This participant: a helper or the target.
     pub me: u16,
-    /// The participant whose share is restored; not a helper.
-    pub target: u16,
-    /// Holders that help: at least as many as the threshold.
-    pub helpers: BTreeSet<u16>,
     /// Must be unique to this attempt.
     pub ceremony_id: [u8; 32],
 }
@@ -45,46 +52,49 @@ pub struct Params {
 ///
 /// [`ThresholdError::Threshold`], [`NotInRoster`](ThresholdError::NotInRoster) or
 /// [`TargetIsHelper`](ThresholdError::TargetIsHelper) if the parameters are invalid;
+/// [`NotAdmitted`](ThresholdError::NotAdmitted) if our contribution is not the admitted one, or the admitted root is not that of the
+/// admitted contributions;
 /// [`ShareMissing`](ThresholdError::ShareMissing), [`ShareMismatch`](ThresholdError::ShareMismatch) or
 /// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a helper's share is not its share of `keys`.
-pub fn start(
-    params: Params,
-    share: Option<&KeyShare>,
-    rng: &mut impl CryptoRngCore,
-) -> Result<(Session, Vec<Message>), ThresholdError> {
-    with_suite!(params.keys.profile(), C => start_helping::<C>(params, share, rng))
+pub fn start(params: Params, share: Option<&KeyShare>) -> Result<(Session, Vec<Message>), ThresholdError> {
+    with_suite!(params.case.keys.profile(), C => start_helping::<C>(params, share))
 }
 
 fn start_helping<C: Suite>(
     params: Params,
     share: Option<&KeyShare>,
-    rng: &mut impl CryptoRngCore,
 ) -> Result<(Session, Vec<Message>), ThresholdError> {
     let ceremony = open::<C>(&params)?;
+    let Params { case, admitted, me, .. } = params;
     let (mut send, mut own) = (Vec::new(), None);
-    if params.helpers.contains(&ceremony.me) {
-        let secret = KeyShare::check_required(share, ceremony.me, &params.keys)?.scalar::<C>()?;
-        let deltas = split::<C>(&params, &secret, rng)?;
-        own = Some(send_pieces::<C>(&ceremony, deltas, &mut send)?);
+    if case.helpers.contains(&me) {
+        let secret = KeyShare::check_required(share, me, &case.keys)?.scalar::<C>()?;
+        let deltas = case.split::<C>(me, &secret)?;
+        let commitments = case::commit::<C>(&deltas)?;
+        admitted.check_own(&case, me, Some(case.content_id(me, &commitments)))?;
+        own = Some(send_pieces::<C>(&ceremony, deltas, commitments, &mut send)?);
+    } else {
+        admitted.check_own(&case, me, None)?;
     }
-    Ok((Session::new(ceremony, AwaitCommitments { params, own }), send))
+    Ok((Session::new(ceremony, AwaitCommitments { case, admitted, own }), send))
 }
 
 /// Checks the parameters and derives the rounds from them.
 fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
-    let &Params { ref keys, me, target, ref helpers, ref ceremony_id } = params;
+    let &Params { ref case, ref admitted, me, ref ceremony_id } = params;
+    let &Case { target, ref helpers, .. } = case;
     // Step 1.1
-    keys.check_quorum(helpers)?;
-    keys.check_holder(target)?;
-    if helpers.contains(&target) {
-        return Err(ThresholdError::TargetIsHelper { participant: target });
-    }
+    case.check()?;
     if me != target && !helpers.contains(&me) {
         return Err(ThresholdError::NotInRoster { participant: me });
     }
     // Step 1.2
-    let hash = TaggedHash::new("svc/repair/v1").bytes(ceremony_id).bytes(&keys.to_bytes());
-    let binding = hash.number(target).set(helpers).finish();
+    let hash = TaggedHash::new("svc/repair/v2").bytes(ceremony_id).bytes(&case.hash());
+    let ids = &admitted.contributions;
+    let hash = ids
+        .iter()
+        .fold(hash.bytes(admitted.root.as_ref().map_or(&[], |root| root)), |hash, id| hash.bytes(id));
+    let binding = hash.finish();
     let everyone = helpers.iter().copied().chain([target]).collect();
     let from_helpers = Round::private(helpers, SCALAR_BYTES);
     let (deltas, sigmas) = if me == target {
@@ -104,26 +114,6 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
 /// The pieces of one helper, by the helper that each piece is for.
 type Deltas<C> = BTreeMap<u16, Zeroizing<Scalar<C>>>;
 
-/// Step 1.3: splits the weighted share into random pieces, one for each helper.
-fn split<C: Suite>(
-    params: &Params,
-    secret: &Scalar<C>,
-    rng: &mut impl CryptoRngCore,
-) -> Result<Deltas<C>, ThresholdError> {
-    let me = params.me;
-    let weights = lagrange::<C>(&params.helpers, Some(params.target))?;
-    let weight = *weights.get(&me).ok_or(ThresholdError::NotInRoster { participant: me })?;
-    let mut rest = Zeroizing::new(*secret * weight);
-    let mut deltas = Deltas::<C>::new();
-    for &helper in params.helpers.iter().filter(|helper| **helper != me) {
-        let delta = Zeroizing::new(ScalarField::<C>::random(rng));
-        *rest = *rest - *delta;
-        deltas.insert(helper, delta);
-    }
-    deltas.insert(me, rest);
-    Ok(deltas)
-}
-
 /// What a helper keeps of its own pieces.
 struct Own<C: Suite> {
     /// The payload of our own broadcast.
@@ -132,14 +122,13 @@ struct Own<C: Suite> {
     delta: Zeroizing<Scalar<C>>,
 }
 
-/// Steps 1.4 and 1.5: the messages with commitments and pieces.
+/// Steps 1.6 and 1.7: the messages with commitments and pieces.
 fn send_pieces<C: Suite>(
     ceremony: &Ceremony,
     deltas: Deltas<C>,
+    commitments: Vec<u8>,
     send: &mut Vec<Message>,
 ) -> Result<Own<C>, ThresholdError> {
-    let commitments: Vec<Element<C>> = deltas.values().map(|delta| C::generator_times(delta)).collect();
-    let commitments = points_bytes::<C>(&commitments)?;
     send.push(ceremony.message(1, None, &commitments));
     let mut own = None;
     for (helper, delta) in deltas {
@@ -155,45 +144,103 @@ fn send_pieces<C: Suite>(
 
 /// Waits for the helpers' commitments, after sending ours.
 struct AwaitCommitments<C: Suite> {
-    params: Params,
+    case: Case,
+    admitted: Admitted,
     /// `None` if we are the target.
     own: Option<Own<C>>,
 }
 
 impl<C: Suite> Stage for AwaitCommitments<C> {
-    /// Checks that each helper's commitments are to pieces of its current share.
+    /// Checks that each helper's commitments are to pieces of its current share, and are the admitted ones.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
-        let Self { params, own } = *self;
+        let Self { case, admitted, own } = *self;
         let mut broadcasts = payloads(bodies);
         let mut own_delta = None;
         if let Some(own) = own {
             broadcasts.insert(ceremony.me, own.commitments);
             own_delta = Some(own.delta);
         }
-        let weights = lagrange::<C>(&params.helpers, Some(params.target))?;
+        let weights = lagrange::<C>(&case.helpers, Some(case.target))?;
         let mut commitments = BTreeMap::new();
         for (&from, bytes) in &broadcasts {
-            // Step 2.1
-            let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
-            // Step 2.2
-            let sum = decoded.iter().fold(C::Group::identity(), |sum, delta| sum + *delta);
-            let share = params.keys.verifying_shares().get(&from).and_then(|share| point::<C>(share));
-            let part = share.zip(weights.get(&from)).map(|(share, weight)| share * *weight);
-            if part != Some(sum) {
-                return Err(ThresholdError::CommitmentMismatch { from });
-            }
-            commitments.insert(from, params.helpers.iter().copied().zip(decoded).collect());
+            commitments.insert(from, decode::<C>(&case, &weights, from, bytes)?);
         }
-        Ok(Step::Next(Vec::new(), Box::new(AwaitDeltas::<C> { params, broadcasts, commitments, own_delta })))
+        // Step 2.3
+        admitted.check_all(&case, &broadcasts)?;
+        Ok(Step::Next(Vec::new(), Box::new(AwaitDeltas::<C> { case, broadcasts, commitments, own_delta })))
     }
 }
 
 /// Commitments to the pieces of one helper, by the helper that each piece is for.
 type Commitments<C> = BTreeMap<u16, Element<C>>;
 
+/// Decodes and checks a helper's commitments.
+fn decode<C: Suite>(
+    case: &Case,
+    weights: &BTreeMap<u16, Scalar<C>>,
+    from: u16,
+    bytes: &[u8],
+) -> Result<Commitments<C>, ThresholdError> {
+    // Step 2.1
+    let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+    // Step 2.2
+    let share = case.keys.verifying_shares().get(&from).and_then(|share| point::<C>(share));
+    let part = share.zip(weights.get(&from)).map(|(share, weight)| share * *weight);
+    if part != Some(sum::<C>(decoded.iter().copied())) {
+        return Err(ThresholdError::CommitmentMismatch { from });
+    }
+    Ok(case.helpers.iter().copied().zip(decoded).collect())
+}
+
+impl<C: Suite> Observe<C> for Params {
+    fn open_for(&self, me: u16) -> Result<Ceremony, ThresholdError> {
+        open::<C>(&Self { me, ..self.clone() })
+    }
+
+    fn participants(&self) -> BTreeSet<u16> {
+        self.case.helpers.iter().copied().chain([self.case.target]).collect()
+    }
+
+    fn broadcasters(&self) -> &BTreeSet<u16> {
+        &self.case.helpers
+    }
+
+    /// Steps 2.1 to 2.3
+    fn check_broadcast(&self, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
+        let Self { case, admitted, .. } = self;
+        decode::<C>(case, &lagrange::<C>(&case.helpers, Some(case.target))?, from, payload)?;
+        admitted.check_one(case, from, payload)
+    }
+
+    /// Steps 2.5 and 4.1
+    fn committed(
+        &self,
+        (from, to, round): Route,
+        broadcasts: &Broadcasts,
+    ) -> Result<Element<C>, ThresholdError> {
+        let Case { helpers, target, .. } = &self.case;
+        let weights = lagrange::<C>(helpers, Some(*target))?;
+        let unknown = ThresholdError::UnknownRound { from, round };
+        let piece = |helper: &u16, bytes: &[u8], of: u16| {
+            Ok(decode::<C>(&self.case, &weights, *helper, bytes)?.get(&of).copied())
+        };
+        if to == Some(*target) {
+            let pieces = broadcasts.iter().map(|(helper, bytes)| piece(helper, bytes, from));
+            let pieces = pieces.collect::<Result<Option<Vec<_>>, ThresholdError>>()?;
+            return pieces.map(|pieces| sum::<C>(pieces.into_iter())).ok_or(unknown);
+        }
+        let of_sender = broadcasts.get(&from).zip(to);
+        of_sender.map_or(Ok(None), |(bytes, to)| piece(&from, bytes, to))?.ok_or(unknown)
+    }
+
+    fn transcript(&self, ceremony: &Ceremony, broadcasts: &Broadcasts) -> Result<[u8; 32], ThresholdError> {
+        Ok(echo::transcript(TRANSCRIPT_TAG, ceremony, broadcasts, self.case.keys.group()))
+    }
+}
+
 /// Waits for the other helpers' pieces for us. The target gets none.
 struct AwaitDeltas<C: Suite> {
-    params: Params,
+    case: Case,
     /// The round-1 payloads of all helpers.
     broadcasts: BTreeMap<u16, Vec<u8>>,
     /// The same, decoded, by helper.
@@ -209,14 +256,13 @@ impl<C: Suite> Stage for AwaitDeltas<C> {
             Some(own) => Some(self.sum(ceremony, own, bodies)?),
             None => None,
         };
-        let Self { params, broadcasts, commitments, .. } = *self;
+        let Self { case: Case { keys, .. }, broadcasts, commitments, .. } = *self;
         // Step 3.1
-        let transcript =
-            echo::transcript("svc/repair-transcript/v1", ceremony, &broadcasts, params.keys.group());
+        let transcript = echo::transcript(TRANSCRIPT_TAG, ceremony, &broadcasts, keys.group());
         let then = if sigma.is_some() {
-            Step::Done(Box::new(Output { share: None, keys: params.keys, transcript }))
+            Step::Done(Box::new(Output { share: None, keys, transcript }))
         } else {
-            Step::Next(Vec::new(), Box::new(AwaitSigmas::<C> { keys: params.keys, commitments, transcript }))
+            Step::Next(Vec::new(), Box::new(AwaitSigmas::<C> { keys, commitments, transcript }))
         };
         let (echo, stage) = echo::exchange(ceremony, transcript, then);
         Ok(Step::Next(sigma.into_iter().chain([echo]).collect(), stage))
@@ -224,7 +270,7 @@ impl<C: Suite> Stage for AwaitDeltas<C> {
 }
 
 impl<C: Suite> AwaitDeltas<C> {
-    /// Steps 2.3 to 2.5
+    /// Steps 2.4 to 2.6
     fn sum(
         &self,
         ceremony: &Ceremony,
@@ -238,7 +284,7 @@ impl<C: Suite> AwaitDeltas<C> {
             let delta = verified_scalar::<C>(from, 2, body, committed)?;
             *sigma = *sigma + *delta;
         }
-        Ok(ceremony.scalar_message::<C>(4, self.params.target, &sigma))
+        Ok(ceremony.scalar_message::<C>(4, self.case.target, &sigma))
     }
 }
 

@@ -112,6 +112,7 @@ impl Session {
     /// [`MalformedMessage`](ThresholdError::MalformedMessage),
     /// [`InvalidProofOfKnowledge`](ThresholdError::InvalidProofOfKnowledge),
     /// [`CommitmentMismatch`](ThresholdError::CommitmentMismatch),
+    /// [`ContributionMismatch`](ThresholdError::ContributionMismatch), [`NotAdmitted`](ThresholdError::NotAdmitted),
     /// [`InvalidSecretShare`](ThresholdError::InvalidSecretShare),
     /// [`TranscriptMismatch`](ThresholdError::TranscriptMismatch),
     /// [`Library`](ThresholdError::Library), and if the public keys that it started with are inconsistent,

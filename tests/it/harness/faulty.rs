@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
+use gateway_domain::contribution::{Contributions, RecoveryCase};
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::intent::SigningTerms;
 use gateway_domain::key::{CustodyKey, Epoch};
@@ -93,6 +94,14 @@ impl DriveNodes for FaultyNodes {
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String> {
         self.real.missing_shares(participant, keys).await
+    }
+
+    async fn contributions(
+        &self,
+        key: &CustodyKey,
+        case: RecoveryCase,
+    ) -> Result<Contributions, Unavailable> {
+        self.real.contributions(key, case).await
     }
 
     fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String> {

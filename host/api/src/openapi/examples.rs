@@ -29,6 +29,9 @@ pub(super) fn for_shape(shape: &str) -> Value {
             "three_of_four": { "value": change("4", json!({ "new_participants": [0, 1, 2, 3], "threshold": 3 })) },
         }),
         "CustodyKeyRecoverRequest" => json!({ "lost_share": { "value": change("3", recovery()) } }),
+        "RecoveryContributionsRequest" => json!({ "lost_share": { "value": {
+            "recovery_case_ref": "case-9", "recovering_participant": 2, "helper_participants": [0, 1],
+        } } }),
         "CustodyKeyRotateRequest" => json!({
             "new_key": { "value": change("1", json!({
                 "new_key_ref": "vault-2", "participants": [0, 1, 2], "threshold": 2,

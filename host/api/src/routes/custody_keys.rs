@@ -5,12 +5,13 @@ use crate::error::ApiError;
 use crate::error::Code::{self, *};
 use crate::extract::{Body, Caller, PathKeyRef, RejectsMismatch, query};
 use crate::state::App;
+use crate::warning::{self, Warning};
 use crate::wire::custody::{
     CustodyKeyCreateRequest, CustodyKeyRecoverRequest, CustodyKeyRefreshRequest, CustodyKeyReshareRequest,
-    CustodyKeyRotateRequest, CustodySignRequest, KeyRequest,
+    CustodyKeyRotateRequest, CustodySignRequest, KeyRequest, RecoveryContributionsRequest,
 };
 use crate::wire::custody_view::{
-    CustodyKeyView, CustodyOperationResponse, CustodyOperationsResponse, KeyDerivation,
+    CustodyKeyView, CustodyOperationResponse, CustodyOperationsResponse, KeyDerivation, RecoveryContributions,
 };
 use crate::wire::{bind_caller, body_digest};
 use axum::Json;
@@ -189,6 +190,25 @@ on_key! {
     /// Submits the recovery of one participant's share by helpers.
     recover, "/v1/custody/keys/{keyRef}/recover", CustodyManage, CustodyKeyRecoverRequest,
     [EpochConflict, CustodyKeyNotActive, ConcurrentUpdate]
+}
+
+/// Shows what helpers would contribute to the recovery of a participant's share: their nodes are asked. The same recovery in the same
+/// epoch always has the same contributions. A recovery that states them is executed with no others.
+#[utoipa::path(
+    post, path = "/v1/custody/keys/{keyRef}/recover/contributions", operation_id = "custody_key_recovery_contributions",
+    tag = "custody", security(("bearer" = [CustodyManage])), request_body = RecoveryContributionsRequest,
+    responses((status = 200, body = RecoveryContributions)),
+    extensions(("x-errors" = json!([CustodyKeyNotActive, RuntimeUnavailable]))),
+)]
+pub async fn recovery_contributions(
+    PathKeyRef(key_ref): PathKeyRef,
+    caller: Caller,
+    State(app): State<App>,
+    body: Body<RecoveryContributionsRequest>,
+) -> Answer<RecoveryContributions> {
+    let target = KeyTarget { visibility: caller.visibility(), key_ref };
+    let contributions = app.engine().contributions(&target, body.checked).await?;
+    Ok((warning::headers(&Warning::unknown_members(&body.unknown)), Json(contributions.into())))
 }
 
 async fn submit<R: KeyRequest>(

@@ -116,6 +116,7 @@ pub fn submission_warnings(
     let mut warnings = Warning::unknown_members(unknown);
     warnings.extend(submitted.body_differs.then(Warning::idempotency_mismatch));
     warnings.extend(submitted.fence_is_stale.then(Warning::stale_fence));
+    warnings.extend(Warning::uncompared_contributions(&submitted.record.operation.intent));
     warnings.extend(Warning::replaced_profile(&submitted.record.operation.intent));
     let mut headers = warning::headers(&warnings);
     if submitted.replayed {

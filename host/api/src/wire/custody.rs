@@ -9,8 +9,8 @@ use gateway_domain::intent::{
     self, AssetAction, EPOCH_CHARACTERS_MAX, Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate,
     SigningTerms,
 };
-use gateway_domain::roster::ParticipantIndex;
-use gateway_engine::Publish;
+use gateway_domain::roster::{ParticipantIndex, Roster};
+use gateway_engine::{Publish, RequestedRecovery};
 use gateway_service::strict::{Fault, TEXT_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -246,10 +246,10 @@ macro_rules! change_request {
                 Some(&self.client)
             }
 
-            fn check(&self, _: &Options) -> Result<Intent, Fault> {
+            fn check(&self, options: &Options) -> Result<Intent, Fault> {
                 self.idempotency_key.as_ref().map(|key| not_empty("/idempotency_key", key)).transpose()?;
-                let intent: fn(&Self) -> Result<Intent, Fault> = $intent;
-                intent(self)
+                let intent: fn(&Self, &Options) -> Result<Intent, Fault> = $intent;
+                intent(self, options)
             }
         }
     };
@@ -258,7 +258,7 @@ macro_rules! change_request {
 change_request! {
     /// Body of `POST /v1/custody/keys/{keyRef}/refresh`.
     CustodyKeyRefreshRequest {}
-    |request| Ok(Intent::Refresh(Refresh { change: request.change()? }))
+    |request, _| Ok(Intent::Refresh(Refresh { change: request.change()? }))
 }
 
 change_request! {
@@ -271,7 +271,7 @@ change_request! {
         #[schema(minimum = 2, maximum = 64)]
         threshold: u16,
     }
-    |request| {
+    |request, _| {
         let new_participants = roster("/new_participants", &request.new_participants)?;
         let threshold = threshold(request.threshold, &new_participants, "/new_participants")?;
         Ok(Intent::Reshare(Reshare { change: request.change()?, new_participants, threshold }))
@@ -291,7 +291,7 @@ change_request! {
         #[schema(minimum = 2, maximum = 64)]
         threshold: u16,
     }
-    |request| {
+    |request, _| {
         let participants = roster("/participants", &request.participants)?;
         let threshold = threshold(request.threshold, &participants, "/participants")?;
         let new_key_ref = key_ref("/new_key_ref", &request.new_key_ref)?;
@@ -311,27 +311,87 @@ change_request! {
         /// The helpers: at least the key's threshold, without the recovering participant.
         #[schema(schema_with = participants)]
         helper_participants: Vec<u16>,
-        /// The caller's content ids of the helpers' contributions: part of the approved intent, and not verified.
+        /// The content ids of the helpers' contributions, in the order of `helper_participants`, as
+        /// `POST /v1/custody/keys/{keyRef}/recover/contributions` answers them: part of the approved intent, and compared by the
+        /// nodes. Empty to compare none. In development also other texts, which are recorded with a warning.
         helper_share_cids: Vec<String>,
-        /// Merkle root that the caller expects of the contributions: part of the approved intent, and not verified. The nodes
-        /// verify each helper's contribution themselves.
+        /// The root over the contributions, as that answer has it; treated as the content ids are.
         expected_helper_admission_root: Option<String>,
     }
-    |request| {
-        let recovering_participant = ParticipantIndex(request.recovering_participant);
-        let helper_participants = roster("/helper_participants", &request.helper_participants)?;
-        if helper_participants.as_set().contains(&recovering_participant) {
-            let message = format!("must not name participant `{recovering_participant}`, whose share is recovered");
-            return Err(Fault::at("/helper_participants", message).compared_with("/recovering_participant"));
+    |request, options| {
+        let (recovering_participant, helper_participants) =
+            parse_recovery(request.recovering_participant, &request.helper_participants)?;
+        let root = request.expected_helper_admission_root.clone();
+        if options.content_ids_only && root.as_ref().is_some_and(|root| root.parse::<Hex32>().is_err()) {
+            return Err(Fault::at("/expected_helper_admission_root", "must be 64 lowercase hexadecimal characters"));
         }
         Ok(Intent::Recover(Recover {
             change: request.change()?,
             recovery_case_ref: not_empty("/recovery_case_ref", &request.recovery_case_ref)?,
             recovering_participant,
             helper_participants,
-            helper_share_cids: request.helper_share_cids.clone(),
-            expected_helper_admission_root: request.expected_helper_admission_root.clone(),
+            helper_share_cids: content_ids(request, options)?,
+            expected_helper_admission_root: root,
         }))
+    }
+}
+
+fn parse_recovery(recovering: u16, helpers: &[u16]) -> Result<(ParticipantIndex, Roster), Fault> {
+    let recovering = ParticipantIndex(recovering);
+    let helpers = roster("/helper_participants", helpers)?;
+    if helpers.as_set().contains(&recovering) {
+        let message = format!("must not name participant `{recovering}`, whose share is recovered");
+        return Err(Fault::at("/helper_participants", message).compared_with("/recovering_participant"));
+    }
+    Ok((recovering, helpers))
+}
+
+/// The content ids of the helpers' contributions, by helper ascending. Texts that are no content ids stay as they are.
+fn content_ids(request: &CustodyKeyRecoverRequest, options: &Options) -> Result<Vec<String>, Fault> {
+    let CustodyKeyRecoverRequest { helper_share_cids: cids, helper_participants: helpers, .. } = request;
+    let made_up = cids.iter().position(|cid| cid.parse::<Hex32>().is_err());
+    if let Some(index) = made_up {
+        if options.content_ids_only {
+            let pointer = format!("/helper_share_cids/{index}");
+            let message = "must be a content id that the contributions of the recovery have: 64 lowercase hexadecimal characters";
+            return Err(Fault::at(pointer, message));
+        }
+        return Ok(cids.clone());
+    }
+    if !cids.is_empty() && cids.len() != helpers.len() {
+        let message = format!("must have `{}` content ids, one for each helper, or none", helpers.len());
+        return Err(Fault::at("/helper_share_cids", message).compared_with("/helper_participants"));
+    }
+    let by_helper: BTreeMap<_, _> = helpers.iter().zip(cids).collect();
+    Ok(by_helper.into_values().cloned().collect())
+}
+
+/// Body of `POST /v1/custody/keys/{keyRef}/recover/contributions`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct RecoveryContributionsRequest {
+    /// The case that authorises the recovery.
+    #[schema(min_length = 1)]
+    pub recovery_case_ref: String,
+    /// The participant whose share would be rebuilt.
+    #[schema(maximum = 1023)]
+    pub recovering_participant: u16,
+    /// The helpers: at least the key's threshold, without the recovering participant.
+    #[schema(schema_with = participants)]
+    pub helper_participants: Vec<u16>,
+}
+
+impl RequestShape for RecoveryContributionsRequest {
+    type Checked = RequestedRecovery;
+
+    fn check(&self, _: &Options) -> Result<RequestedRecovery, Fault> {
+        let recovery_case_ref = not_empty("/recovery_case_ref", &self.recovery_case_ref)?;
+        let (recovering_participant, helper_participants) =
+            parse_recovery(self.recovering_participant, &self.helper_participants)?;
+        Ok(RequestedRecovery { recovery_case_ref, recovering_participant, helper_participants })
+    }
+
+    fn client(&self) -> Option<&ClientBinding> {
+        None
     }
 }
 

@@ -1,6 +1,8 @@
 //! Response shapes of custody operations and keys.
 
 use super::view::{OperationView, roster};
+use gateway_domain::contribution::{Contributions, HelperAdmission};
+use gateway_domain::ed25519::Signature;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::{Intent, KeyUse, OperationType};
 use gateway_domain::key::{CustodyKey, KeyState};
@@ -94,6 +96,53 @@ fn asset_id(operation: &Operation, key: Option<&CustodyKey>) -> String {
         | Intent::Reshare(_)
         | Intent::Rotate(_)
         | Intent::Recover(_) => key.map(|key| key.asset_id.clone()).unwrap_or_default(),
+    }
+}
+
+/// What helpers would contribute to the recovery of a share.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RecoveryContributions {
+    /// Root of the epoch that the contributions are for. In another epoch they are others.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub active_epoch_root: Hex32,
+    /// For `helper_share_cids` of the recovery, whose `helper_participants` must then be ascending.
+    #[schema(value_type = Vec<String>)]
+    pub helper_share_cids: Vec<Hex32>,
+    /// For `expected_helper_admission_root` of the recovery.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub expected_helper_admission_root: Hex32,
+    /// The helpers' signed statements, by participant ascending.
+    pub admissions: Vec<HelperAdmissionView>,
+}
+
+/// A helper's signed statement which contribution it would make.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HelperAdmissionView {
+    /// The helper.
+    pub participant: u16,
+    /// The content id of its contribution.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub cid: Hex32,
+    /// Ed25519, over the DSSE encoding of the canonical JSON `{case, cid, participant}` with the payload type
+    /// `application/vnd.svc.helper-admission.v1+json`. `case` has `key_id`, `epoch_root` and the members of the request.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{128}$")]
+    pub signature: Signature,
+}
+
+impl From<Contributions> for RecoveryContributions {
+    fn from(Contributions { case, admissions, root }: Contributions) -> Self {
+        let view = |HelperAdmission { participant, cid, signature }| HelperAdmissionView {
+            participant: participant.0,
+            cid,
+            signature,
+        };
+        let admissions: Vec<_> = admissions.into_iter().map(view).collect();
+        Self {
+            active_epoch_root: case.epoch_root,
+            helper_share_cids: admissions.iter().map(|admission| admission.cid).collect(),
+            expected_helper_admission_root: root,
+            admissions,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Creation and changes of keys.
 
 use super::{KeyUse, PublicationMode};
-use crate::ids::{EpochName, KeyRef};
+use crate::ids::{EpochName, Hex32, KeyRef};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -96,9 +96,43 @@ pub struct Recover {
     pub recovering_participant: ParticipantIndex,
     /// The participants that help; at least the key's threshold.
     pub helper_participants: Roster,
-    /// Content ids of the helpers' contributions.
+    /// Content ids of the helpers' contributions, by helper ascending, which the nodes compare. In development also other texts,
+    /// which are recorded only. Empty if the caller fixes none.
     pub helper_share_cids: Vec<String>,
-    /// The expected Merkle root of the contributions, if the caller fixes it.
+    /// The expected root over the contributions, if the caller fixes it; as above.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expected_helper_admission_root: Option<String>,
+}
+
+/// What a recovery fixes of its helpers' contributions, as far as it can be compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FixedContributions {
+    /// The content ids, by helper ascending; empty if the recovery fixes none.
+    pub cids: Vec<Hex32>,
+    /// The root over them.
+    pub root: Option<Hex32>,
+}
+
+impl Recover {
+    /// The contributions that the nodes compare.
+    #[must_use]
+    pub fn fixed_contributions(&self) -> FixedContributions {
+        let cids: Option<_> = self.helper_share_cids.iter().map(|cid| cid.parse().ok()).collect();
+        let root = self.expected_helper_admission_root.as_ref().and_then(|root| root.parse().ok());
+        FixedContributions { cids: cids.unwrap_or_default(), root }
+    }
+
+    /// The members with texts that the nodes do not compare, because they are not content ids or not a root.
+    #[must_use]
+    pub fn uncompared_members(&self) -> Vec<&'static str> {
+        let FixedContributions { cids, root } = self.fixed_contributions();
+        let mut members = Vec::new();
+        if cids.len() != self.helper_share_cids.len() {
+            members.push("/helper_share_cids");
+        }
+        if root.is_none() && self.expected_helper_admission_root.is_some() {
+            members.push("/expected_helper_admission_root");
+        }
+        members
+    }
 }

@@ -4,9 +4,9 @@
 use super::transitions::Keys;
 use super::{CustodyKey, EPOCHS_MAX, KeyState};
 use crate::ids::{EpochName, Hex32, KeyRef};
-use crate::intent::{Intent, KeyUse, Recover, SigningTerms};
+use crate::intent::{Intent, KeyUse, SigningTerms};
 use crate::operation::command::Refusal;
-use crate::roster::{Roster, Threshold};
+use crate::roster::{ParticipantIndex, Roster, Threshold};
 
 /// The signature profile that supports BIP-32 child keys and Taproot outputs.
 pub const BIP32_PROFILE: &str = "frost-secp256k1-sha256-tr";
@@ -78,7 +78,9 @@ pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
         Intent::KeyCreate(_) | Intent::Refresh(_) => Ok(()),
         Intent::Reshare(reshare) => check_union("/new_participants", key, &reshare.new_participants),
         Intent::Rotate(rotate) => check_union("/participants", key, &rotate.participants),
-        Intent::Recover(recover) => check_recovery(recover, key),
+        Intent::Recover(recover) => {
+            check_helpers(recover.recovering_participant, &recover.helper_participants, key)
+        }
     }
 }
 
@@ -165,14 +167,23 @@ fn check_union(pointer: &'static str, key: &CustodyKey, new: &Roster) -> Result<
     })
 }
 
-fn check_recovery(recover: &Recover, key: &CustodyKey) -> Result<(), KeyError> {
-    if !key.participants.as_set().contains(&recover.recovering_participant) {
+/// Checks that holders of the key, as many as its threshold, help another holder. That the other is no helper is checked where the
+/// request is parsed.
+///
+/// # Errors
+/// [`KeyError::Invalid`].
+pub fn check_helpers(
+    recovering: ParticipantIndex,
+    helpers: &Roster,
+    key: &CustodyKey,
+) -> Result<(), KeyError> {
+    if !key.participants.as_set().contains(&recovering) {
         return Err(not_holders("/recovering_participant", key));
     }
-    if !key.participants.contains_all(&recover.helper_participants) {
+    if !key.participants.contains_all(helpers) {
         return Err(not_holders("/helper_participants", key));
     }
-    if recover.helper_participants.n_participants() < key.threshold.count() {
+    if helpers.n_participants() < key.threshold.count() {
         let message = format!("must name at least {} participants, the key's threshold", key.threshold.0);
         return Err(KeyError::Invalid { pointer: "/helper_participants", message });
     }

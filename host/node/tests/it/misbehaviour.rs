@@ -5,7 +5,8 @@ use gateway_domain::intent::Intent;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{SUITES, asset_action, recover, refresh};
-use gateway_node::{CeremonyStart, Code};
+use gateway_node::{CeremonyStart, Code, Envelope};
+use gateway_seal::relay::verify_complaint;
 
 fn start(group: &Group, dealers: &[u16]) -> CeremonyStart {
     CeremonyStart {
@@ -36,9 +37,14 @@ async fn check_forged_message(suite: &str, intent: Intent, dealers: &[u16], culp
             body[last] ^= 1;
         })
         .await;
-    let rejection = group.relay(&case, 1, sent).await.unwrap_err();
+    let rejection = group.relay(&case, 1, sent.clone()).await.unwrap_err();
     assert_eq!(rejection.code, Code::CeremonyMisbehaviour, "{rejection}");
     assert_eq!(rejection.culprits, [ParticipantIndex(culprit)], "{rejection}");
+    if is_private {
+        let accused = group.nodes[usize::from(culprit)].identity();
+        let (header, _) = verify_complaint(accused, rejection.complaint.as_ref().unwrap()).unwrap();
+        assert_eq!(header, *sent[forged].header());
+    }
     let signing = group.case(2, asset_action(&[0, 1, 2], 7));
     group.admit(&signing).await;
     group.sign(&signing, 1).await;
@@ -57,6 +63,26 @@ async fn dealer_of_a_wrong_point_is_named() {
 async fn dealer_with_a_wrong_commitment_is_named() {
     for suite in SUITES {
         check_forged_message(suite, refresh("2"), &[0, 1], 1, false).await;
+    }
+}
+
+/// A broadcast that is wrong by itself proves the fault: the value that came with it is not revealed.
+#[tokio::test]
+async fn value_is_not_revealed_when_the_broadcast_is_proof() {
+    for suite in SUITES {
+        let group = Group::with_key(3, 2, suite).await;
+        let case = group.key_change(refresh("2"), "2", &[0, 1, 2], 2);
+        group.admit(&case).await;
+        let mut sent = group.start_with(&case, 1, &start(&group, &[0, 1])).await;
+        // The values arrive before the broadcasts.
+        sent.sort_by_key(|envelope| envelope.header().to.is_none());
+        let is_broadcast = |it: &Envelope| it.header().from == 1 && it.header().to.is_none();
+        let forged = sent.iter().position(is_broadcast).unwrap();
+        // In the first commitment, which is the dealer's share times the generator.
+        sent[forged] = group.forge(&sent[forged], |body| body[40] ^= 1).await;
+        let rejection = group.relay(&case, 1, sent).await.unwrap_err();
+        assert_eq!(rejection.culprits, [ParticipantIndex(1)], "{rejection}");
+        assert_eq!(rejection.complaint, None, "{rejection}");
     }
 }
 

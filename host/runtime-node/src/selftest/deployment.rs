@@ -4,14 +4,16 @@
 use super::operation::{Authority, Change, NOT_AFTER, Operation};
 use gateway_domain::admission::Authorities;
 use gateway_domain::approval::SigningRule;
+use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::ids::Hex32;
+use gateway_domain::intent::FixedContributions;
 use gateway_domain::key::{Epoch, epoch_root};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::receipt::{NodeReceipt, PAYLOAD_TYPE, ReceiptKind, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_node::{BundleOffer, CommitEpoch, Node, NodeConfig, NodeSettings, Peers};
+use gateway_node::{BundleOffer, CommitEpoch, Node, NodeConfig, NodeSettings, Peers, public_case};
 use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, TrustedBundles};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::{Identities, NodeSecret};
@@ -172,10 +174,28 @@ impl Deployment {
         self.admitted(Operation::signature(&self.authority(), random(), key, self.profile)?).await
     }
 
-    /// A change of the key, admitted by the honest nodes.
+    /// A change of the key, admitted by the honest nodes. A recovery fixes the helpers' contributions.
     pub(crate) async fn change(&self, change: Change) -> Result<Operation, Fault> {
         let key = (KEY, &self.key()?.epoch);
-        self.admitted(Operation::change(&self.authority(), random(), key, self.profile, change)?).await
+        let make = |contributions: &FixedContributions| {
+            Operation::change(&self.authority(), random(), key, self.profile, (change, contributions))
+        };
+        let operation = make(&FixedContributions::default())?;
+        let contributions = match operation.recovery_case() {
+            Some(case) => self.contributions(&case).await?,
+            None => FixedContributions::default(),
+        };
+        self.admitted(make(&contributions)?).await
+    }
+
+    /// What the helpers state before the recovery: participant 0 when it is asked, and the attacker truthfully.
+    async fn contributions(&self, case: &RecoveryCase) -> Result<FixedContributions, Fault> {
+        let Stolen { share, keys, .. } = self.key()?;
+        let public = public_case(case, keys.clone())?;
+        let node = self.nodes.get(&0).ok_or("no honest helper")?;
+        let cids = vec![node.contribution(case).await?.cid, Hex32::new(public.contribution(share)?)];
+        let by_helper: Vec<_> = cids.iter().map(|cid| *cid.as_bytes()).collect();
+        Ok(FixedContributions { cids, root: Some(Hex32::new(public.root(&by_helper))) })
     }
 
     async fn admitted(&self, operation: Operation) -> Result<Operation, Fault> {

@@ -10,9 +10,9 @@ use super::tricks::{
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::{CeremonyAnswer, CeremonyStart, Code, Discard, Envelope, NodeError};
+use gateway_node::{CeremonyAnswer, CeremonyStart, Code, Discard, Envelope, NodeError, public_case};
 use gateway_service::process::Fault;
-use gateway_threshold::{KeyShare, Message, PublicKeys, Session, SignatureProfile};
+use gateway_threshold::{KeyShare, Message, PublicKeys, Session};
 use gateway_threshold::{keygen, redistribute, repair};
 use rand_core::OsRng;
 use std::collections::BTreeSet;
@@ -53,13 +53,14 @@ impl Protocol<'_> {
         CeremonyStart { dealers, package, discarded: vec![] }
     }
 
-    /// A session of the attacker.
+    /// A session of the attacker. A contribution to a recovery is always the same: a session with another one is of another case, and
+    /// its messages have to be rebound.
     fn session(
         self,
-        profile: SignatureProfile,
-        ceremony_id: [u8; 32],
+        attempt: &Attempt<'_>,
+        has_other_contribution: bool,
     ) -> Result<(Session, Vec<Message>), Fault> {
-        let me = ATTACKER;
+        let (me, profile, ceremony_id) = (ATTACKER, attempt.deployment.profile, attempt.ceremony);
         Ok(match self {
             Self::KeyGeneration => {
                 let (roster, threshold) = (everyone(), THRESHOLD);
@@ -72,16 +73,26 @@ impl Protocol<'_> {
                 redistribute::start(params, Some(share), &mut OsRng)?
             }
             Self::Change(Change::Recover, Stolen { share, keys, .. }) => {
-                let (keys, helpers) = (keys.clone(), [0, ATTACKER].into());
-                let params = repair::Params { keys, me, target: 1, helpers, ceremony_id };
-                repair::start(params, Some(share), &mut OsRng)?
+                let case = attempt.operation.recovery_case().ok_or("the operation is no recovery")?;
+                let mut case = public_case(&case, keys.clone())?;
+                let mut admitted = attempt.operation.admitted_contributions();
+                if has_other_contribution {
+                    (case.reference, admitted) = ([0; 32], repair::Admitted::default());
+                }
+                repair::start(repair::Params { case, admitted, me, ceremony_id }, Some(share))?
             }
         })
     }
 
     /// A face of the attacker for these honest nodes.
     fn face(self, attempt: &Attempt<'_>, recipients: &'static [u16]) -> Result<Face, Fault> {
-        let (session, outgoing) = self.session(attempt.deployment.profile, attempt.ceremony)?;
+        let (session, outgoing) = self.session(attempt, false)?;
+        Ok(Face { recipients, session, outgoing })
+    }
+
+    /// A face with other commitments than [`Self::face`].
+    fn other_face(self, attempt: &Attempt<'_>, recipients: &'static [u16]) -> Result<Face, Fault> {
+        let (session, outgoing) = self.session(attempt, true)?;
         Ok(Face { recipients, session, outgoing })
     }
 }
@@ -126,16 +137,32 @@ impl<'a> Attacks<'a> {
     /// The attacker shows each honest node another polynomial, with matching secret values.
     async fn equivocate(&mut self, report: &mut Report) -> Result<(), Fault> {
         let attempt = self.begin().await?;
-        let faces = vec![self.protocol.face(&attempt, &[0])?, self.protocol.face(&attempt, &[1])?];
-        let ended = attempt.run(faces, UNCHANGED).await?;
-        self.add(report, "other commitments for each node", ended.judge(Ending::Unattributed(&HONEST)));
+        let faces = vec![self.protocol.face(&attempt, &[0])?, self.protocol.other_face(&attempt, &[1])?];
+        let ended = attempt.run(faces, rebound).await?;
+        let ending = match self.protocol {
+            // One of the two contributions is not the admitted one.
+            Protocol::Change(Change::Recover, _) => Ending::Named(&[1]),
+            Protocol::KeyGeneration | Protocol::Change(Change::Refresh | Change::Reshare, _) => {
+                Ending::Unattributed(&HONEST)
+            }
+        };
+        self.add(report, "other commitments for each node", ended.judge(ending));
+        Ok(())
+    }
+
+    /// The attacker splits its share otherwise than it stated before the recovery was approved; everything else fits.
+    async fn change_contribution(&mut self, report: &mut Report) -> Result<(), Fault> {
+        let attempt = self.begin().await?;
+        let face = self.protocol.other_face(&attempt, &HONEST)?;
+        let ended = attempt.run(vec![face], rebound).await?;
+        self.add(report, "another contribution than the admitted one", ended.judge(NAMED));
         Ok(())
     }
 
     /// The attacker shares the secret of another key, with matching commitments.
     async fn share_another_secret(&mut self, report: &mut Report, other: Protocol<'_>) -> Result<(), Fault> {
         let attempt = self.begin().await?;
-        let face = other.face(&attempt, &HONEST)?;
+        let face = other.other_face(&attempt, &HONEST)?;
         let ended = attempt.run(vec![face], rebound).await?;
         self.add(report, "the share of another key", ended.judge(NAMED));
         Ok(())
@@ -265,6 +292,7 @@ pub(crate) async fn attack_changes(deployment: &Deployment, report: &mut Report)
             let tamper: Tamper = |view, it| edit(it, 4, |body| flip(view, body));
             let trick = ("a wrong sum for the recovering node", tamper, Ending::NamedByLast(1));
             attacks.play(report, trick).await?;
+            attacks.change_contribution(report).await?;
         }
         attacks.equivocate(report).await?;
         attacks.share_another_secret(report, Protocol::Change(change, &foreign)).await?;

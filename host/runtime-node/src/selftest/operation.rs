@@ -3,11 +3,12 @@
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
 use gateway_domain::binding::ClientBinding;
+use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
-    AssetAction, Intent, KeyCreate, KeyUse, Lifecycle, PublicationMode, Recover, Refresh, Reshare,
-    SigningTerms, key_id,
+    AssetAction, FixedContributions, Intent, KeyCreate, KeyUse, Lifecycle, PublicationMode, Recover, Refresh,
+    Reshare, SigningTerms, key_id,
 };
 use gateway_domain::key::{Epoch, FIRST_EPOCH};
 use gateway_domain::operation::{EffectId, EffectStep};
@@ -15,11 +16,11 @@ use gateway_domain::policy::{Facts, Moment, Outcome, Recorded, Request};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
-use gateway_node::{AdmitRequest, Call, Owner, Subject};
+use gateway_node::{AdmitRequest, Call, Owner, Subject, admitted_contributions};
 use gateway_policy::TrustedBundle;
 use gateway_seal::node_key::NodeSecret;
 use gateway_service::process::Fault;
-use gateway_threshold::SignatureProfile;
+use gateway_threshold::{SignatureProfile, repair};
 
 /// The people whose approval each operation has.
 const APPROVERS: [&str; 2] = ["alice", "bob"];
@@ -96,7 +97,8 @@ impl Change {
         }
     }
 
-    fn intent(self) -> Result<Intent, Fault> {
+    /// `contributions` are those of the helpers of a recovery.
+    fn intent(self, contributions: &FixedContributions) -> Result<Intent, Fault> {
         let change = change("2");
         Ok(match self {
             Self::Refresh => Intent::Refresh(Refresh { change }),
@@ -110,8 +112,8 @@ impl Change {
                 recovery_case_ref: "selftest".to_owned(),
                 recovering_participant: ParticipantIndex(1),
                 helper_participants: Roster::parse(&[0, 2])?,
-                helper_share_cids: vec![],
-                expected_helper_admission_root: None,
+                helper_share_cids: contributions.cids.iter().map(ToString::to_string).collect(),
+                expected_helper_admission_root: contributions.root.map(|root| root.to_string()),
             }),
         })
     }
@@ -184,7 +186,7 @@ impl Operation {
         id: Hex32,
         (key_ref, epoch): (&str, &Epoch),
         profile: SignatureProfile,
-        change: Change,
+        (change, contributions): (Change, &FixedContributions),
     ) -> Result<Self, Fault> {
         let owner = owner(key_ref);
         let participants = everyone()?;
@@ -196,7 +198,7 @@ impl Operation {
         };
         let holders = Some(participants.clone());
         let terms = Terms { participants, holders, target: Some(target), epoch: epoch.clone() };
-        Self::decided(authority, id, owner, change.intent()?, terms, profile)
+        Self::decided(authority, id, owner, change.intent(contributions)?, terms, profile)
     }
 
     /// The operation, with the decision that the authority signs.
@@ -255,6 +257,25 @@ impl Operation {
             envelope: Envelope::seal(PAYLOAD_TYPE, &payload, &[(signer, signature)]),
         };
         Ok(Self { admission_hash: admission_hash(&payload), decision, request, profile })
+    }
+
+    /// The case of a recovery.
+    pub(crate) fn recovery_case(&self) -> Option<RecoveryCase> {
+        let Intent::Recover(recover) = &self.request.intent else { return None };
+        Some(RecoveryCase::new(self.decision.key_id, self.decision.epoch_root, recover))
+    }
+
+    /// The contributions to the recovery that are admitted.
+    pub(crate) fn admitted_contributions(&self) -> repair::Admitted {
+        match &self.request.intent {
+            Intent::Recover(recover) => admitted_contributions(recover),
+            Intent::KeyCreate(_)
+            | Intent::Refresh(_)
+            | Intent::Reshare(_)
+            | Intent::Rotate(_)
+            | Intent::Payment(_)
+            | Intent::AssetAction(_) => repair::Admitted::default(),
+        }
     }
 
     /// The chain of its steps at a participant.

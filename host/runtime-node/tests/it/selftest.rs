@@ -13,7 +13,7 @@ fn selftest(arguments: &[&str]) -> Output {
 }
 
 /// Attacks that a reader looks for, each in the protocol where it applies, for both signature profiles.
-const CLASSES: [(&str, &str); 27] = [
+const CLASSES: [(&str, &str); 28] = [
     ("key generation", "no proof of possession"),
     ("key generation", "a false proof of possession"),
     ("key generation", "commitments and proof of another participant"),
@@ -36,6 +36,7 @@ const CLASSES: [(&str, &str); 27] = [
     ("recovery", "the share of another key"),
     ("recovery", "a wrong sum for the recovering node"),
     ("recovery", "other commitments for each node"),
+    ("recovery", "another contribution than the admitted one"),
     ("signing", "a second package for the same nonces"),
     ("signing", "the commitments of an earlier attempt"),
     ("signing", "a package over another message"),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod abort;
+mod blame;
 mod bundles;
 mod crash;
 mod end_to_end;

@@ -70,6 +70,12 @@ pub fn verify_complaint<'a>(
 }
 
 impl Complaint {
+    /// The header of the message, not verified.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
     pub(super) fn new(header: Header, body: Vec<u8>, signature: [u8; 64]) -> Self {
         Self { header, body, signature }
     }

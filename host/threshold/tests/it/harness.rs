@@ -39,7 +39,8 @@ pub(crate) fn redistribute_params(
 }
 
 pub(crate) fn repair_params(key: &Key, me: u16, target: u16, helpers: &[u16]) -> repair::Params {
-    repair::Params { keys: key.keys.clone(), me, target, helpers: set(helpers), ceremony_id: CEREMONY }
+    let case = repair::Case { keys: key.keys.clone(), target, helpers: set(helpers), reference: [5; 32] };
+    repair::Params { case, admitted: repair::Admitted::default(), me, ceremony_id: CEREMONY }
 }
 
 pub(crate) fn set(participants: &[u16]) -> BTreeSet<u16> {
@@ -109,10 +110,16 @@ impl Network {
 
     /// Repairs the target's share. The target starts without it.
     pub(crate) fn repair(key: &Key, target: u16, helpers: &[u16], seed: u64) -> Self {
-        let participants = helpers.iter().copied().chain([target]).collect();
-        Self::open(participants, seed, |me, rng| {
+        Self::repair_admitted(key, &repair_params(key, target, target, helpers), seed)
+    }
+
+    /// Repairs the share of the case with the contributions that were admitted.
+    pub(crate) fn repair_admitted(key: &Key, params: &repair::Params, seed: u64) -> Self {
+        let target = params.case.target;
+        let participants = params.case.helpers.iter().copied().chain([target]).collect();
+        Self::open(participants, seed, |me, _| {
             let share = key.shares.get(&me).filter(|_| me != target);
-            repair::start(repair_params(key, me, target, helpers), share, rng)
+            repair::start(repair::Params { me, ..params.clone() }, share)
         })
     }
 

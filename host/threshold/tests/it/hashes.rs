@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use gateway_threshold::repair::Admitted;
 use gateway_threshold::{SignatureProfile, Tweak};
 use sha2::{Digest, Sha256};
 
-use crate::harness::{BINDING, CEREMONY, Key, Network, TR, redistribute_params};
+use crate::harness::{BINDING, CEREMONY, Key, Network, TR, redistribute_params, repair_params};
 
 /// `H(tag, a, b, …)` of `protocols.md`.
 fn h(tag: &str, fields: &[Vec<u8>]) -> [u8; 32] {
@@ -84,8 +85,25 @@ fn repair_hashes_are_as_specified() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 5, 300], 2, 1);
         let network = Network::repair(&key, 5, &[0, 300], 1);
-        let agreed = [CEREMONY.into(), key.keys.to_bytes(), number(5), number(2), number(0), number(300)];
-        assert_eq!(broadcasts(&network).0, h("svc/repair/v1", &agreed));
+        let case = [vec![5; 32], key.keys.to_bytes(), number(5), number(2), number(0), number(300)];
+        let case = h("svc/repair-case/v1", &case);
+        // Step 1.2, without admitted contributions and with them.
+        assert_eq!(broadcasts(&network).0, h("svc/repair/v2", &[CEREMONY.into(), case.into(), vec![]]));
+        let mut params = repair_params(&key, 5, 5, &[0, 300]);
+        let ids = [0, 300].map(|helper| params.case.contribution(&key.shares[&helper]).unwrap());
+        let payloads = broadcasts(&network).1;
+        let commitments = [payloads[1].clone(), payloads[3].clone()];
+        for (id, (helper, commitments)) in ids.iter().zip([0, 300].into_iter().zip(commitments)) {
+            let fields = [case.into(), number(helper), commitments];
+            assert_eq!(*id, h("svc/repair-contribution/v1", &fields));
+        }
+        let root = [case.into(), number(0), ids[0].into(), number(300), ids[1].into()];
+        let root = h("svc/repair-contributions/v1", &root);
+        assert_eq!(params.case.root(&ids), root);
+        params.admitted = Admitted { contributions: ids.to_vec(), root: Some(root) };
+        let agreed = [CEREMONY.into(), case.into(), root.into(), ids[0].into(), ids[1].into()];
+        let admitted = Network::repair_admitted(&key, &params, 1);
+        assert_eq!(broadcasts(&admitted).0, h("svc/repair/v2", &agreed));
         let (transcript, expected) = transcript("svc/repair-transcript/v1", network);
         assert_eq!(transcript, expected);
     }

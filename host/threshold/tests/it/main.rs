@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod ceremonies;
 #[cfg(test)]
+mod contributions;
+#[cfg(test)]
 mod derive;
 #[cfg(test)]
 mod harness;
@@ -14,6 +16,8 @@ mod keygen;
 mod keygen_attacks;
 #[cfg(test)]
 mod material;
+#[cfg(test)]
+mod observe;
 #[cfg(test)]
 mod redistribute;
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Repair with a dishonest helper.
 
-use gateway_threshold::repair::{self, Params};
+use gateway_threshold::repair::{self, Admitted, Case, Params};
 use gateway_threshold::{Message, PublicKeys, SignatureProfile, ThresholdError};
 
-use crate::harness::{BINDING, ED, InFlight, Key, Network, TR, copy, flip, rebind, repair_params, rng, set};
+use crate::harness::{BINDING, ED, InFlight, Key, Network, TR, copy, flip, rebind, repair_params, set};
 
 const TARGET: u16 = 3;
 const HELPERS: [u16; 3] = [0, 1, 2];
@@ -68,7 +68,7 @@ fn helper_with_an_old_or_foreign_share_is_named_by_all() {
             let binding = network.in_flight[0].message.body[..BINDING].to_vec();
             network.in_flight.retain(|flight| flight.message.from != 0);
             let params = repair_params(&split, 0, TARGET, &HELPERS);
-            let (_, messages) = repair::start(params, split.shares.get(&0), &mut rng(9)).unwrap();
+            let (_, messages) = repair::start(params, split.shares.get(&0)).unwrap();
             network.post(rebind(messages, &binding));
             network.run(|_| true);
             for honest in 1..4 {
@@ -81,6 +81,13 @@ fn helper_with_an_old_or_foreign_share_is_named_by_all() {
     }
 }
 
+/// What a helper sends in another case with the same members.
+fn of_another_case(key: &Key, helper: u16) -> Vec<Message> {
+    let mut params = repair_params(key, helper, TARGET, &HELPERS);
+    params.case.reference = [9; 32];
+    repair::start(params, key.shares.get(&helper)).unwrap().1
+}
+
 /// Helper 0 sends the target other commitments than the helpers, both to pieces of its share. The sessions report the differing
 /// transcripts, and do not name an honest helper for its sum.
 #[test]
@@ -89,8 +96,8 @@ fn equivocation_is_detected_before_any_helper_is_named() {
         let key = key(profile);
         let mut network = Network::repair(&key, TARGET, &HELPERS, 1);
         network.in_flight.retain(|flight| flight.message.from != 0 || flight.recipient != TARGET);
-        let params = repair_params(&key, 0, TARGET, &HELPERS);
-        let (_, other_dealing) = repair::start(params, key.shares.get(&0), &mut rng(99)).unwrap();
+        let binding = network.in_flight[0].message.body[..BINDING].to_vec();
+        let other_dealing = rebind(of_another_case(&key, 0), &binding);
         let message = other_dealing.into_iter().find(|message| message.round == 1).unwrap();
         network.in_flight.push(InFlight { recipient: TARGET, message });
         network.run_echoes_last();
@@ -113,19 +120,24 @@ fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
         let theirs = Params { me: 0, ..ours.clone() };
         for other in [
             Params { ceremony_id: [8; 32], ..theirs.clone() },
-            Params { keys: old.keys.clone(), ..theirs.clone() },
-            Params { target: 2, helpers: set(&[0, 1, 3]), ..theirs.clone() },
+            Params { case: Case { keys: old.keys.clone(), ..theirs.case.clone() }, ..theirs.clone() },
+            Params {
+                case: Case { target: 2, helpers: set(&[0, 1, 3]), ..theirs.case.clone() },
+                ..theirs.clone()
+            },
+            Params { case: Case { reference: [8; 32], ..theirs.case.clone() }, ..theirs.clone() },
+            Params { admitted: Admitted { root: Some([8; 32]), ..Admitted::default() }, ..theirs.clone() },
         ] {
-            let share = if other.keys == current.keys { &current.shares[&0] } else { &old.shares[&0] };
-            let (_, mut messages) = repair::start(other, Some(share), &mut rng(2)).unwrap();
-            let (mut session, _) = repair::start(ours.clone(), current.shares.get(&1), &mut rng(1)).unwrap();
+            let share = if other.case.keys == current.keys { &current.shares[&0] } else { &old.shares[&0] };
+            let (_, mut messages) = repair::start(other, Some(share)).unwrap();
+            let (mut session, _) = repair::start(ours.clone(), current.shares.get(&1)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
             assert_eq!(error, ThresholdError::OtherCeremony { from: 0, round: 1 });
             assert_eq!(error.culprits(), [0]);
         }
-        let fewer = Params { helpers: set(&[0, 1]), ..theirs };
-        let (_, mut messages) = repair::start(fewer, current.shares.get(&0), &mut rng(2)).unwrap();
-        let (mut session, _) = repair::start(ours, current.shares.get(&1), &mut rng(1)).unwrap();
+        let fewer = Params { case: Case { helpers: set(&[0, 1]), ..theirs.case.clone() }, ..theirs };
+        let (_, mut messages) = repair::start(fewer, current.shares.get(&0)).unwrap();
+        let (mut session, _) = repair::start(ours, current.shares.get(&1)).unwrap();
         let error = session.handle(messages.remove(0)).unwrap_err();
         assert!(matches!(error, ThresholdError::WrongLength { from: 0, round: 1, .. }));
     }

@@ -1,13 +1,17 @@
-//! Rows 9, 10, 14 and 15 of the table: what a node checks while new shares are made, promoted and published.
+//! Rows 9, 10, 14, 15 and 23 of the table: what a node checks while new shares are made, promoted and published.
 
 use super::victims::{SUITE, Victims, assert_refused, mail, messages, receipt_of};
+use crate::conforms::conforms;
+use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
+use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::intent::Intent;
 use gateway_domain::receipt::{NodeReceipt, PAYLOAD_TYPE, ReceiptKind, Signature};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::testing::{Case, hex32};
-use gateway_node::{CeremonyStart, CommitEpoch, Envelope, Header, Publication};
+use gateway_node::testing::{Case, hex32, roster};
+use gateway_node::{CeremonyStart, CommitEpoch, Envelope, Header, Publication, public_case};
 use gateway_seal::node_key::{Identities, NodeSecret};
-use gateway_seal::relay;
-use gateway_threshold::keygen;
+use gateway_seal::relay::{self, Complaint};
+use gateway_threshold::{Message, keygen};
 use rand_core::OsRng;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -28,6 +32,30 @@ fn receipts_by(case: &Case, valid: &[NodeReceipt], kind: &ReceiptKind) -> Vec<No
         signature: Signature::new(signature),
     };
     [&valid[..2], &[forged]].concat()
+}
+
+/// The answer to a wrong value has the value with its sender's signature, so that the caller need not believe who is accused.
+#[tokio::test]
+async fn refusal_of_a_wrong_value_proves_who_signed_it() {
+    let victims = Victims::with_key().await;
+    let (refresh, start) = victims.refresh(3);
+    victims.admit_all(&refresh).await;
+    victims.nodes[1].replace_mail(|message| {
+        let Message { from, to, round, ref body } = *message;
+        let mut body = Zeroizing::new(body.to_vec());
+        if to == Some(0) {
+            body[63] ^= 1;
+        }
+        vec![Message { from, to, round, body }]
+    });
+    let sent = victims.start_all(&refresh, 1, &start).await;
+    let wrong = sent.iter().find(|it| it.header().from == 1 && it.header().to == Some(0)).unwrap();
+    let refused = victims.deliver(0, &refresh, 1, mail(&sent, 0)).await.unwrap_err();
+    assert_eq!((refused.error.as_str(), &refused.culprits), ("ceremony_misbehaviour", &json!([1])));
+    let complaint: Complaint = serde_json::from_value(refused.complaint).unwrap();
+    let (header, _) = relay::verify_complaint(victims.nodes[1].identity(), &complaint).unwrap();
+    assert_eq!(header, *wrong.header());
+    assert!(relay::verify_complaint(victims.nodes[2].identity(), &complaint).is_err());
 }
 
 /// Row 9.
@@ -212,6 +240,75 @@ async fn staged_share_of_a_key_in_use_is_not_discarded_on_request() {
     for participant in 1..3 {
         let answer = victims.discard_attempt(participant, &refresh, 1).await.map(|receipt| json!(receipt));
         assert_refused("the attempt", answer, "step_out_of_order", "completed the attempt");
+    }
+}
+
+/// Row 23. A helper that sends another contribution than it stated is in `runtime-node selftest`.
+#[tokio::test]
+async fn recovery_is_executed_with_the_admitted_contributions_of_its_helpers_only() {
+    let mut victims = Victims::with_key().await;
+    let (plain, _) = victims.recovery(3, &[], None);
+    let Intent::Recover(recover) = &plain.intent else { panic!("{:?}", plain.intent) };
+    let case = RecoveryCase::new(plain.decision.key_id, plain.decision.epoch_root, recover);
+    let mut cids = vec![];
+    for helper in [0, 1] {
+        let stated = victims.contribution(helper, &case).await.unwrap();
+        conforms(&stated, &json!({ "$ref": "#/components/schemas/HelperAdmission" })).unwrap();
+        assert_eq!(stated, victims.contribution(helper, &case).await.unwrap());
+        let admission: HelperAdmission = serde_json::from_value(stated).unwrap();
+        let node = victims.nodes[usize::from(helper)].identity();
+        assert!(admission.participant.0 == helper && admission.is_signed(&case, &node.signing_key()));
+        cids.push(admission.cid.to_string());
+    }
+    let by_helper: Vec<_> = cids.iter().map(|cid| *cid.parse::<Hex32>().unwrap().as_bytes()).collect();
+    let root = Hex32::new(public_case(&case, victims.keys().clone()).unwrap().root(&by_helper)).to_string();
+    let other = "ab".repeat(32);
+    let fixed = [
+        (vec![other.clone(), cids[1].clone()], None),
+        (vec![cids[1].clone(), cids[0].clone()], None),
+        (vec![cids[0].clone()], None),
+        (cids.clone(), Some(other)),
+    ];
+    for (id, (cids, root)) in (10..).zip(fixed) {
+        let (case, start) = victims.recovery(id, &cids, root);
+        victims.admit_all(&case).await;
+        let answer = victims.start(0, &case, 1, &start).await;
+        assert_refused("other contributions", answer, "package_refused", "not the admitted ones");
+    }
+    let (refused, start) = victims.recovery(20, &[], Some("ab".repeat(32)));
+    victims.admit_all(&refused).await;
+    let sent = victims.start_all(&refused, 1, &start).await;
+    for participant in 0..3 {
+        let answer = victims.deliver(participant, &refused, 1, mail(&sent, participant)).await;
+        assert_refused("another root", answer, "package_refused", "not the admitted ones");
+    }
+    let (recovery, start) = victims.recovery(30, &cids, Some(root));
+    let staged = victims.make_shares(&recovery, 1, &start).await;
+    victims.promote_and_publish(&recovery, 1, &staged).await;
+    let answer = victims.contribution(0, &case).await;
+    assert_refused("a case of a former epoch", answer, "epoch_conflict", "in this epoch");
+}
+
+#[tokio::test]
+async fn contribution_is_stated_by_the_helpers_of_a_case_only() {
+    let victims = Victims::with_key().await;
+    let (plain, _) = victims.recovery(3, &[], None);
+    let Intent::Recover(recover) = &plain.intent else { panic!("{:?}", plain.intent) };
+    let valid = RecoveryCase::new(plain.decision.key_id, plain.decision.epoch_root, recover);
+    let refused = [
+        (2, valid.clone(), "package_refused", "participant 2 is not in the roster"),
+        (0, RecoveryCase { helper_participants: roster(&[0, 9]), ..valid.clone() }, "package_refused", ""),
+        (
+            0,
+            RecoveryCase { recovering_participant: ParticipantIndex(1), ..valid.clone() },
+            "package_refused",
+            "",
+        ),
+        (0, RecoveryCase { epoch_root: hex32(1), ..valid.clone() }, "epoch_conflict", ""),
+        (0, RecoveryCase { key_id: KeyId(hex32(1)), ..valid }, "epoch_conflict", ""),
+    ];
+    for (participant, case, error, part) in refused {
+        assert_refused("a case", victims.contribution(participant, &case).await, error, part);
     }
 }
 

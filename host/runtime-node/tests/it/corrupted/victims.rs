@@ -8,6 +8,7 @@ use gateway_domain::admission::Target;
 use gateway_domain::approval::{
     Approval, ApprovalSubject, Approvers, PinnedRegistry, SigningRule, approvals_root,
 };
+use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::ids::{EpochName, Hex32, OperationId};
 use gateway_domain::intent::{Intent, KeyUse};
 use gateway_domain::key::{Epoch, PublicKey, epoch_root};
@@ -66,6 +67,7 @@ pub(crate) struct Refused {
     pub(crate) error: String,
     pub(crate) message: String,
     pub(crate) culprits: Value,
+    pub(crate) complaint: Value,
 }
 
 /// Checks that the answer is this error, and that `part` is in its message.
@@ -274,7 +276,8 @@ impl Victims {
         }
         let text = |name: &str| body[name].as_str().unwrap().to_owned();
         let (error, message) = (text("error"), text("message"));
-        Err(Refused { status: status.as_u16(), error, message, culprits: body["culprits"].clone() })
+        let (culprits, complaint) = (body["culprits"].clone(), body["complaint"].clone());
+        Err(Refused { status: status.as_u16(), error, message, culprits, complaint })
     }
 
     pub(crate) async fn admit(&self, participant: u16, case: &Case) -> Answer {
@@ -475,6 +478,11 @@ impl Victims {
         CommitEpoch { attempt, epoch_root: self.made(case).root, staged }
     }
 
+    /// What a node would contribute to a recovery.
+    pub(crate) async fn contribution(&self, participant: u16, case: &RecoveryCase) -> Answer {
+        self.post(participant, "/v1/node/keys/contributions", case).await
+    }
+
     pub(crate) async fn promote(&self, participant: u16, case: &Case, commit: &CommitEpoch) -> Answer {
         let call = case.call(participant, EffectStep::CommitEpoch, 1, commit.attempt);
         self.step_with(participant, &call, commit, None).await
@@ -537,17 +545,34 @@ impl Victims {
 
     /// A refresh of the key to epoch 2, and its parameters.
     pub(crate) fn refresh(&self, id: u8) -> (Case, CeremonyStart) {
+        let dealers = [0, 1, 2].map(ParticipantIndex).into();
+        let start = CeremonyStart { dealers, package: self.keys().to_bytes(), discarded: vec![] };
+        (self.change(id, gateway_node::testing::refresh("2")), start)
+    }
+
+    /// The recovery of participant 2's share by the others, which fixes these contributions.
+    pub(crate) fn recovery(&self, id: u8, cids: &[String], root: Option<String>) -> (Case, CeremonyStart) {
+        let mut intent = gateway_node::testing::recover("2", 2, &[0, 1]);
+        if let Intent::Recover(recover) = &mut intent {
+            recover.helper_share_cids = cids.to_vec();
+            recover.expected_helper_admission_root = root;
+        }
+        let start = CeremonyStart { package: self.keys().to_bytes(), ..CeremonyStart::default() };
+        (self.change(id, intent), start)
+    }
+
+    /// A change of the key to epoch 2 with the same holders.
+    fn change(&self, id: u8, intent: Intent) -> Case {
         let target = Target {
             key_id: KEY,
             epoch: EpochName("2".into()),
             participants: roster(&[0, 1, 2]),
             threshold: Threshold(2),
         };
-        let mut case = self.unapproved(1, gateway_node::testing::refresh("2"));
+        let mut case = self.unapproved(1, intent);
         case = case.changing(&roster(&[0, 1, 2]), target).of(OperationId(hex32(id)));
         case.decision.serves = Some(KeyUse::Payments);
-        let dealers = [0, 1, 2].map(ParticipantIndex).into();
-        (honest(case), CeremonyStart { dealers, package: self.keys().to_bytes(), discarded: vec![] })
+        honest(case)
     }
 
     /// A package over the admitted digest, with commitments of these signers.
