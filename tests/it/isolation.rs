@@ -93,6 +93,11 @@ fn valid_body(method: &str, route: &str) -> Value {
         (_, "approve") => return approval("eve"),
         (_, "publish") => return publication(),
         (_, "node-recovery") => return json!({ "effect_id": "e", "result_root": "0".repeat(64) }),
+        (_, "contributions") => {
+            let recovery = custody::recover("2");
+            let members = ["recovery_case_ref", "recovering_participant", "helper_participants"];
+            members.into_iter().map(|name| (name.to_owned(), recovery[name].clone())).collect()
+        }
         (_, "abort") => return json!({ "reason": "r" }),
         (_, "external-export") => return custody::export(&json!("r"), "Submitted"),
         (_, "sign") => custody::sign("eve"),

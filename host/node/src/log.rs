@@ -4,13 +4,16 @@
 //! SQLite as the step's own statements. A row has the roots of the complete subtrees that its entry ends: the node at level `l`
 //! with index `i` is in the row of entry `(i + 1) * 2^l - 1`.
 
+use crate::call::{Call, ShownReceipt};
 use crate::error::{NodeError, Stop};
+use crate::gate;
 use crate::limits::LOG_ENTRIES_MAX;
 use crate::node::Node;
 use crate::rollback::Rollback;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{Frontier, NodePosition, Subtree, empty_root, subtree};
 use gateway_domain::node_log::{HEAD_PAYLOAD_TYPE, LogEntry, LogHead, ReleasedShare, SignedLogHead};
+use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{ReceiptStatement, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
@@ -259,6 +262,31 @@ impl Node {
         let query = sqlx::query(sql).bind(id.to_string()).bind(LOG_ENTRIES_MAX);
         let rows = query.fetch_all(&mut *self.database.reader().acquire().await?).await?;
         rows.iter().map(|row| parse(row.try_get("body")?)).collect()
+    }
+
+    /// The receipts that this node signed for the step of the call, with their statements, for a caller that lost them. Nothing is
+    /// done: empty for a step that the node has not made.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::AdmissionConflict`](crate::Code::AdmissionConflict) when the operation was admitted by another decision;
+    /// [`NodeError::Unavailable`] when the store failed.
+    pub async fn recover(&self, call: &Call) -> Result<Vec<ShownReceipt>, NodeError> {
+        let known = self.operation(call.effect.operation).await?;
+        if known.is_some_and(|known| known.admission_hash != call.admission_hash) {
+            return Err(gate::other_decision().into());
+        }
+        let mut found = Vec::new();
+        for entry in self.log_entries_of(call.effect.operation).await? {
+            let LogEntry::Receipt { log_index, statement, .. } = entry else { continue };
+            let has_attempts = matches!(statement.step, EffectStep::Execute | EffectStep::Discard);
+            let is_wanted = statement.step == call.effect.step
+                && (!has_attempts || statement.attempt == call.effect.attempt);
+            if is_wanted {
+                let receipt = self.issue_receipt(&statement, log_index)?;
+                found.push(ShownReceipt { statement, receipt });
+            }
+        }
+        Ok(found)
     }
 
     /// The proof that the log of this size has the entry at this position (RFC 6962, section 2.1.1). `None` if the log is

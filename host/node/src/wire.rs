@@ -14,7 +14,8 @@ pub use admission::{
 pub use gateway_policy::{BUNDLE_UNKNOWN, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault};
 pub use steps::{
     CommitEpochBody, DiscardBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
-    NodeOperationView, Nothing, Package, PolicyReceiptAnswer, PublishBody, ReceiptAnswer, Start, StepRequest,
+    NodeOperationView, Nothing, Package, PolicyReceiptAnswer, PublishBody, ReceiptAnswer, RecoverAnswer,
+    Start, StepRequest,
 };
 
 use crate::call::{Call, Subject};

@@ -16,7 +16,7 @@ use gateway_node::wire::{
     BODY_BYTES_MAX, BUNDLE_UNKNOWN, CommitEpochBody, DiscardBody, ExecuteAnswer, ExecuteBody,
     MissingSharesAnswer, MissingSharesRequest, NodeAdmissionDecisionRequest, NodeOperationSubmitRequest,
     NodeOperationView, Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, PolicyReceiptAnswer, PublishBody,
-    ReceiptAnswer, Slot, StepRequest, WireFault,
+    ReceiptAnswer, RecoverAnswer, Slot, StepRequest, WireFault,
 };
 use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection, ShownReceipt};
 use gateway_service::answer::{self, ErrorAnswer};
@@ -89,6 +89,7 @@ pub fn router(node: Arc<Node>, quotas: Arc<Quotas>) -> Router {
         .route("/v1/node/operations/{id}/steps/commit-epoch", post(commit_epoch))
         .route("/v1/node/operations/{id}/steps/publish", post(publish))
         .route("/v1/node/operations/{id}/steps/discard", post(discard))
+        .route("/v1/node/operations/{id}/steps/recover", post(recover))
         .route("/v1/node/bundles", post(offer_bundle))
         .route("/v1/node/keys/missing-shares", post(missing_shares))
         .route("/v1/node/keys/contributions", post(contribution))
@@ -229,6 +230,16 @@ async fn publish(State(app): State<App>, Path(id): Path<String>, request: Reques
 async fn discard(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ReceiptAnswer> {
     let (call, discard): (_, DiscardBody) = step(&app, &id, EffectStep::Discard, request).await?;
     receipt(app.node.discard(&call, &discard).await)
+}
+
+/// The receipts for a step that the node has made, for a caller that lost them. The context is that of the step.
+async fn recover(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<RecoverAnswer> {
+    let id = parse_id(&id)?;
+    let StepRequest { context, newest, body: Nothing {} } = read(request).await?;
+    let call = context.call(id, context.step.op_class).map_err(fault)?;
+    show(&app.node, newest.as_ref()).await?;
+    let receipts = app.node.recover(&call).await.map_err(error)?;
+    Ok(Json(RecoverAnswer { receipts }))
 }
 
 async fn offer_bundle(State(app): State<App>, request: Request) -> Answer<Nothing> {

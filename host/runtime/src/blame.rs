@@ -14,6 +14,10 @@ use gateway_threshold::{Message, Protocol, Route, ThresholdError};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Messages that are checked on the caller's thread, in a few milliseconds. With 64 participants it takes a second, which must not block
+/// an async worker thread.
+const INLINE_MESSAGES_MAX: usize = 256;
+
 /// The messages of one attempt, each from the node that is named as its sender.
 pub(crate) struct Record {
     /// The identities that are pinned for the participants.
@@ -68,9 +72,12 @@ impl Record {
             let reason = Cow::Owned(format!("it accuses participant {} without proof", named.join(", ")));
             answers.insert(*by, Err(NodeError::Lost { reason }));
         }
-        // With 64 participants this computes for a second, which must not block an async worker thread.
-        let verdict = tokio::task::spawn_blocking(move || self.verdict(&accusations)).await;
-        let Verdict { proven, accused } = verdict.unwrap_or_default();
+        let verdict = if self.sent.len() <= INLINE_MESSAGES_MAX {
+            self.verdict(&accusations)
+        } else {
+            tokio::task::spawn_blocking(move || self.verdict(&accusations)).await.unwrap_or_default()
+        };
+        let Verdict { proven, accused } = verdict;
         for (culprit, detail) in proven {
             let (code, culprits) = (Code::CeremonyMisbehaviour, vec![culprit]);
             let rejection = Rejection { code, detail, culprits, complaint: None };

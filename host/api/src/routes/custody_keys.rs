@@ -1,6 +1,6 @@
 //! `/v1/custody/keys`.
 
-use super::lifecycle::{Answer, submission_warnings};
+use super::lifecycle::{Answer, requester, submission_warnings};
 use crate::error::ApiError;
 use crate::error::Code::{self, *};
 use crate::extract::{Body, Caller, PathKeyRef, RejectsMismatch, query};
@@ -206,6 +206,7 @@ pub async fn recovery_contributions(
     State(app): State<App>,
     body: Body<RecoveryContributionsRequest>,
 ) -> Answer<RecoveryContributions> {
+    requester(&caller.principal, body.value.client.clone(), &body.unknown)?;
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
     let contributions = app.engine().contributions(&target, body.checked).await?;
     Ok((warning::headers(&Warning::unknown_members(&body.unknown)), Json(contributions.into())))

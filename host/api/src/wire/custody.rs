@@ -378,6 +378,8 @@ pub struct RecoveryContributionsRequest {
     /// The helpers: at least the key's threshold, without the recovering participant.
     #[schema(schema_with = participants)]
     pub helper_participants: Vec<u16>,
+    /// The caller.
+    pub client: Option<ClientBinding>,
 }
 
 impl RequestShape for RecoveryContributionsRequest {
@@ -391,7 +393,7 @@ impl RequestShape for RecoveryContributionsRequest {
     }
 
     fn client(&self) -> Option<&ClientBinding> {
-        None
+        self.client.as_ref()
     }
 }
 

@@ -124,6 +124,14 @@ pub struct ReceiptAnswer {
     pub receipt: NodeReceipt,
 }
 
+/// The answer to `recover`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecoverAnswer {
+    /// The node's receipts for the step, with what they state; empty if it has not made the step.
+    pub receipts: Vec<ShownReceipt>,
+}
+
 /// The answer to `policy-receipt`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

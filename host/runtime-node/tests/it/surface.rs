@@ -8,7 +8,7 @@ use axum::http::{Request, StatusCode};
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::Epoch;
-use gateway_domain::operation::EffectStep;
+use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
@@ -18,7 +18,7 @@ use gateway_node::wire::{
     CallContext, ExecuteAnswer, ExecuteBody, NodeAdmissionDecisionRequest, NodeOperationSubmitRequest,
     Nothing, OfferBundleRequest, Slot, Start, StepRequest,
 };
-use gateway_node::{Call, CeremonyStart, Envelope, Node, NodeConfig, NodeSettings, Peers};
+use gateway_node::{Call, CeremonyStart, Envelope, Node, NodeConfig, NodeSettings, Peers, ShownReceipt};
 use gateway_threshold::PublicKeys;
 use http_body_util::BodyExt;
 use runtime_node::routes;
@@ -249,6 +249,10 @@ async fn every_route_answers_as_the_document_says() {
     };
     let answer = nodes.post(0, &path(&create, "steps/execute"), attempt).await;
     assert_eq!(answer["type"], "discarded");
+    // What the caller lost: each receipt is the one that the step returned.
+    let recovered = nodes.post(0, &path(&create, "steps/recover"), attempt_receipt(&second)).await;
+    assert_eq!(recovered["receipts"].as_array().unwrap().len(), 1, "{recovered}");
+    assert_eq!(recovered["receipts"][0]["receipt"], answer["receipt"]);
     nodes.post(0, "/v1/node/keys/missing-shares", json!({ "keys": [[KEY, epoch()]] })).await;
     for probe in ["/v1/node/status", "/v1/node/log", "/v1/node/log/entries/0", "/healthz", "/v1/openapi.json"]
     {
@@ -265,6 +269,50 @@ async fn every_route_answers_as_the_document_says() {
     let contributions = "/v1/node/keys/contributions".to_owned();
     let steps = ["commit-epoch", "publish"].map(|step| format!("{BASE}/{{id}}/steps/{step}"));
     assert_eq!(open, [[contributions].as_slice(), &steps].concat());
+}
+
+/// The request for the receipts of an attempt that was discarded.
+fn attempt_receipt(attempt: &Call) -> StepRequest<Nothing> {
+    let effect = EffectId { step: EffectStep::Discard, ..attempt.effect };
+    step_of(&Call { effect, ..*attempt })
+}
+
+#[tokio::test]
+async fn receipts_of_a_step_are_returned_again_and_nothing_is_done() {
+    let nodes = Nodes::open(2).await;
+    let create = Case::key_create(100, KEY, 2, 2, SUITE);
+    nodes.make_key(&create).await;
+    let size = nodes.send(0, "GET", "/v1/node/log", None).await.1["head"]["size"].clone();
+    let recover = path(&create, "steps/recover");
+    let of = |step, attempt| step_of(&create.call(0, step, attempt, 1));
+    for (wanted, n_receipts) in [
+        (of(EffectStep::Admission, 1), 1),
+        (of(EffectStep::PolicyReceipt, 1), 1),
+        (of(EffectStep::Execute, 1), 1),
+        (of(EffectStep::Execute, 2), 0),
+        (of(EffectStep::CommitEpoch, 1), 0),
+    ] {
+        let answer = nodes.post(0, &recover, &wanted).await;
+        let receipts = answer["receipts"].as_array().unwrap();
+        assert_eq!(receipts.len(), n_receipts, "{wanted:?}");
+        for shown in receipts {
+            let shown: ShownReceipt = serde_json::from_value(shown.clone()).unwrap();
+            assert_eq!(shown.statement.step, wanted.context.step.op_class);
+            assert_eq!(shown.statement.transition_hash, shown.receipt.transition_hash);
+        }
+    }
+    let again = of(EffectStep::PolicyReceipt, 1);
+    let made = nodes.post(0, &path(&create, "steps/policy-receipt"), &again).await;
+    assert_eq!(nodes.post(0, &recover, &again).await["receipts"][0]["receipt"], made["receipt"]);
+    let mut other = of(EffectStep::Execute, 1);
+    other.context.step.admission_hash = Hex32::ZERO;
+    let (status, answer) = nodes.send(0, "POST", &recover, Some(json!(other))).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "the session is that of another decision: {answer}");
+    let unknown = Case::key_create(102, KeyId(Hex32::new([9; 32])), 2, 2, SUITE);
+    let of_unknown = step(&unknown, 0, EffectStep::Execute);
+    let answer = nodes.post(0, &path(&unknown, "steps/recover"), of_unknown).await;
+    assert_eq!(answer["receipts"], json!([]));
+    assert_eq!(nodes.send(0, "GET", "/v1/node/log", None).await.1["head"]["size"], size);
 }
 
 fn epoch() -> Epoch {
