@@ -240,13 +240,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.discarded_attempts.extend_from_slice(receipts);
             begin_attempt(&mut operation, attempt.saturating_add(1));
         }
-        Change::EpochDecided { staged, receipts } => {
-            operation.staged = Some(staged.clone());
-            operation.staged_receipts.clone_from(receipts);
-            operation.failure = None;
-            let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
-            operation.phase = Phase::CommittingEpoch { attempt: 1, unacked };
-        }
+        Change::EpochDecided { staged, receipts } => epoch_decided(&mut operation, staged, receipts),
         Change::EpochAcked { receipts } => {
             operation.promoted_receipts.extend_from_slice(receipts);
             remove_unconfirmed(&mut operation.phase, &participants(receipts));
@@ -283,6 +277,15 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         Change::ExternallyExported(export) => operation.export = Some(export.clone()),
     }
     operation
+}
+
+/// All receivers have staged their shares, perhaps after the operation was given up.
+fn epoch_decided(operation: &mut Operation, staged: &Staged, receipts: &[NodeReceipt]) {
+    operation.staged = Some(Box::new(staged.clone()));
+    operation.staged_receipts = receipts.to_vec();
+    operation.failure = None;
+    let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
+    operation.phase = Phase::CommittingEpoch { attempt: 1, unacked };
 }
 
 fn begin_attempt(operation: &mut Operation, attempt: u32) {
