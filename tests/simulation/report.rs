@@ -228,6 +228,6 @@ The counts below are far from the million operations that are the goal. The chan
 `host/docs/adr/0038-attempts-are-discarded.md`.
 
 Not simulated: a full disk (a failing write gives an I/O error; `host/docs/operations.md` names the tests with full disks), a torn page below
-SQLite, a failing sync, a crash between two transactions of one step, and the time that calls take. The interface has no cancellation;
-operations end by denial, expiry or failure.
+SQLite, a failing sync, a crash between two transactions of one step, and the time that calls take. At the end an
+approver aborts the changes of keys that wait for a restored node, and a recovery makes its share again.
 ";
