@@ -7,6 +7,7 @@ use gateway_engine::Abort;
 use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Array, Object, SchemaType, Type};
 
 /// Body of `POST .../abort`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
@@ -14,11 +15,22 @@ pub struct CustodyAbortRequest {
     /// The reason.
     #[schema(min_length = 1)]
     pub reason: String,
-    /// The receivers of new shares that are lost. Empty or absent before all have stored theirs.
-    #[schema(max_items = 64, inline)]
+    /// The receivers of new shares that are lost.
+    #[schema(schema_with = lost)]
     pub lost_participants: Option<Vec<u16>>,
     /// The caller.
     pub client: Option<ClientBinding>,
+}
+
+const LOST: &str =
+    "The receivers of new shares that are lost. Empty or absent before all have stored theirs.";
+
+/// The schema of the lost participants.
+fn lost() -> Array {
+    let index =
+        Object::builder().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(PARTICIPANT_INDEX_MAX));
+    let array = Array::builder().schema_type(SchemaType::from_iter([Type::Array, Type::Null]));
+    array.items(index).max_items(Some(PARTICIPANTS_MAX)).description(Some(LOST)).build()
 }
 
 impl RequestShape for CustodyAbortRequest {
