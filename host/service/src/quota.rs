@@ -37,7 +37,7 @@ pub struct QuotaLimits {
 #[derive(Debug)]
 pub struct Quotas {
     by_caller: BTreeMap<Arc<str>, Quota>,
-    /// Shared by requests whose caller is none of these.
+    /// Shared by the requests of all other callers.
     others: Quota,
 }
 
@@ -63,7 +63,7 @@ impl Bucket {
         Self { full_at: now, increment, capacity: increment * limits.burst.max(1) }
     }
 
-    /// Takes a token; false if there is none.
+    /// Takes a token. Returns false if the bucket is empty.
     fn take(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.max(now) + self.increment;
         if full_at > now + self.capacity {
