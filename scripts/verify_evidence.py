@@ -13,6 +13,7 @@ and how many people and nodes had to act. Of logs it checks that they hide no sh
 """
 import base64
 import hashlib
+import itertools
 import json
 import re
 import sys
@@ -235,7 +236,9 @@ def summary(submission, events):
         if kind == "decision_signed":
             found["decision"] = {name: change["admission"][name] for name in ["admission_hash", "envelope"]}
         if change.get("receipts") and kind in STEPS:
-            found["receipts"].append({"step": STEPS[kind], "receipts": change["receipts"]})
+            for package, receipts in itertools.groupby(change["receipts"], lambda receipt: "package_hash" in receipt):
+                receipts = [without(receipt, "package_hash") for receipt in receipts]
+                found["receipts"].append({"step": "execute" if package else STEPS[kind], "receipts": receipts})
         if event.get("settles"):
             effect = event["settles"]["id"]
             effect_id = f"{effect['operation']}.{effect['step']}.{effect['attempt']}"
@@ -355,7 +358,8 @@ def check_receipts(roots, events, admission_hash, decision):
         basis = ["bundle_hash", "policy_input_hash", "policy_output_hash", "approvals_root"]
         if kind == "attempt_lost":
             steps, number = [*start, ("policy-receipt", 1), ("discard", change["attempt"])], change["attempt"]
-            need(change.get("receipts"), "an attempt was lost, and no node signed that it discarded it")
+            packages = {receipt.get("package_hash") for receipt in change.get("receipts", [])}
+            need(None in packages or len(packages) > 1, "an attempt was lost, and no node signed that it will not complete it")
             attempt = change["attempt"] + 1
         elif kind == "admission_applied":
             steps = start
@@ -377,14 +381,19 @@ def check_receipts(roots, events, admission_hash, decision):
         else:
             continue
         for receipt in change.get("receipts", []):
+            made, about = steps, subject
+            if kind == "attempt_lost" and "package_hash" in receipt:
+                # The node signed another package in the attempt.
+                share = {"signed_digest": decision["request_digest"], "package_hash": receipt["package_hash"]}
+                made, about = [*start, ("policy-receipt", 1), ("execute", number)], digest("svc/receipt/share/v1", share)
             statement = {
                 "operation_id": decision["operation_id"],
                 "participant": receipt["participant"],
-                "step": steps[-1][0],
+                "step": made[-1][0],
                 "attempt": number,
                 "admission_hash": admission_hash,
-                "transition_hash": transition(receipt["participant"], *steps),
-                "subject": subject,
+                "transition_hash": transition(receipt["participant"], *made),
+                "subject": about,
             }
             need(receipt["transition_hash"] == statement["transition_hash"], f"{kind}: another transition")
             payload = canonical({**statement, "log_index": receipt["log_index"]}).encode()

@@ -20,12 +20,12 @@ async fn every_receipt_verifies_under_the_published_node_keys() {
     let mut n_receipts = vec![];
     for n_before in 1..events.len() {
         let before = replay(&events[..n_before]).unwrap();
-        let Some((kind, receipts)) = signed_receipts(&before, &events[n_before]) else { continue };
-        for receipt in receipts {
-            let statement = before.receipt_chain(receipt.participant).unwrap().statement(&kind).unwrap();
+        let receipts = signed_receipts(&before, &events[n_before]);
+        for (kind, receipt) in &receipts {
+            let statement = before.receipt_chain(receipt.participant).unwrap().statement(kind).unwrap();
             receipt.verify(&statement, &node_keys[&receipt.participant]).unwrap();
         }
-        n_receipts.push((kind.step().as_str(), receipts.len()));
+        n_receipts.extend(receipts.first().map(|(kind, _)| (kind.step().as_str(), receipts.len())));
     }
     assert_eq!(n_receipts, [("admission", 3), ("policy-receipt", 3), ("execute", 2), ("publish", 3)]);
 }

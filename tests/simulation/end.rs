@@ -44,7 +44,8 @@ impl World<'_> {
             let kind = operation.intent.operation_type();
             let details = format!("op{number} {kind:?} is stuck in {phase}: {:?}", operation.failure);
             stuck_keys.insert(operation.key.key_id);
-            if self.restored_since(operation).next().is_some() {
+            let is_undecidable = operation.phase == Phase::Discarding;
+            if is_undecidable && self.restored_since(operation).next().is_some() {
                 self.judge.gaps.push((Gap::RestoredAndStuck, details));
             } else if self.judge.is_released(id) && is_late_refusal(operation) {
                 self.judge.gaps.push((Gap::ReleasedAndStuck, details));

@@ -39,8 +39,9 @@ impl Gap {
                  that it had used; it stops when the other replica calls it"
             }
             Self::RestoredAndStuck => {
-                "a signer is restored to an older copy and readmitted after the decision: it may have signed, so it does not discard \
-                 the operation, and does not publish what it does not know; an operation that needs it stays where it is"
+                "a signer is restored to an older copy and readmitted after another signer released its share: it may have signed too, \
+                 so neither a signature nor its absence can be proved, and the operation stays in `discarding`; the same with the receiver \
+                 of new shares that must have staged its share last"
             }
         }
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::Epoch;
-use gateway_domain::receipt::NodeReceipt;
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{
     AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, CommitEpoch, Discard, Envelope, Node,
@@ -172,7 +172,7 @@ impl RuntimeNode for FarNode {
         self.step("policy_receipt", call, step).await
     }
 
-    async fn signing_commit(&self, call: &Call, discarded: &[NodeReceipt]) -> Result<RoundOne, NodeError> {
+    async fn signing_commit(&self, call: &Call, discarded: &[AttemptReceipt]) -> Result<RoundOne, NodeError> {
         let (sent, discarded) = (*call, discarded.to_vec());
         let step = move |node: Arc<Node>| -> Answer<_> {
             let discarded = discarded.clone();

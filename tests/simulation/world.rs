@@ -19,12 +19,17 @@ use gateway_store::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 /// The gateway's replicas.
 pub(crate) const N_REPLICAS: usize = 2;
 
 /// The most requests of clients at a time.
 const REQUESTS_MAX: usize = 6;
+
+/// Milliseconds of real time for which an evaluation of the policy is waited for.
+const PATIENCE_MS: u32 = 5_000;
 
 /// Turns without an end of the orders: a run that takes longer has a deadlock.
 const TURNS_MAX: u64 = 400_000;
@@ -181,9 +186,29 @@ impl<'a> World<'a> {
         } else if let Some(due) = self.network.next_due() {
             self.turn = self.turn.max(due);
         } else {
-            return false;
+            return self.wait_for_threads();
         }
         true
+    }
+
+    /// Waits for an evaluation of the policy that a busy machine interrupted: it is repeated by a thread of its own, in real time.
+    /// Returns false if no request goes on.
+    fn wait_for_threads(&mut self) -> bool {
+        for _ in 0..PATIENCE_MS {
+            if self.requests.is_empty() {
+                return false;
+            }
+            let n_requests = self.requests.len();
+            for replica in &self.replicas {
+                replica.settle();
+            }
+            self.collect();
+            if self.requests.len() < n_requests || self.network.next_due().is_some() {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        false
     }
 
     /// Takes the results of clients' requests.

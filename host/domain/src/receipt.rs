@@ -82,6 +82,56 @@ pub struct NodeReceipt {
     pub signature: Signature,
 }
 
+/// A node's receipt that it will not complete an attempt: it discarded the attempt, or it signed another package in it, which a node
+/// does once in an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Members")]
+pub struct AttemptReceipt {
+    /// The receipt.
+    #[serde(flatten)]
+    pub receipt: NodeReceipt,
+    /// Hash of the package that the node signed. `None` if it discarded the attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package_hash: Option<Hex32>,
+}
+
+/// The members of an [`AttemptReceipt`]. A reader of strict JSON finds other members beside them, which `flatten` would hide from it.
+#[derive(Deserialize)]
+struct Members {
+    participant: ParticipantIndex,
+    transition_hash: Hex32,
+    log_index: u64,
+    node_signature: Signature,
+    #[serde(default)]
+    package_hash: Option<Hex32>,
+}
+
+impl From<Members> for AttemptReceipt {
+    fn from(members: Members) -> Self {
+        let Members { participant, transition_hash, log_index, node_signature: signature, package_hash } =
+            members;
+        Self { receipt: NodeReceipt { participant, transition_hash, log_index, signature }, package_hash }
+    }
+}
+
+impl AttemptReceipt {
+    /// The kind of the receipt, for an attempt at signing this digest.
+    #[must_use]
+    pub const fn kind(&self, attempt: u32, signed_digest: Hex32) -> ReceiptKind {
+        match self.package_hash {
+            Some(package_hash) => ReceiptKind::Signed { attempt, signed_digest, package_hash },
+            None => ReceiptKind::AttemptDiscarded { attempt },
+        }
+    }
+}
+
+/// That these nodes discarded an attempt, or the operation.
+impl From<NodeReceipt> for AttemptReceipt {
+    fn from(receipt: NodeReceipt) -> Self {
+        Self { receipt, package_hash: None }
+    }
+}
+
 /// The nodes of these receipts.
 #[must_use]
 pub fn participants(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {

@@ -79,8 +79,11 @@ fn decisions(events: &[Event]) -> Vec<Value> {
 fn receipts(events: &[Event]) -> Vec<Value> {
     let mut steps = Vec::new();
     for_each_event(events, |_, before, event| {
-        if let Some((kind, receipts)) = signed_receipts(before, event) {
-            steps.push(json!({ "step": kind.step().as_str(), "receipts": receipts }));
+        let signed = signed_receipts(before, event);
+        for of_step in signed.chunk_by(|(one, _), (next, _)| one.step() == next.step()) {
+            let step = of_step.first().map_or("", |(kind, _)| kind.step().as_str());
+            let receipts: Vec<_> = of_step.iter().map(|(_, receipt)| receipt).collect();
+            steps.push(json!({ "step": step, "receipts": receipts }));
         }
     });
     steps

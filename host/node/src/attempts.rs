@@ -4,8 +4,9 @@
 //! A node completes an attempt when it releases its signature share or stages its new share. From then on the other participants
 //! could complete it too: a second package could lead to a second signature, and a share that is discarded or replaced here could be
 //! promoted elsewhere. So the node asks for the receipt of one participant, without which the attempt cannot be completed, that it
-//! has not completed the attempt and never will ([`ReceiptKind::AttemptDiscarded`]). Whether a node completed or discarded an attempt is in
-//! its log: the two exclude each other, in the transaction that appends the entry.
+//! has not completed the attempt and never will ([`ReceiptKind::AttemptDiscarded`]), or that it signed another package in it: two
+//! replicas of the gateway can make two packages of one attempt, and a node signs one. Whether a node completed or discarded an
+//! attempt is in its log: the two exclude each other, in the transaction that appends the entry.
 
 use crate::call::Call;
 use crate::consumed::{UsedNonces, decode_package};
@@ -17,10 +18,10 @@ use crate::part::target;
 use crate::row::{Statement, View};
 use crate::vault;
 use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::ids::OperationId;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::EffectStep;
-use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
+use gateway_domain::receipt::{AttemptReceipt, Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
@@ -34,6 +35,14 @@ pub(crate) struct Completed {
     pub(crate) attempt: u32,
     /// The participants without any of which it cannot be completed: the signers of the package, or the receivers of new shares.
     participants: BTreeSet<ParticipantIndex>,
+    /// The package that the node signed; `None` for new shares.
+    package: Option<SignedPackage>,
+}
+
+/// A package that the node signed.
+struct SignedPackage {
+    hash: Hex32,
+    digest: Hex32,
 }
 
 impl Completed {
@@ -46,51 +55,67 @@ impl Completed {
         if decision.operation_type != OperationType::Sign {
             let Some(attempt) = vault::staged_attempt(conn, id).await? else { return Ok(None) };
             let participants = target(decision)?.participants.as_set().clone();
-            return Ok(Some(Self { attempt, participants }));
+            return Ok(Some(Self { attempt, participants, package: None }));
         }
         let latest = UsedNonces::load(conn, id, 0).await?.latest_attempt;
         let Some(used) = UsedNonces::load(conn, id, latest).await?.of_attempt else { return Ok(None) };
         let package = decode_package(&used.package)?;
         let participants = package.commitments.into_keys().map(ParticipantIndex).collect();
-        Ok(Some(Self { attempt: latest, participants }))
+        let package = Some(SignedPackage { hash: used.package_hash, digest: decision.request_digest });
+        Ok(Some(Self { attempt: latest, participants, package }))
     }
 
-    /// Checks that one of these receipts is another participant's, that it discarded the attempt or the operation.
+    /// Checks that one of these receipts is another participant's, that it will not complete the attempt or discarded the operation.
     pub(crate) fn check_discarded(
         &self,
         config: &NodeConfig,
         chain: &Chain,
-        receipts: &[NodeReceipt],
+        receipts: &[AttemptReceipt],
     ) -> Result<(), NodeError> {
-        if is_discarded_by(config, chain, &self.participants, Some(self.attempt), receipts)? {
+        let kind = |of: &AttemptReceipt| match (&self.package, of.package_hash) {
+            (Some(own), Some(other)) if own.hash != other => Some(of.kind(self.attempt, own.digest)),
+            (Some(_) | None, None) => Some(ReceiptKind::AttemptDiscarded { attempt: self.attempt }),
+            (Some(_) | None, Some(_)) => None,
+        };
+        if is_signed_by_another(config, chain, &self.participants, receipts, kind)?
+            || is_discarded_by(config, chain, &self.participants, receipts)?
+        {
             return Ok(());
         }
         let detail = format!(
-            "the node completed attempt {}, and no participant of it has signed that it discarded it",
+            "the node completed attempt {}, and no participant of it has signed that it will not",
             self.attempt
         );
         Err(Rejection::new(Code::AttemptNotDiscarded, detail).into())
     }
 }
 
-/// Whether one of these receipts is that of another one of the participants, that it discarded the operation or this attempt.
+/// Whether one of these receipts is that of another one of the participants, that it discarded the operation.
 pub(crate) fn is_discarded_by(
     config: &NodeConfig,
     chain: &Chain,
     participants: &BTreeSet<ParticipantIndex>,
-    attempt: Option<u32>,
-    receipts: &[NodeReceipt],
+    receipts: &[AttemptReceipt],
 ) -> Result<bool, NodeError> {
-    let of_attempt = attempt.map(|attempt| ReceiptKind::AttemptDiscarded { attempt });
-    let kinds = of_attempt.iter().chain([&ReceiptKind::Discarded]);
-    for (receipt, kind) in kinds.flat_map(|kind| receipts.iter().map(move |receipt| (receipt, kind))) {
-        let participant = receipt.participant;
+    is_signed_by_another(config, chain, participants, receipts, |_| Some(ReceiptKind::Discarded))
+}
+
+/// Whether one of these receipts is that of another one of the participants, and of its kind.
+fn is_signed_by_another(
+    config: &NodeConfig,
+    chain: &Chain,
+    participants: &BTreeSet<ParticipantIndex>,
+    receipts: &[AttemptReceipt],
+    kind: impl Fn(&AttemptReceipt) -> Option<ReceiptKind>,
+) -> Result<bool, NodeError> {
+    for (of, kind) in receipts.iter().filter_map(|of| Some((of, kind(of)?))) {
+        let participant = of.receipt.participant;
         if participant == chain.participant || !participants.contains(&participant) {
             continue;
         }
-        let statement = Chain { participant, ..*chain }.statement(kind)?;
+        let statement = Chain { participant, ..*chain }.statement(&kind)?;
         let pinned = config.peers.pinned(participant);
-        if pinned.is_some_and(|pinned| receipt.verify(&statement, &pinned.signing_key()).is_ok()) {
+        if pinned.is_some_and(|pinned| of.receipt.verify(&statement, &pinned.signing_key()).is_ok()) {
             return Ok(true);
         }
     }

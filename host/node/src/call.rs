@@ -10,7 +10,7 @@ use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectId, SignatureResult, Staged};
 use gateway_domain::policy::{Moment, Recorded, Request};
-use gateway_domain::receipt::{NodeReceipt, ReceiptStatement};
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_threshold::SignatureProfile;
 use serde::{Deserialize, Serialize};
@@ -129,8 +129,8 @@ pub struct CeremonyStart {
     pub dealers: BTreeSet<ParticipantIndex>,
     /// The public keys of the admitted generation, encoded, for nodes that do not hold them; empty for a key creation.
     pub package: Vec<u8>,
-    /// The receipts of nodes for earlier attempts that they discarded.
-    pub discarded: Vec<NodeReceipt>,
+    /// The receipts of nodes for earlier attempts that they will not complete.
+    pub discarded: Vec<AttemptReceipt>,
 }
 
 /// What a node needs before it discards an operation.
@@ -139,8 +139,8 @@ pub struct CeremonyStart {
 pub struct Discard {
     /// The signed decision on the operation, which may have expired.
     pub decision: Envelope,
-    /// The receipts of nodes that they discarded an attempt or the operation.
-    pub discarded_attempts: Vec<NodeReceipt>,
+    /// The receipts of nodes that they will not complete an attempt, or discarded the operation.
+    pub discarded_attempts: Vec<AttemptReceipt>,
 }
 
 /// The id of one attempt at a ceremony, the same for all its nodes. A message with another id is rejected.

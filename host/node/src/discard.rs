@@ -63,7 +63,7 @@ impl Step {
                 // The call does not say when the operation was approved.
                 if log.readmitted_at() != EpochMs(0) {
                     let key = View::load(conn, self.call.effect, Some(decision.key_id)).await?.key;
-                    self.check_forgotten(conn, &decision, key.active.as_ref(), discard).await?;
+                    self.check_no_result(conn, &decision, key.active.as_ref(), true, discard).await?;
                 }
                 let head = self.chain.after_discard()?;
                 row::insert(conn, &self.chain, EffectStep::Discard, head, None).await?;
@@ -82,10 +82,8 @@ impl Step {
                 | EffectStep::Discard => {
                     if let Some(Statement { request, decision }) = &row.statement {
                         let active = view.key.active.as_ref();
-                        if log.check_decided_since(request, decision).is_err() {
-                            self.check_forgotten(conn, decision, active, discard).await?;
-                        }
-                        self.check_attempts(conn, decision, active, discard).await?;
+                        let may_have_forgotten = log.check_decided_since(request, decision).is_err();
+                        self.check_no_result(conn, decision, active, may_have_forgotten, discard).await?;
                     }
                     spending::remove(conn, self.chain.operation_id).await?;
                     vault::delete_staged(conn, self.chain.operation_id).await?;
@@ -121,48 +119,30 @@ impl Step {
         Err(Rejection::new(Code::AdmissionRefused, error.to_string()).into())
     }
 
-    /// Checks that this node, which may have forgotten in a rollback what it completed, can discard the operation. The receipt states
-    /// that no result can come to be with a share of this node. For a signature it cannot know that; new shares cannot come in force
-    /// if another of their receivers has discarded the operation.
-    async fn check_forgotten(
+    /// Checks that no result can come to be with a share of this node, which the receipt states: the attempt that it completed, if any,
+    /// cannot be completed elsewhere. A node that may have forgotten in a rollback what it completed does not know that of a
+    /// signature; new shares cannot come in force if another of their receivers has discarded the operation.
+    async fn check_no_result(
         &self,
         conn: &mut SqliteConnection,
         decision: &AdmissionDecision,
         active: Option<&Generation>,
+        may_have_forgotten: bool,
         discard: &Discard,
     ) -> Result<(), Stop> {
         if is_dispensable(conn, decision, active).await? {
             return Ok(());
         }
-        let receivers = decision.target.as_ref().map(|target| target.participants.as_set().clone());
-        let receivers = receivers.unwrap_or_default();
-        if attempts::is_discarded_by(
-            &self.config,
-            &self.chain,
-            &receivers,
-            None,
-            &discard.discarded_attempts,
-        )? {
-            return Ok(());
-        }
-        Err(decided_before().into())
-    }
-
-    /// Checks that the attempt that this node completed, if any, cannot be completed elsewhere.
-    async fn check_attempts(
-        &self,
-        conn: &mut SqliteConnection,
-        decision: &AdmissionDecision,
-        active: Option<&Generation>,
-        discard: &Discard,
-    ) -> Result<(), Stop> {
-        if is_dispensable(conn, decision, active).await? {
-            return Ok(());
+        let receipts = &discard.discarded_attempts;
+        if may_have_forgotten {
+            let target = decision.target.as_ref();
+            let receivers = target.map(|target| target.participants.as_set().clone()).unwrap_or_default();
+            if !attempts::is_discarded_by(&self.config, &self.chain, &receivers, receipts)? {
+                return Err(decided_before().into());
+            }
         }
         match Completed::load(conn, self.chain.operation_id, decision).await? {
-            Some(completed) => {
-                Ok(completed.check_discarded(&self.config, &self.chain, &discard.discarded_attempts)?)
-            }
+            Some(completed) => Ok(completed.check_discarded(&self.config, &self.chain, receipts)?),
             None => Ok(()),
         }
     }

@@ -13,7 +13,7 @@
 //! 4. The same package again gets the stored share; another package is refused.
 //! 5. A change of the key's epoch drops the open nonces of the key.
 //! 6. After a package, another one of the same operation is signed only with the receipt of one of its signers that it discarded that
-//!    attempt: otherwise two signatures could be made ([`attempts`](crate::attempts)).
+//!    attempt, or signed another package in it: otherwise two signatures could be made ([`attempts`](crate::attempts)).
 //!
 //! `// Rule n` marks the code that implements it. A crash before 3d loses nonces whose share never left the node. A crash after
 //! 3d loses nothing: the share is on disk.
@@ -34,7 +34,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::node_log::ReleasedShare;
 use gateway_domain::operation::{EffectStep, SignatureResult};
-use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
+use gateway_domain::receipt::{AttemptReceipt, Chain, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_threshold::sign::{SigningPackage, commit, verify};
@@ -68,7 +68,7 @@ pub enum RoundOne {
 impl Node {
     /// Round one (RFC 9591 section 5.1): makes nonces for this attempt and returns their commitments. A repeated call returns
     /// the same commitments, or what the nonces signed since. `discarded` has nodes' receipts for earlier attempts: after it signed
-    /// a package, the node signs no other without the receipt of one of its signers.
+    /// a package, the node signs no other without the receipt of one of its signers that it will not sign it.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::AdmissionExpired`], [`Code::AdmissionConflict`],
@@ -77,7 +77,7 @@ impl Node {
     pub async fn signing_commit(
         &self,
         call: &Call,
-        discarded: &[NodeReceipt],
+        discarded: &[AttemptReceipt],
     ) -> Result<RoundOne, NodeError> {
         self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);

@@ -285,10 +285,10 @@ impl Step {
     fn check_promoted(&self, made: &Staged, publication: &Publication) -> Result<bool, NodeError> {
         let kind = ReceiptKind::Promoted { attempt: publication.attempt, epoch_root: made.epoch.root };
         let promoted = self.signers_of(&made.participants, &kind, &publication.promoted)?;
-        if promoted.len() >= made.threshold.count() {
-            return Ok(promoted == *made.participants.as_set());
+        if promoted.len() < made.threshold.count() {
+            self.require(&made.participants, &kind, &promoted)?;
         }
-        self.check_receipts(&made.participants, &kind, &publication.promoted).map(|()| true)
+        Ok(promoted == *made.participants.as_set())
     }
 
     /// Checks that this node, which dealt shares of the new generation and leaves, computed the same root in the ceremony.
@@ -311,7 +311,15 @@ impl Step {
         kind: &ReceiptKind,
         receipts: &[NodeReceipt],
     ) -> Result<(), NodeError> {
-        let signers = self.signers_of(nodes, kind, receipts)?;
+        self.require(nodes, kind, &self.signers_of(nodes, kind, receipts)?)
+    }
+
+    fn require(
+        &self,
+        nodes: &Roster,
+        kind: &ReceiptKind,
+        signers: &BTreeSet<ParticipantIndex>,
+    ) -> Result<(), NodeError> {
         let Some(missing) = nodes.iter().find(|node| !signers.contains(node)) else { return Ok(()) };
         let step = self.chain.statement(kind)?.step.as_str();
         let detail = format!("participant {missing} has signed no receipt for the step `{step}`");
@@ -329,8 +337,8 @@ impl Step {
         for participant in nodes.iter() {
             let statement = Chain { participant, ..self.chain }.statement(kind)?;
             let pinned = self.config.peers.pinned(participant).ok_or(NOT_PINNED)?;
-            let mut own = receipts.iter().filter(|receipt| receipt.participant == participant);
-            if own.any(|receipt| receipt.verify(&statement, &pinned.signing_key()).is_ok()) {
+            let own = receipts.iter().find(|receipt| receipt.participant == participant);
+            if own.is_some_and(|receipt| receipt.verify(&statement, &pinned.signing_key()).is_ok()) {
                 signers.insert(participant);
             }
         }

@@ -32,7 +32,9 @@ impl<N: Nodes> Fleet<N> {
         answers.into_iter().map(check).collect()
     }
 
-    fn verify_receipt(
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::ReceiptRefused`].
+    pub(crate) fn verify_receipt(
         &self,
         calls: &Calls<'_>,
         kind: &ReceiptKind,

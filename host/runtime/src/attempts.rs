@@ -1,5 +1,5 @@
-//! Gives up an attempt at a ceremony. A node that completed it begins no other until another participant has signed that it discarded
-//! the attempt (`host/node/src/attempts.rs`), so an attempt is lost only with such a receipt. Without one the operation waits: the
+//! Gives up an attempt at a ceremony. A node that completed it begins no other until another participant has signed that it will not
+//! complete the attempt (`host/node/src/attempts.rs`), so an attempt is lost only with such a receipt. Without one the operation waits: the
 //! attempt may still be completed.
 
 use crate::calls::{Calls, NodeSet, unavailable};
@@ -7,7 +7,7 @@ use crate::fan_out::{Answer, Answers};
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::operation::{EffectId, EffectStep, Outcome};
-use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
+use gateway_domain::receipt::{AttemptReceipt, ReceiptKind};
 use gateway_engine::Unavailable;
 use gateway_node::Call;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl<N: Nodes> Fleet<N> {
         calls: &Calls<'_>,
         attempt: u32,
         nodes: &NodeSet,
-    ) -> Result<Vec<NodeReceipt>, Unavailable> {
+    ) -> Result<Vec<AttemptReceipt>, Unavailable> {
         let effect = EffectId { step: EffectStep::Execute, attempt, ..calls.effect.id };
         let mut calls_by_node = Vec::new();
         for node in nodes {
@@ -49,6 +49,6 @@ impl<N: Nodes> Fleet<N> {
         let answers = self.call_all(calls_by_node, "mid-attempt-discard", enough, discard).await;
         let kind = ReceiptKind::AttemptDiscarded { attempt };
         let answers = self.verify_receipts(calls, &kind, answers, |receipt| receipt);
-        Ok(answers.into_values().filter_map(Result::ok).collect())
+        Ok(answers.into_values().filter_map(Result::ok).map(AttemptReceipt::from).collect())
     }
 }

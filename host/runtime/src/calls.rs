@@ -9,7 +9,7 @@ use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation, Plan};
 use gateway_domain::policy::Recorded;
-use gateway_domain::receipt::Chain;
+use gateway_domain::receipt::{AttemptReceipt, Chain};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
 use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Discard, NodeError, Owner, Subject};
@@ -109,7 +109,11 @@ impl<'a> Calls<'a> {
         let Operation { discarded_attempts, discarded_receipts, .. } = self.operation;
         Discard {
             decision: self.admission.envelope.clone(),
-            discarded_attempts: [discarded_attempts.as_slice(), discarded_receipts].concat(),
+            discarded_attempts: discarded_attempts
+                .iter()
+                .cloned()
+                .chain(discarded_receipts.iter().cloned().map(AttemptReceipt::from))
+                .collect(),
         }
     }
 

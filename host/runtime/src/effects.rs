@@ -1,6 +1,6 @@
 //! Implements [`DriveNodes`]: calls the nodes to perform an effect.
 
-use crate::acks::{forward_outcome, outcome};
+use crate::acks::{failures, forward_outcome, outcome, refusal};
 use crate::calls::{Calls, Missed, NodeSet, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::files::all_missing;
@@ -44,14 +44,7 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
             EffectStep::Decision => Err(unavailable("nodes make no decisions")),
             EffectStep::Admission => self.admit(calls).await,
             EffectStep::PolicyReceipt => self.issue_receipt(calls).await,
-            EffectStep::Execute => match operation.intent.operation_type() {
-                OperationType::Sign => self.sign(calls, key).await,
-                OperationType::KeyCreate
-                | OperationType::Refresh
-                | OperationType::Reshare
-                | OperationType::Rotate
-                | OperationType::Recover => self.make_shares(calls, key).await,
-            },
+            EffectStep::Execute => self.run_ceremony(calls, key).await,
             EffectStep::CommitEpoch => self.commit_epoch(calls).await,
             EffectStep::Publish => self.publish(calls).await,
             EffectStep::Discard => self.discard(calls, key).await,
@@ -250,7 +243,13 @@ impl<N: Nodes> Fleet<N> {
         let answers = self.call_all(calls_by_node, "mid-publish", enough, publish).await;
         let operation_type = calls.decision().operation_type;
         let kind = ReceiptKind::Published { attempt, operation_type, result_ref };
-        forward_outcome(self.verify_receipts(calls, &kind, answers, |receipt| receipt))
+        let answers = self.verify_receipts(calls, &kind, answers, |receipt| receipt);
+        // Fewer than the threshold are enough once the others have refused for good, since they were restored.
+        let may_come = |answer: &Result<_, _>| answer.is_err() && refusal(answer).is_none();
+        if is_signature && !enough(&answers) && answers.values().any(may_come) {
+            return Err(unavailable(&failures(&answers)));
+        }
+        forward_outcome(answers)
     }
 
     /// Discards the operation. A node that completed the last attempt, or was restored since the decision, needs the receipt of
@@ -264,10 +263,13 @@ impl<N: Nodes> Fleet<N> {
             answers.iter().filter(|(_, answer)| is_refused(answer)).map(|(node, _)| *node).collect()
         };
         let completed = refused_by(&[Code::AttemptNotDiscarded]);
-        if calls.plan.is_completed(&completed)
-            && let Some(result) = self.completed_result(calls, key).await
-        {
-            return Ok(result);
+        if calls.plan.is_completed(&completed) {
+            match self.completed_result(calls, key).await {
+                Some(result @ (Outcome::Signed { .. } | Outcome::Staged { .. })) => return Ok(result),
+                Some(Outcome::AttemptLost { receipts, .. }) => discard.discarded_attempts.extend(receipts),
+                Some(Outcome::DecisionSigned { .. } | Outcome::Acked(_) | Outcome::Rejected { .. })
+                | None => {}
+            }
         }
         let refused = refused_by(&[Code::AttemptNotDiscarded, Code::DecidedBeforeReadmission]);
         let kind = ReceiptKind::Discarded;
@@ -275,7 +277,7 @@ impl<N: Nodes> Fleet<N> {
         if !refused.is_empty() {
             discard
                 .discarded_attempts
-                .extend(answers.values().filter_map(|answer| answer.as_ref().ok().cloned()));
+                .extend(answers.values().filter_map(|answer| Some(answer.as_ref().ok()?.clone().into())));
             if !completed.is_empty() {
                 let others = nodes.difference(&refused).copied().collect();
                 let attempt = calls.operation.executed_attempt();
@@ -287,22 +289,29 @@ impl<N: Nodes> Fleet<N> {
         forward_outcome(answers)
     }
 
-    /// The result of the last attempt, which the nodes completed. `None` if it cannot be had now.
+    /// The outcome of the last attempt, which the nodes completed. `None` if it cannot be had now.
     async fn completed_result(&self, calls: &Calls<'_>, key: Option<&CustodyKey>) -> Option<Outcome> {
         let operation = calls.operation;
         let id =
             EffectId { step: EffectStep::Execute, attempt: operation.executed_attempt(), ..calls.effect.id };
         let effect = &Effect { id, nodes: operation.planned_nodes() };
         let calls = &Calls::new(effect, operation, key).ok()?;
-        let outcome = match operation.intent.operation_type() {
+        self.run_ceremony(calls, key).await.ok()
+    }
+
+    async fn run_ceremony(
+        &self,
+        calls: &Calls<'_>,
+        key: Option<&CustodyKey>,
+    ) -> Result<Outcome, Unavailable> {
+        match calls.operation.intent.operation_type() {
             OperationType::Sign => self.sign(calls, key).await,
             OperationType::KeyCreate
             | OperationType::Refresh
             | OperationType::Reshare
             | OperationType::Rotate
             | OperationType::Recover => self.make_shares(calls, key).await,
-        };
-        outcome.ok().filter(|outcome| matches!(outcome, Outcome::Signed { .. } | Outcome::Staged { .. }))
+        }
     }
 
     async fn discard_on(

@@ -40,8 +40,7 @@ impl<N: Nodes> Fleet<N> {
     pub fn note_receipts(&self, events: &[Event]) {
         for (n_before, event) in events.iter().enumerate() {
             let Some(before) = events.get(..n_before).and_then(replay) else { continue };
-            let Some((kind, receipts)) = signed_receipts(&before, event) else { continue };
-            for receipt in receipts {
+            for (kind, receipt) in signed_receipts(&before, event) {
                 let chain = before.receipt_chain(receipt.participant);
                 if let Some(Ok(statement)) = chain.map(|chain| chain.statement(&kind)) {
                     self.newest.note(statement, receipt);

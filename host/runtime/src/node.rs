@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
-use gateway_domain::receipt::NodeReceipt;
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{
     AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, CommitEpoch, Discard, Envelope, Node,
@@ -32,8 +32,8 @@ pub trait RuntimeNode: Send + Sync + 'static {
     ) -> Result<NodeReceipt, NodeError>;
     /// Records that execution may begin; for a signature, with commitments for its first attempt.
     async fn policy_receipt(&self, call: &Call) -> Result<PolicyReceipt, NodeError>;
-    /// Round one of a signature, with nodes' receipts for earlier attempts that they discarded.
-    async fn signing_commit(&self, call: &Call, discarded: &[NodeReceipt]) -> Result<RoundOne, NodeError>;
+    /// Round one of a signature, with nodes' receipts for earlier attempts that they will not complete.
+    async fn signing_commit(&self, call: &Call, discarded: &[AttemptReceipt]) -> Result<RoundOne, NodeError>;
     /// Round two of a signature.
     async fn signing_share(&self, call: &Call, package: &SigningPackage) -> Result<SignedShare, NodeError>;
     /// Begins an attempt at a ceremony.
@@ -74,7 +74,7 @@ impl RuntimeNode for Node {
         self.policy_receipt(call).await
     }
 
-    async fn signing_commit(&self, call: &Call, discarded: &[NodeReceipt]) -> Result<RoundOne, NodeError> {
+    async fn signing_commit(&self, call: &Call, discarded: &[AttemptReceipt]) -> Result<RoundOne, NodeError> {
         self.signing_commit(call, discarded).await
     }
 

@@ -11,7 +11,7 @@ use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::error_chain;
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::Epoch;
-use gateway_domain::receipt::NodeReceipt;
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::wire::{
     BUNDLE_UNKNOWN, CallContext, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
@@ -189,7 +189,7 @@ impl RuntimeNode for RemoteNode {
         answer.try_into().map_err(malformed)
     }
 
-    async fn signing_commit(&self, call: &Call, discarded: &[NodeReceipt]) -> Result<RoundOne, NodeError> {
+    async fn signing_commit(&self, call: &Call, discarded: &[AttemptReceipt]) -> Result<RoundOne, NodeError> {
         let body = ExecuteBody { discarded: discarded.to_vec(), ..ExecuteBody::default() };
         let answer = self.execute(call, Slot::Commitments, body, STEP_WITHIN).await?;
         answer.into_round_one().map_err(malformed)

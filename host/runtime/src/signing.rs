@@ -14,7 +14,7 @@ use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::ids::Hex32;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Failure, Outcome, Phase, SignatureResult};
-use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
 use gateway_node::{Call, Code, NodeError, RoundOne, SignedShare};
@@ -275,7 +275,8 @@ impl<N: Nodes> Fleet<N> {
     }
 
     /// The outcome when these signers of a package, which others have signed, neither signed it nor have its nonces. Another attempt
-    /// follows if enough nodes answered for one.
+    /// follows if enough nodes answered for one, and no package can be completed: a signer of each discards the attempt, or signed
+    /// another package. There are several packages after replicas of the gateway performed the attempt at the same time.
     async fn incomplete(
         &self,
         signing: &Signing<'_>,
@@ -289,8 +290,42 @@ impl<N: Nodes> Fleet<N> {
         if n_able < signing.threshold() {
             return Err(unavailable(&failures(answers)));
         }
-        let reason = "only some signers signed the package before a restart".to_owned();
-        self.give_up(signing.calls, lacking, reason).await
+        let (calls, attempt) = (signing.calls, signing.calls.effect.id.attempt);
+        let mut packages = BTreeMap::new();
+        for (node, answer) in answers {
+            if let Ok(RoundOne::Consumed { package, signed }) = answer {
+                packages
+                    .entry(Hex32::new(package.hash()))
+                    .or_insert((package, Vec::new()))
+                    .1
+                    .push((*node, signed));
+            }
+        }
+        let mut receipts = Vec::new();
+        for (hash, (_, signers)) in packages.iter().filter(|_| packages.len() > 1) {
+            let of = |receipt| AttemptReceipt { receipt, package_hash: Some(*hash) };
+            for (node, signed) in signers {
+                let receipt = of(signed.receipt.clone());
+                let kind = receipt.kind(attempt, calls.decision().request_digest);
+                let is_valid = self.verify_receipt(calls, &kind, *node, &receipt.receipt).is_ok();
+                receipts.extend(is_valid.then_some(receipt));
+            }
+        }
+        let is_lost = |hash: &Hex32, package: &SigningPackage, receipts: &[AttemptReceipt]| {
+            let mut others = receipts.iter().filter(|of| of.package_hash != Some(*hash));
+            others.any(|of| package.commitments.contains_key(&of.receipt.participant.0))
+        };
+        let are_lost = |receipts: &[AttemptReceipt]| {
+            packages.iter().all(|(hash, (package, _))| is_lost(hash, package, receipts))
+        };
+        if !are_lost(&receipts) {
+            receipts.extend(self.discard_attempt(calls, attempt, lacking).await?);
+        }
+        if !are_lost(&receipts) {
+            let why = failures(answers);
+            return Err(unavailable(&format!("the attempt may still be completed; {why}")));
+        }
+        Ok(Outcome::AttemptLost { reason: "no package was signed by all its signers".to_owned(), receipts })
     }
 
     /// The outcome when these signers failed in round two. Another attempt follows, unless too few nodes are left. A signer whose

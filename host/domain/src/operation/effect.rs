@@ -5,7 +5,7 @@ use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
 use crate::key::Staged;
 use crate::policy;
-use crate::receipt::NodeReceipt;
+use crate::receipt::{AttemptReceipt, NodeReceipt};
 use crate::roster::{ParticipantIndex, Roster};
 use crate::step::EffectId;
 use serde::{Deserialize, Serialize};
@@ -109,8 +109,8 @@ pub enum Outcome {
     AttemptLost {
         /// The reason, for people.
         reason: String,
-        /// The verified receipts of nodes that they have not completed the attempt and never will.
-        receipts: Vec<NodeReceipt>,
+        /// The verified receipts of nodes that they will not complete the attempt.
+        receipts: Vec<AttemptReceipt>,
     },
     /// The policy, the authority or a node refused, and would refuse a retry too.
     Rejected {

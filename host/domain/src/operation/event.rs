@@ -8,7 +8,7 @@ use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::intent::Intent;
 use crate::key::Staged;
 use crate::policy;
-use crate::receipt::NodeReceipt;
+use crate::receipt::{AttemptReceipt, NodeReceipt};
 use crate::roster::ParticipantIndex;
 use crate::step::EffectId;
 use crate::time::EpochMs;
@@ -143,10 +143,10 @@ pub enum Change {
         attempt: u32,
         /// The reason, for people.
         reason: String,
-        /// Receipts of nodes that they have not completed the attempt and never will. Without one, a node that completed it
-        /// begins no other. Empty in events of earlier releases.
+        /// Receipts of nodes that they will not complete the attempt. Without one, a node that completed it begins no other.
+        /// Empty in events of earlier releases.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
-        receipts: Vec<NodeReceipt>,
+        receipts: Vec<AttemptReceipt>,
     },
     /// The point of no return: every receiver holds its new share.
     EpochDecided {

@@ -16,7 +16,7 @@ pub struct Plan {
     /// The nodes whose present shares are used: the requested signers, or the holders of a key that is changed. Empty
     /// when the operation creates a key.
     pub holders: BTreeSet<ParticipantIndex>,
-    /// The number of holders that must confirm the admission, the policy receipt and, for a signature, the publication.
+    /// The number of holders that must confirm the admission and the policy receipt.
     pub n_holders_required: usize,
     /// The nodes that get new shares; all of them must confirm every step. Empty for a signature.
     pub receivers: BTreeSet<ParticipantIndex>,
@@ -30,11 +30,11 @@ impl Plan {
         self.is_received(confirmed) && self.holders.intersection(confirmed).count() >= self.n_holders_required
     }
 
-    /// Whether these nodes are enough to confirm the publication. Where new shares were made, the receivers are
-    /// enough: holders that have left the key need not confirm.
+    /// Whether these nodes are enough to confirm the publication: all receivers of new shares, or for a signature, which proves
+    /// itself, one node. Others may have forgotten the operation in a rollback.
     #[must_use]
     pub fn is_published(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
-        self.is_enough(confirmed) || (self.stages_epoch() && self.is_received(confirmed))
+        if self.stages_epoch() { self.is_received(confirmed) } else { !self.nodes.is_disjoint(confirmed) }
     }
 
     /// Whether all receivers are among these nodes.

@@ -2,7 +2,7 @@
 
 use super::event::{Change, Event};
 use super::state::Operation;
-use crate::receipt::{Chain, NodeReceipt, ReceiptKind};
+use crate::receipt::{AttemptReceipt, Chain, NodeReceipt, ReceiptKind};
 use crate::roster::ParticipantIndex;
 
 impl Operation {
@@ -14,13 +14,26 @@ impl Operation {
     }
 }
 
-/// The signed receipts of an event and their kind. `None` for an event without receipts, or when `before`, the operation
+/// The signed receipts of an event, each with its kind. Empty for an event without receipts, or when `before`, the operation
 /// before the event, lacks what the receipts are about.
 ///
 /// Together with [`Operation::receipt_chain`] and [`Chain::statement`] this is the input of [`NodeReceipt::verify`]: a
 /// verifier needs only the events and the nodes' public keys.
 #[must_use]
-pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(ReceiptKind, &'e [NodeReceipt])> {
+pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Vec<(ReceiptKind, &'e NodeReceipt)> {
+    if let Change::AttemptLost { attempt, receipts, .. } = &event.change {
+        let digest = before.admission.as_ref().map(|admission| admission.decision.request_digest);
+        let kind = |of: &AttemptReceipt| Some(of.kind(*attempt, digest?));
+        return receipts.iter().filter_map(|of| Some((kind(of)?, &of.receipt))).collect();
+    }
+    let of_one_kind = receipts_of_one_kind(before, event);
+    of_one_kind.into_iter().flat_map(|(kind, receipts)| receipts.iter().map(move |of| (kind, of))).collect()
+}
+
+fn receipts_of_one_kind<'e>(
+    before: &Operation,
+    event: &'e Event,
+) -> Option<(ReceiptKind, &'e [NodeReceipt])> {
     let attempt = before.executed_attempt();
     let (kind, receipts) = match &event.change {
         Change::AdmissionApplied { receipts } => (ReceiptKind::Admitted, receipts),
@@ -42,13 +55,11 @@ pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(Rece
             let (operation_type, result_ref) = (before.intent.operation_type(), before.result_ref?);
             (ReceiptKind::Published { attempt, operation_type, result_ref }, receipts)
         }
-        Change::AttemptLost { attempt, receipts, .. } => {
-            (ReceiptKind::AttemptDiscarded { attempt: *attempt }, receipts)
-        }
         Change::DiscardAcked { receipts } | Change::Failed { receipts, .. } => {
             (ReceiptKind::Discarded, receipts)
         }
-        Change::Submitted(_)
+        Change::AttemptLost { .. }
+        | Change::Submitted(_)
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
         | Change::ApprovalsWaived { .. }
@@ -64,5 +75,5 @@ pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(Rece
         | Change::RecoveryRecorded(_)
         | Change::ExternallyExported(_) => return None,
     };
-    (!receipts.is_empty()).then_some((kind, receipts))
+    Some((kind, receipts))
 }

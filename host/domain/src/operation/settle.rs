@@ -11,7 +11,7 @@ use super::state::Operation;
 use crate::ids::Hex32;
 use crate::intent::{OperationType, PublicationMode};
 use crate::policy;
-use crate::receipt::{NodeReceipt, participants};
+use crate::receipt::{AttemptReceipt, NodeReceipt, participants};
 use crate::roster::ParticipantIndex;
 use crate::step::{EffectId, EffectStep};
 use std::collections::BTreeSet;
@@ -176,7 +176,7 @@ fn executed_changes(operation: &Operation, executed: Change) -> Vec<Change> {
 }
 
 /// The start of the next attempt, or the end of the operation when it has used all of them.
-fn attempt_lost_changes(operation: &Operation, reason: &str, receipts: &[NodeReceipt]) -> Vec<Change> {
+fn attempt_lost_changes(operation: &Operation, reason: &str, receipts: &[AttemptReceipt]) -> Vec<Change> {
     let Phase::Executing { attempt } = operation.phase else { return Vec::new() };
     let stages_epoch = operation.plan().is_some_and(|plan| plan.stages_epoch());
     if !stages_epoch || attempt < ATTEMPTS_MAX {

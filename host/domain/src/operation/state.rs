@@ -12,7 +12,7 @@ use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::Intent;
 use crate::key::Staged;
 use crate::policy;
-use crate::receipt::{NodeReceipt, participants};
+use crate::receipt::{AttemptReceipt, NodeReceipt, participants};
 use crate::roster::ParticipantIndex;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
@@ -57,9 +57,9 @@ pub struct Operation {
     pub attempt: u32,
     /// The new shares, from `EpochDecided` on.
     pub staged: Option<Box<Staged>>,
-    /// The receipts of nodes for attempts that they discarded.
+    /// The receipts of nodes for attempts that they will not complete.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub discarded_attempts: Vec<NodeReceipt>,
+    pub discarded_attempts: Vec<AttemptReceipt>,
     /// The receipts of all receivers of new shares, that they have staged them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub staged_receipts: Vec<NodeReceipt>,

@@ -47,7 +47,10 @@ const CHANGES: &[(&str, &Shape)] = &[
     ("execution_requested", &[&[("requested_at_ms", Open)]]),
     ("receipt_materialized", &[&[("receipts", Each(&Members(RECEIPT))), ("policy_receipt_id", Open)]]),
     ("ceremony_started", &[&[("attempt", Open)]]),
-    ("attempt_lost", &[&[("attempt", Open), ("reason", Open), ("receipts", Each(&Members(RECEIPT)))]]),
+    (
+        "attempt_lost",
+        &[&[("attempt", Open), ("reason", Open), ("receipts", Each(&Members(ATTEMPT_RECEIPT)))]],
+    ),
     ("epoch_decided", &[&[("staged", Members(STAGED)), ("receipts", Each(&Members(RECEIPT)))]]),
     ("epoch_acked", &[&[("receipts", Each(&Members(RECEIPT)))]]),
     (
@@ -192,6 +195,8 @@ const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("en
 
 const RECEIPT: &Shape =
     &[&[("participant", Open), ("transition_hash", Open), ("log_index", Open), ("node_signature", Open)]];
+
+const ATTEMPT_RECEIPT: &Shape = &[RECEIPT[0], &[("package_hash", Open)]];
 
 const STAGED: &Shape = &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
 

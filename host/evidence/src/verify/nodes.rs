@@ -110,8 +110,7 @@ impl<'a> Comparison<'a> {
     fn check_receipts(&mut self) {
         let Self { replayed, logs, shown, findings, n_shown, .. } = self;
         for_each_event(&replayed.events, |index, before, event| {
-            let Some((kind, receipts)) = signed_receipts(before, event) else { return };
-            for (number, receipt) in receipts.iter().enumerate() {
+            for (number, (kind, receipt)) in signed_receipts(before, event).into_iter().enumerate() {
                 shown.insert((receipt.participant, receipt.log_index));
                 let Some(log) = logs.logs.get(&receipt.participant) else { continue };
                 let at = format!("/events/{index}/event/change/receipts/{number}/log_index");

@@ -5,7 +5,7 @@ use super::report::{Findings, Report};
 use crate::roots::Roots;
 use crate::summary::for_each_event;
 use gateway_domain::operation::{Change, Operation, Phase, Plan, SignatureResult, signed_receipts};
-use gateway_domain::receipt::{NodeReceipt, ReceiptKind, participants};
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt, ReceiptKind, participants};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,22 +16,19 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
     let (mut findings, mut n_signed, mut positions) = (Findings::default(), 0_usize, BTreeMap::new());
     for_each_event(&replayed.events, |index, before, event| {
         let at = format!("/events/{index}/event/change/receipts");
-        if let Some((kind, receipts)) = signed_receipts(before, event) {
-            for (position, receipt) in receipts.iter().enumerate() {
-                if let Err(what) = verify_receipt(before, &kind, receipt, roots) {
-                    findings.add(format!("{at}/{position}"), what);
-                }
-                // A node makes an operation's steps in order, so it signs them in this order too.
-                if positions.get(&receipt.participant).is_some_and(|earlier| *earlier >= receipt.log_index) {
-                    findings.add(
-                        format!("{at}/{position}/log_index"),
-                        "is not after the node's receipt before it",
-                    );
-                }
+        let receipts = signed_receipts(before, event);
+        for (position, (kind, receipt)) in receipts.iter().enumerate() {
+            if let Err(what) = verify_receipt(before, kind, receipt, roots) {
+                findings.add(format!("{at}/{position}"), what);
             }
-            positions.extend(receipts.iter().map(|receipt| (receipt.participant, receipt.log_index)));
-            n_signed = n_signed.saturating_add(receipts.len());
+            // A node makes an operation's steps in order, so it signs them in this order too.
+            if positions.get(&receipt.participant).is_some_and(|earlier| *earlier >= receipt.log_index) {
+                findings
+                    .add(format!("{at}/{position}/log_index"), "is not after the node's receipt before it");
+            }
         }
+        positions.extend(receipts.iter().map(|(_, receipt)| (receipt.participant, receipt.log_index)));
+        n_signed = n_signed.saturating_add(receipts.len());
         if let Some(what) = missing_receipts(before, &event.change) {
             findings.add(at, what);
         }
@@ -76,7 +73,7 @@ fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str>
         }
         Change::Published { receipts, .. } => (enough(Plan::is_published, receipts), TOO_FEW),
         Change::AttemptLost { receipts, .. } => {
-            (!receipts.is_empty(), "no node has signed that it discarded the attempt")
+            (show_loss(receipts), "no node has signed that it will not complete the attempt")
         }
         Change::DiscardAcked { receipts } => (enough(are_receivers, receipts), TOO_FEW),
         Change::NodesGivenUp { lost, .. } => {
@@ -110,6 +107,12 @@ fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str>
 
 fn are_receivers(plan: &Plan, nodes: &BTreeSet<ParticipantIndex>) -> bool {
     !nodes.is_empty() && nodes.is_subset(&plan.receivers)
+}
+
+/// Whether the receipts show that an attempt is lost: a node discarded it, or nodes signed different packages in it.
+fn show_loss(receipts: &[AttemptReceipt]) -> bool {
+    let packages: BTreeSet<_> = receipts.iter().map(|of| of.package_hash).collect();
+    packages.contains(&None) || packages.len() > 1
 }
 
 fn is_of_signers(receipts: &[NodeReceipt], signature: &SignatureResult) -> bool {

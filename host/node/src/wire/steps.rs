@@ -11,7 +11,7 @@ use crate::steps::PolicyReceipt;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::Epoch;
 use gateway_domain::operation::EffectStep;
-use gateway_domain::receipt::NodeReceipt;
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::relay::Envelope;
 use gateway_threshold::PublicKeys;
@@ -41,9 +41,9 @@ pub struct Nothing {}
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecuteBody {
-    /// `commitments` and `ceremony-start`: the receipts of nodes for earlier attempts that they discarded.
+    /// `commitments` and `ceremony-start`: the receipts of nodes for earlier attempts that they will not complete.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub discarded: Vec<NodeReceipt>,
+    pub discarded: Vec<AttemptReceipt>,
     /// `share`: the signing package.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub package: Option<Package>,
@@ -104,7 +104,7 @@ impl Start {
     ///
     /// # Errors
     /// [`WireFault`].
-    pub fn parse(&self, discarded: Vec<NodeReceipt>) -> Result<CeremonyStart, WireFault> {
+    pub fn parse(&self, discarded: Vec<AttemptReceipt>) -> Result<CeremonyStart, WireFault> {
         if !self.dealers.is_sorted_by(|one, next| one < next) {
             return Err(WireFault::new("/body/start/dealers", "must be ascending"));
         }

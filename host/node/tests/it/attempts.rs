@@ -1,12 +1,14 @@
 //! A node that completed an attempt begins no other, and does not discard the operation, until another participant has signed that
-//! it discarded the attempt.
+//! it will not complete the attempt.
 
 use crate::support::{Group, admitted, assert_lost, code, mail};
+use gateway_domain::ids::Hex32;
 use gateway_domain::operation::EffectStep;
-use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{Case, SUITES, asset_action, hex32, refresh, reshare, roster};
 use gateway_node::{CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Discard};
+use gateway_threshold::sign::SigningPackage;
 
 #[tokio::test]
 async fn node_that_released_a_share_signs_another_package_only_with_the_receipt_of_another_signer() {
@@ -34,6 +36,30 @@ async fn node_that_released_a_share_signs_another_package_only_with_the_receipt_
     assert_eq!(group.discard_attempt(&case, 1, 1).await.unwrap(), receipt);
     group.round_one_after(&case, 0, 3, &[receipt]).await.unwrap();
     group.sign(&case, 3).await;
+}
+
+#[tokio::test]
+async fn receipt_of_a_signer_for_another_package_shows_that_a_package_is_not_completed() {
+    let (group, case) = admitted().await;
+    let first = group.package(&case, &[0, 1], 1).await;
+    let second = group.package(&case, &[1, 2], 1).await;
+    group.round_two(&case, 0, 1, &first).await.unwrap();
+    let receipt = group.round_two(&case, 1, 1, &second).await.unwrap().receipt;
+    let of_another = group.round_two(&case, 2, 1, &second).await.unwrap().receipt;
+    let of = |receipt: &NodeReceipt, package: &SigningPackage| AttemptReceipt {
+        receipt: receipt.clone(),
+        package_hash: Some(Hex32::new(package.hash())),
+    };
+    let kind = ReceiptKind::Signed {
+        attempt: 1,
+        signed_digest: case.decision.request_digest,
+        package_hash: Hex32::new(first.hash()),
+    };
+    let same_package = group.nodes[1].sign_anything(&case.chain(1).statement(&kind).unwrap(), 9);
+    let without_hash = AttemptReceipt::from(receipt.clone());
+    let wrong = [of(&receipt, &first), of(&same_package, &first), of(&of_another, &second), without_hash];
+    assert_eq!(code(group.round_one_after(&case, 0, 2, &wrong).await), Code::AttemptNotDiscarded);
+    group.round_one_after(&case, 0, 2, &[of(&receipt, &second)]).await.unwrap();
 }
 
 #[tokio::test]
@@ -106,9 +132,9 @@ async fn staged_share_is_replaced_or_discarded_only_with_the_receipt_of_another_
     // Node 2 cannot stage its share any more.
     let call = case.call(2, EffectStep::Execute, 1, 1);
     assert_lost(group.nodes[2].ceremony_deliver(&call, &mail(&last, 2)).await);
-    start.discarded = vec![receipt.clone()];
+    start.discarded = vec![receipt.clone().into()];
     group.nodes[0].ceremony_start(&second(0), &start).await.unwrap();
-    let discarding = Discard { discarded_attempts: vec![receipt], ..alone };
+    let discarding = Discard { discarded_attempts: vec![receipt.into()], ..alone };
     for participant in [0, 1] {
         let node = &group.nodes[usize::from(participant)];
         node.discard(&discard(participant), &discarding).await.unwrap();
@@ -130,9 +156,9 @@ async fn staged_share_is_discarded_with_the_receipt_of_a_receiver_that_discarded
         group.nodes[2].sign_anything(&other.chain(2).statement(&ReceiptKind::Discarded).unwrap(), 9)
     };
     let own = group.nodes[0].sign_anything(&case.chain(0).statement(&ReceiptKind::Discarded).unwrap(), 9);
-    let wrong = Discard { discarded_attempts: vec![of_another, own], ..case.discarding() };
+    let wrong = Discard { discarded_attempts: vec![of_another.into(), own.into()], ..case.discarding() };
     assert_eq!(code(group.nodes[0].discard(&discard(0), &wrong).await), Code::AttemptNotDiscarded);
-    let right = Discard { discarded_attempts: vec![receipt], ..wrong };
+    let right = Discard { discarded_attempts: vec![receipt.into()], ..wrong };
     group.nodes[0].discard(&discard(0), &right).await.unwrap();
 }
 
@@ -156,10 +182,10 @@ async fn readmitted_node_discards_a_change_of_a_key_only_with_the_receipt_of_ano
         };
         let own = signed(2, ReceiptKind::Discarded);
         let of_an_attempt = signed(1, ReceiptKind::AttemptDiscarded { attempt: 1 });
-        let wrong = Discard { discarded_attempts: vec![own, of_an_attempt], ..alone.clone() };
+        let wrong = Discard { discarded_attempts: vec![own.into(), of_an_attempt.into()], ..alone.clone() };
         let refused = group.nodes[2].discard(&discard(2), &wrong).await;
         assert_eq!(code(refused), Code::DecidedBeforeReadmission);
-        let right = Discard { discarded_attempts: vec![signed(1, ReceiptKind::Discarded)], ..alone };
+        let right = Discard { discarded_attempts: vec![signed(1, ReceiptKind::Discarded).into()], ..alone };
         group.nodes[2].discard(&discard(2), &right).await.unwrap();
     }
 }

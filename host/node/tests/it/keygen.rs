@@ -62,6 +62,7 @@ async fn later_attempt_replaces_the_staged_share_of_an_earlier_one() {
     assert_eq!(code(refused), Code::AttemptNotDiscarded);
     // All nodes staged their share, so these receipts are lies, which the nodes cannot know.
     let discarded = group.false_receipts(&case, &ReceiptKind::AttemptDiscarded { attempt: 1 });
+    let discarded = discarded.into_iter().map(Into::into).collect();
     let start = CeremonyStart { discarded, ..CeremonyStart::default() };
     let keys = group.run_keygen_with(&case, 2, &start).await;
     assert_ne!(keys, *group.keys());
@@ -204,6 +205,7 @@ async fn files_are_private_and_a_discarded_share_is_removed_from_them() {
     let row = group.keys().to_bytes();
     assert!(is_on_disk(&group, 0, &row));
     let discarded_attempts = group.false_receipts(&case, &ReceiptKind::AttemptDiscarded { attempt: 1 });
+    let discarded_attempts = discarded_attempts.into_iter().map(Into::into).collect();
     let discarding = Discard { discarded_attempts, ..case.discarding() };
     group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1), &discarding).await.unwrap();
     assert!(!is_on_disk(&group, 0, &row));

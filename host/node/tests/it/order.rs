@@ -3,7 +3,7 @@
 use crate::support::{Group, KEY, NOW, code, other_root};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectStep, SignatureResult};
-use gateway_domain::receipt::Chain;
+use gateway_domain::receipt::{Chain, NodeReceipt};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, authority, hex32};
 use gateway_node::{Call, Code, CommitEpoch, Discard, Publication, Published};
@@ -262,7 +262,8 @@ async fn node_that_released_a_share_discards_only_after_another_signer_discarded
         async move { node.discard_attempt(&call).await.unwrap() }
     };
     let (of_signer, of_another) = (receipt(1).await, receipt(2).await);
-    let discarding = |receipt| Discard { discarded_attempts: vec![receipt], ..case.discarding() };
+    let discarding =
+        |receipt: NodeReceipt| Discard { discarded_attempts: vec![receipt.into()], ..case.discarding() };
     let refused = group.nodes[0].discard(&discard(0), &discarding(of_another)).await;
     assert_eq!(code(refused), Code::AttemptNotDiscarded, "node 2 is not a signer of the package");
     group.nodes[0].discard(&discard(0), &discarding(of_signer)).await.unwrap();

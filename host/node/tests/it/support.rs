@@ -8,7 +8,7 @@ use gateway_domain::intent::Intent;
 use gateway_domain::key::{Epoch, PublicKey, epoch_root};
 use gateway_domain::operation::{EffectStep, SignatureResult, Staged};
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
@@ -353,19 +353,20 @@ impl Group {
         participant: u16,
         attempt: u32,
     ) -> Result<RoundOne, NodeError> {
-        self.round_one_after(case, participant, attempt, &[]).await
+        self.round_one_after::<AttemptReceipt>(case, participant, attempt, &[]).await
     }
 
     /// Round one with these receipts for earlier attempts.
-    pub(crate) async fn round_one_after(
+    pub(crate) async fn round_one_after<R: Clone + Into<AttemptReceipt>>(
         &self,
         case: &Case,
         participant: u16,
         attempt: u32,
-        discarded: &[NodeReceipt],
+        discarded: &[R],
     ) -> Result<RoundOne, NodeError> {
         let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-        self.nodes[usize::from(participant)].signing_commit(&call, discarded).await
+        let discarded: Vec<_> = discarded.iter().cloned().map(Into::into).collect();
+        self.nodes[usize::from(participant)].signing_commit(&call, &discarded).await
     }
 
     /// Admits a signature, and has node 0 release its share while `other` calls it. Exactly one of the two must succeed.

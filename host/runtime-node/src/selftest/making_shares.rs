@@ -8,7 +8,7 @@ use super::tricks::{
     COMMITMENTS, ECHO, NAMED, PROOFS, REPEATED, SECRETS, Trick, UNCHANGED, edit, flip, rebound,
 };
 use gateway_domain::operation::EffectStep;
-use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
+use gateway_domain::receipt::{AttemptReceipt, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{CeremonyAnswer, CeremonyStart, Code, Discard, Envelope, NodeError, public_case};
 use gateway_service::process::Fault;
@@ -104,7 +104,7 @@ struct Attacks<'a> {
     protocol: Protocol<'a>,
     n_attempts: u32,
     /// The attacker's receipts that it discarded the attempts before: some tricks let the honest nodes complete theirs.
-    discarded: Vec<NodeReceipt>,
+    discarded: Vec<AttemptReceipt>,
 }
 
 impl<'a> Attacks<'a> {
@@ -115,7 +115,7 @@ impl<'a> Attacks<'a> {
     async fn begin(&mut self) -> Result<Attempt<'a>, Fault> {
         if self.n_attempts > 0 {
             let kind = ReceiptKind::AttemptDiscarded { attempt: self.n_attempts };
-            self.discarded.push(self.deployment.receipt(self.operation, &kind)?);
+            self.discarded.push(self.deployment.receipt(self.operation, &kind)?.into());
         }
         self.n_attempts += 1;
         let start = CeremonyStart { discarded: self.discarded.clone(), ..self.protocol.start() };
@@ -315,7 +315,7 @@ async fn discard_staged_shares(
     let decision = operation.request.envelope.clone();
     let alone = Discard { decision, discarded_attempts: vec![] };
     let receipt = deployment.receipt(operation, &ReceiptKind::AttemptDiscarded { attempt })?;
-    let with_receipt = Discard { discarded_attempts: vec![receipt], ..alone.clone() };
+    let with_receipt = Discard { discarded_attempts: vec![receipt.into()], ..alone.clone() };
     let (mut is_ok, mut described) = (true, Vec::new());
     for (participant, node) in &deployment.nodes {
         let call = operation.call(*participant, EffectStep::Discard, 1)?;

@@ -412,6 +412,14 @@ async fn request_that_is_not_of_the_surface_is_refused() {
         let (found, answer) = nodes.send_text(0, request, valid.to_string()).await;
         assert_eq!((found.as_u16(), &answer["error"]), (status, &json!(error)));
     }
+    let mut discarding = json!(step(&case, 0, EffectStep::Discard));
+    let receipt = json!({
+        "participant": 1, "transition_hash": "11".repeat(32), "log_index": 0, "node_signature": "22".repeat(64), "x": 1,
+    });
+    discarding["body"] = json!({ "decision": case.request().envelope, "discarded_attempts": [receipt] });
+    let (status, answer) = nodes.send(0, "POST", &path(&case, "steps/discard"), Some(discarding)).await;
+    assert_eq!(status.as_u16(), 400);
+    assert!(answer["message"].as_str().unwrap().contains("/body/discarded_attempts/0/x"), "{answer}");
     let request = Request::builder().method("POST").uri(BASE).header("content-type", "text/plain");
     assert_eq!(nodes.send_text(0, request, "{}".to_owned()).await.0.as_u16(), 415);
 }

@@ -3,9 +3,12 @@
 use crate::lifecycle::shares;
 use crate::support::{KEY, World, check_signature, operation};
 use gateway_domain::key::KeyState;
-use gateway_domain::operation::{Action, Failure, Operation, Outcome, Phase};
+use gateway_domain::operation::{Action, EffectStep, Failure, Operation, Outcome, Phase};
 use gateway_domain::roster::ParticipantIndex;
+use gateway_node::RoundOne;
 use gateway_node::testing::{SUITES, asset_action, recover, refresh, reshare};
+use gateway_threshold::sign::SigningPackage;
+use std::collections::BTreeMap;
 
 fn abort(lost: &[u16]) -> Action {
     Action::Abort { reason: "drill".into(), lost: lost.iter().copied().map(ParticipantIndex).collect() }
@@ -103,5 +106,46 @@ async fn signature_that_exists_is_the_result_of_an_operation_that_was_given_up()
         let published = world.complete(discarding).await;
         assert_eq!((published.phase, published.failure), (Phase::Published, None));
         assert_eq!(published.signature, Some(signature));
+    }
+}
+
+/// Two replicas performed the first attempt at the same time, and each made a package that the other's signers do not sign.
+#[tokio::test]
+async fn attempt_with_two_packages_that_cannot_be_completed_ends() {
+    for is_given_up in [false, true] {
+        let mut world = World::with_key(5, 3, SUITES[1]).await;
+        let mut signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
+        let case = world.case(&signing);
+        let mut commitments = BTreeMap::new();
+        for node in [0, 1, 2, 4] {
+            let call = case.call(node, EffectStep::Execute, 1, 1);
+            let committed = world.node(node).await.signing_commit(&call, &[]).await.unwrap();
+            let RoundOne::Committed(bytes) = committed else { panic!("{committed:?}") };
+            commitments.insert(node, bytes);
+        }
+        for (signers, released_by) in [([1, 2, 4], [2, 4]), ([0, 1, 4], [0, 1])] {
+            let package = SigningPackage {
+                message: case.decision().request_digest.as_bytes().to_vec(),
+                commitments: signers.map(|signer| (signer, commitments[&signer].clone())).into(),
+                tweak: None,
+            };
+            for node in released_by {
+                let call = case.call(node, EffectStep::Execute, 1, 1);
+                world.node(node).await.signing_share(&call, &package).await.unwrap();
+            }
+        }
+        world.break_disk(&[3]).await;
+        if is_given_up {
+            signing = world.record_outcome(signing, refusal());
+            let failed = world.complete(signing).await;
+            assert_eq!((failed.phase, failed.failure.unwrap().code.as_str()), (Phase::Failed, "drill"));
+        } else {
+            let lost = world.perform_pending(&signing).await.unwrap();
+            let Outcome::AttemptLost { receipts, .. } = &lost else { panic!("{lost:?}") };
+            assert!(receipts.iter().all(|receipt| receipt.package_hash.is_some()), "{receipts:?}");
+            let published = world.complete(signing).await;
+            assert_eq!(published.phase, Phase::Published, "{:?}", published.failure);
+            check_signature(published.signature.as_ref().unwrap());
+        }
     }
 }

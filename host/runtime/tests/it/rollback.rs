@@ -60,3 +60,25 @@ async fn node_that_is_restored_to_its_newest_state_continues() {
     let signed = world.complete(operation(2, asset_action(&[0, 1, 2], 8))).await;
     assert_eq!(signed.signature.unwrap().signers, roster(&[0, 1]));
 }
+
+/// Only node 1 still knows the operation. It confirms the publication alone, but not before the others have refused it.
+#[tokio::test]
+async fn signature_that_other_nodes_forgot_is_published() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    world.fleet.close().await;
+    let backups = [0, 2].map(|forgetful| (forgetful, copy(&world, forgetful)));
+    let signing = operation(1, asset_action(&[0, 1, 2], 7));
+    let signed = world.drive(signing, |operation| operation.phase == Phase::Publishing).await.unwrap();
+    let sizes = [(0, world.node(0).await.log_size()), (2, world.node(2).await.log_size())];
+    world.fleet.close().await;
+    for (forgetful, backup) in backups {
+        std::fs::write(world.path(forgetful), &backup).unwrap();
+    }
+    world.perform_pending(&signed).await.unwrap_err();
+    for (forgetful, size) in sizes {
+        world.node(forgetful).await.readmit(size).await.unwrap();
+    }
+    let published = world.complete(signed).await;
+    assert_eq!(published.phase, Phase::Published);
+    check_signature(published.signature.as_ref().unwrap());
+}

@@ -61,9 +61,11 @@ async fn unpublished_signature_requires_a_receipt_of_each_signer() {
 #[tokio::test]
 async fn signing_step_requires_receipts_of_enough_nodes() {
     let forgery = Forgery::of_payment_with("/threshold", json!(3)).await;
-    for kind in ["admission_applied", "receipt_materialized", "published"] {
-        for n_left in [0, 2] {
-            forgery.assert_only_alteration_found(kind, keep_receipts(n_left), TOO_FEW).await;
+    for (kind, too_few) in
+        [("admission_applied", &[0, 2][..]), ("receipt_materialized", &[0, 2]), ("published", &[0])]
+    {
+        for n_left in too_few {
+            forgery.assert_only_alteration_found(kind, keep_receipts(*n_left), TOO_FEW).await;
         }
         forgery.assert_only_alteration_found(kind, repeat_first_receipt, TOO_FEW).await;
     }

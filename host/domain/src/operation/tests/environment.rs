@@ -261,6 +261,7 @@ fn roster(nodes: &BTreeSet<ParticipantIndex>) -> Roster {
 /// A lost attempt, which these nodes discarded.
 pub(crate) fn lost(operation: &Operation, attempt: u32, by: BTreeSet<ParticipantIndex>) -> Outcome {
     let receipts = receipts(operation, ReceiptKind::AttemptDiscarded { attempt }, by.into_iter());
+    let receipts = receipts.into_iter().map(Into::into).collect();
     Outcome::AttemptLost { reason: "a node restarted".into(), receipts }
 }
 

@@ -314,7 +314,8 @@ impl Victims {
     /// Discards the operation, with receipts for attempts.
     pub(crate) async fn discard(&self, participant: u16, case: &Case, receipts: &[NodeReceipt]) -> Answer {
         let call = case.call(participant, EffectStep::Discard, 1, 1);
-        let body = Discard { discarded_attempts: receipts.to_vec(), ..case.discarding() };
+        let discarded_attempts = receipts.iter().cloned().map(Into::into).collect();
+        let body = Discard { discarded_attempts, ..case.discarding() };
         self.step_with(participant, &call, body, None).await
     }
 
@@ -361,6 +362,7 @@ impl Victims {
         attempt: u32,
         discarded: Vec<NodeReceipt>,
     ) -> Answer {
+        let discarded = discarded.into_iter().map(Into::into).collect();
         let body = ExecuteBody { discarded, ..ExecuteBody::default() };
         self.execute(participant, case, attempt, Slot::Commitments, body).await
     }
