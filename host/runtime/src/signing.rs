@@ -47,9 +47,14 @@ impl<N: Nodes> Fleet<N> {
             return self.sign_package_of(&signing, commitments).await;
         }
         let answers = self.round_one(calls).await?;
-        match consumed_package(&answers) {
-            Some(package) => self.complete_package(&signing, answers, package).await,
-            None => self.sign_new_package(&signing, answers).await,
+        let packages = consumed_packages(&answers);
+        if packages.is_empty() {
+            return self.sign_new_package(&signing, answers).await;
+        }
+        let begun: Vec<_> = packages.iter().map(|package| BegunPackage::new(package, &answers)).collect();
+        match begun.iter().find(|begun| begun.lacking.is_empty()) {
+            Some(begun) => self.complete_package(&signing, begun).await,
+            None => self.incomplete(&signing, &answers, &begun).await,
         }
     }
 
@@ -99,31 +104,16 @@ impl<N: Nodes> Fleet<N> {
         self.finish(signing, &package, shares).await
     }
 
-    /// Collects the remaining shares of a package that some nodes have signed, or gives the attempt up.
+    /// Collects the remaining shares of a package that some nodes have signed.
     async fn complete_package(
         &self,
         signing: &Signing<'_>,
-        answers: Answers<RoundOne>,
-        package: SigningPackage,
+        begun: &BegunPackage<'_>,
     ) -> Result<Outcome, Unavailable> {
-        let signers: NodeSet = package.commitments.keys().copied().map(ParticipantIndex).collect();
-        let (mut shares, mut unsigned, mut lacking) = (Answers::new(), NodeSet::new(), NodeSet::new());
-        for signer in signers {
-            match answers.get(&signer) {
-                Some(Ok(RoundOne::Consumed { package: used_for, signed })) if *used_for == package => {
-                    shares.insert(signer, Ok(signed.clone()));
-                }
-                Some(Ok(RoundOne::Committed(open))) if package.commitments.get(&signer.0) == Some(open) => {
-                    unsigned.insert(signer);
-                }
-                Some(Ok(_) | Err(_)) | None => _ = lacking.insert(signer),
-            }
-        }
-        if !lacking.is_empty() {
-            return self.incomplete(signing, &answers, &lacking).await;
-        }
-        shares.extend(self.round_two(signing, &unsigned, &package).await?);
-        self.finish(signing, &package, shares).await
+        let signed = begun.signed.iter().map(|(node, signed)| (*node, Ok((*signed).clone())));
+        let mut shares: Answers<_> = signed.collect();
+        shares.extend(self.round_two(signing, &begun.unsigned, begun.package).await?);
+        self.finish(signing, begun.package, shares).await
     }
 
     async fn round_two(
@@ -274,14 +264,13 @@ impl<N: Nodes> Fleet<N> {
         Err(unavailable(&format!("{n_committed} of {threshold} required signers are available; {why}")))
     }
 
-    /// The outcome when these signers of a package, which others have signed, neither signed it nor have its nonces. Another attempt
-    /// follows if enough nodes answered for one, and no package can be completed: a signer of each discards the attempt, or signed
-    /// another package. There are several packages after replicas of the gateway performed the attempt at the same time.
+    /// The outcome when no package that nodes have signed can be completed now. Another attempt follows if enough nodes answered for
+    /// one, and no package can be completed later: a signer of each discards the attempt, or signed another package.
     async fn incomplete(
         &self,
         signing: &Signing<'_>,
         answers: &Answers<RoundOne>,
-        lacking: &NodeSet,
+        packages: &[BegunPackage<'_>],
     ) -> Result<Outcome, Unavailable> {
         if let Some(failure) = permanent_failure(answers, signing.threshold()) {
             return Ok(Outcome::Rejected { failure, policy: None });
@@ -290,42 +279,31 @@ impl<N: Nodes> Fleet<N> {
         if n_able < signing.threshold() {
             return Err(unavailable(&failures(answers)));
         }
-        let (calls, attempt) = (signing.calls, signing.calls.effect.id.attempt);
-        let mut packages = BTreeMap::new();
-        for (node, answer) in answers {
-            if let Ok(RoundOne::Consumed { package, signed }) = answer {
-                packages
-                    .entry(Hex32::new(package.hash()))
-                    .or_insert((package, Vec::new()))
-                    .1
-                    .push((*node, signed));
-            }
+        let mut receipts =
+            if packages.len() > 1 { self.share_receipts(signing, packages) } else { Vec::new() };
+        if !packages.iter().all(|package| package.is_lost(&receipts)) {
+            let lacking = packages.iter().flat_map(|package| &package.lacking).copied().collect();
+            let attempt = signing.calls.effect.id.attempt;
+            receipts.extend(self.discard_attempt(signing.calls, attempt, &lacking).await?);
         }
-        let mut receipts = Vec::new();
-        for (hash, (_, signers)) in packages.iter().filter(|_| packages.len() > 1) {
-            let of = |receipt| AttemptReceipt { receipt, package_hash: Some(*hash) };
-            for (node, signed) in signers {
-                let receipt = of(signed.receipt.clone());
-                let kind = receipt.kind(attempt, calls.decision().request_digest);
-                let is_valid = self.verify_receipt(calls, &kind, *node, &receipt.receipt).is_ok();
-                receipts.extend(is_valid.then_some(receipt));
-            }
-        }
-        let is_lost = |hash: &Hex32, package: &SigningPackage, receipts: &[AttemptReceipt]| {
-            let mut others = receipts.iter().filter(|of| of.package_hash != Some(*hash));
-            others.any(|of| package.commitments.contains_key(&of.receipt.participant.0))
-        };
-        let are_lost = |receipts: &[AttemptReceipt]| {
-            packages.iter().all(|(hash, (package, _))| is_lost(hash, package, receipts))
-        };
-        if !are_lost(&receipts) {
-            receipts.extend(self.discard_attempt(calls, attempt, lacking).await?);
-        }
-        if !are_lost(&receipts) {
-            let why = failures(answers);
-            return Err(unavailable(&format!("the attempt may still be completed; {why}")));
+        if !packages.iter().all(|package| package.is_lost(&receipts)) {
+            return Err(unavailable(&format!("the attempt may still be completed; {}", failures(answers))));
         }
         Ok(Outcome::AttemptLost { reason: "no package was signed by all its signers".to_owned(), receipts })
+    }
+
+    /// The valid receipts of the shares that nodes released.
+    fn share_receipts(&self, signing: &Signing<'_>, packages: &[BegunPackage<'_>]) -> Vec<AttemptReceipt> {
+        let (calls, mut receipts) = (signing.calls, Vec::new());
+        for BegunPackage { hash, signed, .. } in packages {
+            for (node, share) in signed {
+                let of = AttemptReceipt { receipt: share.receipt.clone(), package_hash: Some(*hash) };
+                let kind = of.kind(calls.effect.id.attempt, calls.decision().request_digest);
+                let is_valid = self.verify_receipt(calls, &kind, *node, &of.receipt).is_ok();
+                receipts.extend(is_valid.then_some(of));
+            }
+        }
+        receipts
     }
 
     /// The outcome when these signers failed in round two. Another attempt follows, unless too few nodes are left. A signer whose
@@ -376,11 +354,53 @@ fn committed(answers: &Answers<RoundOne>) -> BTreeMap<ParticipantIndex, Vec<u8>>
     answers.iter().filter_map(committed).collect()
 }
 
-/// The package that nodes have signed in this attempt, if any. A coordinator makes one package for an attempt, so the first one
-/// found is taken.
-fn consumed_package(answers: &Answers<RoundOne>) -> Option<SigningPackage> {
-    answers.values().find_map(|answer| match answer {
-        Ok(RoundOne::Consumed { package, .. }) => Some(package.clone()),
-        Ok(RoundOne::Committed(_)) | Err(_) => None,
-    })
+/// The packages that nodes have signed in this attempt. Several, if replicas of the gateway performed it at the same time.
+fn consumed_packages(answers: &Answers<RoundOne>) -> Vec<&SigningPackage> {
+    let mut packages = Vec::new();
+    for answer in answers.values() {
+        match answer {
+            Ok(RoundOne::Consumed { package, .. }) if !packages.contains(&package) => packages.push(package),
+            Ok(RoundOne::Consumed { .. } | RoundOne::Committed(_)) | Err(_) => {}
+        }
+    }
+    packages
+}
+
+/// A package that some nodes have signed.
+struct BegunPackage<'a> {
+    package: &'a SigningPackage,
+    hash: Hex32,
+    /// The signers that signed it.
+    signed: BTreeMap<ParticipantIndex, &'a SignedShare>,
+    /// The signers that still have their nonces.
+    unsigned: NodeSet,
+    /// The signers without which it cannot be completed now.
+    lacking: NodeSet,
+}
+
+impl<'a> BegunPackage<'a> {
+    fn new(package: &'a SigningPackage, answers: &'a Answers<RoundOne>) -> Self {
+        let (mut signed, mut unsigned, mut lacking) = (BTreeMap::new(), NodeSet::new(), NodeSet::new());
+        for (signer, commitments) in &package.commitments {
+            let signer = ParticipantIndex(*signer);
+            match answers.get(&signer) {
+                Some(Ok(RoundOne::Consumed { package: used_for, signed: share })) if used_for == package => {
+                    signed.insert(signer, share);
+                }
+                Some(Ok(RoundOne::Committed(open))) if open == commitments => {
+                    unsigned.insert(signer);
+                }
+                Some(Ok(_) | Err(_)) | None => {
+                    lacking.insert(signer);
+                }
+            }
+        }
+        Self { package, hash: Hex32::new(package.hash()), signed, unsigned, lacking }
+    }
+
+    /// Whether one of these receipts is that of a signer, that it will not sign the package.
+    fn is_lost(&self, receipts: &[AttemptReceipt]) -> bool {
+        let mut others = receipts.iter().filter(|of| of.package_hash != Some(self.hash));
+        others.any(|of| self.package.commitments.contains_key(&of.receipt.participant.0))
+    }
 }

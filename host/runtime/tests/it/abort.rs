@@ -6,7 +6,7 @@ use gateway_domain::key::KeyState;
 use gateway_domain::operation::{Action, EffectStep, Failure, Operation, Outcome, Phase};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::RoundOne;
-use gateway_node::testing::{SUITES, asset_action, recover, refresh, reshare};
+use gateway_node::testing::{SUITES, asset_action, recover, refresh, reshare, roster};
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 
@@ -109,35 +109,38 @@ async fn signature_that_exists_is_the_result_of_an_operation_that_was_given_up()
     }
 }
 
-/// Two replicas performed the first attempt at the same time, and each made a package that the other's signers do not sign.
+/// Two replicas performed the first attempt at the same time: each made a package of these signers, and had some of them sign it.
+async fn make_packages(world: &World, signing: &Operation, packages: [([u16; 3], [u16; 2]); 2]) {
+    let case = world.case(signing);
+    let call = |node| case.call(node, EffectStep::Execute, 1, 1);
+    let mut commitments = BTreeMap::new();
+    for node in 0..5 {
+        let committed = world.node(node).await.signing_commit(&call(node), &[]).await.unwrap();
+        let RoundOne::Committed(bytes) = committed else { panic!("{committed:?}") };
+        commitments.insert(node, bytes);
+    }
+    for (signers, released_by) in packages {
+        let package = SigningPackage {
+            message: case.decision().request_digest.as_bytes().to_vec(),
+            commitments: signers.map(|signer| (signer, commitments[&signer].clone())).into(),
+            tweak: None,
+        };
+        for node in released_by {
+            world.node(node).await.signing_share(&call(node), &package).await.unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn attempt_with_two_packages_that_cannot_be_completed_ends() {
     for is_given_up in [false, true] {
         let mut world = World::with_key(5, 3, SUITES[1]).await;
-        let mut signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
-        let case = world.case(&signing);
-        let mut commitments = BTreeMap::new();
-        for node in [0, 1, 2, 4] {
-            let call = case.call(node, EffectStep::Execute, 1, 1);
-            let committed = world.node(node).await.signing_commit(&call, &[]).await.unwrap();
-            let RoundOne::Committed(bytes) = committed else { panic!("{committed:?}") };
-            commitments.insert(node, bytes);
-        }
-        for (signers, released_by) in [([1, 2, 4], [2, 4]), ([0, 1, 4], [0, 1])] {
-            let package = SigningPackage {
-                message: case.decision().request_digest.as_bytes().to_vec(),
-                commitments: signers.map(|signer| (signer, commitments[&signer].clone())).into(),
-                tweak: None,
-            };
-            for node in released_by {
-                let call = case.call(node, EffectStep::Execute, 1, 1);
-                world.node(node).await.signing_share(&call, &package).await.unwrap();
-            }
-        }
+        let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
+        make_packages(&world, &signing, [([1, 2, 4], [2, 4]), ([0, 1, 4], [0, 1])]).await;
         world.break_disk(&[3]).await;
         if is_given_up {
-            signing = world.record_outcome(signing, refusal());
-            let failed = world.complete(signing).await;
+            let given_up = world.record_outcome(signing, refusal());
+            let failed = world.complete(given_up).await;
             assert_eq!((failed.phase, failed.failure.unwrap().code.as_str()), (Phase::Failed, "drill"));
         } else {
             let lost = world.perform_pending(&signing).await.unwrap();
@@ -148,4 +151,17 @@ async fn attempt_with_two_packages_that_cannot_be_completed_ends() {
             check_signature(published.signature.as_ref().unwrap());
         }
     }
+}
+
+#[tokio::test]
+async fn package_that_can_be_completed_is_found_beside_one_that_cannot() {
+    let mut world = World::with_key(5, 3, SUITES[0]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
+    make_packages(&world, &signing, [([1, 3, 4], [1, 4]), ([0, 2, 4], [0, 2])]).await;
+    // A third replica has the commitments in hand, and makes a third package.
+    world.perform_pending(&signing).await.unwrap_err();
+    let Outcome::Signed { signature, .. } = world.perform_pending(&signing).await.unwrap() else { panic!() };
+    assert_eq!(signature.signers, roster(&[1, 3, 4]));
+    check_signature(&signature);
+    assert_eq!(world.complete(signing).await.signature, Some(signature));
 }
