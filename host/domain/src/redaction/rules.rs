@@ -193,10 +193,12 @@ const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];
 /// All open: of hidden values, the signed decision has only hashes.
 const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("envelope", Open)]];
 
-const RECEIPT: &Shape =
-    &[&[("participant", Open), ("transition_hash", Open), ("log_index", Open), ("node_signature", Open)]];
+const RECEIPT: &Shape = &[RECEIPT_MEMBERS];
 
-const ATTEMPT_RECEIPT: &Shape = &[RECEIPT[0], &[("package_hash", Open)]];
+const ATTEMPT_RECEIPT: &Shape = &[RECEIPT_MEMBERS, &[("package_hash", Open)]];
+
+const RECEIPT_MEMBERS: &Group =
+    &[("participant", Open), ("transition_hash", Open), ("log_index", Open), ("node_signature", Open)];
 
 const STAGED: &Shape = &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
 
