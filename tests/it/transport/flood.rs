@@ -130,8 +130,11 @@ fn an_address_at_its_limit_evicts_only_its_own_idle_connections() {
     let mut one_address: Vec<_> = (0..9).map(|_| connect_and_keep(2, &address)).collect();
     eventually("four are left", || n_closed(&mut one_address) == 5);
     assert_eq!(n_closed(&mut other_addresses), 0);
-    for stream in &mut one_address[5..] {
-        assert_eq!(get_on(stream, "/healthz").unwrap().0, 200);
+    // The server notes the end of an answer after the client has it, so it may close a connection instead of the one before it.
+    for stream in &mut one_address {
+        if n_closed(std::slice::from_mut(stream)) == 0 {
+            assert_eq!(get_on(stream, "/healthz").unwrap().0, 200);
+        }
     }
 }
 
