@@ -25,7 +25,7 @@ impl<N: Nodes> Fleet<N> {
     ) -> Result<Outcome, Unavailable> {
         let receipts = self.discard_attempt(calls, calls.effect.id.attempt, able).await?;
         if receipts.is_empty() {
-            return Err(unavailable(&format!("the attempt may still be completed; {reason}")));
+            return Err(may_be_completed(&reason));
         }
         Ok(Outcome::AttemptLost { reason, receipts })
     }
@@ -51,4 +51,9 @@ impl<N: Nodes> Fleet<N> {
         let answers = self.verify_receipts(calls, &kind, answers, |receipt| receipt);
         Ok(answers.into_values().filter_map(Result::ok).map(AttemptReceipt::from).collect())
     }
+}
+
+/// The attempt is not given up: it may still be completed.
+pub(crate) fn may_be_completed(why: &str) -> Unavailable {
+    unavailable(&format!("the attempt may still be completed; {why}"))
 }

@@ -5,10 +5,11 @@
 //! it has an outcome. Nothing that the fleet has in memory is needed after a restart.
 //!
 //! Start with [`Fleet`] and [`RuntimeNode`], the steps of a node; then `effects` (which effect calls which step of a node), `calls` (the arguments of the calls),
-//! `signing` and `shares` (executions), `blame` (who made one fail) and `acks` (receipts and outcomes).
+//! `signing` (with `begun`) and `shares` (executions), `blame` (who made one fail) and `acks` (receipts and outcomes).
 
 mod acks;
 mod attempts;
+mod begun;
 mod blame;
 mod bundles;
 mod calls;

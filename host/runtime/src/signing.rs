@@ -6,6 +6,7 @@
 //! otherwise the attempt is lost.
 
 use crate::acks::{failures, is_lost, permanent_failure, refusal};
+use crate::begun::BegunPackage;
 use crate::calls::{Calls, Missed, NodeSet, unavailable};
 use crate::effects::rejected;
 use crate::fan_out::{Answer, Answers};
@@ -14,7 +15,7 @@ use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::ids::Hex32;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Failure, Outcome, Phase, SignatureResult};
-use gateway_domain::receipt::{AttemptReceipt, NodeReceipt, ReceiptKind};
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
 use gateway_node::{Call, Code, NodeError, RoundOne, SignedShare};
@@ -24,8 +25,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One attempt at a signature.
-struct Signing<'a> {
-    calls: &'a Calls<'a>,
+pub(crate) struct Signing<'a> {
+    pub(crate) calls: &'a Calls<'a>,
     keys: Arc<PublicKeys>,
     /// The tweak of the child key, if the decision names one.
     tweak: Option<Tweak>,
@@ -47,15 +48,14 @@ impl<N: Nodes> Fleet<N> {
             return self.sign_package_of(&signing, commitments).await;
         }
         let answers = self.round_one(calls).await?;
-        let packages = consumed_packages(&answers);
-        if packages.is_empty() {
+        let begun = BegunPackage::all(&answers);
+        if let Some(package) = begun.iter().find(|package| package.can_be_completed()) {
+            return self.complete_package(&signing, package).await;
+        }
+        if begun.is_empty() {
             return self.sign_new_package(&signing, answers).await;
         }
-        let begun: Vec<_> = packages.iter().map(|package| BegunPackage::new(package, &answers)).collect();
-        match begun.iter().find(|begun| begun.lacking.is_empty()) {
-            Some(begun) => self.complete_package(&signing, begun).await,
-            None => self.incomplete(&signing, &answers, &begun).await,
-        }
+        self.incomplete(&signing, &answers, &begun).await
     }
 
     /// The commitments that came with the policy receipts, if they are enough. No package was made of them: they are taken once.
@@ -198,7 +198,7 @@ impl<'a> Signing<'a> {
         Ok(Ok(Self { calls, keys, tweak, public_key }))
     }
 
-    fn threshold(&self) -> usize {
+    pub(crate) fn threshold(&self) -> usize {
         self.calls.decision().threshold.count()
     }
 
@@ -264,48 +264,6 @@ impl<N: Nodes> Fleet<N> {
         Err(unavailable(&format!("{n_committed} of {threshold} required signers are available; {why}")))
     }
 
-    /// The outcome when no package that nodes have signed can be completed now. Another attempt follows if enough nodes answered for
-    /// one, and no package can be completed later: a signer of each discards the attempt, or signed another package.
-    async fn incomplete(
-        &self,
-        signing: &Signing<'_>,
-        answers: &Answers<RoundOne>,
-        packages: &[BegunPackage<'_>],
-    ) -> Result<Outcome, Unavailable> {
-        if let Some(failure) = permanent_failure(answers, signing.threshold()) {
-            return Ok(Outcome::Rejected { failure, policy: None });
-        }
-        let n_able = answers.values().filter(|answer| answer.is_ok() || is_lost(answer)).count();
-        if n_able < signing.threshold() {
-            return Err(unavailable(&failures(answers)));
-        }
-        let mut receipts =
-            if packages.len() > 1 { self.share_receipts(signing, packages) } else { Vec::new() };
-        if !packages.iter().all(|package| package.is_lost(&receipts)) {
-            let lacking = packages.iter().flat_map(|package| &package.lacking).copied().collect();
-            let attempt = signing.calls.effect.id.attempt;
-            receipts.extend(self.discard_attempt(signing.calls, attempt, &lacking).await?);
-        }
-        if !packages.iter().all(|package| package.is_lost(&receipts)) {
-            return Err(unavailable(&format!("the attempt may still be completed; {}", failures(answers))));
-        }
-        Ok(Outcome::AttemptLost { reason: "no package was signed by all its signers".to_owned(), receipts })
-    }
-
-    /// The valid receipts of the shares that nodes released.
-    fn share_receipts(&self, signing: &Signing<'_>, packages: &[BegunPackage<'_>]) -> Vec<AttemptReceipt> {
-        let (calls, mut receipts) = (signing.calls, Vec::new());
-        for BegunPackage { hash, signed, .. } in packages {
-            for (node, share) in signed {
-                let of = AttemptReceipt { receipt: share.receipt.clone(), package_hash: Some(*hash) };
-                let kind = of.kind(calls.effect.id.attempt, calls.decision().request_digest);
-                let is_valid = self.verify_receipt(calls, &kind, *node, &of.receipt).is_ok();
-                receipts.extend(is_valid.then_some(of));
-            }
-        }
-        receipts
-    }
-
     /// The outcome when these signers failed in round two. Another attempt follows, unless too few nodes are left. A signer whose
     /// receipt is not valid may have released its share.
     async fn signers_failed(
@@ -352,55 +310,4 @@ fn committed(answers: &Answers<RoundOne>) -> BTreeMap<ParticipantIndex, Vec<u8>>
         Ok(RoundOne::Consumed { .. }) | Err(_) => None,
     };
     answers.iter().filter_map(committed).collect()
-}
-
-/// The packages that nodes have signed in this attempt. Several, if replicas of the gateway performed it at the same time.
-fn consumed_packages(answers: &Answers<RoundOne>) -> Vec<&SigningPackage> {
-    let mut packages = Vec::new();
-    for answer in answers.values() {
-        match answer {
-            Ok(RoundOne::Consumed { package, .. }) if !packages.contains(&package) => packages.push(package),
-            Ok(RoundOne::Consumed { .. } | RoundOne::Committed(_)) | Err(_) => {}
-        }
-    }
-    packages
-}
-
-/// A package that some nodes have signed.
-struct BegunPackage<'a> {
-    package: &'a SigningPackage,
-    hash: Hex32,
-    /// The signers that signed it.
-    signed: BTreeMap<ParticipantIndex, &'a SignedShare>,
-    /// The signers that still have their nonces.
-    unsigned: NodeSet,
-    /// The signers without which it cannot be completed now.
-    lacking: NodeSet,
-}
-
-impl<'a> BegunPackage<'a> {
-    fn new(package: &'a SigningPackage, answers: &'a Answers<RoundOne>) -> Self {
-        let (mut signed, mut unsigned, mut lacking) = (BTreeMap::new(), NodeSet::new(), NodeSet::new());
-        for (signer, commitments) in &package.commitments {
-            let signer = ParticipantIndex(*signer);
-            match answers.get(&signer) {
-                Some(Ok(RoundOne::Consumed { package: used_for, signed: share })) if used_for == package => {
-                    signed.insert(signer, share);
-                }
-                Some(Ok(RoundOne::Committed(open))) if open == commitments => {
-                    unsigned.insert(signer);
-                }
-                Some(Ok(_) | Err(_)) | None => {
-                    lacking.insert(signer);
-                }
-            }
-        }
-        Self { package, hash: Hex32::new(package.hash()), signed, unsigned, lacking }
-    }
-
-    /// Whether one of these receipts is that of a signer, that it will not sign the package.
-    fn is_lost(&self, receipts: &[AttemptReceipt]) -> bool {
-        let mut others = receipts.iter().filter(|of| of.package_hash != Some(self.hash));
-        others.any(|of| self.package.commitments.contains_key(&of.receipt.participant.0))
-    }
 }

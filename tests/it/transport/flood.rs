@@ -131,11 +131,8 @@ fn an_address_at_its_limit_evicts_only_its_own_idle_connections() {
     eventually("four are left", || n_closed(&mut one_address) == 5);
     assert_eq!(n_closed(&mut other_addresses), 0);
     // The server notes the end of an answer after the client has it, so it may close a connection instead of the one before it.
-    for stream in &mut one_address {
-        if n_closed(std::slice::from_mut(stream)) == 0 {
-            assert_eq!(get_on(stream, "/healthz").unwrap().0, 200);
-        }
-    }
+    let answered = one_address.iter_mut().filter_map(|stream| get_on(stream, "/healthz").ok()).count();
+    assert_eq!(answered, 4);
 }
 
 #[test]
