@@ -97,7 +97,7 @@ pub(crate) fn permanent_failure<T>(answers: &Answers<T>, n_needed: usize) -> Opt
 }
 
 /// The failure that ends the operation, unless the nodes that did not refuse permanently are enough.
-fn failure_unless<T>(
+pub(crate) fn failure_unless<T>(
     answers: &Answers<T>,
     is_enough: impl Fn(&BTreeSet<ParticipantIndex>) -> bool,
 ) -> Option<Failure> {

@@ -1,6 +1,6 @@
 //! Packages that some nodes have signed in an attempt: whether one of them can be completed, and the end of the attempt if none can.
 
-use crate::acks::{failures, is_lost, permanent_failure};
+use crate::acks::{failure_unless, failures, is_lost, permanent_failure};
 use crate::attempts::may_be_completed;
 use crate::calls::{NodeSet, unavailable};
 use crate::fan_out::Answers;
@@ -75,7 +75,8 @@ impl<'a> BegunPackage<'a> {
 
 impl<N: Nodes> Fleet<N> {
     /// The outcome when no package that nodes have signed can be completed now. Another attempt follows if enough nodes answered for
-    /// one, and no package can be completed later: a signer of each discards the attempt, or signed another package.
+    /// one, and no package can be completed later: a signer of each discards the attempt, or signed another package. If the signers
+    /// that could do so refuse permanently, the operation ends.
     pub(crate) async fn incomplete(
         &self,
         signing: &Signing<'_>,
@@ -96,10 +97,18 @@ impl<N: Nodes> Fleet<N> {
             let attempt = signing.calls.effect.id.attempt;
             receipts.extend(self.discard_attempt(signing.calls, attempt, &lacking).await?);
         }
-        if !packages.iter().all(|package| package.is_lost(&receipts)) {
-            return Err(may_be_completed(&failures(answers)));
+        let open: Vec<_> = packages.iter().filter(|package| !package.is_lost(&receipts)).collect();
+        if open.is_empty() {
+            return Ok(Outcome::AttemptLost {
+                reason: "no package was signed by all its signers".to_owned(),
+                receipts,
+            });
         }
-        Ok(Outcome::AttemptLost { reason: "no package was signed by all its signers".to_owned(), receipts })
+        let may_continue = |able: &NodeSet| open.iter().any(|package| !package.lacking.is_disjoint(able));
+        match failure_unless(answers, may_continue) {
+            Some(failure) => Ok(Outcome::Rejected { failure, policy: None }),
+            None => Err(may_be_completed(&failures(answers))),
+        }
     }
 
     /// The valid receipts of the shares that nodes released.

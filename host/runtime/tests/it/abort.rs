@@ -110,11 +110,11 @@ async fn signature_that_exists_is_the_result_of_an_operation_that_was_given_up()
 }
 
 /// Two replicas performed the first attempt at the same time: each made a package of these signers, and had some of them sign it.
-async fn make_packages(world: &World, signing: &Operation, packages: [([u16; 3], [u16; 2]); 2]) {
+async fn make_packages(world: &World, signing: &Operation, packages: &[(&[u16], &[u16])]) {
     let case = world.case(signing);
     let call = |node| case.call(node, EffectStep::Execute, 1, 1);
     let mut commitments = BTreeMap::new();
-    for node in 0..5 {
+    for node in signing.planned_nodes().iter().map(|node| node.0) {
         let committed = world.node(node).await.signing_commit(&call(node), &[]).await.unwrap();
         let RoundOne::Committed(bytes) = committed else { panic!("{committed:?}") };
         commitments.insert(node, bytes);
@@ -122,10 +122,10 @@ async fn make_packages(world: &World, signing: &Operation, packages: [([u16; 3],
     for (signers, released_by) in packages {
         let package = SigningPackage {
             message: case.decision().request_digest.as_bytes().to_vec(),
-            commitments: signers.map(|signer| (signer, commitments[&signer].clone())).into(),
+            commitments: signers.iter().map(|signer| (*signer, commitments[signer].clone())).collect(),
             tweak: None,
         };
-        for node in released_by {
+        for &node in *released_by {
             world.node(node).await.signing_share(&call(node), &package).await.unwrap();
         }
     }
@@ -136,7 +136,7 @@ async fn attempt_with_two_packages_that_cannot_be_completed_ends() {
     for is_given_up in [false, true] {
         let mut world = World::with_key(5, 3, SUITES[1]).await;
         let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
-        make_packages(&world, &signing, [([1, 2, 4], [2, 4]), ([0, 1, 4], [0, 1])]).await;
+        make_packages(&world, &signing, &[(&[1, 2, 4], &[2, 4]), (&[0, 1, 4], &[0, 1])]).await;
         world.break_disk(&[3]).await;
         if is_given_up {
             let given_up = world.record_outcome(signing, refusal());
@@ -153,11 +153,60 @@ async fn attempt_with_two_packages_that_cannot_be_completed_ends() {
     }
 }
 
+/// Node 2 may have signed its package before it was restored, so the operation is given up. It says so, and does not wait in silence.
+#[tokio::test]
+async fn attempt_whose_last_signer_was_restored_ends_with_its_refusal() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    world.fleet.close().await;
+    let backup = std::fs::read(world.path(2)).unwrap();
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    make_packages(&world, &signing, &[(&[1, 2], &[1]), (&[0, 1], &[0])]).await;
+    let size = world.node(2).await.log_size();
+    world.fleet.close().await;
+    std::fs::write(world.path(2), &backup).unwrap();
+    world.perform_pending(&signing).await.unwrap_err();
+    world.node(2).await.readmit(size).await.unwrap();
+    let given_up = as_far_as_possible(&mut world, signing).await;
+    let failure = given_up.failure.unwrap();
+    assert_eq!(given_up.phase, Phase::Discarding);
+    assert_eq!(failure.code, "decided_before_readmission");
+    assert!(failure.detail.starts_with("participant 2 refuses"), "{failure:?}");
+}
+
+/// Node 2 refuses since it was restored. Node 4 discards the attempt once it can be reached, so the operation is not given up before.
+#[tokio::test]
+async fn attempt_waits_for_a_signer_that_can_still_discard_it() {
+    let mut world = World::with_key(5, 3, SUITES[1]).await;
+    world.fleet.close().await;
+    let backup = std::fs::read(world.path(2)).unwrap();
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
+    make_packages(&world, &signing, &[(&[1, 2, 4], &[1])]).await;
+    let size = world.node(2).await.log_size();
+    world.fleet.close().await;
+    std::fs::write(world.path(2), &backup).unwrap();
+    // Node 2 stops when it is called for another operation.
+    world.complete(operation(2, asset_action(&[0, 1, 2, 3, 4], 8))).await;
+    world.node(2).await.readmit(size).await.unwrap();
+    world.fleet.close().await;
+    let aside = world.path(4).with_extension("aside");
+    std::fs::rename(world.path(4), &aside).unwrap();
+    world.break_disk(&[4]).await;
+    let waiting = world.perform_pending(&signing).await.unwrap_err();
+    assert!(waiting.to_string().contains("may still be completed"), "{waiting}");
+
+    std::fs::remove_dir(world.path(4)).unwrap();
+    std::fs::rename(&aside, world.path(4)).unwrap();
+    world.restart().await;
+    let published = world.complete(signing).await;
+    assert_eq!(published.phase, Phase::Published, "{:?}", published.failure);
+    check_signature(published.signature.as_ref().unwrap());
+}
+
 #[tokio::test]
 async fn package_that_can_be_completed_is_found_beside_one_that_cannot() {
     let mut world = World::with_key(5, 3, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
-    make_packages(&world, &signing, [([1, 3, 4], [1, 4]), ([0, 2, 4], [0, 2])]).await;
+    make_packages(&world, &signing, &[(&[1, 3, 4], &[1, 4]), (&[0, 2, 4], &[0, 2])]).await;
     // A third replica has the commitments in hand, and makes a third package.
     world.perform_pending(&signing).await.unwrap_err();
     let Outcome::Signed { signature, .. } = world.perform_pending(&signing).await.unwrap() else { panic!() };
