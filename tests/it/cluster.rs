@@ -113,7 +113,8 @@ fn script_takes_the_flows_through_a_cluster_and_stops_it() {
     }
 }
 
-/// One round to the nodes for the admission, two for the execution of a signature, one for its publication.
+/// One round to the nodes for the admission, two for the execution of a signature, one for its publication. A busy machine can make
+/// a step look like more, so the fastest of three counts.
 #[test]
 fn admission_execution_and_publication_take_one_two_and_one_rounds() {
     const ONE_WAY: Duration = Duration::from_millis(150);
@@ -123,23 +124,22 @@ fn admission_execution_and_publication_take_one_two_and_one_rounds() {
     // Makes the key, and opens the connections.
     pay(&cluster, "first");
     let address = cluster.address();
-    let submitted = post(address, SIGN, Some(&payment("second"))).unwrap();
-    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
     let (publish, publication) = publish_step();
     let (alice, bob) = (approval("alice"), approval("bob"));
-    let steps = [
-        ("/approve", Some(alice), 0),
-        ("/approve", Some(bob), 1),
-        ("/execute", None, 2),
-        (publish, publication, 1),
-    ];
-    for (action, body, expected) in steps {
-        let started = Instant::now();
-        post(address, &format!("{path}{action}"), body.as_ref()).unwrap();
-        let elapsed = started.elapsed();
-        let n_rounds = elapsed.as_millis() / (2 * ONE_WAY).as_millis();
-        assert_eq!(n_rounds, expected, "{action} took {elapsed:?}");
+    let steps =
+        [("/approve", Some(alice)), ("/approve", Some(bob)), ("/execute", None), (publish, publication)];
+    let mut fastest = [Duration::MAX; 4];
+    for number in ["second", "third", "fourth"] {
+        let submitted = post(address, SIGN, Some(&payment(number))).unwrap();
+        let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+        for ((action, body), fastest) in steps.iter().zip(&mut fastest) {
+            let started = Instant::now();
+            post(address, &format!("{path}{action}"), body.as_ref()).unwrap();
+            *fastest = started.elapsed().min(*fastest);
+        }
     }
+    let n_rounds = fastest.map(|elapsed| elapsed.as_millis() / (2 * ONE_WAY).as_millis());
+    assert_eq!(n_rounds, [0, 1, 2, 1], "{fastest:?}");
 }
 
 /// Two of three nodes are enough, and the gateway does not wait for the third.

@@ -7,6 +7,7 @@ use crate::world::{N_REPLICAS, World};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::OperationId;
 use gateway_domain::node_log::LogEntry;
+use gateway_engine::ports::ReadClock as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The longest delay, in turns.
@@ -357,7 +358,7 @@ impl World<'_> {
     }
 
     pub(crate) fn readmit(&mut self, index: usize) {
-        self.machines[index].readmit(self.shared);
+        self.machines[index].readmit(self.shared, self.clock.now());
         // Nodes take decisions from five minutes before: without this pause, the node refuses most of what follows.
         if !self.chance.one_in(4) {
             self.clock.advance(CLOCK_SKEW_MS);

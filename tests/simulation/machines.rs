@@ -4,7 +4,6 @@ use crate::parts::{ProcessClock, Shared};
 use gateway_domain::node_log::LogEntry;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::ReadClock as _;
 use gateway_node::{Node, NodeConfig, NodeSettings, Peers};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +30,7 @@ pub(crate) struct Machine {
     pub(crate) is_restored: bool,
     /// Whether there is an older copy to restore.
     pub(crate) has_image: bool,
-    /// The time of its last readmission.
+    /// The time of its last readmission, by the clock of the simulation.
     pub(crate) readmitted_at: Option<EpochMs>,
 }
 
@@ -161,11 +160,11 @@ impl Machine {
     }
 
     /// The operator accepts the restored state. The operator kept a signed head, so the node is told the size that its log had.
-    pub(crate) fn readmit(&mut self, shared: &Shared) {
+    pub(crate) fn readmit(&mut self, shared: &Shared, now: EpochMs) {
         let Some(node) = self.node.clone() else { return };
         let size = u64::try_from(self.entries.len()).unwrap();
         shared.io.block_on(node.readmit(size)).unwrap();
         self.is_restored = false;
-        self.readmitted_at = Some(self.clock.now());
+        self.readmitted_at = Some(now);
     }
 }
