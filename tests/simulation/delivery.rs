@@ -183,7 +183,9 @@ impl World<'_> {
                 self.crash_replica(replica);
                 outcome
             }
-            Fault::NodeRestored | Fault::ClockJump | Fault::ClientRetry => self.deliver_plainly(message),
+            Fault::NodeRestored | Fault::MachineRestored | Fault::ClockJump | Fault::ClientRetry => {
+                self.deliver_plainly(message)
+            }
         }
     }
 
@@ -263,7 +265,8 @@ impl World<'_> {
     /// Judges the new entries of a node's log. A request that showed the node a receipt beyond its log adds none.
     pub(crate) fn read_log(&mut self, index: u16, size_shown: u64) {
         let machine = &mut self.machines[usize::from(index)];
-        let is_shown = size_shown > u64::try_from(machine.n_stored).unwrap();
+        let n_stored = machine.n_stored;
+        let is_shown = size_shown > u64::try_from(n_stored).unwrap();
         for entry in machine.new_entries(self.shared) {
             let position = usize::try_from(entry.log_index()).unwrap();
             if position < machine.entries.len() {
@@ -274,6 +277,8 @@ impl World<'_> {
                         self.judge.violation("rollback", details);
                     } else {
                         self.judge.gaps.push((Gap::UnnoticedRollback, details));
+                        let forgotten = machine.entries.split_at(n_stored).1;
+                        self.judge.forgot(forgotten);
                     }
                     self.judge.logged(&entry, &self.orders);
                 }
@@ -352,9 +357,14 @@ impl World<'_> {
             self.machines[index].keep_image();
             return;
         }
-        self.machines[index].restore(self.shared);
-        self.met.push((Fault::NodeRestored, "idle", None));
-        self.trace.line(format!("{} node {index} is restored from an older copy", self.turn));
+        let is_whole = self.chance.one_in(2);
+        self.machines[index].restore(self.shared, is_whole);
+        let (fault, what) = match is_whole {
+            true => (Fault::MachineRestored, "machine"),
+            false => (Fault::NodeRestored, "database"),
+        };
+        self.met.push((fault, "idle", None));
+        self.trace.line(format!("{} the {what} of node {index} is restored from an older copy", self.turn));
     }
 
     pub(crate) fn readmit(&mut self, index: usize) {

@@ -15,6 +15,7 @@ pub(crate) enum Fault {
     NodeCrashAfter,
     NodeDiskError,
     NodeRestored,
+    MachineRestored,
     GatewayCrashBefore,
     GatewayCrashAfter,
     StoreDiskError,
@@ -25,7 +26,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::RequestLost,
         Self::ReplyLost,
         Self::RequestDelayed,
@@ -36,6 +37,7 @@ impl Fault {
         Self::NodeCrashAfter,
         Self::NodeDiskError,
         Self::NodeRestored,
+        Self::MachineRestored,
         Self::GatewayCrashBefore,
         Self::GatewayCrashAfter,
         Self::StoreDiskError,
@@ -58,6 +60,7 @@ impl Fault {
             Self::NodeCrashAfter => "node-crash-after",
             Self::NodeDiskError => "node-disk-error",
             Self::NodeRestored => "node-restored",
+            Self::MachineRestored => "machine-restored",
             Self::GatewayCrashBefore => "gateway-crash-before",
             Self::GatewayCrashAfter => "gateway-crash-after",
             Self::StoreDiskError => "store-disk-error",
@@ -86,6 +89,9 @@ impl Fault {
             Self::NodeCrashAfter => "the node's process dies after its commit, before the answer leaves",
             Self::NodeDiskError => "every write to the node's disk fails during the step",
             Self::NodeRestored => "the node's database is replaced by an older copy",
+            Self::MachineRestored => {
+                "all files of the node are replaced by an older copy, also the one that has the size of its log"
+            }
             Self::GatewayCrashBefore => "the replica dies before its request is handled",
             Self::GatewayCrashAfter => {
                 "the replica dies after the request was handled, before it gets the answer"

@@ -35,8 +35,8 @@ impl Gap {
                  the signature cannot be aggregated with the key's present public keys, and the operation stays in `discarding`"
             }
             Self::UnnoticedRollback => {
-                "a restored node is called by the replica that knows only older receipts of it, and signs another entry at a position \
-                 that it had used; it stops when the other replica calls it"
+                "a node whose whole machine was restored is called by a replica that knows only older receipts of it, and signs another entry \
+                 at a position that it had used, or the operation of a share that it forgot again; it stops when it is shown a later receipt"
             }
             Self::RestoredAndStuck => {
                 "a signer is restored to an older copy and readmitted after another signer released its share: it may have signed too, \

@@ -23,6 +23,8 @@ pub(crate) struct Tracked {
     promoted: BTreeSet<ParticipantIndex>,
     /// The nodes that released a share, by package, with the attempt.
     released: BTreeMap<Hex32, BTreeMap<ParticipantIndex, u32>>,
+    /// The packages of which a node has forgotten its share, in a rollback that nobody could notice.
+    forgotten: BTreeSet<(Hex32, ParticipantIndex)>,
 }
 
 impl Tracked {
@@ -83,6 +85,7 @@ impl Judge {
             staged: BTreeSet::new(),
             promoted: BTreeSet::new(),
             released: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
         });
         known.operation = commit.operation.clone();
         known.lost_attempts.extend(lost);
@@ -107,6 +110,16 @@ impl Judge {
         let known = *self.nonces.entry((node, commitments)).or_insert(package_hash);
         if known != package_hash {
             self.violation("nonce-reuse", format!("node {node} used nonces for two packages"));
+        }
+    }
+
+    /// A rollback that nobody could notice took these entries from a node.
+    pub(crate) fn forgot(&mut self, entries: &[LogEntry]) {
+        for entry in entries {
+            let LogEntry::Receipt { statement, share: Some(share), .. } = entry else { continue };
+            if let Some(known) = self.operations.get_mut(&statement.operation_id) {
+                known.forgotten.insert((share.package_hash, statement.participant));
+            }
         }
     }
 
@@ -192,13 +205,16 @@ impl Judge {
         }
         let (signers, others) =
             (signers.clone(), known.released.iter().filter(|(other, _)| **other != package));
-        for (_, other) in others.filter(|(_, other)| other.len() >= decision.threshold.count()) {
+        for (package, other) in others.filter(|(_, other)| other.len() >= decision.threshold.count()) {
             let attempts: BTreeSet<u32> = signers.values().chain(other.values()).copied().collect();
             let details = format!("op{number} was signed twice, in the attempts {attempts:?}");
-            if signers.keys().any(|signer| other.contains_key(signer)) {
-                self.violations.push(("second-signature", details));
-            } else {
+            let mut of_both = signers.keys().filter(|signer| other.contains_key(signer)).peekable();
+            if of_both.peek().is_none() {
                 self.gaps.push((Gap::DisjointSigners, details));
+            } else if of_both.all(|signer| known.forgotten.contains(&(*package, *signer))) {
+                self.gaps.push((Gap::UnnoticedRollback, details));
+            } else {
+                self.violations.push(("second-signature", details));
             }
         }
     }
@@ -212,7 +228,7 @@ impl Judge {
     /// of another package of the signature's attempt; and those packages make no signature. An operation that did not come to rest
     /// was reported as such.
     pub(crate) fn check_no_hidden_shares(&mut self, orders: &BTreeMap<OperationId, Order>) {
-        let mut hidden = Vec::new();
+        let (mut hidden, mut forgotten) = (Vec::new(), Vec::new());
         for (id, known) in self.operations.iter().filter(|(_, known)| known.is_at_rest()) {
             let signature = known.operation.signature.as_deref();
             let threshold = known.operation.admission.as_ref().map_or(0, |by| by.decision.threshold.count());
@@ -232,12 +248,18 @@ impl Judge {
                 if is_whole || !signers.values().all(is_explained) {
                     let number = orders.get(id).map_or(0, |order| order.number);
                     let phase = known.operation.state().as_str();
-                    hidden.push(format!("op{number} ({phase}): shares of nodes and attempts {signers:?}"));
+                    let details = format!("op{number} ({phase}): shares of nodes and attempts {signers:?}");
+                    let is_forgotten = |node: &ParticipantIndex| known.forgotten.contains(&(*package, *node));
+                    match signers.keys().any(is_forgotten) {
+                        true => forgotten.push((Gap::UnnoticedRollback, details)),
+                        false => hidden.push(details),
+                    }
                 }
             }
         }
         for details in hidden {
             self.violation("hidden-share", details);
         }
+        self.gaps.extend(forgotten);
     }
 }

@@ -81,10 +81,15 @@ impl Machine {
         self.folder.join(format!("node-{}.db", self.index))
     }
 
+    fn log_size_file(&self) -> PathBuf {
+        self.folder.join(format!("node-{}.log-size", self.index))
+    }
+
     pub(crate) fn open(&mut self, shared: &Shared) {
         let config = NodeConfig {
             participant: ParticipantIndex(self.index),
             database: self.database(),
+            log_size_file: Some(self.log_size_file()),
             peers: Arc::clone(&self.peers),
             settings: self.settings.clone(),
         };
@@ -117,9 +122,13 @@ impl Machine {
     }
 
     /// Puts the copy in the place of the database, as an operator does with a backup, and starts the node.
-    pub(crate) fn restore(&mut self, shared: &Shared) {
+    pub(crate) fn restore(&mut self, shared: &Shared, is_whole: bool) {
         self.crash(shared, 0);
         self.copy(&self.old_image(), &self.database());
+        // The file with the log's size, which is not in the copy, is as old as the copy.
+        if is_whole {
+            fs::remove_file(self.log_size_file()).unwrap();
+        }
         self.has_image = false;
         self.open(shared);
         let size = usize::try_from(self.node.as_ref().unwrap().log_size()).unwrap();

@@ -302,7 +302,8 @@ pub fn fleet_config(
         keys_without_approvals: settings.operations.auto_provision_keys,
         clock: Arc::new(|| SystemClock.now()),
     };
-    Ok(FleetConfig { folder: settings.nodes.directory.clone(), nodes })
+    let log_size_files = Some(settings.nodes.directory.with_added_extension("log-size"));
+    Ok(FleetConfig { folder: settings.nodes.directory.clone(), log_size_files, nodes })
 }
 
 /// The Ed25519 public keys that verify the nodes' receipts, by participant, for offline verifiers. Reads the nodes' databases,

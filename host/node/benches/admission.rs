@@ -114,7 +114,8 @@ fn config(folder: &Path, participant: u16, peers: &Arc<Peers>, rule: SigningRule
         clock: Arc::new(|| EpochMs(NOW)),
     };
     let database = folder.join(format!("node-{participant}.db"));
-    NodeConfig { participant: ParticipantIndex(participant), database, peers: Arc::clone(peers), settings }
+    let (participant, peers) = (ParticipantIndex(participant), Arc::clone(peers));
+    NodeConfig { participant, database, log_size_file: None, peers, settings }
 }
 
 /// Two nodes that hold a key and require signed approvals, and the key's epoch.

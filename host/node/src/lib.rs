@@ -59,6 +59,7 @@ mod row_hash;
 mod sealing;
 mod sessions;
 mod signing;
+mod size_file;
 mod spending;
 mod steps;
 #[cfg(feature = "testing")]

@@ -12,6 +12,7 @@ use crate::rollback::{STOPPED, Watch};
 use crate::row::{Row, View};
 use crate::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
 use crate::sessions::Sessions;
+use crate::size_file::SizeFile;
 use gateway_domain::admission::Authorities;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{Hex32, OperationId};
@@ -51,6 +52,9 @@ pub struct NodeConfig {
     pub participant: ParticipantIndex,
     /// The path of its own database, which is created if missing.
     pub database: PathBuf,
+    /// A file in another folder than the database, created if missing, that has the size of the node's log: it shows that the
+    /// database was restored from an older copy. `None` in tests.
+    pub log_size_file: Option<PathBuf>,
     /// The pinned identities of all nodes, its own included.
     pub peers: Arc<Peers>,
     /// The settings that do not depend on the participant.
@@ -112,11 +116,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Opens the node's database. A new database is bound to the key-encryption key and gets an identity.
+    /// Opens the node's database. A new database is bound to the key-encryption key and gets an identity. One whose log is shorter
+    /// than it was is of a node that has stopped.
     ///
     /// # Errors
     /// [`NodeError::Unavailable`] when the database cannot be opened, is open in another process, or is sealed under another
-    /// key ([`NodeError::is_wrong_kek`]).
+    /// key ([`NodeError::is_wrong_kek`]), or when the file with the log's size cannot be used.
     pub async fn open(config: NodeConfig) -> Result<Self, NodeError> {
         let options = Options::at_path(&config.database, APPLICATION, MIGRATIONS);
         let options = options.create().secure_delete().readers(READERS);
@@ -129,9 +134,11 @@ impl Node {
         let loaded = async {
             let secret = open_or_create_identity(&database, &sealing).await?;
             let log = LogState::load(&mut *database.reader().acquire().await?).await?;
-            Ok((secret, Watch::new(&log)))
+            let open = |path: &PathBuf| SizeFile::open(path, &secret.identity().signing_key());
+            let (size_file, known) = config.log_size_file.as_ref().map(open).transpose()?.unzip();
+            Ok((secret, Watch::new(&log, size_file), known.unwrap_or_default()))
         };
-        let (secret, watch) = match loaded.await {
+        let (secret, watch, size_known) = match loaded.await {
             Ok(loaded) => loaded,
             Err(error) => {
                 database.close().await;
@@ -140,7 +147,7 @@ impl Node {
         };
         let NodeSettings { policy_trust, compiled_bundles, .. } = &config.settings;
         let bundles = Arc::new(TrustedBundles::new(policy_trust.clone(), Arc::clone(compiled_bundles)));
-        Ok(Self {
+        let node = Self {
             config: Arc::new(config),
             sealing,
             secret,
@@ -156,7 +163,9 @@ impl Node {
             false_receipts: crate::testing::FalseReceipts::default(),
             #[cfg(feature = "testing")]
             lies: crate::testing::Lies::default(),
-        })
+        };
+        node.compare_size(size_known).await?;
+        Ok(node)
     }
 
     /// The participant that this node is.
@@ -244,7 +253,7 @@ impl Node {
         statement: &ReceiptStatement,
         log_index: u64,
     ) -> Result<NodeReceipt, NodeError> {
-        self.watch.grow(log_index.saturating_add(1));
+        self.watch.grow(log_index.saturating_add(1))?;
         self.watch.note(log_index, statement);
         #[cfg(feature = "testing")]
         if let Some(receipt) = self.false_receipts.replacement(statement) {

@@ -1,7 +1,8 @@
 //! A node whose database was restored from an older copy: it notices, stops, and goes on only after an operator's readmission.
 //!
-//! A node notices when it is shown a receipt or a head that it signed itself and its log does not have: at a position that the
-//! log has not reached, or where it has another entry. From then on it refuses every step, also after a restart, until
+//! A node notices when it starts and its log is shorter than it was ([`crate::size_file`]), or when it is shown a receipt or a head
+//! that it signed itself and its log does not have: at a position that the log has not reached, or where it has another entry.
+//! From then on it refuses every step, also after a restart, until
 //! [`Node::readmit`].
 //!
 //! What the lost part of the log contained is not known: receipts that are shown prove single entries of it, and no caller can be
@@ -16,6 +17,7 @@ use crate::limits::READMIT_LOST_MAX;
 use crate::log::{self, LogState, column};
 use crate::node::{Node, Transact};
 use crate::row_hash;
+use crate::size_file::SizeFile;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::Hex32;
@@ -56,23 +58,25 @@ pub(crate) struct Watch {
     readmitted_at_ms: AtomicU64,
     /// The last receipts that the log is known to have.
     known: Mutex<VecDeque<(u64, Hex32)>>,
+    size_file: Option<SizeFile>,
 }
 
 /// Receipts that are not looked up again when they are shown, in memory. A caller shows one of the last few.
 const KNOWN_RECEIPTS_MAX: usize = 64;
 
 impl Watch {
-    pub(crate) fn new(state: &LogState) -> Self {
-        let watch = Self::default();
-        watch.grow(state.size());
+    pub(crate) fn new(state: &LogState, size_file: Option<SizeFile>) -> Self {
+        let watch = Self { size_file, ..Self::default() };
+        watch.size.store(state.size(), Ordering::SeqCst);
         watch.is_stopped.store(state.is_stopped(), Ordering::SeqCst);
         watch.readmitted_at_ms.store(state.readmitted_at().0, Ordering::SeqCst);
         watch
     }
 
-    /// Notes that the log has at least this size.
-    pub(crate) fn grow(&self, size: u64) {
+    /// Notes that the log has at least this size, which must be durable.
+    pub(crate) fn grow(&self, size: u64) -> Result<(), NodeError> {
         self.size.fetch_max(size, Ordering::SeqCst);
+        self.size_file.as_ref().map_or(Ok(()), |file| file.raise(size))
     }
 
     /// Notes that the log has this receipt.
@@ -303,6 +307,17 @@ impl Node {
         check_decided_since(self.watch.readmitted_at(), request, decision)
     }
 
+    /// Compares the log with the size that it is known to have had. A power failure may have lost the last sizes, not the log's
+    /// entries.
+    pub(crate) async fn compare_size(&self, known: u64) -> Result<(), NodeError> {
+        if known <= self.log_size() {
+            return self.watch.grow(self.log_size());
+        }
+        // Every step is refused from now on, and the node is open for its operator.
+        let _stopped = self.stop(known, self.log_size()).await;
+        Ok(())
+    }
+
     /// Stops the node, drops its nonces and ceremonies, and records why. Returns the error for the caller.
     async fn stop(&self, size_shown: u64, lost_from: u64) -> NodeError {
         self.watch.is_stopped.store(true, Ordering::SeqCst);
@@ -334,7 +349,7 @@ impl Node {
         // Nonces that were made before must not be used after.
         self.sessions.close_all();
         self.ceremonies.close_all();
-        self.watch.grow(log_index.saturating_add(1));
+        self.watch.grow(log_index.saturating_add(1))?;
         self.watch.readmitted_at_ms.fetch_max(at_ms.0, Ordering::SeqCst);
         self.watch.is_stopped.store(false, Ordering::SeqCst);
         tracing::warn!(participant = %self.participant(), log_index, "the node was readmitted");

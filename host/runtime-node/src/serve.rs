@@ -95,6 +95,7 @@ pub(crate) fn node_config(
     Ok(NodeConfig {
         participant: settings.participant,
         database: settings.database.clone(),
+        log_size_file: Some(settings.log_size_file.clone()),
         peers,
         settings: NodeSettings {
             kek,

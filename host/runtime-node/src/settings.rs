@@ -31,6 +31,12 @@ const NODE: Section = Section {
             "Instead of node_key: a passphrase to derive it from, one line, mode 0600",
         ),
         setting(
+            "log_size_file",
+            "",
+            "FILE",
+            "Size of the node's log, which shows that the database was restored; in another folder than the database, by default beside node_key",
+        ),
+        setting(
             "peers_file",
             "data/peers.json",
             "FILE",
@@ -134,6 +140,7 @@ pub struct Settings {
     pub participant: ParticipantIndex,
     pub database: PathBuf,
     pub key: KekSource,
+    pub log_size_file: PathBuf,
     pub peers_file: PathBuf,
     pub process: Process,
     pub authority_keys: Vec<Hex32>,
@@ -172,10 +179,16 @@ impl Settings {
 }
 
 fn read(reader: &mut Reader<'_>) -> Settings {
+    let (database, key) = (PathBuf::from(reader.text("database")), key(reader));
+    let log_size_file = reader.path("log_size_file").unwrap_or_else(|| key.beside("log-size"));
+    if log_size_file.parent() == database.parent() {
+        reader.fault("log_size_file", "must be in another folder than `database`");
+    }
     Settings {
         participant: ParticipantIndex(reader.number("participant", 0..=PARTICIPANT_INDEX_MAX)),
-        database: reader.text("database").into(),
-        key: key(reader),
+        database,
+        key,
+        log_size_file,
         peers_file: reader.text("peers_file").into(),
         process: reader.process(),
         authority_keys: reader.public_keys("authority_keys"),

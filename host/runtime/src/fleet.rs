@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct FleetConfig {
     /// The folder of the databases, `node-<index>.db` for each participant. Folder and databases are created when needed.
     pub folder: PathBuf,
+    /// The paths of the nodes' [`NodeConfig::log_size_file`], but for a dot and the participant. `None` in tests.
+    pub log_size_files: Option<PathBuf>,
     /// The settings of every node, so also one key-encryption key for all.
     pub nodes: NodeSettings,
 }
@@ -29,7 +31,9 @@ pub struct FleetConfig {
 impl FleetConfig {
     pub(crate) fn node(&self, participant: ParticipantIndex, peers: Arc<Peers>) -> NodeConfig {
         let database = database(&self.folder, participant);
-        NodeConfig { participant, database, peers, settings: self.nodes.clone() }
+        let log_size_file =
+            self.log_size_files.as_ref().map(|start| start.with_added_extension(participant.to_string()));
+        NodeConfig { participant, database, log_size_file, peers, settings: self.nodes.clone() }
     }
 }
 

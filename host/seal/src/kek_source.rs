@@ -40,6 +40,13 @@ pub enum Creates {
 }
 
 impl KekSource {
+    /// A file beside this one: its path with a dot and `name`.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> PathBuf {
+        let (Self::File(path) | Self::Passphrase(path)) = self;
+        path.with_added_extension(name)
+    }
+
     /// Loads the key. Deriving it from a passphrase takes a tenth of a second. The parameters of the derivation are in `folder`.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::execute;
 use crate::harness::custody::{key, key_path, refresh};
-use crate::harness::process::{Process, SIGN, run, text};
+use crate::harness::process::{Process, SIGN, run, stdout, text};
 use crate::harness::samples::{self, payment};
 use crate::ledger::history::run_sql;
 use serde_json::json;
@@ -77,7 +77,9 @@ async fn damaged_share_is_reported_and_the_other_nodes_sign() {
     assert_eq!(process.readiness().0, 200);
 
     process.terminate();
+    // The copy is older than the steps that the node made with a damaged share.
     fs::write(node(1), undamaged).unwrap();
+    assert!(stdout(run(folder.path(), &[], &["nodes", "readmit", "1"])).starts_with("node 1 was readmitted"));
     let process = Process::start(folder.path(), None, &[]);
     assert_eq!(process.readiness().1["checks"]["nodes"]["detail"], json!(null));
     let (code, out, _) = run(folder.path(), &[], &["nodes", "check"]);

@@ -26,7 +26,7 @@ fn restored_node_stops_until_an_operator_readmits_it() {
     process.terminate();
     fs::write(&database, &backup).unwrap();
 
-    // At the first call after the start the node is shown its newest receipt.
+    // The node stops when it is opened.
     let process = Process::start(folder.path(), None, &[]);
     assert_eq!(signers(&process, "without it"), json!([1, 2]));
     let busy = error_line(run(folder.path(), &[], &["nodes", "readmit", "0"]), 2);

@@ -345,3 +345,75 @@ async fn publication_of_an_earlier_operation_is_possible_after_a_readmission() {
     let publication = Publication { attempt: 1, result, promoted: vec![] };
     group.nodes[0].publish(&case.call(0, EffectStep::Publish, 1, 1), &publication).await.unwrap();
 }
+
+/// A group whose nodes have files with the sizes of their logs, with an admitted operation.
+async fn with_size_files() -> (Group, Case) {
+    let (mut group, case) = admitted().await;
+    group.has_size_files = true;
+    group.restart(0).await;
+    (group, case)
+}
+
+#[tokio::test]
+async fn restored_node_stops_by_itself_when_it_starts() {
+    let (mut group, case) = with_size_files().await;
+    let copy = backup(&mut group).await;
+    let package = group.package(&case, &[0, 1], 1).await;
+    group.round_two(&case, 0, 1, &package).await.unwrap();
+    let size = group.nodes[0].log_size();
+    group.restart(0).await;
+    assert!(!group.nodes[0].is_stopped(), "the newest database");
+    restore(&mut group, &copy).await;
+    assert!(group.nodes[0].is_stopped() && group.nodes[0].log_size() < size);
+    assert_refuses_everything(&group, &case, &package).await;
+    group.restart(0).await;
+    assert_refuses_everything(&group, &case, &package).await;
+    let head = group.nodes[0].readmit(0).await.unwrap().head;
+    assert_eq!(head.size, size + 1, "no position is used twice");
+    group.restart(0).await;
+    assert!(!group.nodes[0].is_stopped());
+    restore(&mut group, &copy).await;
+    assert!(group.nodes[0].is_stopped(), "the readmission is known too");
+}
+
+/// A power failure may lose the last sizes, and a replaced node has another identity.
+#[tokio::test]
+async fn size_file_that_is_older_missing_or_of_another_node_stops_nothing() {
+    let (mut group, case) = with_size_files().await;
+    let before = std::fs::read(group.size_file(0)).unwrap();
+    let package = group.package(&case, &[0, 1], 1).await;
+    group.round_two(&case, 0, 1, &package).await.unwrap();
+    let newest = std::fs::read(group.size_file(0)).unwrap();
+    assert!(before < newest, "{before:?} {newest:?}");
+    let others = [&[b'0'; 64][..], b" 00000000000000000999\n"].concat();
+    for content in [&before[..], &others, b""] {
+        group.nodes[0].close().await;
+        std::fs::write(group.size_file(0), content).unwrap();
+        group.restart(0).await;
+        assert!(!group.nodes[0].is_stopped());
+        assert_eq!(std::fs::read(group.size_file(0)).unwrap(), newest);
+    }
+    std::fs::remove_file(group.size_file(0)).unwrap();
+    group.restart(0).await;
+    assert_eq!(std::fs::read(group.size_file(0)).unwrap(), newest);
+}
+
+#[tokio::test]
+async fn size_file_that_cannot_be_used_is_named_at_start() {
+    let (group, _) = with_size_files().await;
+    group.nodes[0].close().await;
+    let long = [std::fs::read(group.size_file(0)).unwrap(), vec![b'0']].concat();
+    let name = [&[b'0'; 64][..], b" 0000000000000000x999\n"].concat();
+    for content in [long, b"5".to_vec(), name, vec![0xff; 86]] {
+        std::fs::write(group.size_file(0), content).unwrap();
+        let error = Node::open(group.config(0)).await.unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(
+            cause.contains("node-0.log-size") && cause.contains("does not have the size"),
+            "{error}: {cause}"
+        );
+    }
+    std::fs::remove_file(group.size_file(0)).unwrap();
+    std::fs::create_dir(group.size_file(0)).unwrap();
+    assert!(Node::open(group.config(0)).await.is_err());
+}

@@ -56,6 +56,8 @@ pub(crate) struct Group {
     pub(crate) keys_without_approvals: bool,
     pub(crate) policy_trust: Trust,
     pub(crate) authorities: Authorities,
+    /// Whether the nodes have files with the sizes of their logs; call [`Group::restart_all`] after a change.
+    pub(crate) has_size_files: bool,
 }
 
 impl Group {
@@ -76,6 +78,7 @@ impl Group {
             keys_without_approvals: false,
             policy_trust: policy_trust(),
             authorities: pinned(&authority(1)),
+            has_size_files: false,
         };
         for participant in 0..n {
             let node = Node::open(group.config(participant)).await.unwrap();
@@ -116,6 +119,7 @@ impl Group {
         NodeConfig {
             participant: ParticipantIndex(participant),
             database: self.path(participant),
+            log_size_file: self.has_size_files.then(|| self.size_file(participant)),
             peers: Arc::clone(&self.peers),
             settings,
         }
@@ -123,6 +127,10 @@ impl Group {
 
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    pub(crate) fn size_file(&self, participant: u16) -> PathBuf {
+        self.folder.path().join(format!("node-{participant}.log-size"))
     }
 
     pub(crate) fn path(&self, participant: u16) -> PathBuf {

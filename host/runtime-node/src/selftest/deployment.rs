@@ -134,6 +134,7 @@ impl Deployment {
             let config = NodeConfig {
                 participant: ParticipantIndex(participant),
                 database: folder.path().join(format!("node-{participant}.db")),
+                log_size_file: None,
                 peers: Arc::clone(&peers),
                 settings: settings(&authority, Arc::clone(&compiled))?,
             };

@@ -48,6 +48,7 @@ impl Nodes {
             let config = NodeConfig {
                 participant: ParticipantIndex(index),
                 database: folder.path().join(format!("node-{index}.db")),
+                log_size_file: None,
                 peers: Arc::clone(&peers),
                 settings: NodeSettings {
                     kek: Arc::new(kek(1)),

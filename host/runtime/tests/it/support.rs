@@ -59,7 +59,10 @@ fn fleet(folder: &Path, now: &Arc<AtomicU64>, kek_byte: u8, bundles: &Bundles) -
         keys_without_approvals: false,
         clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
     };
-    EmbeddedFleet::new(FleetConfig { folder: folder.to_owned(), nodes }, Arc::new(bundles.clone()))
+    EmbeddedFleet::new(
+        FleetConfig { folder: folder.to_owned(), log_size_files: None, nodes },
+        Arc::new(bundles.clone()),
+    )
 }
 
 /// Has the bundle `payment-guard`, unless it is hidden.

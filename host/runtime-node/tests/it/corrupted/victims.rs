@@ -202,6 +202,7 @@ impl Victims {
         NodeConfig {
             participant: ParticipantIndex(participant),
             database: self.path(participant),
+            log_size_file: None,
             peers: Arc::clone(&self.peers),
             settings: NodeSettings {
                 kek: Arc::new(kek(1)),
