@@ -23,7 +23,7 @@ pub(crate) struct Tracked {
     promoted: BTreeSet<ParticipantIndex>,
     /// The nodes that released a share, by package, with the attempt.
     released: BTreeMap<Hex32, BTreeMap<ParticipantIndex, u32>>,
-    /// The packages of which a node has forgotten its share, in a rollback that nobody could notice.
+    /// The packages of which a node has forgotten its share, in a rollback that could not be noticed.
     forgotten: BTreeSet<(Hex32, ParticipantIndex)>,
 }
 
@@ -113,7 +113,7 @@ impl Judge {
         }
     }
 
-    /// A rollback that nobody could notice took these entries from a node.
+    /// A rollback that could not be noticed took these entries from a node.
     pub(crate) fn forgot(&mut self, entries: &[LogEntry]) {
         for entry in entries {
             let LogEntry::Receipt { statement, share: Some(share), .. } = entry else { continue };
