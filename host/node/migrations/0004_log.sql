@@ -13,6 +13,7 @@ CREATE TABLE log_entry (
 ) STRICT;
 
 CREATE UNIQUE INDEX log_entry_step ON log_entry (operation_id, transition_hash) WHERE operation_id IS NOT NULL;
+CREATE INDEX log_entry_about_the_log ON log_entry (log_index) WHERE operation_id IS NULL;
 
 CREATE TRIGGER log_entry_is_not_changed BEFORE UPDATE ON log_entry
 BEGIN SELECT RAISE(ABORT, 'an entry of the log is not changed'); END;

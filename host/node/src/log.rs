@@ -168,6 +168,13 @@ pub(crate) async fn has_entry(
     Ok(query.bind(transition_hash.to_string()).fetch_one(conn).await?)
 }
 
+/// Whether a readmission covers this position: the operator accepted that the log had another entry there.
+pub(crate) async fn is_readmitted(conn: &mut SqliteConnection, index: u64) -> Result<bool, Stop> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM log_entry WHERE operation_id IS NULL AND log_index > ?1 \
+               AND body ->> '$.type' = 'readmitted' AND body ->> '$.lost_from' <= ?1)";
+    Ok(sqlx::query_scalar(sql).bind(column(index)?).fetch_one(conn).await?)
+}
+
 /// Inserts the row of an entry that is not the last step of its operation, or that is about the log itself.
 pub(crate) async fn insert_entry(
     conn: &mut SqliteConnection,

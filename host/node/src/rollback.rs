@@ -223,16 +223,16 @@ impl Node {
         }
         let mut conn = self.database.reader().acquire().await?;
         let found = log::entry_at(&mut conn, receipt.log_index).await?;
-        drop(conn);
-        let shown = receipt.log_index.saturating_add(1);
-        match found {
-            Some(LogEntry::Receipt { statement: own, .. }) if own == *statement => self.check_running(),
-            Some(LogEntry::Lost { .. }) => self.check_running(),
-            Some(LogEntry::Receipt { .. } | LogEntry::Readmitted { .. }) => {
-                Err(self.stop(shown, receipt.log_index).await)
-            }
-            None => Err(self.stop(shown, self.log_size()).await),
+        let is_same = match &found {
+            Some(LogEntry::Receipt { statement: own, .. }) => own == statement,
+            Some(LogEntry::Lost { .. } | LogEntry::Readmitted { .. }) | None => false,
+        };
+        if is_same || found.is_some() && log::is_readmitted(&mut conn, receipt.log_index).await? {
+            return self.check_running();
         }
+        drop(conn);
+        let lost_from = if found.is_some() { receipt.log_index } else { self.log_size() };
+        Err(self.stop(receipt.log_index.saturating_add(1), lost_from).await)
     }
 
     /// Shows the node the newest of its receipts that a caller knows, as [`Self::show_receipt`]. A receipt of another identity proves
@@ -253,7 +253,7 @@ impl Node {
     }
 
     /// Shows the node a head that it signed. If its log does not begin with that log, the database was rolled back, and the node
-    /// stops. A head from before a rollback that was readmitted proves nothing new.
+    /// stops. A head whose end a readmission covers proves nothing new.
     ///
     /// # Errors
     /// As [`Self::show_receipt`].
@@ -267,15 +267,13 @@ impl Node {
         let mut conn = self.database.reader().begin().await?;
         let state = LogState::load(&mut conn).await?;
         let root = log::root_at(&mut conn, state.size(), head.size).await?;
-        drop(conn);
-        let is_before_readmission =
-            state.rollback.is_some_and(|known| known.readmitted.is_some() && head.size > known.lost_from);
-        match root {
-            Some(root) if root == head.root => self.check_running(),
-            Some(_) if is_before_readmission => self.check_running(),
-            Some(_) => Err(self.stop(head.size, 0).await),
-            None => Err(self.stop(head.size, state.size()).await),
+        let is_same = root == Some(head.root);
+        if is_same || root.is_some() && log::is_readmitted(&mut conn, head.size.saturating_sub(1)).await? {
+            return self.check_running();
         }
+        drop(conn);
+        let lost_from = if root.is_some() { 0 } else { state.size() };
+        Err(self.stop(head.size, lost_from).await)
     }
 
     /// Compares this node's own receipt among these with the log. A receipt that is not valid is ignored: the check of the step

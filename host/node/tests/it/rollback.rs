@@ -132,12 +132,46 @@ async fn restored_node_with_another_entry_at_the_position_stops() {
         let other = group.case(3, asset_action(&[0, 1, 2], 9));
         let accepted = group.nodes[0].admit(&other.request()).await.unwrap();
         assert_eq!(accepted.log_index, receipt.log_index);
-        assert_stopped(if by_head {
-            group.nodes[0].show_head(&head).await
-        } else {
-            group.nodes[0].show_receipt(&statement, &receipt).await
-        });
+        let show = async || match by_head {
+            true => group.nodes[0].show_head(&head).await,
+            false => group.nodes[0].show_receipt(&statement, &receipt).await,
+        };
+        assert_stopped(show().await);
         assert_refuses_everything(&group, &case, &package).await;
+        // The readmission covers the entry that was replaced.
+        group.nodes[0].readmit(0).await.unwrap();
+        show().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn later_readmission_does_not_forget_what_an_earlier_one_covered() {
+    let (mut group, _, _, (statement, receipt), head) = restored().await;
+    assert_stopped(group.nodes[0].show_receipt(&statement, &receipt).await);
+    group.nodes[0].readmit(0).await.unwrap();
+    group.restart(0).await;
+    group.nodes[0].readmit(0).await.unwrap();
+    group.nodes[0].show_head(&head).await.unwrap();
+}
+
+#[tokio::test]
+async fn readmitted_node_that_is_restored_again_stops() {
+    for by_head in [false, true] {
+        let (mut group, ..) = restored().await;
+        group.nodes[0].readmit(0).await.unwrap();
+        let copy = backup(&mut group).await;
+        group.set_time(NOW + 2);
+        let case = decided_later(&group, 4);
+        group.admit(&case).await;
+        let kind = ReceiptKind::PolicyReceipt((&case.decision()).into());
+        let (statement, receipt) = receipt(&group, &case, kind).await;
+        let head = group.nodes[0].log_head().await.unwrap();
+        restore(&mut group, &copy).await;
+        group.admit(&decided_later(&group, 5)).await;
+        assert_stopped(match by_head {
+            true => group.nodes[0].show_head(&head).await,
+            false => group.nodes[0].show_receipt(&statement, &receipt).await,
+        });
     }
 }
 
@@ -309,6 +343,7 @@ async fn receipt_beyond_the_readmitted_part_stops_the_node_again() {
     assert_eq!(again.head.size, head.head.size + 1);
     let entries = group.nodes[0].log_entries(head.head.size, 1).await.unwrap();
     assert!(matches!(entries[0], LogEntry::Readmitted { lost_from, .. } if lost_from == receipt.log_index));
+    group.nodes[0].show_receipt(&statement, &receipt).await.unwrap();
     // An operator who knows the newest head skips the whole lost part at once.
     let (group, _, _, (statement, receipt), newest) = restored().await;
     let head = group.nodes[0].readmit(newest.head.size).await.unwrap();
