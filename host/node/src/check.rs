@@ -71,7 +71,7 @@ impl Node {
         checked
     }
 
-    /// Checks every share and the node's identity.
+    /// Checks the node's identity, whether the node has stopped because its database is older than what it signed, and every share.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -185,6 +185,7 @@ impl Checker<'_> {
     async fn check_row(&mut self, table: Table, row: &RawRow) -> Result<(), NodeError> {
         let checked = match table {
             Table::Node => self.check_node(row).await,
+            Table::RolledBack => self.check_rolled_back(row).await,
             Table::Share => self.check_share(row).await,
             Table::Operation => self.check_operation(row).await,
             Table::Statement => self.check_statement(row).await,
@@ -193,7 +194,6 @@ impl Checker<'_> {
             Table::Ceremony => self.check_ceremony(row).await,
             Table::KeyUse => check_key_use(row),
             Table::LogEntry => self.check_log_entry(row).await,
-            Table::RolledBack => self.check_rolled_back(row).await,
             Table::Bundle => self.check_bundle(row).await,
             Table::BundleFile => self.check_bundle_file(row).await,
             Table::Spending => check_spending(row),

@@ -80,8 +80,8 @@ impl Health {
 }
 
 impl Node {
-    /// Checks the shares, as the first round of the check. Called when the node is opened, so that damage is reported before the
-    /// node is used.
+    /// Checks the shares, and whether the node has stopped, as the first round of the check. Called when the node is opened, so
+    /// that damage is reported before the node is used.
     pub async fn start_checks(&self) {
         let found = self.check_shares().await;
         self.health.opened(found.unwrap_or_else(|error| vec![unreadable(&error)]));

@@ -99,20 +99,23 @@ async fn outdated_or_missing_node_database_is_reported() {
     process.terminate();
     let newer = fs::read(&path).unwrap();
     fs::write(&path, older).unwrap();
-    // Readiness and `nodes check` report the node with this text.
-    let assert_reported = |what: &str| {
+    // Readiness reports why the node is not used, and `nodes check` also what is wrong with its share.
+    let assert_reported = |reason: &str, what: &str| {
         let process = Process::start(folder.path(), None, &[]);
         let (status, view) = process.readiness();
         let detail = view["checks"]["nodes"]["detail"].as_str().unwrap_or_default();
-        assert!(status == 200 && detail.starts_with("node 1: key_id ") && detail.ends_with(what), "{view}");
+        assert!(status == 200 && detail.starts_with("node 1: ") && detail.ends_with(reason), "{view}");
         let (code, out, _) = run(folder.path(), &[], &["nodes", "check"]);
         let line = out.lines().find(|line| line.starts_with("node 1: share, key_id ")).unwrap();
         assert!(code == 1 && line.ends_with(what), "{out}");
         process.terminate();
     };
-    assert_reported("the node's share is of epoch `1`, not `2`");
+    assert_reported(
+        "rolled_back, one 1: the node has stopped: its database is older than what it signed, and 1 more",
+        "the node's share is of epoch `1`, not `2`",
+    );
     fs::remove_file(&path).unwrap();
-    assert_reported("the node has no database");
+    assert_reported("the node has no database", "the node has no database");
     fs::write(&path, newer).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(run(folder.path(), &[], &["nodes", "check"]).0, 0);

@@ -11,6 +11,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 pub(super) enum Table {
     #[default]
     Node,
+    RolledBack,
     Share,
     Operation,
     Statement,
@@ -19,7 +20,6 @@ pub(super) enum Table {
     Ceremony,
     KeyUse,
     LogEntry,
-    RolledBack,
     Bundle,
     BundleFile,
     Spending,
@@ -29,6 +29,7 @@ impl Table {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Node => "node",
+            Self::RolledBack => "rolled_back",
             Self::Share => "share",
             Self::Operation => "operation",
             Self::Statement => "statement",
@@ -37,7 +38,6 @@ impl Table {
             Self::Ceremony => "ceremony",
             Self::KeyUse => "key_use",
             Self::LogEntry => "log_entry",
-            Self::RolledBack => "rolled_back",
             Self::Bundle => "bundle",
             Self::BundleFile => "bundle_file",
             Self::Spending => "spending",
@@ -62,7 +62,8 @@ impl Table {
 
     const fn next(self) -> Option<Self> {
         match self {
-            Self::Node => Some(Self::Share),
+            Self::Node => Some(Self::RolledBack),
+            Self::RolledBack => Some(Self::Share),
             Self::Share => Some(Self::Operation),
             Self::Operation => Some(Self::Statement),
             Self::Statement => Some(Self::Effect),
@@ -70,8 +71,7 @@ impl Table {
             Self::Consumed => Some(Self::Ceremony),
             Self::Ceremony => Some(Self::KeyUse),
             Self::KeyUse => Some(Self::LogEntry),
-            Self::LogEntry => Some(Self::RolledBack),
-            Self::RolledBack => Some(Self::Bundle),
+            Self::LogEntry => Some(Self::Bundle),
             Self::Bundle => Some(Self::BundleFile),
             Self::BundleFile => Some(Self::Spending),
             Self::Spending => None,
@@ -93,9 +93,9 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Whether the next row is a share, or the node's own row before them.
+    /// Whether the next row is a share, or one of those before them, which concern the whole node.
     pub(super) fn is_of_shares(&self) -> bool {
-        matches!(self.table, Table::Node | Table::Share)
+        matches!(self.table, Table::Node | Table::RolledBack | Table::Share)
     }
 }
 
