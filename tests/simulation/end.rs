@@ -47,8 +47,6 @@ impl World<'_> {
             let is_undecidable = operation.phase == Phase::Discarding;
             if is_undecidable && self.restored_since(operation).next().is_some() {
                 self.judge.gaps.push((Gap::RestoredAndStuck, details));
-            } else if self.judge.is_released(id) && is_late_refusal(operation) {
-                self.judge.gaps.push((Gap::ReleasedAndStuck, details));
             } else {
                 self.judge.violation("stuck", details);
             }
@@ -271,12 +269,6 @@ impl World<'_> {
             }
         }
     }
-}
-
-/// Whether the operation is being discarded because a signer came too late.
-fn is_late_refusal(operation: &Operation) -> bool {
-    let code = operation.failure.as_ref().map_or("", |failure| failure.code.as_str());
-    operation.phase == Phase::Discarding && ["admission_expired", "epoch_conflict"].contains(&code)
 }
 
 /// The whole store is checked in one run of this many, because it reads everything.

@@ -4,20 +4,18 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gap {
     DisjointSigners,
-    ReleasedAndStuck,
     RestoredAndStuck,
     UnnoticedRollback,
 }
 
 impl Gap {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::DisjointSigners, Self::ReleasedAndStuck, Self::RestoredAndStuck, Self::UnnoticedRollback];
+    pub(crate) const ALL: [Self; 3] =
+        [Self::DisjointSigners, Self::RestoredAndStuck, Self::UnnoticedRollback];
 
     /// Its name in counts.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::DisjointSigners => "disjoint-signers",
-            Self::ReleasedAndStuck => "released-and-stuck",
             Self::RestoredAndStuck => "restored-and-stuck",
             Self::UnnoticedRollback => "unnoticed-rollback",
         }
@@ -29,10 +27,6 @@ impl Gap {
             Self::DisjointSigners => {
                 "S2: a key has at least twice as many holders as its threshold, and two sets of signers without a common node each \
                  complete a package: two signatures of one operation over the same digest"
-            }
-            Self::ReleasedAndStuck => {
-                "nodes released all shares of a signature, and before the gateway recorded it the key got another threshold or roster: \
-                 the signature cannot be aggregated with the key's present public keys, and the operation stays in `discarding`"
             }
             Self::UnnoticedRollback => {
                 "a node whose whole machine was restored is called by a replica that knows only older receipts of it, and signs another entry \

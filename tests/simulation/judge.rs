@@ -219,11 +219,6 @@ impl Judge {
         }
     }
 
-    /// Whether a node released a share of this operation.
-    pub(crate) fn is_released(&self, id: OperationId) -> bool {
-        self.operations.get(&id).is_some_and(|known| !known.released.is_empty())
-    }
-
     /// Every share that left a node is in the gateway's events: of the published signature, of an attempt that is recorded as lost, or
     /// of another package of the signature's attempt; and those packages make no signature. An operation that did not come to rest
     /// was reported as such.

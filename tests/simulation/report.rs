@@ -185,6 +185,14 @@ impl Report {
             let n = self.counts.gaps.get(gap.name()).copied().unwrap_or_default();
             let _ = writeln!(page, "| `{}` | {} | {n} |", gap.name(), gap.text());
         }
+        let is_fixed = |name: &&String| Gap::ALL.iter().all(|gap| gap.name() != name.as_str());
+        for name in self.counts.gaps.keys().filter(is_fixed) {
+            let n = self.counts.gaps.get(name).copied().unwrap_or_default();
+            let _ = writeln!(
+                page,
+                "\nCounted before it was fixed: `{name}` {n} times. Since then it would be a violation."
+            );
+        }
     }
 }
 

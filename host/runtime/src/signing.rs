@@ -19,7 +19,7 @@ use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
 use gateway_node::{Call, Code, NodeError, RoundOne, SignedShare};
-use gateway_threshold::sign::{SigningPackage, aggregate, verify};
+use gateway_threshold::sign::{SigningPackage, aggregate, aggregate_of_former_epoch, verify};
 use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ use std::sync::Arc;
 pub(crate) struct Signing<'a> {
     pub(crate) calls: &'a Calls<'a>,
     keys: Arc<PublicKeys>,
+    /// Whether the key is still in the admitted epoch. Otherwise `keys` are those of a later epoch, with the same group key.
+    is_admitted_epoch: bool,
     /// The tweak of the child key, if the decision names one.
     tweak: Option<Tweak>,
     /// The public key under which the signature must verify: the child key's, if the decision names one.
@@ -176,10 +178,10 @@ impl<'a> Signing<'a> {
     ) -> Result<Result<Self, Outcome>, Unavailable> {
         let decision = calls.decision();
         let key = key.ok_or_else(|| unavailable("the key is unknown"))?;
-        let is_admitted = key.epoch.name == decision.epoch && key.epoch.root == decision.epoch_root;
+        let is_admitted_epoch = key.epoch.name == decision.epoch && key.epoch.root == decision.epoch_root;
         // The shares of an operation that was given up may have been released before the key changed its epoch.
         let is_given_up = calls.operation.phase == Phase::Discarding;
-        if key.key_id != decision.key_id || !(is_admitted || is_given_up) {
+        if key.key_id != decision.key_id || !(is_admitted_epoch || is_given_up) {
             let detail = "the key is in another epoch than the admitted one".to_owned();
             return Ok(Err(rejected("epoch_conflict", detail)));
         }
@@ -195,7 +197,7 @@ impl<'a> Signing<'a> {
                 )
             }
         };
-        Ok(Ok(Self { calls, keys, tweak, public_key }))
+        Ok(Ok(Self { calls, keys, is_admitted_epoch, tweak, public_key }))
     }
 
     pub(crate) fn threshold(&self) -> usize {
@@ -216,6 +218,7 @@ impl<'a> Signing<'a> {
         package: &SigningPackage,
         shares: &BTreeMap<u16, Vec<u8>>,
     ) -> Result<Vec<u8>, ThresholdError> {
+        let aggregate = if self.is_admitted_epoch { aggregate } else { aggregate_of_former_epoch };
         let signature = aggregate(package, shares, &self.keys)?;
         let digest = self.calls.decision().request_digest;
         verify(self.keys.profile(), &self.public_key, digest.as_bytes(), &signature)?;

@@ -7,7 +7,7 @@ mod aggregate;
 mod nonces;
 mod package;
 
-pub use aggregate::aggregate;
+pub use aggregate::{aggregate, aggregate_of_former_epoch};
 pub use nonces::{Nonces, commit};
 pub use package::SigningPackage;
 

@@ -93,15 +93,18 @@ async fn aborted_change_that_all_receivers_had_staged_completes() {
 /// The gateway lost the outcome, and refused the operation since. The signature exists, so it must be shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn signature_that_exists_is_the_result_of_an_operation_that_was_given_up() {
-    for changes_epoch in [false, true] {
-        let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let changes =
+        [None, Some(refresh("2")), Some(reshare("2", &[0, 1, 2, 3, 4], 3)), Some(reshare("2", &[2, 3], 2))];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut world = World::with_key(3, 2, SUITES[number % 2]).await;
         let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
         let signed = world.perform_pending(&signing).await.unwrap();
         let Outcome::Signed { signature, .. } = signed else { panic!("{signed:?}") };
         let discarding = world.record_outcome(signing, refusal());
         assert_eq!(discarding.phase, Phase::Discarding);
-        if changes_epoch {
-            world.complete(operation(2, refresh("2"))).await;
+        if let Some(change) = change {
+            let changed = world.complete(operation(2, change)).await;
+            assert_eq!(changed.phase, Phase::Published);
         }
         let published = world.complete(discarding).await;
         assert_eq!((published.phase, published.failure), (Phase::Published, None));

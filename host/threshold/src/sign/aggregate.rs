@@ -31,7 +31,30 @@ pub fn aggregate(
     shares: &BTreeMap<u16, Vec<u8>>,
     keys: &PublicKeys,
 ) -> Result<Signature, ThresholdError> {
-    with_suite!(keys.profile(), C => Aggregation::<C>::new(package, shares, keys)?.aggregate())
+    // Step 3.1: one share from each signer.
+    check_signers(package, shares)?;
+    package.check_signers(keys)?;
+    with_suite!(keys.profile(), C => Aggregation::<C>::new(package, shares, keys.package()?)?.aggregate())
+}
+
+/// Step 3.5: like [`aggregate`], for shares of an epoch that the key has left. That epoch's roster, threshold and verifying shares are not
+/// needed, since every epoch has the same group key: only the signature is verified, and no signer can be named.
+///
+/// # Errors
+///
+/// As [`aggregate`], but [`InvalidSignature`](ThresholdError::InvalidSignature) for any share that is not valid.
+pub fn aggregate_of_former_epoch(
+    package: &SigningPackage,
+    shares: &BTreeMap<u16, Vec<u8>>,
+    keys: &PublicKeys,
+) -> Result<Signature, ThresholdError> {
+    check_signers(package, shares)?;
+    with_suite!(keys.profile(), C => {
+        let group_key = *keys.package::<C>()?.verifying_key();
+        let keys = PublicKeyPackage::new(BTreeMap::new(), group_key, None);
+        let signature = Aggregation::<C>::new(package, shares, keys)?.sum_shares()?;
+        signature.ok_or(ThresholdError::InvalidSignature)
+    })
 }
 
 /// The decoded inputs of one aggregation.
@@ -46,16 +69,13 @@ impl<C: Suite> Aggregation<C> {
     fn new(
         package: &SigningPackage,
         shares: &BTreeMap<u16, Vec<u8>>,
-        keys: &PublicKeys,
+        keys: PublicKeyPackage<C>,
     ) -> Result<Self, ThresholdError> {
-        // Step 3.1: one share from each signer.
-        check_signers(package, shares)?;
-        // Step 2.2: check the package.
-        let request = package.check::<C>(keys)?;
+        let request = package.decode::<C>()?;
         // Step 2.4: add the tweak to the public keys.
         let keys = match &package.tweak {
-            None => keys.package()?,
-            Some(tweak) => Addend::new(tweak)?.public_keys(&keys.package()?)?,
+            None => keys,
+            Some(tweak) => Addend::new(tweak)?.public_keys(&keys)?,
         };
         let decode = |(signer, bytes): (&u16, &Vec<u8>)| (*signer, SignatureShare::deserialize(bytes).ok());
         Ok(Self { request, keys, shares: shares.iter().map(decode).collect() })

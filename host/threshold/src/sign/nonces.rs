@@ -96,7 +96,8 @@ impl<C: Suite> SignOnce for UnusedNonces<C> {
         }
         share.check_belongs(keys)?;
         // Step 2.2
-        let request = package.check::<C>(keys)?;
+        package.check_signers(keys)?;
+        let request = package.decode::<C>()?;
         // Step 2.3
         if package.commitments.get(&share.participant()) != Some(&self.commitments) {
             return Err(ThresholdError::OwnCommitmentsMissing);

@@ -37,11 +37,8 @@ impl SigningPackage {
         .finish()
     }
 
-    /// Step 2.2, made by signer and coordinator: checks the package and converts it to frost-core's type.
-    pub(super) fn check<C: Suite>(
-        &self,
-        keys: &PublicKeys,
-    ) -> Result<frost_core::SigningPackage<C>, ThresholdError> {
+    /// Step 2.2, made by signer and coordinator: checks that the key has these signers, and that they are enough.
+    pub(super) fn check_signers(&self, keys: &PublicKeys) -> Result<(), ThresholdError> {
         let signers = self.commitments.len();
         let threshold = keys.threshold();
         if signers < usize::from(threshold) {
@@ -50,11 +47,15 @@ impl SigningPackage {
         let unknown = self.commitments.keys().filter(|signer| !keys.verifying_shares().contains_key(signer));
         ThresholdError::unless_empty(unknown.copied().collect(), |signers| ThresholdError::UnknownSigners {
             signers,
-        })?;
+        })
+    }
+
+    /// Step 2.2: checks the commitments and converts the package to frost-core's type.
+    pub(super) fn decode<C: Suite>(&self) -> Result<frost_core::SigningPackage<C>, ThresholdError> {
         let mut commitments = BTreeMap::new();
         let mut malformed = BTreeSet::new();
         for (signer, bytes) in &self.commitments {
-            match decode::<C>(bytes) {
+            match decode_commitments::<C>(bytes) {
                 Some(decoded) => _ = commitments.insert(identifier(*signer)?, decoded),
                 None => _ = malformed.insert(*signer),
             }
@@ -70,7 +71,7 @@ pub(super) fn encode<C: Suite>(commitments: &SigningCommitments<C>) -> Result<Ve
 }
 
 /// The inverse of [`encode`]; rejects the identity, which has no encoding.
-fn decode<C: Suite>(bytes: &[u8]) -> Option<SigningCommitments<C>> {
+fn decode_commitments<C: Suite>(bytes: &[u8]) -> Option<SigningCommitments<C>> {
     let mut reader = Reader::new(bytes);
     let hiding = reader.bytes(C::POINT_BYTES)?;
     let binding = reader.bytes(C::POINT_BYTES)?;

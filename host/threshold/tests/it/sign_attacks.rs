@@ -185,3 +185,32 @@ fn tweak_on_an_ed25519_key_is_rejected() {
     let shares = package.commitments.keys().map(|i| (*i, vec![0; 32])).collect();
     assert_eq!(sign::aggregate(&package, &shares, &key.keys).unwrap_err(), error);
 }
+
+/// The coordinator got all shares of a package before the key was reshared, and aggregates them afterwards.
+#[test]
+fn shares_of_a_former_epoch_sum_to_a_signature_under_the_key_of_a_later_one() {
+    for (profile, is_child) in [(ED, false), (TR, false), (TR, true)] {
+        let key = Key::generate(profile, &[0, 1, 2], 2, 1);
+        let child = is_child.then(|| derive::derive(&key.keys, &[1]).unwrap());
+        let signing = key.commit(&[0, 1], b"m", child.as_ref().map(|child| child.tweak), 2);
+        let package = signing.package.clone();
+        let mut shares = key.shares_for(signing);
+        let later = key.redistribute(&[1, 2], &[2, 3, 4], 3, 3);
+        let too_few = ThresholdError::TooFewSigners { signers: 2, threshold: 3 };
+        assert_eq!(sign::aggregate(&package, &shares, &later.keys).unwrap_err(), too_few);
+        let signature = sign::aggregate_of_former_epoch(&package, &shares, &later.keys).unwrap();
+        assert_eq!(signature, sign::aggregate(&package, &shares, &key.keys).unwrap());
+        let public_key = child.map_or_else(|| later.keys.public_key(), |child| child.public_key.to_vec());
+        assert!(verifies(profile, &public_key, b"m", &signature));
+
+        let other = Key::generate(profile, &[0, 1, 2], 2, 4);
+        let error = sign::aggregate_of_former_epoch(&package, &shares, &other.keys).unwrap_err();
+        assert_eq!(error, ThresholdError::InvalidSignature);
+        tamper_share(profile, 1, shares.get_mut(&1).unwrap());
+        let error = sign::aggregate_of_former_epoch(&package, &shares, &later.keys).unwrap_err();
+        assert_eq!((error.culprits(), error), (vec![], ThresholdError::InvalidSignature));
+        shares.remove(&1);
+        let error = sign::aggregate_of_former_epoch(&package, &shares, &later.keys).unwrap_err();
+        assert!(matches!(error, ThresholdError::SignerSetMismatch { .. }), "{error:?}");
+    }
+}
