@@ -37,6 +37,7 @@ mod race;
 mod rate;
 mod receipts;
 mod records;
+mod replicas;
 mod routes;
 mod signed_approvals;
 mod start;

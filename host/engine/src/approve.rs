@@ -133,9 +133,9 @@ impl Inner {
         }
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
         let approvals = approvals_with(operation, approval);
-        let payment = self.velocity_payment(&operation.intent);
+        let spending = self.spending(&operation.tenant, &operation.intent).await?;
         let policy =
-            self.evaluate_operation(Moment::Approval, operation, &approvals, key.as_ref(), payment).await?;
+            self.evaluate_operation(Moment::Approval, operation, &approvals, key.as_ref(), spending).await?;
         if let Err(fault) = check_evaluated(&policy) {
             self.record_refused_approval(operation, approval, policy, requester).await?;
             return Err(fault.into());

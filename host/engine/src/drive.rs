@@ -4,7 +4,7 @@ use crate::engine::Inner;
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::failpoint::failpoint;
 use crate::policy::{PartyLocks, check_evaluated};
-use crate::ports::AdmissionRequest;
+use crate::ports::{AdmissionRequest, SpendingRead};
 use crate::session::Session;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
@@ -77,7 +77,7 @@ impl Session<'_> {
     /// # Errors
     /// [`EngineError::Unavailable`] when the outcome does not complete the step.
     async fn settle(&mut self, effect: &Effect, performed: Performed) -> Result<(), EngineError> {
-        let Performed { outcome, party_locks, decision_key } = performed;
+        let Performed { outcome, party_locks, decision_key, spending } = performed;
         let result_root = outcome.result_root()?;
         let missing = missing_confirmations(&self.operation, &outcome);
         if self.decide(Action::Settle { effect: effect.id, outcome, result_root })? == 0 {
@@ -86,6 +86,7 @@ impl Session<'_> {
         if decision_key.is_some() && self.operation.intent.key_use().is_some() {
             self.expect_keys(Keys { subject: decision_key, successor: None });
         }
+        self.expect_spending(spending);
         match party_locks {
             // Committed before the locks are released, so that the totals of the next payment include this one.
             Some(_held) => self.commit().await,
@@ -106,11 +107,13 @@ struct Performed {
     party_locks: Option<PartyLocks>,
     /// The key as it was read for the decision.
     decision_key: Option<CustodyKey>,
+    /// The totals as they were read for the decision.
+    spending: Option<SpendingRead>,
 }
 
 impl From<Outcome> for Performed {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, party_locks: None, decision_key: None }
+        Self { outcome, party_locks: None, decision_key: None, spending: None }
     }
 }
 
@@ -157,10 +160,12 @@ impl Inner {
             Some(payment) => Some(self.lock_parties(&operation.tenant, payment).await?),
             None => None,
         };
-        let policy =
-            self.evaluate_operation(Moment::Admission, operation, &operation.approvals, key, payment).await?;
+        let spending = self.spending(&operation.tenant, &operation.intent).await?;
+        let policy = self
+            .evaluate_operation(Moment::Admission, operation, &operation.approvals, key, spending)
+            .await?;
         let outcome = self.sign_if_allowed(operation, key, policy).await?;
-        Ok(Performed { outcome, party_locks, decision_key: key.cloned() })
+        Ok(Performed { outcome, party_locks, decision_key: key.cloned(), spending })
     }
 
     /// Obtains the authority's signature, or a rejection if the policy denies the operation.

@@ -2,14 +2,15 @@
 //!
 //! The spending totals of an account are read only for a policy that may read them. Two payments that each stay below
 //! a limit may exceed it together. Therefore the admission of a payment is decided under the locks of its account and
-//! recipient, from reading their totals until the decision is durable. A crash in between leaves no decision: the
-//! payment is evaluated again.
+//! recipient, from reading their totals until the decision is durable, and the store writes the decision only if the totals
+//! are still those that were read: another replica may have decided on a payment in between. A crash in between leaves no
+//! decision: the payment is evaluated again.
 
 use crate::development::PROVISIONER;
 use crate::engine::Inner;
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::locks::Locked;
-use crate::ports::DecisionRecord;
+use crate::ports::{DecisionRecord, SpendingRead};
 use crate::rate_limit::{Quota, Token};
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -28,24 +29,21 @@ pub(crate) struct PartyLocks {
 }
 
 impl Inner {
-    /// One evaluation. `payment` is the result of [`Self::velocity_payment`] for the request's intent; `required` is the
-    /// minimum of approvals.
+    /// One evaluation. `spending` is the result of [`Self::spending`] for the request's intent; `required` is the minimum of
+    /// approvals.
     ///
     /// # Errors
-    /// [`Unavailable`] when the totals could not be read, or were not read although the policy needed them.
+    /// [`Unavailable`] when the totals were not read although the policy needed them.
     pub(crate) async fn evaluate(
         &self,
         request: policy::Request<'_>,
         key: Option<&CustodyKey>,
-        payment: Option<&Payment>,
+        spending: Option<SpendingRead>,
         required: u32,
     ) -> Result<policy::Outcome, Unavailable> {
         let rules = facts::Rules { required_approvals: required, ..self.rules.policy.clone() };
-        let (now, intent) = (self.ports.clock.now(), request.intent);
-        let totals = match payment {
-            Some(payment) => Some(self.ports.reads.spending_totals(request.tenant, payment, now).await?),
-            None => None,
-        };
+        let now = spending.map_or_else(|| self.ports.clock.now(), |read| read.now);
+        let (intent, totals) = (request.intent, spending.map(|read| read.totals));
         let facts = facts_for(&rules, key, intent.signing_terms(), totals.as_ref(), now);
         let outcome = self.ports.policy.evaluate(request, &facts).await;
         if totals.is_none() {
@@ -61,12 +59,12 @@ impl Inner {
         operation: &Operation,
         approvals: &[Approval],
         key: Option<&CustodyKey>,
-        payment: Option<&Payment>,
+        spending: Option<SpendingRead>,
     ) -> Result<policy::Outcome, Unavailable> {
         let is_waived = self.may_waive_approvals(&operation.intent) && operation.policy.quorum.required == 0;
         let required =
             if is_waived { 0 } else { self.required_approvals(&operation.intent, &operation.submitter) };
-        self.evaluate(operation.request(moment, approvals), key, payment, required).await
+        self.evaluate(operation.request(moment, approvals), key, spending, required).await
     }
 
     /// The reasons that the policy declares as reasons to deny; all of them if it declares none of them so.
@@ -134,6 +132,18 @@ impl Inner {
     /// Whether the intent creates a key, in a deployment with `auto_provision_keys`.
     fn may_waive_approvals(&self, intent: &Intent) -> bool {
         self.rules.auto_provision_keys && matches!(intent, Intent::KeyCreate(_))
+    }
+
+    /// The spending totals of the account and recipient of this intent's payment, if the policy may read them.
+    pub(crate) async fn spending(
+        &self,
+        tenant: &Tenant,
+        intent: &Intent,
+    ) -> Result<Option<SpendingRead>, Unavailable> {
+        let Some(payment) = self.velocity_payment(intent) else { return Ok(None) };
+        let now = self.ports.clock.now();
+        let totals = self.ports.reads.spending_totals(tenant, payment, now).await?;
+        Ok(Some(SpendingRead { now, totals }))
     }
 
     /// The payment of this intent, if the policy may read the spending totals of its account and recipient.

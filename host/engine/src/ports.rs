@@ -86,6 +86,17 @@ pub struct Commit {
     pub keys: Vec<KeyChange>,
     /// The idempotency key of a new operation, which the store keeps unique.
     pub claim: Option<String>,
+    /// The spending totals that the events were decided on. The store compares them before it writes.
+    pub spending: Option<SpendingRead>,
+}
+
+/// The spending totals of a payment's account and recipient, as they were read for its admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpendingRead {
+    /// The end of the hour and day that they are of.
+    pub now: EpochMs,
+    /// The totals.
+    pub totals: SpendingTotals,
 }
 
 /// A key that a commit changes.
@@ -103,7 +114,7 @@ pub struct KeyChange {
 pub enum Committed {
     /// It is durable.
     Written(Box<Record>),
-    /// Another writer changed the operation or the key first; nothing was written.
+    /// Another writer changed the operation, the key or the totals first; nothing was written.
     Conflict,
 }
 
@@ -154,8 +165,8 @@ pub struct PreviewRecord {
 /// Makes changes durable.
 #[async_trait]
 pub trait CommitOperations: Send + Sync {
-    /// Commits one transaction, if `operation.revision - events.len()` is the stored revision and each key is at its
-    /// `revision_before`. Returns after the write is on disk.
+    /// Commits one transaction, if `operation.revision - events.len()` is the stored revision, each key is at its
+    /// `revision_before`, and the spending totals are those that were read. Returns after the write is on disk.
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable>;
 
     /// Stores a decision permanently. Returns after the write is on disk. The gateway evaluates an admission again
@@ -211,7 +222,8 @@ pub trait ReadOperations: Send + Sync {
     /// The operation's chained events, oldest first.
     async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable>;
 
-    /// At most `n_max` operations that owe a step, those unchanged for longest first.
+    /// At most `n_max` operations that owe a step, those unchanged for longest first. A store that replicas share gives each to one
+    /// of them for a while, and none that changed in the last seconds, since a request is driving it.
     async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable>;
 
     /// At most `n_max` operations that wait for approvals and were submitted before `before`.

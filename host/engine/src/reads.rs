@@ -131,9 +131,9 @@ impl Engine {
             intent,
             approvals,
         };
-        let payment = self.0.velocity_payment(&input.intent);
+        let spending = self.0.spending(&input.tenant, &input.intent).await?;
         let required = self.0.required_approvals(&input.intent, &input.submitter);
-        let outcome = self.0.evaluate(input.request(), key.as_ref(), payment, required).await?;
+        let outcome = self.0.evaluate(input.request(), key.as_ref(), spending, required).await?;
         let n_kept = self.0.rules.preview_records_max;
         if n_kept > 0 {
             let record = PreviewRecord { at_ms: self.now(), input, outcome: outcome.clone() };

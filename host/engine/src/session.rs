@@ -7,7 +7,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::failpoint::failpoint;
 use crate::locks::Locked;
-use crate::ports::{Commit, Committed, KeyChange, RateLimited, Record, Visibility};
+use crate::ports::{Commit, Committed, KeyChange, RateLimited, Record, SpendingRead, Visibility};
 use crate::rate_limit::{Quota, Token};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::{Family, OperationType};
@@ -72,6 +72,8 @@ pub(crate) struct Session<'e> {
     claim: Option<String>,
     /// The keys as they were read for the pending decision.
     keys: Option<Keys>,
+    /// The spending totals that were read for the pending decision.
+    spending: Option<SpendingRead>,
     /// The token that the next commit takes from its client's quota.
     token: Option<Token>,
     /// The client's quota after that commit.
@@ -159,6 +161,7 @@ impl<'e> Session<'e> {
             pending: Vec::new(),
             claim: None,
             keys: None,
+            spending: None,
             token: None,
             quota: None,
             _lock: lock,
@@ -220,6 +223,11 @@ impl<'e> Session<'e> {
         self.keys = Some(keys);
     }
 
+    /// Makes the next commit conditional on these totals, which were read for the decision.
+    pub(crate) const fn expect_spending(&mut self, spending: Option<SpendingRead>) {
+        self.spending = spending;
+    }
+
     /// Writes all decided events, in one transaction. Returns once they are durable.
     ///
     /// # Errors
@@ -235,6 +243,7 @@ impl<'e> Session<'e> {
             events: std::mem::take(&mut self.pending),
             previous_record_root: self.record_root,
             claim: self.claim.take(),
+            spending: self.spending.take(),
         };
         let commits = &self.engine.ports.commits;
         failpoint("before-commit");

@@ -228,8 +228,8 @@ impl Inner {
             approvals: &[],
         };
         let required = self.required_approvals(&submit.intent, &submit.submitter);
-        let payment = self.velocity_payment(&submit.intent);
-        let policy = self.evaluate(request, keys.subject.as_ref(), payment, required).await?;
+        let spending = self.spending(&submit.tenant, &submit.intent).await?;
+        let policy = self.evaluate(request, keys.subject.as_ref(), spending, required).await?;
         if !policy.is_allowed() {
             return Err(self.refuse_submission(id, &request, policy, token).await?);
         }

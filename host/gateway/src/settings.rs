@@ -125,7 +125,12 @@ const GATEWAY: Section = Section {
             "Safeguards that production runs without: unsigned_approvals, embedded_nodes, embedded_authority; /readyz and the \
              log name each",
         ),
-        setting("database_url", "sqlite://data/gateway.db", "URL", "The gateway's database"),
+        setting(
+            "database_url",
+            "sqlite://data/gateway.db",
+            "URL",
+            "The gateway's database: a file, or postgres://USER@HOST/DATABASE, which replicas share",
+        ),
         setting(
             "reconcile_every_ms",
             "1000",

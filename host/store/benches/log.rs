@@ -118,6 +118,7 @@ impl Log {
             previous_record_root: record.record_root,
             keys: Vec::new(),
             claim: None,
+            spending: None,
         };
         let start = Instant::now();
         let committed = self.store.commit(commit).await?;
@@ -139,7 +140,14 @@ fn seed(number: u64, n_events: u64) -> Measured<Commit> {
     events.extend((events.len() as u64..n_events).map(filler));
     let operation = replay(&events).ok_or("events do not begin with a submission")?;
     let claim = Some(id.to_string());
-    Ok(Commit { operation, events, previous_record_root: Hex32::ZERO, keys: Vec::new(), claim })
+    Ok(Commit {
+        operation,
+        events,
+        previous_record_root: Hex32::ZERO,
+        keys: Vec::new(),
+        claim,
+        spending: None,
+    })
 }
 
 /// An event of typical size that adds nothing to its operation, so that the operation's row does not grow.

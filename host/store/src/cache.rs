@@ -1,7 +1,7 @@
 //! An LRU cache of records, in two generations: a full young generation becomes the old one, and the old one is dropped.
 //!
-//! Only one process may write the database behind it (for SQLite the lock beside the file ensures that). If anything was
-//! written since a read began, the result of the read is not cached, because it may be old.
+//! If this process wrote anything since a read began, the result of the read is not cached, because it may be old. If other
+//! processes may write the database too, the caller compares the revision of a cached value with the stored one.
 
 use gateway_domain::key::CustodyKey;
 use gateway_engine::ports::Record;
@@ -62,6 +62,11 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
             }
             None => Err(ReadStart(entries.n_writes)),
         }
+    }
+
+    /// The argument for [`fill`](Self::fill) after reading the database, for a value that may be cached.
+    pub(crate) fn start(&self) -> ReadStart {
+        ReadStart(self.lock().n_writes)
     }
 
     /// Caches the result of a read, unless something was written since the read began.

@@ -4,6 +4,7 @@
 
 pub(crate) mod commits;
 pub(crate) mod decisions;
+pub(crate) mod fsck;
 pub(crate) mod keys;
 pub(crate) mod log;
 pub(crate) mod policies;
@@ -12,7 +13,7 @@ pub(crate) mod quota;
 pub(crate) mod samples;
 pub(crate) mod spending;
 
-use crate::Decisions;
+use crate::{Decisions, Fsck};
 use gateway_engine::ports::{CommitOperations, ReadLog, ReadOperations, StorePolicies};
 use std::sync::Arc;
 
@@ -29,6 +30,9 @@ pub(crate) trait Deployment {
 
     /// Opens the decision records as a tool does. The store may be open.
     async fn decisions(&self) -> Decisions;
+
+    /// Opens the check as a tool does. The store may be open.
+    async fn fsck(&self) -> Fsck;
 
     /// Closes the store and releases the database.
     async fn close(&self, store: Arc<Self::Store>);
@@ -47,6 +51,7 @@ macro_rules! contract_cases {
             commits::wrong_previous_record_root_is_a_conflict
             commits::one_of_32_concurrent_commits_wins_each_revision
             commits::inconsistent_commit_is_an_error
+            fsck::store_larger_than_a_page_has_no_findings
             keys::key_is_created_with_its_operation
             keys::one_commit_may_advance_a_key_by_several_revisions
             keys::stale_key_is_a_conflict_and_writes_nothing
@@ -77,6 +82,7 @@ macro_rules! contract_cases {
             spending::only_payments_are_summed
             spending::negative_amounts_count_as_zero_and_sums_saturate
             spending::payments_after_now_are_counted
+            spending::decision_on_outdated_totals_is_a_conflict
             quota::token_is_taken_with_its_operation_and_survives_reopening
             quota::conflict_takes_no_token
             quota::refusal_takes_a_token_with_its_record

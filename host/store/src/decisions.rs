@@ -4,6 +4,10 @@
 //! that changed no operation, or in the previews. Each list only grows at its end, so a [`Cursor`] holds the position
 //! in all three.
 
+mod view;
+
+pub use view::Decisions;
+
 use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;

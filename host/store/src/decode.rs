@@ -3,6 +3,7 @@
 use crate::decisions::{DecisionPosition, RecordedDecision};
 use crate::encode::{self, FORMAT};
 use crate::error::{failed, unavailable};
+use crate::row::{Cell, Row};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::redaction::Salt;
@@ -10,18 +11,17 @@ use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activation, ActivationKind, KeyQuorum};
+use serde::de::DeserializeOwned;
 use std::fmt::Display;
 
-/// An event's row: format, hash, salt, body.
-pub(crate) type StoredEvent = (i64, Vec<u8>, Vec<u8>, String);
-
-pub(crate) fn event(id: OperationId, row: StoredEvent) -> Result<ChainedEvent, Unavailable> {
-    let (format, hash, salt, body) = row;
+/// The event in a row with the columns `format`, `event_hash`, `salt` and `body`.
+pub(crate) fn event(id: OperationId, row: &Row) -> Result<ChainedEvent, Unavailable> {
     let what = format!("an event of operation `{id}`");
-    let event = parsed(&what, format, || serde_json::from_str(&body))?;
+    let event = parsed(&what, row, "body")?;
+    let salt = bytes(&what, row, "salt")?;
     let salt =
         salt.try_into().map_err(|_| unavailable(format_args!("{what} has a salt that is not 32 bytes")))?;
-    Ok(ChainedEvent { event, salt: Salt::new(salt), hash: hex32(&what, &hash)? })
+    Ok(ChainedEvent { event, salt: Salt::new(salt), hash: hash(&what, row, "event_hash")? })
 }
 
 /// Parses `<threshold> <participants as JSON>`.
@@ -34,72 +34,82 @@ pub(crate) fn key_quorum(text: &str) -> Result<KeyQuorum, Unavailable> {
     Ok(KeyQuorum { threshold: threshold.ok_or_else(unusable)?, participants })
 }
 
-/// A decision's row: index, instant, operation, format, hash, input, outcome.
-pub(crate) type StoredDecision = (i64, i64, Option<Vec<u8>>, i64, Vec<u8>, String, String);
-
+/// The decision in a row with the columns `place`, `at_ms`, `operation_id`, `format`, `row_hash`, `input` and `outcome`.
 pub(crate) fn decision(
     position: fn(u64) -> DecisionPosition,
-    row: StoredDecision,
+    row: &Row,
 ) -> Result<RecordedDecision, Unavailable> {
-    let (index, at_ms, id, format, row_hash, input, outcome) = row;
+    let index = integer("a policy decision", row, "place")?;
     let position = position(index.unsigned_abs());
     let what = match position {
         DecisionPosition::Event { .. } | DecisionPosition::Refusal(_) => format!("policy decision {index}"),
         DecisionPosition::Preview(_) => format!("policy preview {index}"),
     };
-    let operation_id = id.as_deref().map(operation_id).transpose()?;
-    let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, &input, &outcome));
+    let operation_id = match row.cell("operation_id") {
+        Cell::Null => None,
+        Cell::Integer(_) | Cell::Real | Cell::Text(_) | Cell::Blob(_) => Some(operation_id(row)?),
+    };
+    let at_ms = integer(&what, row, "at_ms")?;
+    let (input, outcome) = (text(&what, row, "input")?, text(&what, row, "outcome")?);
+    let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, input, outcome));
     Ok(RecordedDecision {
         position,
         operation_id,
         at_ms: EpochMs(at_ms.unsigned_abs()),
-        is_intact: hex32(&what, &row_hash)? == expected,
-        input: parsed(&what, format, || serde_json::from_str(&input))?,
-        outcome: parsed(&what, format, || serde_json::from_str(&outcome))?,
+        is_intact: hash(&what, row, "row_hash")? == expected,
+        input: parsed(&what, row, "input")?,
+        outcome: parsed(&what, row, "outcome")?,
     })
 }
 
-/// An activation's row: instant, sequence, bundle, kind, signers, reason.
-pub(crate) type StoredActivation = (i64, i64, Vec<u8>, String, String, String);
-
-pub(crate) fn activation(
-    (at_ms, sequence, bundle_hash, kind, signers, reason): StoredActivation,
-) -> Result<Activation, Unavailable> {
+/// The activation in a row.
+pub(crate) fn activation(row: &Row) -> Result<Activation, Unavailable> {
+    let what = "an activation";
     let kinds = [ActivationKind::Activate, ActivationKind::Rollback];
+    let kind = text(what, row, "kind")?;
     let kind = kinds.into_iter().find(|known| known.as_str() == kind);
     let unreadable = |error| failed("an activation's signers cannot be read", &error);
     Ok(Activation {
-        at_ms: EpochMs(at_ms.unsigned_abs()),
-        sequence: sequence.unsigned_abs(),
-        bundle_hash: hex32("an activation", &bundle_hash)?,
+        at_ms: EpochMs(integer(what, row, "at_ms")?.unsigned_abs()),
+        sequence: integer(what, row, "sequence")?.unsigned_abs(),
+        bundle_hash: hash(what, row, "bundle_hash")?,
         kind: kind.ok_or_else(|| unavailable("an activation is of an unknown kind"))?,
-        signers: serde_json::from_str(&signers).map_err(unreadable)?,
-        reason,
+        signers: serde_json::from_str(text(what, row, "signers")?).map_err(unreadable)?,
+        reason: text(what, row, "reason")?.to_owned(),
     })
 }
 
-pub(crate) fn operation_id(bytes: &[u8]) -> Result<OperationId, Unavailable> {
-    hex32("an operation's id", bytes).map(OperationId)
+pub(crate) fn operation_id(row: &Row) -> Result<OperationId, Unavailable> {
+    hash("an operation's id", row, "operation_id").map(OperationId)
 }
 
-pub(crate) fn key_id(bytes: &[u8]) -> Result<KeyId, Unavailable> {
-    hex32("a key's id", bytes).map(KeyId)
+pub(crate) fn key_id(row: &Row) -> Result<KeyId, Unavailable> {
+    hash("a key's id", row, "key_id").map(KeyId)
 }
 
-fn parsed<T>(
-    what: &str,
-    format: i64,
-    parse: impl FnOnce() -> Result<T, serde_json::Error>,
-) -> Result<T, Unavailable> {
+pub(crate) fn integer(what: impl Display, row: &Row, column: &str) -> Result<i64, Unavailable> {
+    row.integer(column).ok_or_else(|| unavailable(format_args!("{what} has no number in `{column}`")))
+}
+
+pub(crate) fn text<'a>(what: impl Display, row: &'a Row, column: &str) -> Result<&'a str, Unavailable> {
+    row.text(column).ok_or_else(|| unavailable(format_args!("{what} has no text in `{column}`")))
+}
+
+pub(crate) fn bytes<'a>(what: impl Display, row: &'a Row, column: &str) -> Result<&'a [u8], Unavailable> {
+    row.bytes(column).ok_or_else(|| unavailable(format_args!("{what} has no bytes in `{column}`")))
+}
+
+pub(crate) fn hash(what: impl Display, row: &Row, column: &str) -> Result<Hex32, Unavailable> {
+    row.hash(column).ok_or_else(|| unavailable(format_args!("{what} has a hash that is not 32 bytes")))
+}
+
+fn parsed<T: DeserializeOwned>(what: &str, row: &Row, column: &str) -> Result<T, Unavailable> {
+    let format = integer(what, row, "format")?;
     if format != FORMAT {
         return Err(unavailable(format_args!(
             "{what} is stored in format {format}, which this release does not know"
         )));
     }
-    parse().map_err(|error| failed(format_args!("{what} is stored in a form that cannot be read"), &error))
-}
-
-pub(crate) fn hex32(what: impl Display, bytes: &[u8]) -> Result<Hex32, Unavailable> {
-    let bytes = bytes.try_into();
-    bytes.map(Hex32::new).map_err(|_| unavailable(format_args!("{what} has a hash that is not 32 bytes")))
+    let parsed = serde_json::from_str(text(what, row, column)?);
+    parsed.map_err(|error| failed(format_args!("{what} is stored in a form that cannot be read"), &error))
 }

@@ -3,15 +3,17 @@
 pub(crate) mod policies;
 
 use crate::error::{failed, unavailable};
+use crate::rows::ReadRows;
+use crate::spending::spending_totals;
 use gateway_domain::canonical;
 use gateway_domain::evidence::event_hash;
-use gateway_domain::ids::{Hex32, KeyId, OperationId};
-use gateway_domain::intent::{Family, Intent};
+use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
+use gateway_domain::intent::{Family, Intent, Payment};
 use gateway_domain::operation::{Change, Operation, Phase, Step, next};
 use gateway_domain::policy::{Input, Moment, Outcome};
 use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord};
+use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord, SpendingRead};
 use gateway_engine::{Token, Unavailable};
 
 /// The format of the bodies that are written. [`crate::decode`] must be able to read every released format; so far
@@ -28,6 +30,23 @@ pub(crate) struct Rows {
     pub(crate) listed_keys: Vec<KeyId>,
     pub(crate) claim: Option<ClaimRow>,
     pub(crate) spending: Option<Spending>,
+    /// The spending totals that the commit is conditional on.
+    pub(crate) spending_read: Option<SpendingCheck>,
+}
+
+/// A condition on spending totals: those of this payment are still the ones that were read.
+pub(crate) struct SpendingCheck {
+    tenant: Tenant,
+    payment: Payment,
+    read: SpendingRead,
+}
+
+impl SpendingCheck {
+    /// Whether the totals have changed since they were read.
+    pub(crate) async fn is_outdated<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+        let Self { tenant, payment, read } = self;
+        Ok(spending_totals(conn, tenant, payment, read.now).await? != Some(read.totals))
+    }
 }
 
 pub(crate) struct OperationRow {
@@ -134,8 +153,13 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
     let operation = operation_row(commit, integer(revision_before), record_root)?;
     let listed_keys = if revision_before == 0 { listed_keys(&commit.operation) } else { Vec::new() };
     let claim = commit.claim.as_ref().map(|claim| claim_row(commit, claim));
-    let spending = spending(commit);
-    Ok(Rows { operation, events, keys, listed_keys, claim, spending })
+    let spending_read = match (&commit.operation.intent, commit.spending) {
+        (Intent::Payment(payment), Some(read)) => {
+            Some(SpendingCheck { tenant: commit.operation.tenant.clone(), payment: payment.clone(), read })
+        }
+        _ => None,
+    };
+    Ok(Rows { operation, events, keys, listed_keys, claim, spending: spending(commit), spending_read })
 }
 
 /// The row of a decision.

@@ -11,6 +11,12 @@ pub enum OpenError {
     /// The SQLite database could not be opened. Its message is one line for an operator.
     #[error(transparent)]
     Sqlite(#[from] gateway_sqlite::OpenError),
+    /// The PostgreSQL database could not be opened. Its message is one line for an operator.
+    #[error(transparent)]
+    Postgres(#[from] crate::postgres::OpenError),
+    /// No read transaction could be begun.
+    #[error("the database cannot be read")]
+    Snapshot(#[source] sqlx::Error),
 }
 
 /// An error with the text `what`. The cause is only logged, because callers see the error.

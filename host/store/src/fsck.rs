@@ -14,22 +14,21 @@ mod file;
 pub(crate) mod keys;
 pub(crate) mod operations;
 mod policies;
-#[cfg(test)]
-mod tests;
+mod snapshot;
 mod tree;
 
 use crate::error::{OpenError, unavailable};
 use crate::history;
 use crate::row::{Cell, Row};
-use crate::sqlite::snapshot::Snapshot;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
+use snapshot::Snapshot;
 use std::fmt;
 
 /// Rows read in one statement.
-const PAGE: i64 = 256;
+pub(crate) const PAGE: i64 = 256;
 
 /// A fault of a row, a table or the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +79,7 @@ pub struct Head {
 /// Why a part of the check ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// SQLite cannot read damaged pages of the file. This is reported as a finding.
+    /// The database cannot read damaged pages of its files. This is reported as a finding.
     Damaged,
     /// The database could not be read for another reason.
     Failed(Unavailable),

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 pub(crate) const EVENTS: &str =
     "SELECT ledger_index, operation_id, seq, event_hash, salt, format, body FROM events
-    WHERE operation_id = ?1 ORDER BY seq";
+    WHERE operation_id = $1 ORDER BY seq";
 
 /// The result of following an operation's chain of events.
 pub(crate) struct Chain {
@@ -124,7 +124,8 @@ impl Walk {
         };
         let events = self.events;
         let (previous_record_root, keys, claim) = (Hex32::ZERO, Vec::new(), None);
-        Some(History { commit: Commit { operation, events, previous_record_root, keys, claim }, record_root })
+        let commit = Commit { operation, events, previous_record_root, keys, claim, spending: None };
+        Some(History { commit, record_root })
     }
 }
 

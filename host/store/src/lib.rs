@@ -6,8 +6,8 @@
 //! operations and keys with their events.
 //!
 //! Start at [`Store::open`]. Tools that run beside a gateway read decisions with [`Decisions::open`] and check the store's
-//! consistency with [`Fsck::open`]. `encode` makes rows and `decode` reads them. `contract` is the test suite that every
-//! backend must pass; `sqlite` is the only backend.
+//! consistency with [`Fsck::open`]. `encode` makes rows and `decode` reads them. `sqlite` and `postgres` write; both are read by the
+//! same code, through `rows`. `contract` is the test suite that both must pass.
 //!
 //! [`CommitOperations`]: gateway_engine::ports::CommitOperations
 //! [`StorePolicies`]: gateway_engine::ports::StorePolicies
@@ -15,18 +15,33 @@
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 
 mod cache;
+mod checked;
 #[cfg(test)]
 mod contract;
+mod database;
 mod decisions;
 mod decode;
 mod encode;
 mod error;
+mod frontier;
 mod fsck;
 mod history;
+mod log;
+mod policies;
+mod postgres;
+mod previews;
+mod read;
 mod row;
+mod rows;
+mod spending;
 mod sqlite;
+mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
-pub use decisions::{Cursor, DecisionPosition, InvalidCursor, RecordedDecision};
+pub use database::Counters;
+pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, RecordedDecision};
 pub use error::OpenError;
 pub use fsck::{Checked, Finding, Fsck, Head};
-pub use sqlite::{Counters, Decisions, Store};
+pub use postgres::OpenError as PostgresError;
+pub use store::Store;

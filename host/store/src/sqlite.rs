@@ -1,38 +1,30 @@
-//! The store on SQLite: one file, one writer that commits waiting jobs together, and read-only connections.
+//! SQLite: one file, one writer that commits waiting jobs together, and read-only connections.
 
-mod checked;
+mod activation;
 mod commit;
 mod decision;
-mod decisions;
-mod frontier;
-mod log;
-mod policies;
-mod previews;
+mod preview;
 mod quota;
-mod read;
-pub(crate) mod snapshot;
-mod spending;
+pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
 
-use crate::cache::LruCache;
-use crate::encode::{self, TokenRow};
-use crate::error::{OpenError, unwritten};
-use async_trait::async_trait;
-use checked::Damaged;
+use crate::checked::changes_statement;
+use crate::database::Counters;
+use crate::encode::policies::{ActivationRow, BundleRows};
+use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
+use crate::error::{OpenError, failed, unavailable, unwritten};
+use crate::frontier::{self, LogFrontier};
+use crate::rows::{Pool, Statements};
+use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
 use decision::{DecisionJob, DecisionWithTokenJob};
-pub use decisions::Decisions;
-use frontier::LogFrontier;
-use gateway_domain::ids::{KeyId, OperationId};
-use gateway_domain::key::CustodyKey;
+use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{
-    Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, RateLimited, Record,
-};
-use gateway_engine::{Token, Unavailable};
-use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
-use previews::Previews;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{Activated, RateLimited};
+use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, Reader, State};
+use preview::PreviewJob;
 use sqlx::SqliteConnection;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -58,8 +50,6 @@ const fn migration(version: u32, name: &'static str, sql: &'static str) -> Migra
     Migration { version, name, sql }
 }
 
-const DECISION_UNWRITTEN: &str = "a policy decision could not be written";
-
 /// The index of a table's next row. Jobs run one after another, so each sees the rows of the ones before.
 async fn next_index(conn: &mut SqliteConnection, table: &'static str) -> Result<i64, sqlx::Error> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
@@ -67,60 +57,73 @@ async fn next_index(conn: &mut SqliteConnection, table: &'static str) -> Result<
     Ok(last.unwrap_or_default().saturating_add(1))
 }
 
-/// Durable commits and reads in one SQLite file, which this process alone writes. Dropping it lets queued commits finish;
-/// [`close`](Self::close) waits for them.
+/// The expression of the index `custody_keys_quorum`. It must be the same text: otherwise SQLite would not use the index.
+macro_rules! key_quorum {
+    () => {
+        "CASE WHEN state IN ('active', 'refreshing', 'resharing', 'recovering', 'rotating')
+         THEN (body ->> '$.threshold') || ' ' || (body ->> '$.participants') END"
+    };
+}
+
+pub(crate) const STATEMENTS: Statements = Statements {
+    // The condition must be the same text as in the indexes `events_changing_key` and `events_making_successor`.
+    changes: changes_statement!(
+        // SQLite joins in the order that is written.
+        join: "CROSS JOIN",
+        condition: "seq = 1 AND json_valid(body) AND (body ->> '$.change.intent.kind') NOT IN ('payment', 'asset_action')",
+        key: "(body ->> '$.change.key.key_id')",
+        successor: "(body ->> '$.change.successor.key_id')",
+        since: "SELECT unhex(body ->> '$.serves_since') FROM line CROSS JOIN custody_keys AS key
+             ON key.key_id = unhex(line.key_id) WHERE json_valid(body)"
+    ),
+    key_quorums: concat!(
+        "WITH RECURSIVE quorums (quorum) AS (SELECT '' UNION ALL SELECT (SELECT ",
+        key_quorum!(),
+        " FROM custody_keys WHERE ",
+        key_quorum!(),
+        " > quorum ORDER BY ",
+        key_quorum!(),
+        " LIMIT 1) FROM quorums WHERE quorum IS NOT NULL LIMIT $1 + 1) SELECT quorum FROM quorums WHERE quorum > ''"
+    ),
+    log_nodes: "SELECT level, position, hash FROM json_each($1) AS node
+        CROSS JOIN ledger_nodes ON level = node.value >> 57 AND position = node.value & ((1 << 57) - 1)
+        UNION ALL SELECT 0, ledger_index, hash FROM json_each($2) AS leaf
+        CROSS JOIN ledger_leaves ON ledger_index = leaf.value",
+    events_at: "SELECT operation_id, body FROM events
+        WHERE ledger_index IN (SELECT value FROM json_each($1)) ORDER BY ledger_index",
+    counters: "sqlite_sequence",
+    counted: "SELECT * FROM sqlite_sequence WHERE name = $1",
+};
+
+impl State for LogFrontier {
+    async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+        frontier::load(conn, &STATEMENTS).await
+    }
+}
+
+/// An open SQLite file, which this process alone writes. Dropping it lets queued jobs finish.
 #[derive(Debug)]
-pub struct Store {
-    database: Arc<Database<LogFrontier>>,
-    previews: Arc<Previews>,
+pub(crate) struct Sqlite {
+    database: Database<LogFrontier>,
+    pool: Pool,
     n_statements: Arc<AtomicU64>,
-    operations: LruCache<OperationId, Record>,
-    keys: LruCache<KeyId, Option<CustodyKey>>,
-    damaged: Damaged,
 }
 
-/// Totals of the writes since the store was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Commits run in a transaction, conflicts included.
-    pub jobs: u64,
-    /// Transactions committed; several jobs may share one.
-    pub transactions: u64,
-    /// Transactions rolled back.
-    pub rollbacks: u64,
-    /// SQL statements run for jobs; BEGIN and COMMIT are not counted.
-    pub statements: u64,
-}
-
-impl Store {
+impl Sqlite {
     /// Opens the database at `location` (`sqlite://path`, `sqlite:path` or a path) and brings its schema up to date.
     /// Creates a missing file, and its folder.
-    ///
-    /// # Errors
-    /// [`OpenError`]: the location is not a database of this program, is in use, or cannot be written durably.
-    pub async fn open(location: &str) -> Result<Self, OpenError> {
+    pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
         let options = Options::at(location, APPLICATION_ID, MIGRATIONS)?.create();
-        Ok(Self {
-            database: Arc::new(Database::open(options).await?),
-            previews: Arc::default(),
-            n_statements: Arc::default(),
-            operations: LruCache::new(),
-            keys: LruCache::new(),
-            damaged: Damaged::default(),
-        })
+        let database = Database::open(options).await?;
+        let pool = Pool::Sqlite(database.reader().clone());
+        Ok(Self { database, pool, n_statements: Arc::default() })
     }
 
-    /// Whether a database file exists at `location`. Creates nothing.
-    ///
-    /// # Errors
-    /// [`OpenError`]: the location does not name a database file.
-    pub fn exists(location: &str) -> Result<bool, OpenError> {
-        Ok(Options::at(location, APPLICATION_ID, MIGRATIONS)?.exists())
+    pub(crate) const fn pool(&self) -> &Pool {
+        &self.pool
     }
 
-    /// The totals of the writes so far.
-    #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         let written = self.database.counters();
         Counters {
             jobs: written.jobs,
@@ -130,9 +133,63 @@ impl Store {
         }
     }
 
-    /// Finishes the queued commits, then releases the database to other processes. Later calls return `Unavailable`.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.database.close().await;
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        rows: Rows,
+        token: Option<TokenRow>,
+        what: impl Display,
+    ) -> Result<RateLimited<Hex32>, Unavailable> {
+        let job = CommitJob { rows, token, n_statements: Arc::clone(&self.n_statements) };
+        self.write(job, what).await
+    }
+
+    pub(crate) async fn decision(
+        &self,
+        row: DecisionRow,
+        token: Option<TokenRow>,
+        what: impl Display,
+    ) -> Result<RateLimited<()>, Unavailable> {
+        let job = DecisionJob { row, n_statements: Arc::clone(&self.n_statements) };
+        match token {
+            Some(token) => self.write(DecisionWithTokenJob { decision: job, token }, what).await,
+            None => {
+                self.write(job, what).await?;
+                Ok(RateLimited::Written { written: (), full_at_us: 0 })
+            }
+        }
+    }
+
+    pub(crate) async fn previews(
+        &self,
+        rows: Vec<EvaluationRow>,
+        n_kept: u32,
+        what: impl Display,
+    ) -> Result<(), Unavailable> {
+        let job = PreviewJob { rows, n_kept, n_statements: Arc::clone(&self.n_statements) };
+        self.write(job, what).await
+    }
+
+    pub(crate) async fn activation(
+        &self,
+        activation: ActivationRow,
+        bundle: BundleRows,
+        what: impl Display,
+    ) -> Result<Activated, Unavailable> {
+        let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
+        self.write(job, what).await
+    }
+
+    pub(crate) async fn probe(&self, at: EpochMs) -> Result<(), Unavailable> {
+        let Err(error) = self.database.write(ProbeJob(at)).await else { return Ok(()) };
+        // The operator who reads the readiness answer needs to know which disk needs room.
+        Err(match self.database.full_disk() {
+            Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
+            None => failed("the database cannot be written", &error),
+        })
     }
 
     /// Runs a job. `what` is the text of the error if it fails.
@@ -143,82 +200,15 @@ impl Store {
     ) -> Result<J::Output, Unavailable> {
         self.database.write(job).await.map_err(|error| unwritten(&self.database, what, &error))
     }
-
-    /// Writes a commit, whose job returns the log's root, and updates the caches.
-    async fn commit_and_cache(
-        &self,
-        commit: Commit,
-        token: Option<TokenRow>,
-    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
-        let rows = encode::commit(&commit)?;
-        let record_root = rows.operation.record_root;
-        let job = CommitJob { rows, token, n_statements: Arc::clone(&self.n_statements) };
-        let Commit { operation, keys, .. } = commit;
-        let what = format!("operation `{}` could not be written", operation.id);
-        match self.write(job, what).await {
-            Ok(RateLimited::Written { written: ledger_root, full_at_us }) => {
-                let record = Record { operation, record_root, ledger_root };
-                self.operations.update(record.operation.id, record.clone());
-                for KeyChange { key, .. } in keys {
-                    self.keys.update(key.key_id, Some(key));
-                }
-                Ok(RateLimited::Written { written: Box::new(record), full_at_us })
-            }
-            // Nothing was written, or the result is unknown: the next read must go to the database.
-            unwritten => {
-                self.operations.invalidate(operation.id);
-                for KeyChange { key, .. } in keys {
-                    self.keys.invalidate(key.key_id);
-                }
-                match unwritten? {
-                    RateLimited::Exhausted { full_at_us } => Ok(RateLimited::Exhausted { full_at_us }),
-                    RateLimited::Conflict | RateLimited::Written { .. } => Ok(RateLimited::Conflict),
-                }
-            }
-        }
-    }
 }
 
-#[async_trait]
-impl CommitOperations for Store {
-    async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
-        match self.commit_and_cache(commit, None).await? {
-            RateLimited::Written { written, .. } => Ok(Committed::Written(written)),
-            RateLimited::Conflict | RateLimited::Exhausted { .. } => Ok(Committed::Conflict),
-        }
-    }
+/// Whether a database file exists at `location`. Creates nothing.
+pub(crate) fn exists(location: &str) -> Result<bool, OpenError> {
+    Ok(Options::at(location, APPLICATION_ID, MIGRATIONS)?.exists())
+}
 
-    async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
-        let row = encode::decision(&record)?;
-        let job = DecisionJob { row, n_statements: Arc::clone(&self.n_statements) };
-        self.write(job, DECISION_UNWRITTEN).await
-    }
-
-    async fn commit_with_token(
-        &self,
-        commit: Commit,
-        token: Token,
-    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
-        self.commit_and_cache(commit, Some(encode::token(&token))).await
-    }
-
-    async fn decision_record_with_token(
-        &self,
-        record: DecisionRecord,
-        token: Token,
-    ) -> Result<RateLimited<()>, Unavailable> {
-        let row = encode::decision(&record)?;
-        let decision = DecisionJob { row, n_statements: Arc::clone(&self.n_statements) };
-        let job = DecisionWithTokenJob { decision, token: encode::token(&token) };
-        self.write(job, DECISION_UNWRITTEN).await
-    }
-
-    async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {
-        let row = encode::preview(&record)?;
-        self.previews.write(&self.database, &self.n_statements, row, n_kept).await
-    }
-
-    async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
-        policies::probe_write(&self.database, at).await
-    }
+/// One read-only connection to a file that another process may have open.
+pub(crate) async fn reader(location: &str) -> Result<Pool, OpenError> {
+    let reader = Reader::open(Options::at(location, APPLICATION_ID, MIGRATIONS)?).await?;
+    Ok(Pool::Sqlite(reader.pool().clone()))
 }

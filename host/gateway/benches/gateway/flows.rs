@@ -298,6 +298,7 @@ impl Recording {
             previous_record_root: self.record_root,
             keys: Vec::new(),
             claim,
+            spending: None,
         };
         match store.commit(commit).await.map_err(|why| why.to_string())? {
             Committed::Written(record) => self.record_root = record.record_root,

@@ -76,7 +76,7 @@ pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
     let events = open(submission, at);
     let operation = replay(&events).unwrap();
     let claim = Some(format!("claim-{}", operation.id));
-    Commit { operation, events, previous_record_root: Hex32::ZERO, keys: vec![], claim }
+    Commit { operation, events, previous_record_root: Hex32::ZERO, keys: vec![], claim, spending: None }
 }
 
 /// One operation with every type of change.
@@ -111,7 +111,14 @@ pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> C
     let event = |change| Event { at_ms: at, change, requested_by: None, settles: None };
     let events: Vec<_> = changes.into_iter().map(event).collect();
     let operation = events.iter().fold(record.operation.clone(), evolve);
-    Commit { operation, events, previous_record_root: record.record_root, keys: vec![], claim: None }
+    Commit {
+        operation,
+        events,
+        previous_record_root: record.record_root,
+        keys: vec![],
+        claim: None,
+        spending: None,
+    }
 }
 
 /// The commit with the change that its events make to the key, of which there must be one.

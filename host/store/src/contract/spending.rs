@@ -1,6 +1,8 @@
 //! Spending totals by account, recipient, currency, tenant and window.
 
-use super::samples::{decision_signed, failed, following, key_create, opening, submission, written};
+use super::samples::{
+    assert_conflict, decision_signed, failed, following, key_create, opening, submission, written,
+};
 use super::{Deployment, Ports};
 use gateway_domain::ids::Tenant;
 use gateway_domain::intent::{Intent, Payment};
@@ -8,7 +10,7 @@ use gateway_domain::operation::Change;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::Record;
+use gateway_engine::ports::{Commit, Record, SpendingRead};
 
 /// The time at which most payments of these tests are decided.
 const AT: EpochMs = EpochMs(2 * DAY_MS);
@@ -122,4 +124,21 @@ pub(crate) async fn payments_after_now_are_counted(deployment: &impl Deployment)
     decided(&*store, 1, "default", payment("a", "x", 7), AT).await;
     assert_eq!(spending_totals(&*store, "a", "x", AT.0 - 1_000).await.account_hour_minor, 7);
     assert_eq!(spending_totals(&*store, "a", "x", 0).await.account_day_minor, 7);
+}
+
+pub(crate) async fn decision_on_outdated_totals_is_a_conflict(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let store = &*store;
+    let waiting = open(store, 1, "default", Intent::Payment(payment("a", "x", 7))).await;
+    let read = SpendingRead { now: AT, totals: spending_totals(store, "a", "x", AT.0).await };
+    let decision = following(&waiting, AT, vec![decision_signed()]);
+    let decision = Commit { spending: Some(read), ..decision };
+    decided(store, 2, "default", payment("b", "y", 10), AT).await;
+    let other = decided(store, 3, "default", payment("a", "y", 10), AT).await;
+    assert_conflict(store, decision.clone()).await;
+    written(store, following(&other, AT, vec![failed()])).await;
+    written(store, decision).await;
+    let signed = open(store, 4, "default", Intent::Payment(payment("c", "x", 7))).await;
+    let decision = following(&signed, AT, vec![decision_signed()]);
+    assert_conflict(store, Commit { spending: Some(read), ..decision }).await;
 }

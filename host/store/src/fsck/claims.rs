@@ -11,15 +11,15 @@ use gateway_engine::ports::Commit;
 /// Text is bound as bytes, because stored text may not be valid UTF-8.
 const CLAIMS: &str = "SELECT * FROM idempotency_claims
     WHERE (tenant, family, key_ref, idempotency_key)
-        > (CAST(?1 AS TEXT), CAST(?2 AS TEXT), CAST(?3 AS TEXT), CAST(?4 AS TEXT))
-    ORDER BY tenant, family, key_ref, idempotency_key LIMIT ?5";
+        > (CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT))
+    ORDER BY tenant, family, key_ref, idempotency_key LIMIT $5";
 const UNCLAIMED: &str = "SELECT operation_id FROM operations
-    WHERE operation_id NOT IN (SELECT operation_id FROM idempotency_claims) AND operation_id > ?1
-    ORDER BY operation_id LIMIT ?2";
+    WHERE operation_id NOT IN (SELECT operation_id FROM idempotency_claims) AND operation_id > $1
+    ORDER BY operation_id LIMIT $2";
 const LISTS: &str = "SELECT key_operations.*, events.ledger_index AS begins FROM key_operations
     LEFT JOIN events ON events.operation_id = key_operations.operation_id AND events.seq = 1
-    WHERE (key_id, key_operations.ledger_index) > (?1, ?2)
-    ORDER BY key_id, key_operations.ledger_index LIMIT ?3";
+    WHERE (key_id, key_operations.ledger_index) > ($1, $2)
+    ORDER BY key_id, key_operations.ledger_index LIMIT $3";
 
 const CLAIM: [&str; 4] = ["tenant", "family", "key_ref", "idempotency_key"];
 
@@ -112,7 +112,8 @@ fn claimed(row: &Row) -> Option<OperationId> {
 fn columns(operation: Operation, idempotency_key: &str) -> [(&'static str, Expected); 5] {
     let (tenant, family, id) = (operation.tenant.0.clone(), family(&operation), operation.id.0);
     let (events, previous_record_root, keys, claim) = (Vec::new(), Hex32::ZERO, Vec::new(), None);
-    let row = claim_row(&Commit { operation, events, previous_record_root, keys, claim }, idempotency_key);
+    let commit = Commit { operation, events, previous_record_root, keys, claim, spending: None };
+    let row = claim_row(&commit, idempotency_key);
     [
         ("tenant", is(tenant.as_str())),
         ("family", is(family)),

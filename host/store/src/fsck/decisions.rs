@@ -1,4 +1,4 @@
-//! Checks policy decisions that are not derived from events: each row has a hash of itself, and `sqlite_sequence`
+//! Checks policy decisions that are not derived from events: each row has a hash of itself, and a counter
 //! counts them.
 
 use super::{Cell, Check, Row, Stop};
@@ -10,11 +10,10 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{DecisionRecord, PreviewRecord};
 
 const DECISIONS: &str =
-    "SELECT * FROM policy_decisions WHERE decision_index > ?1 ORDER BY decision_index LIMIT ?2";
+    "SELECT * FROM policy_decisions WHERE decision_index > $1 ORDER BY decision_index LIMIT $2";
 const PREVIEWS: &str =
-    "SELECT * FROM policy_previews WHERE preview_index > ?1 ORDER BY preview_index LIMIT ?2";
+    "SELECT * FROM policy_previews WHERE preview_index > $1 ORDER BY preview_index LIMIT $2";
 const DROPPED: &str = "SELECT * FROM policy_previews_dropped ORDER BY id";
-pub(super) const COUNTED: &str = "SELECT * FROM sqlite_sequence WHERE name = ?1";
 
 /// A table whose rows are numbered without gaps.
 struct NumberedTable {
@@ -76,11 +75,12 @@ impl Check<'_> {
                 self.check_columns(table, index, row, columns(row));
             }
         }
-        let counted = self.rows(COUNTED, &[Cell::from(table)]).await?;
+        let counted = self.rows(self.snapshot.statements().counted, &[Cell::from(table)]).await?;
         let counted = counted.first().and_then(|row| row.integer("seq")).unwrap_or_default();
         self.report_missing(table, index, last, counted.saturating_add(1));
         if counted < last {
-            let what = format!("`sqlite_sequence` counts only to {counted}");
+            let counters = self.snapshot.statements().counters;
+            let what = format!("`{counters}` counts only to {counted}");
             self.finding(table, format!("{index} {last}"), what);
         }
         Ok(n_rows)

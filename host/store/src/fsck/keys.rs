@@ -1,22 +1,19 @@
 //! Checks custody keys: applies every event that may change one, in the order of the log, and compares the result.
 
+use super::snapshot::Snapshot;
 use super::{Check, Stop};
 use crate::encode::{FORMAT, KeyRow, key_row};
 use crate::history::KeyFold;
 use crate::row::{Cell, Expected, Row, is};
-use crate::sqlite::snapshot::Snapshot;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_engine::ports::KeyChange;
 use std::collections::BTreeMap;
 
-/// Events at the given indexes in the log; `?1` is a JSON array.
-const EVENTS: &str = "SELECT operation_id, body FROM events
-    WHERE ledger_index IN (SELECT value FROM json_each(?1)) ORDER BY ledger_index";
-const FIRST: &str = "SELECT body FROM events WHERE operation_id = ?1 AND seq = 1";
-const KEYS: &str = "SELECT * FROM custody_keys WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
-const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = ?1";
+const FIRST: &str = "SELECT body FROM events WHERE operation_id = $1 AND seq = 1";
+const KEYS: &str = "SELECT * FROM custody_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2";
+const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = $1";
 const EVENTS_PER_READ: usize = 256;
 
 impl Check<'_> {
@@ -25,7 +22,8 @@ impl Check<'_> {
         for indexes in ledger_indexes.chunks(EVENTS_PER_READ) {
             let listed: Vec<_> = indexes.iter().map(ToString::to_string).collect();
             let listed = format!("[{}]", listed.join(","));
-            for row in self.rows(EVENTS, &[Cell::from(listed.as_str())]).await? {
+            let sql = self.snapshot.statements().events_at;
+            for row in self.rows(sql, &[Cell::from(listed.as_str())]).await? {
                 self.fold(&row, &mut fold).await?;
             }
         }

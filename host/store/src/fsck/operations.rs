@@ -10,13 +10,13 @@ use gateway_domain::operation::Change;
 use std::collections::BTreeMap;
 
 /// Ids of operations that have a row in any of the three tables. SQLite merges their indexes without a sort.
-const IDS: &str = "SELECT operation_id FROM operations WHERE operation_id > ?1
-    UNION SELECT operation_id FROM events WHERE operation_id > ?1
-    UNION SELECT operation_id FROM spending WHERE operation_id > ?1
-    ORDER BY operation_id LIMIT ?2";
-const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = ?1";
-const SPENDING: &str = "SELECT * FROM spending WHERE operation_id = ?1";
-const LISTED: &str = "SELECT * FROM key_operations WHERE key_id = ?1 AND ledger_index = ?2";
+const IDS: &str = "SELECT operation_id FROM operations WHERE operation_id > $1
+    UNION SELECT operation_id FROM events WHERE operation_id > $1
+    UNION SELECT operation_id FROM spending WHERE operation_id > $1
+    ORDER BY operation_id LIMIT $2";
+const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = $1";
+const SPENDING: &str = "SELECT * FROM spending WHERE operation_id = $1";
+const LISTED: &str = "SELECT * FROM key_operations WHERE key_id = $1 AND ledger_index = $2";
 
 /// Indexes in the log of the events that may change a key.
 #[derive(Default)]

@@ -1,11 +1,10 @@
 //! Checks the bundles that were active, and the activations. Their rows have hashes of themselves.
 
-use super::decisions::COUNTED;
+use super::snapshot::Snapshot;
 use super::{Cell, Check, Row, Stop};
 use crate::decode;
 use crate::encode::policies::{activation, file_hash, rows_hash};
 use crate::row::{Columns, Expected, is};
-use crate::sqlite::snapshot::Snapshot;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::StoredBundle;
 
@@ -17,13 +16,13 @@ const NOT_STORED: &str =
     EXCEPT SELECT bundle_hash FROM policy_bundles ORDER BY bundle_hash";
 /// Without the bytes, which could be large for all files together.
 const FILES: &str = "SELECT bundle_hash, name, row_hash FROM policy_bundle_files ORDER BY bundle_hash, name";
-const FILES_OF: &str = "SELECT name, row_hash FROM policy_bundle_files WHERE bundle_hash = ?1 ORDER BY name";
+const FILES_OF: &str = "SELECT name, row_hash FROM policy_bundle_files WHERE bundle_hash = $1 ORDER BY name";
 const BYTES: &str =
-    "SELECT bytes FROM policy_bundle_files WHERE bundle_hash = ?1 AND name = CAST(?2 AS TEXT)";
+    "SELECT bytes FROM policy_bundle_files WHERE bundle_hash = $1 AND name = CAST($2 AS TEXT)";
 const STORED: &str =
     "SELECT bundle_id, name, bytes FROM policy_bundles JOIN policy_bundle_files USING (bundle_hash)
-    WHERE bundle_hash = ?1 ORDER BY name";
-const ACTIVATIONS: &str = "SELECT * FROM policy_activations WHERE sequence > ?1 ORDER BY sequence LIMIT ?2";
+    WHERE bundle_hash = $1 ORDER BY name";
+const ACTIVATIONS: &str = "SELECT * FROM policy_activations WHERE sequence > $1 ORDER BY sequence LIMIT $2";
 
 impl Check<'_> {
     pub(super) async fn bundles(&mut self) -> Result<(), Stop> {
@@ -69,11 +68,13 @@ impl Check<'_> {
                 previous = row.hash("row_hash");
             }
         }
-        let counted = self.rows(COUNTED, &[Cell::from("policy_activations")]).await?;
+        let counted =
+            self.rows(self.snapshot.statements().counted, &[Cell::from("policy_activations")]).await?;
         let counted = counted.first().and_then(|row| row.integer("seq"));
         if counted.unwrap_or(i64::MIN) != last {
             let counted = counted.unwrap_or_default();
-            let what = format!("`sqlite_sequence` has this as the last one, but the table ends with {last}");
+            let counters = self.snapshot.statements().counters;
+            let what = format!("`{counters}` has this as the last one, but the table ends with {last}");
             self.finding("policy_activations", format!("sequence {counted}"), what);
         }
         Ok(())
@@ -110,15 +111,7 @@ fn file_row_hash(file: &Row, bytes: Option<&[u8]>) -> Option<Hex32> {
 }
 
 fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Columns> {
-    let stored = (
-        row.integer("at_ms")?,
-        row.integer("sequence")?,
-        row.bytes("bundle_hash")?.to_owned(),
-        row.text("kind")?.to_owned(),
-        row.text("signers")?.to_owned(),
-        row.text("reason")?.to_owned(),
-    );
-    let expected = activation(&decode::activation(stored).ok()?).ok()?;
+    let expected = activation(&decode::activation(row).ok()?).ok()?;
     // The hash cannot be computed if the previous row has none.
     let row_hash = match previous {
         Some(previous) => is(expected.hash(previous).ok()?),

@@ -15,15 +15,18 @@ const LEAVES: &str =
     LEFT JOIN operations ON operations.operation_id = events.operation_id AND NOT EXISTS (
         SELECT 1 FROM events AS later
         WHERE later.operation_id = events.operation_id AND later.seq > events.seq)
-    WHERE ledger_index >= ?1 UNION ALL
-    SELECT ledger_index, row_hash, NULL, sequence, ledger_root FROM policy_activations WHERE ledger_index >= ?1
-    ORDER BY ledger_index LIMIT ?2";
+    WHERE ledger_index >= $1 UNION ALL
+    SELECT ledger_index, row_hash, NULL, sequence, ledger_root FROM policy_activations WHERE ledger_index >= $1
+    ORDER BY ledger_index LIMIT $2";
 const NODES: &str =
-    "SELECT level, position, hash FROM ledger_nodes WHERE level = ?1 AND position >= ?2 AND position < ?3";
-/// Nodes that a log with `?1` leaves does not have. Positions have at most 62 bits.
+    "SELECT level, position, hash FROM ledger_nodes WHERE level = $1 AND position >= $2 AND position < $3";
+/// Nodes that a log with `$1` leaves does not have. Positions have at most 62 bits.
 const EXTRA: &str = "SELECT level, position FROM ledger_nodes
-    WHERE (level < 1 OR level > 62 OR position < 0 OR position >= (?1 >> level)) AND (level, position) > (?2, ?3)
-    ORDER BY level, position LIMIT ?4";
+    WHERE (level < 1 OR level > 62 OR position < 0 OR position >= ($1 >> CAST(level AS INTEGER))) AND (level, position) > ($2, $3)
+    ORDER BY level, position LIMIT $4";
+
+/// The end of the log, which PostgreSQL has in a row.
+const HEAD: &str = "SELECT id, n_leaves, root FROM ledger_head ORDER BY id";
 
 /// The most adjacent missing leaves after which the check continues.
 const GAP_MAX: i64 = 4096;
@@ -60,8 +63,26 @@ impl Check<'_> {
             }
         }
         self.extra(log.n_leaves).await?;
+        if !self.snapshot.is_file() {
+            self.stored_head(&log).await?;
+        }
         let n_leaves = log.n_leaves.unsigned_abs();
         self.checked.head = log.root().map(|root| Head { n_leaves, root });
+        Ok(())
+    }
+
+    /// Compares the end of the log that replicas append to.
+    async fn stored_head(&mut self, log: &Log) -> Result<(), Stop> {
+        let rows = self.rows(HEAD, &[]).await?;
+        if rows.is_empty() {
+            self.finding("ledger_head", "", "its row is missing");
+        }
+        for row in rows {
+            let is_end = row.integer("n_leaves") == Some(log.n_leaves);
+            if !is_end || log.root().is_some_and(|root| row.hash("root") != Some(root)) {
+                self.finding("ledger_head", row.named(&["id"]), "not the end of the log");
+            }
+        }
         Ok(())
     }
 

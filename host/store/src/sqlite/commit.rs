@@ -4,7 +4,7 @@
 //! statement before wrote something. So a commit with a version conflict writes nothing, and needs no rollback.
 
 use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending, TokenRow, integer};
-use crate::sqlite::frontier::{Appended, LogFrontier};
+use crate::frontier::{Appended, LogFrontier};
 use crate::sqlite::quota;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::Completed;
@@ -31,6 +31,11 @@ impl Job for CommitJob {
         conn: &mut SqliteConnection,
         log: &mut LogFrontier,
     ) -> Result<RateLimited<Hex32>, sqlx::Error> {
+        if let Some(spending) = &self.rows.spending_read
+            && spending.is_outdated(conn).await?
+        {
+            return Ok(RateLimited::Conflict);
+        }
         let appended = log.append(self.rows.events.iter().map(|event| event.hash));
         let mut script = Script::default();
         script.write(&self.rows, self.token.as_ref(), log.next_index(), &appended);

@@ -9,7 +9,7 @@ use crate::contract::samples::{
     decision, decision_signed, failed, following, id, key_create, note, on_key, opening, opening_payment,
     submission, written,
 };
-use crate::{Decisions, Store};
+use crate::{Decisions, Fsck, Store};
 use gateway_domain::key::KeyState;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
@@ -56,6 +56,10 @@ impl Deployment for Folder {
 
     async fn decisions(&self) -> Decisions {
         Decisions::open(&self.path()).await.unwrap()
+    }
+
+    async fn fsck(&self) -> Fsck {
+        Fsck::open(&self.path()).await.unwrap()
     }
 
     async fn close(&self, store: Arc<Store>) {
@@ -190,26 +194,26 @@ async fn queries_use_their_indexes() {
     let folder = Folder::new();
     let store = folder.open().await;
     let plans =
-        [(super::read::OWING, "operations_owing"), (super::read::PENDING, "operations_awaiting_approvals")];
+        [(crate::read::OWING, "operations_owing"), (crate::read::PENDING, "operations_awaiting_approvals")];
     for (sql, index) in plans {
         let plan = plan(&folder, sql).await;
         assert!(plan.len() == 1 && plan[0].contains(index), "{plan:?}");
     }
-    let spent = plan(&folder, super::spending::SPENT).await;
+    let spent = plan(&folder, crate::spending::SPENT).await;
     for index in ["spending_of_account", "spending_to_recipient"] {
         let uses = |step: &String| {
             step.contains(&format!("USING COVERING INDEX {index} (tenant=? AND")) && step.contains("at_ms>?")
         };
         assert!(spent.iter().any(uses), "{spent:?}");
     }
-    let quorums = plan(&folder, super::read::KEY_QUORUMS).await;
+    let quorums = plan(&folder, super::STATEMENTS.key_quorums).await;
     let of_keys: Vec<_> = quorums.iter().filter(|step| step.contains("custody_keys")).collect();
     assert_eq!(
         of_keys,
         ["SEARCH custody_keys USING COVERING INDEX custody_keys_quorum (<expr>>?)"],
         "{quorums:?}"
     );
-    let nodes = plan(&folder, super::log::NODES).await;
+    let nodes = plan(&folder, super::STATEMENTS.log_nodes).await;
     for search in [
         "SEARCH ledger_nodes USING PRIMARY KEY (level=? AND position=?)",
         "SEARCH events USING INTEGER PRIMARY KEY (rowid=?)",
@@ -217,7 +221,7 @@ async fn queries_use_their_indexes() {
     ] {
         assert!(nodes.iter().any(|step| step == search), "{nodes:?}");
     }
-    let changes = plan(&folder, super::checked::CHANGES).await;
+    let changes = plan(&folder, super::STATEMENTS.changes).await;
     for index in ["events_changing_key", "events_making_successor"] {
         let search = format!("SEARCH events USING INDEX {index}");
         assert!(changes.iter().any(|step| step.contains(&search)), "{changes:?}");

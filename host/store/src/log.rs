@@ -4,9 +4,9 @@
 //! Heads and proofs are checked before they are returned. The root after the last entry is stored with that entry, and the tree
 //! nodes that are read must hash up to it, so a damaged node is detected, even in a proof about an old size of the log.
 
+use crate::decode::integer;
 use crate::error::{failed, unavailable};
-use crate::sqlite::Store;
-use crate::sqlite::frontier::LAST;
+use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{
@@ -17,13 +17,16 @@ use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion, ReadLog};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = ?1 AND seq = ?2";
-/// `?1` is a JSON array of inner nodes, `?2` one of leaves. An inner node is one number, `level << 57 | position`:
-/// parsing pairs would take longer than finding the rows. No log has 2^57 events.
-pub(super) const NODES: &str = "SELECT level, position, hash FROM json_each(?1) AS node
-    CROSS JOIN ledger_nodes ON level = node.value >> 57 AND position = node.value & ((1 << 57) - 1)
-    UNION ALL SELECT 0, ledger_index, hash FROM json_each(?2) AS leaf
-    CROSS JOIN ledger_leaves ON ledger_index = leaf.value";
+/// The last entry of the log, an event or an activation, with the root stored beside it. The last event of the log is also
+/// the last event of its operation, whose row holds the root right after it.
+pub(crate) const LAST: &str = "SELECT ledger_index, ledger_root FROM (
+        SELECT ledger_index, (SELECT ledger_root FROM operations AS of_it
+            WHERE of_it.operation_id = events.operation_id) AS ledger_root
+        FROM events ORDER BY ledger_index DESC LIMIT 1) AS last_event
+    UNION ALL SELECT ledger_index, ledger_root FROM (
+        SELECT ledger_index, ledger_root FROM policy_activations ORDER BY ledger_index DESC LIMIT 1) AS last_activation
+    ORDER BY ledger_index DESC LIMIT 1";
+const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = $1 AND seq = $2";
 
 #[async_trait]
 impl ReadLog for Store {
@@ -37,12 +40,12 @@ impl ReadLog for Store {
 
     async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable> {
         let Ok(seq) = i64::try_from(seq) else { return Ok(None) };
-        let query = sqlx::query_scalar::<_, i64>(INDEX).bind(&id.0.as_bytes()[..]).bind(seq);
-        let index = query.fetch_optional(self.database.reader()).await;
+        let rows = self.database.pool().rows(INDEX, &[id.0.into(), seq.into()]).await;
         let to_unavailable = |error| {
             failed(format_args!("the log index of an event of operation `{id}` could not be read"), &error)
         };
-        Ok(index.map_err(to_unavailable)?.map(i64::unsigned_abs))
+        let index = rows.map_err(to_unavailable)?.first().and_then(|row| row.integer("ledger_index"));
+        Ok(index.map(i64::unsigned_abs))
     }
 
     async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<LogInclusion>, Unavailable> {
@@ -79,14 +82,11 @@ impl ReadLog for Store {
 impl Store {
     /// The head stored with the last entry, unchecked.
     async fn last_head(&self) -> Result<LogHead, Unavailable> {
-        let query = sqlx::query_as::<_, (i64, Option<Vec<u8>>)>(LAST);
-        let row = query.fetch_optional(self.database.reader()).await;
-        let row = row.map_err(|error| failed("the head of the log could not be read", &error))?;
-        let Some((index, root)) = row else { return Ok(LogHead { size: 0, root: empty_root() }) };
-        let root = root
-            .as_deref()
-            .and_then(parse_hash)
-            .ok_or_else(|| damaged("its last entry has no valid root"))?;
+        let rows = self.database.pool().rows(LAST, &[]).await;
+        let rows = rows.map_err(|error| failed("the head of the log could not be read", &error))?;
+        let Some(row) = rows.first() else { return Ok(LogHead { size: 0, root: empty_root() }) };
+        let index = integer("the last entry of the log", row, "ledger_index")?;
+        let root = row.hash("ledger_root").ok_or_else(|| damaged("its last entry has no valid root"))?;
         Ok(LogHead { size: index.unsigned_abs().saturating_add(1), root })
     }
 }
@@ -115,14 +115,17 @@ impl Nodes {
             positions.into_iter().partition(|at| at.level == 0);
         let inner: Vec<u64> = inner.into_iter().map(|at| (u64::from(at.level) << 57) | at.index).collect();
         let leaves: Vec<u64> = leaves.into_iter().map(|at| at.index).collect();
-        let query = sqlx::query_as::<_, (u32, i64, Vec<u8>)>(NODES);
-        let query = query.bind(json!(inner).to_string()).bind(json!(leaves).to_string());
-        let rows = query.fetch_all(store.database.reader()).await;
+        let pool = store.database.pool();
+        let bound = [json!(inner).to_string().as_str().into(), json!(leaves).to_string().as_str().into()];
+        let rows = pool.rows(pool.statements().log_nodes, &bound).await;
         let rows = rows.map_err(|error| failed("the nodes of the log could not be read", &error))?;
         let mut hashes = BTreeMap::new();
-        for (level, index, bytes) in rows {
+        for row in rows {
+            let (level, index) = (integer("a node", &row, "level")?, integer("a node", &row, "position")?);
+            let level = u32::try_from(level).unwrap_or(u32::MAX);
             let position = NodePosition { level, index: index.unsigned_abs() };
-            let hash = parse_hash(&bytes)
+            let hash = row
+                .hash("hash")
                 .ok_or_else(|| damaged(format_args!("the hash of {} is not 32 bytes", named(position))))?;
             hashes.insert(position, if level == 0 { leaf_hash(hash) } else { hash });
         }
@@ -157,10 +160,6 @@ fn missing(position: NodePosition) -> Unavailable {
 
 fn named(NodePosition { level, index }: NodePosition) -> String {
     if level == 0 { format!("event {index}") } else { format!("node {index} of level {level}") }
-}
-
-fn parse_hash(bytes: &[u8]) -> Option<Hex32> {
-    bytes.try_into().ok().map(Hex32::new)
 }
 
 /// The error for a damaged log. It is also logged, because an operator should run `ledger fsck`.

@@ -1,38 +1,40 @@
 //! Reads decision records on a connection of its own.
 
-use super::{APPLICATION_ID, MIGRATIONS, policies, read};
-use crate::decisions::{Cursor, DecisionPosition, RecordedDecision};
-use crate::decode::{self, StoredDecision};
-use crate::encode::integer;
+use super::{Cursor, DecisionPosition, RecordedDecision};
+use crate::database::Reader;
+use crate::decode::{self, integer};
 use crate::error::{OpenError, failed};
+use crate::row::Row;
+use crate::{encode, policies, read};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
 use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
-use gateway_sqlite::{Options, Reader};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Events read in one statement.
 const EVENTS_PER_PAGE: i64 = 512;
 
 const EVENTS_AFTER: &str = "SELECT ledger_index, operation_id, seq FROM events
-    WHERE ledger_index >= ?1 ORDER BY ledger_index LIMIT ?2";
+    WHERE ledger_index >= $1 ORDER BY ledger_index LIMIT $2";
 const EVENTS_BEFORE: &str = "SELECT ledger_index, operation_id, seq FROM events
-    WHERE ledger_index < ?1 ORDER BY ledger_index DESC LIMIT ?2";
+    WHERE ledger_index < $1 ORDER BY ledger_index DESC LIMIT $2";
 const EVENTS_OF: &str = "SELECT ledger_index, operation_id, seq FROM events
-    WHERE operation_id = ?1 ORDER BY ledger_index LIMIT ?2";
-const REFUSALS_AFTER: &str = "SELECT decision_index, at_ms, operation_id, format, row_hash, input, outcome
-    FROM policy_decisions WHERE decision_index > ?1 ORDER BY decision_index LIMIT ?2";
-const REFUSALS_LATEST: &str = "SELECT decision_index, at_ms, operation_id, format, row_hash, input, outcome
-    FROM policy_decisions WHERE ?1 = 0 ORDER BY decision_index DESC LIMIT ?2";
-const PREVIEWS_AFTER: &str = "SELECT preview_index, at_ms, NULL, format, row_hash, input, outcome
-    FROM policy_previews WHERE preview_index > ?1 ORDER BY preview_index LIMIT ?2";
-const PREVIEWS_LATEST: &str = "SELECT preview_index, at_ms, NULL, format, row_hash, input, outcome
-    FROM policy_previews WHERE ?1 = 0 ORDER BY preview_index DESC LIMIT ?2";
-
-/// An event's index in the log, its operation, and its number in the operation.
-type EventKey = (i64, Vec<u8>, i64);
+    WHERE operation_id = $1 ORDER BY ledger_index LIMIT $2";
+const REFUSALS_AFTER: &str =
+    "SELECT decision_index AS place, at_ms, operation_id, format, row_hash, input, outcome
+    FROM policy_decisions WHERE decision_index > $1 ORDER BY decision_index LIMIT $2";
+const REFUSALS_LATEST: &str =
+    "SELECT decision_index AS place, at_ms, operation_id, format, row_hash, input, outcome
+    FROM policy_decisions WHERE $1 = 0 ORDER BY decision_index DESC LIMIT $2";
+const PREVIEWS_AFTER: &str =
+    "SELECT preview_index AS place, at_ms, NULL AS operation_id, format, row_hash, input, outcome
+    FROM policy_previews WHERE preview_index > $1 ORDER BY preview_index LIMIT $2";
+const PREVIEWS_LATEST: &str =
+    "SELECT preview_index AS place, at_ms, NULL AS operation_id, format, row_hash, input, outcome
+    FROM policy_previews WHERE $1 = 0 ORDER BY preview_index DESC LIMIT $2";
 
 /// A read-only view of a store's decisions, for tools that run beside the gateway.
 #[derive(Debug)]
@@ -47,7 +49,7 @@ impl Decisions {
     /// # Errors
     /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
-        Ok(Self { reader: Reader::open(Options::at(location, APPLICATION_ID, MIGRATIONS)?).await? })
+        Ok(Self { reader: Reader::open(location).await? })
     }
 
     /// At most `n_max` decisions after the cursor: those in events, then refusals, then previews, each oldest first.
@@ -80,8 +82,7 @@ impl Decisions {
     /// # Errors
     /// As [`Self::page`].
     pub async fn of_operation(&self, id: OperationId) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let query = sqlx::query_as(EVENTS_OF).bind(&id.0.as_bytes()[..]).bind(i64::MAX);
-        let events = query.fetch_all(self.reader.pool()).await;
+        let events = self.reader.pool().rows(EVENTS_OF, &[id.0.into(), i64::MAX.into()]).await;
         self.evaluations(events.map_err(|error| failed("events could not be read", &error))?).await
     }
 
@@ -123,12 +124,12 @@ impl Decisions {
         n_events: u64,
         n_max: usize,
     ) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let mut from = integer(n_events);
+        let mut from = encode::integer(n_events);
         let mut found = Vec::new();
         while found.len() < n_max {
             let events = self.events(EVENTS_AFTER, from).await?;
-            let Some((last, ..)) = events.last() else { break };
-            from = last.saturating_add(1);
+            let Some(last) = events.last() else { break };
+            from = integer("an event", last, "ledger_index")?.saturating_add(1);
             found.extend(self.evaluations(events).await?);
         }
         found.truncate(n_max);
@@ -141,33 +142,35 @@ impl Decisions {
         let mut found = Vec::new();
         while found.len() < n_max {
             let events = self.events(EVENTS_BEFORE, before).await?;
-            let Some((last, ..)) = events.last() else { break };
-            before = *last;
+            let Some(last) = events.last() else { break };
+            before = integer("an event", last, "ledger_index")?;
             found.extend(self.evaluations(events).await?);
         }
         found.truncate(n_max);
         Ok(found)
     }
 
-    async fn events(&self, sql: &'static str, bound: i64) -> Result<Vec<EventKey>, Unavailable> {
-        let events =
-            sqlx::query_as(sql).bind(bound).bind(EVENTS_PER_PAGE).fetch_all(self.reader.pool()).await;
+    /// Rows with the columns `ledger_index`, `operation_id` and `seq`.
+    async fn events(&self, sql: &str, bound: i64) -> Result<Vec<Row>, Unavailable> {
+        let events = self.reader.pool().rows(sql, &[bound.into(), EVENTS_PER_PAGE.into()]).await;
         events.map_err(|error| failed("events could not be read", &error))
     }
 
     /// The evaluations in these events, in the same order. The input of an evaluation is reconstructed from the
     /// operation's earlier events, so all events of each operation are read.
-    async fn evaluations(&self, events: Vec<EventKey>) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let mut operations: BTreeMap<Vec<u8>, BTreeMap<u64, RecordedDecision>> = BTreeMap::new();
+    async fn evaluations(&self, events: Vec<Row>) -> Result<Vec<RecordedDecision>, Unavailable> {
+        let mut operations: BTreeMap<OperationId, BTreeMap<u64, RecordedDecision>> = BTreeMap::new();
         let mut found = Vec::new();
-        for (ledger_index, id, seq) in events {
-            if !operations.contains_key(&id) {
-                let evaluations = self.operation(decode::operation_id(&id)?).await?;
-                operations.insert(id.clone(), evaluations);
-            }
-            let seq = seq.unsigned_abs();
-            let evaluation = operations.get_mut(&id).and_then(|evaluations| evaluations.remove(&seq));
-            let position = DecisionPosition::Event { ledger_index: ledger_index.unsigned_abs(), seq };
+        for event in events {
+            let id = decode::operation_id(&event)?;
+            let of_operation = match operations.entry(id) {
+                Entry::Occupied(read) => read.into_mut(),
+                Entry::Vacant(unread) => unread.insert(self.operation(id).await?),
+            };
+            let seq = integer("an event", &event, "seq")?.unsigned_abs();
+            let ledger_index = integer("an event", &event, "ledger_index")?.unsigned_abs();
+            let evaluation = of_operation.remove(&seq);
+            let position = DecisionPosition::Event { ledger_index, seq };
             found.extend(evaluation.map(|evaluation| RecordedDecision { position, ..evaluation }));
         }
         Ok(found)
@@ -200,10 +203,9 @@ impl Decisions {
         position: fn(u64) -> DecisionPosition,
     ) -> Result<Vec<RecordedDecision>, Unavailable> {
         let n_max = i64::try_from(n_max).unwrap_or(i64::MAX);
-        let query = sqlx::query_as::<_, StoredDecision>(sql).bind(integer(after)).bind(n_max);
-        let rows = query.fetch_all(self.reader.pool()).await;
+        let rows = self.reader.pool().rows(sql, &[encode::integer(after).into(), n_max.into()]).await;
         let rows = rows.map_err(|error| failed("policy decisions could not be read", &error))?;
-        rows.into_iter().map(|row| decode::decision(position, row)).collect()
+        rows.iter().map(|row| decode::decision(position, row)).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks more rows than one page has. `tests/it/ledger` tests the findings in altered rows.
 
-use super::{Fsck, Head};
-use crate::Store;
+use crate::Head;
+use crate::contract::Deployment;
 use crate::contract::samples::{
     decision, decision_signed, following, key_create, note, on_key, opening, payment, preview, submission,
     written,
@@ -13,7 +13,7 @@ use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, CommitOperations};
 
-const N_OPERATIONS: u64 = 2 * super::PAGE.unsigned_abs() + 7;
+const N_OPERATIONS: u64 = 2 * crate::fsck::PAGE.unsigned_abs() + 7;
 
 /// The n-th operation, with the id that its claim determines.
 fn nth(n: u64, intent: Intent) -> Commit {
@@ -26,24 +26,21 @@ fn nth(n: u64, intent: Intent) -> Commit {
     Commit { claim: Some(claim), ..opening(submission, EpochMs(n)) }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn store_larger_than_a_page_has_no_findings() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("gateway.db").to_str().unwrap().to_owned();
-    let store = Store::open(&path).await.unwrap();
+pub(crate) async fn store_larger_than_a_page_has_no_findings(deployment: &impl Deployment) {
+    let store = deployment.open().await;
     let (mut root, mut n_events) = (Hex32::ZERO, 0);
     for n in 0..N_OPERATIONS {
-        let key = written(&store, on_key(nth(n, key_create()), None)).await;
-        let payment = written(&store, nth(N_OPERATIONS + n, payment())).await;
-        written(&store, following(&key, EpochMs(n), vec![note(1)])).await;
-        root = written(&store, following(&payment, EpochMs(n), vec![decision_signed(), note(1)]))
+        let key = written(&*store, on_key(nth(n, key_create()), None)).await;
+        let payment = written(&*store, nth(N_OPERATIONS + n, payment())).await;
+        written(&*store, following(&key, EpochMs(n), vec![note(1)])).await;
+        root = written(&*store, following(&payment, EpochMs(n), vec![decision_signed(), note(1)]))
             .await
             .ledger_root;
         n_events += 2 + 2 + 1 + 2;
         store.decision_record(decision(7, Moment::Submit)).await.unwrap();
         store.preview_record(preview(EpochMs(n)), u32::MAX).await.unwrap();
     }
-    let mut fsck = Fsck::open(&path).await.unwrap();
+    let mut fsck = deployment.fsck().await;
     let mut findings = Vec::new();
     let checked = fsck.check(&mut |finding| findings.push(finding)).await.unwrap();
     assert_eq!(findings, []);

@@ -1,34 +1,23 @@
-//! Stores bundles and activations. An activation is compared with the high-water mark in the transaction that adds it.
+//! Stores an activation, after comparing it with the high-water mark in the same transaction.
 
-use crate::decode::{self, StoredActivation};
 use crate::encode::integer;
-use crate::encode::policies::{self as encode, ActivationRow, BundleRows, FileRow};
-use crate::error::{failed, unavailable};
-use crate::sqlite::Store;
-use crate::sqlite::frontier::LogFrontier;
-use async_trait::async_trait;
+use crate::encode::policies::{ActivationRow, BundleRows, FileRow};
+use crate::frontier::LogFrontier;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Activation, StorePolicies, StoredBundle};
-use gateway_sqlite::{Database, Job};
-use sqlx::{SqliteConnection, SqlitePool};
+use gateway_engine::ports::Activated;
+use gateway_sqlite::Job;
+use sqlx::SqliteConnection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const MARK: &str =
     "SELECT sequence, bundle_hash, row_hash FROM policy_activations ORDER BY sequence DESC LIMIT 1";
-const ACTIVATIONS: &str = "SELECT at_ms, sequence, bundle_hash, kind, signers, reason FROM policy_activations
-    ORDER BY sequence DESC LIMIT ?1";
-const FILES: &str =
-    "SELECT bundle_id, name, bytes FROM policy_bundles JOIN policy_bundle_files USING (bundle_hash)
-    WHERE bundle_hash = ?1 ORDER BY name";
-const FILE: &str = "SELECT bytes FROM policy_bundle_files WHERE bundle_hash = ?1 AND name = ?2";
 
-struct ActivationJob {
-    activation: ActivationRow,
-    bundle: BundleRows,
-    n_statements: Arc<AtomicU64>,
+pub(super) struct ActivationJob {
+    pub(super) activation: ActivationRow,
+    pub(super) bundle: BundleRows,
+    pub(super) n_statements: Arc<AtomicU64>,
 }
 
 impl Job for ActivationJob {
@@ -116,7 +105,7 @@ fn hex32(row_hash: &[u8]) -> Result<Hex32, sqlx::Error> {
     hash.map_err(|_| sqlx::Error::Decode("an activation's hash is not 32 bytes".into()))
 }
 
-struct ProbeJob(EpochMs);
+pub(super) struct ProbeJob(pub(super) EpochMs);
 
 impl Job for ProbeJob {
     type State = LogFrontier;
@@ -128,60 +117,4 @@ impl Job for ProbeJob {
         sqlx::query(sql).bind(crate::encode::instant(self.0)).execute(conn).await?;
         Ok(())
     }
-}
-
-#[async_trait]
-impl StorePolicies for Store {
-    async fn activation_append(
-        &self,
-        activation: Activation,
-        bundle: StoredBundle,
-    ) -> Result<Activated, Unavailable> {
-        let (activation, bundle) = (encode::activation(&activation)?, encode::bundle(bundle)?);
-        let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
-        self.write(job, "a policy activation could not be written").await
-    }
-
-    async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
-        let rows = sqlx::query_as::<_, StoredActivation>(ACTIVATIONS)
-            .bind(n_max)
-            .fetch_all(self.database.reader())
-            .await;
-        let rows = rows.map_err(|error| failed("the policy activations could not be read", &error))?;
-        rows.into_iter().map(decode::activation).collect()
-    }
-
-    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
-        bundle(self.database.reader(), bundle_hash).await
-    }
-
-    async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable> {
-        let query = sqlx::query_scalar::<_, Vec<u8>>(FILE).bind(&bundle_hash.as_bytes()[..]).bind(name);
-        let row = query.fetch_optional(self.database.reader()).await;
-        row.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))
-    }
-}
-
-/// Commits a change of one row, to find out whether the database can be written.
-pub(super) async fn probe_write(database: &Database<LogFrontier>, at: EpochMs) -> Result<(), Unavailable> {
-    let Err(error) = database.write(ProbeJob(at)).await else { return Ok(()) };
-    // The operator who reads the readiness answer needs to know which disk needs room.
-    Err(match database.full_disk() {
-        Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
-        None => failed("the database cannot be written", &error),
-    })
-}
-
-/// The files of a bundle that was active once, including its signatures.
-pub(super) async fn bundle(
-    pool: &SqlitePool,
-    bundle_hash: Hex32,
-) -> Result<Option<StoredBundle>, Unavailable> {
-    let query = sqlx::query_as::<_, (String, String, Vec<u8>)>(FILES).bind(&bundle_hash.as_bytes()[..]);
-    let rows = query.fetch_all(pool).await;
-    let rows =
-        rows.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))?;
-    let Some(bundle_id) = rows.first().map(|(bundle_id, ..)| bundle_id.clone()) else { return Ok(None) };
-    let files = rows.into_iter().map(|(_, name, bytes)| (name, bytes)).collect();
-    Ok(Some(StoredBundle { bundle_hash, bundle_id, files }))
 }

@@ -10,8 +10,7 @@ use crate::fsck::keys::columns as key_columns;
 use crate::fsck::operations::operation_columns;
 use crate::history::{self, Chain, History, KeyFold, Report, report};
 use crate::row::{Cell, Row};
-use crate::sqlite::Store;
-use crate::sqlite::snapshot::rows;
+use crate::store::Store;
 use gateway_domain::ids::{KeyId, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::replay;
@@ -19,42 +18,45 @@ use gateway_engine::ports::{Damage, KeyChange, ReadError, Record, Subject};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = ?1";
-const OPERATION_OF: &str = "SELECT * FROM operations WHERE operation_id = ?1 AND tenant = ?2";
-const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = ?1";
+const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = $1";
+const OPERATION_OF: &str = "SELECT * FROM operations WHERE operation_id = $1 AND tenant = $2";
+const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = $1";
 
-/// Condition on the first event of an operation that may change a key. It must be the same text as in the indexes
-/// `events_changing_key` and `events_making_successor`: otherwise SQLite would not use them.
-macro_rules! opens_a_change {
-    () => {
-        "seq = 1 AND json_valid(body) AND (body ->> '$.change.intent.kind') NOT IN ('payment', 'asset_action')"
+/// [`Statements::changes`](crate::rows::Statements::changes), from the expressions in which the databases differ: the join, the condition on
+/// the first event of an operation that may change a key, the ids of its key and of the key's successor, and the operations that
+/// fixed the families of keys.
+macro_rules! changes_statement {
+    (join: $join:literal, condition: $condition:literal, key: $key:literal, successor: $successor:literal, since: $since:literal) => {
+        concat!(
+            "WITH RECURSIVE line (key_id) AS (SELECT $1 UNION SELECT ",
+            $key,
+            " FROM line CROSS JOIN events WHERE ",
+            $condition,
+            " AND ",
+            $successor,
+            " = line.key_id),
+             changes (operation_id) AS (
+                 SELECT operation_id FROM line CROSS JOIN events WHERE ",
+            $condition,
+            " AND ",
+            $key,
+            " = line.key_id UNION SELECT operation_id FROM line CROSS JOIN events WHERE ",
+            $condition,
+            " AND ",
+            $successor,
+            " = line.key_id UNION ",
+            $since,
+            ")
+             SELECT ledger_index, operation_id, seq, event_hash, salt, events.format, events.body,
+                 operations.revision AS revision, operations.record_root AS record_root
+             FROM changes ",
+            $join,
+            " events USING (operation_id) LEFT JOIN operations USING (operation_id)
+             ORDER BY operation_id, seq"
+        )
     };
 }
-
-/// All events of the operations that may have changed a key (`?1`, hexadecimal) or a key that it replaced, and of the
-/// signing operations that fixed the family that these keys sign for.
-pub(super) const CHANGES: &str = concat!(
-    "WITH RECURSIVE line (key_id) AS (SELECT ?1 UNION
-         SELECT body ->> '$.change.key.key_id' FROM line CROSS JOIN events
-         ON ",
-    opens_a_change!(),
-    " AND (body ->> '$.change.successor.key_id') = line.key_id),
-     changes (operation_id) AS (
-         SELECT operation_id FROM line CROSS JOIN events
-         ON ",
-    opens_a_change!(),
-    " AND (body ->> '$.change.key.key_id') = line.key_id
-         UNION SELECT operation_id FROM line CROSS JOIN events
-         ON ",
-    opens_a_change!(),
-    " AND (body ->> '$.change.successor.key_id') = line.key_id
-         UNION SELECT unhex(body ->> '$.serves_since') FROM line CROSS JOIN custody_keys AS key
-         ON key.key_id = unhex(line.key_id) WHERE json_valid(body))
-     SELECT ledger_index, operation_id, seq, event_hash, salt, events.format, events.body,
-         operations.revision AS revision, operations.record_root AS record_root
-     FROM changes CROSS JOIN events USING (operation_id) LEFT JOIN operations USING (operation_id)
-     ORDER BY operation_id, seq"
-);
+pub(crate) use changes_statement;
 
 /// The finding for a row without events.
 const NO_EVENTS: &str = "no events produce it";
@@ -100,19 +102,19 @@ impl Store {
     ) -> Result<Option<Record>, ReadError> {
         let to_unavailable = |error| failed(format_args!("operation `{id}` could not be read"), &error);
         let read = async {
-            let mut tx = self.database.reader().begin().await?;
+            let mut snapshot = self.database.pool().snapshot().await?;
             let name = Cell::from(id.0);
             let stored = match tenant {
-                None => rows(&mut tx, OPERATION, std::slice::from_ref(&name)).await?,
+                None => snapshot.rows(OPERATION, std::slice::from_ref(&name)).await?,
                 Some(tenant) => {
-                    rows(&mut tx, OPERATION_OF, &[name.clone(), tenant.0.as_str().into()]).await?
+                    snapshot.rows(OPERATION_OF, &[name.clone(), tenant.0.as_str().into()]).await?
                 }
             };
             let events = match stored.is_empty() {
                 true => Vec::new(),
-                false => rows(&mut tx, history::EVENTS, &[name]).await?,
+                false => snapshot.rows(history::EVENTS, &[name]).await?,
             };
-            tx.commit().await?;
+            snapshot.end().await?;
             Ok::<_, sqlx::Error>((stored, events))
         };
         let (stored, events) = read.await.map_err(to_unavailable)?;
@@ -125,10 +127,12 @@ impl Store {
     pub(super) async fn key_checked(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
         let to_unavailable = |error| failed(format_args!("key `{id}` could not be read"), &error);
         let read = async {
-            let mut tx = self.database.reader().begin().await?;
-            let stored = rows(&mut tx, KEY, &[Cell::from(id.0)]).await?;
-            let changes = rows(&mut tx, CHANGES, &[Cell::from(id.to_string().as_str())]).await?;
-            tx.commit().await?;
+            let pool = self.database.pool();
+            let mut snapshot = pool.snapshot().await?;
+            let stored = snapshot.rows(KEY, &[Cell::from(id.0)]).await?;
+            let changes = pool.statements().changes;
+            let changes = snapshot.rows(changes, &[Cell::from(id.to_string().as_str())]).await?;
+            snapshot.end().await?;
             Ok::<_, sqlx::Error>((stored, changes))
         };
         let (stored, changes) = read.await.map_err(to_unavailable)?;

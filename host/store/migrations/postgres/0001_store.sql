@@ -1,0 +1,252 @@
+-- The whole store. Never edited once released.
+--
+-- Identifiers and hashes are 32 raw bytes. A `body` is JSON in the form that the row's `format` numbers, as text, because its bytes
+-- are hashed; the columns beside it repeat what is searched or compared. Text is ordered by its bytes. Flags are 0 or 1.
+
+-- The end of the log of all events. Every writing transaction locks this row first, so that the log has one order.
+CREATE TABLE ledger_head (
+    id       BIGINT NOT NULL PRIMARY KEY CHECK (id = 1),
+    -- The number of entries.
+    n_leaves BIGINT NOT NULL CHECK (n_leaves >= 0),
+    -- The root after them. Of no entries, the hash of nothing (RFC 6962, section 2.1).
+    root     BYTEA  NOT NULL
+);
+INSERT INTO ledger_head (id, n_leaves, root)
+VALUES (1, 0, '\xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855');
+
+CREATE TABLE operations (
+    operation_id     BYTEA  NOT NULL PRIMARY KEY,
+    tenant           TEXT   COLLATE "C" NOT NULL,
+    family           TEXT   COLLATE "C" NOT NULL,
+    -- No reference: an operation may be about a key that does not exist yet.
+    key_id           BYTEA  NOT NULL,
+    state            TEXT   COLLATE "C" NOT NULL,
+    -- 1 when a step is owed: the reconcilers' work list.
+    owes             BIGINT NOT NULL CHECK (owes IN (0, 1)),
+    awaits_approvals BIGINT NOT NULL CHECK (awaits_approvals IN (0, 1)),
+    -- The number of its events.
+    revision         BIGINT NOT NULL,
+    -- The hash of its last event.
+    record_root      BYTEA  NOT NULL,
+    -- The root of the log right after its last event.
+    ledger_root      BYTEA  NOT NULL,
+    created_at_ms    BIGINT NOT NULL,
+    updated_at_ms    BIGINT NOT NULL,
+    format           BIGINT NOT NULL,
+    body             TEXT   COLLATE "C" NOT NULL
+);
+
+-- Partial, so that operations at rest cost nothing.
+CREATE INDEX operations_owing ON operations (updated_at_ms) WHERE owes = 1;
+CREATE INDEX operations_awaiting_approvals ON operations (created_at_ms) WHERE awaits_approvals = 1;
+
+-- The operations that a replica's reconciler drives, and until when no other one does. A replica that dies leaves its rows, which
+-- expire.
+CREATE TABLE operations_taken (
+    operation_id BYTEA       NOT NULL PRIMARY KEY REFERENCES operations (operation_id) ON DELETE CASCADE,
+    replica      BYTEA       NOT NULL,
+    until        TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE events (
+    -- The event's leaf in the log, from 0. Events and activations together have no gaps.
+    ledger_index BIGINT NOT NULL PRIMARY KEY,
+    operation_id BYTEA  NOT NULL REFERENCES operations (operation_id),
+    -- From 1: the operation's revision after the event.
+    seq          BIGINT NOT NULL,
+    event_hash   BYTEA  NOT NULL,
+    -- 32 random bytes, zero where the event hides nothing. A reader of the salt can guess what an export hides.
+    salt         BYTEA  NOT NULL,
+    format       BIGINT NOT NULL,
+    body         TEXT   COLLATE "C" NOT NULL,
+    UNIQUE (operation_id, seq)
+);
+
+-- The operations that may have changed a key, found without reading the others. In the words of the statement that uses them.
+CREATE INDEX events_changing_key ON events ((body::jsonb #>> '{change,key,key_id}'))
+WHERE seq = 1 AND (body::jsonb #>> '{change,intent,kind}') NOT IN ('payment', 'asset_action');
+CREATE INDEX events_making_successor ON events ((body::jsonb #>> '{change,successor,key_id}'))
+WHERE seq = 1 AND (body::jsonb #>> '{change,intent,kind}') NOT IN ('payment', 'asset_action');
+
+-- Inner nodes of the log (RFC 6962, section 2.1). Leaves follow from `events.event_hash` and `policy_activations.row_hash`.
+CREATE TABLE ledger_nodes (
+    -- 1 for the parent of two leaves.
+    level    BIGINT NOT NULL,
+    -- From 0 within the level.
+    position BIGINT NOT NULL,
+    hash     BYTEA  NOT NULL,
+    PRIMARY KEY (level, position)
+);
+
+CREATE TABLE idempotency_claims (
+    tenant          TEXT  COLLATE "C" NOT NULL,
+    family          TEXT  COLLATE "C" NOT NULL,
+    -- Empty for the product family, whose claims span keys.
+    key_ref         TEXT  COLLATE "C" NOT NULL,
+    idempotency_key TEXT  COLLATE "C" NOT NULL,
+    operation_id    BYTEA NOT NULL REFERENCES operations (operation_id),
+    PRIMARY KEY (tenant, family, key_ref, idempotency_key)
+);
+
+CREATE TABLE custody_keys (
+    key_id    BYTEA  NOT NULL PRIMARY KEY,
+    tenant    TEXT   COLLATE "C" NOT NULL,
+    key_ref   TEXT   COLLATE "C" NOT NULL,
+    state     TEXT   COLLATE "C" NOT NULL,
+    busy_with BYTEA  REFERENCES operations (operation_id),
+    revision  BIGINT NOT NULL,
+    format    BIGINT NOT NULL,
+    -- The `CustodyKey`, with the times of its creation and of its epoch.
+    body      TEXT   COLLATE "C" NOT NULL,
+    UNIQUE (tenant, key_ref)
+);
+
+-- For callers whose tenant is unknown: the development bypass.
+CREATE INDEX custody_keys_named ON custody_keys (key_ref);
+-- `<threshold> <participants as JSON>` of a key that signs, null of others. Many keys have the same: a readiness probe finds each
+-- combination once, without reading the keys.
+CREATE INDEX custody_keys_quorum ON custody_keys (
+    (CASE WHEN state IN ('active', 'refreshing', 'resharing', 'recovering', 'rotating')
+    THEN (body::jsonb ->> 'threshold') || ' ' || (body::jsonb ->> 'participants') END)
+);
+
+-- Which custody operations each key has. A rotation is an operation of two keys. Rows are only added.
+CREATE TABLE key_operations (
+    -- No reference: the operation may be about a key that does not exist yet.
+    key_id       BYTEA  NOT NULL,
+    -- Of the operation's first event: later operations have higher ones.
+    ledger_index BIGINT NOT NULL,
+    operation_id BYTEA  NOT NULL REFERENCES operations (operation_id),
+    PRIMARY KEY (key_id, ledger_index)
+);
+
+-- One row for each payment whose admission was decided and that did not fail since. All of it follows from the events.
+CREATE TABLE spending (
+    operation_id BYTEA  NOT NULL PRIMARY KEY REFERENCES operations (operation_id),
+    tenant       TEXT   COLLATE "C" NOT NULL,
+    account      TEXT   COLLATE "C" NOT NULL,
+    recipient    TEXT   COLLATE "C" NOT NULL,
+    currency     TEXT   COLLATE "C" NOT NULL,
+    -- When the decision was made.
+    at_ms        BIGINT NOT NULL,
+    -- Never below 0: a payment of less makes no room for others.
+    amount_minor BIGINT NOT NULL
+);
+
+-- Each has everything that a sum needs.
+CREATE INDEX spending_of_account ON spending (tenant, account, currency, at_ms, amount_minor);
+CREATE INDEX spending_to_recipient ON spending (tenant, recipient, currency, at_ms, amount_minor);
+
+-- How many rows a numbered table ever had, or the last sequence of an activation: a last row that is missing is noticed.
+CREATE TABLE row_counters (
+    name TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
+    seq  BIGINT NOT NULL
+);
+
+-- Evaluations that moved no operation, from 1 and without gaps.
+CREATE TABLE policy_decisions (
+    decision_index BIGINT NOT NULL PRIMARY KEY,
+    at_ms          BIGINT NOT NULL,
+    tenant         TEXT   COLLATE "C" NOT NULL,
+    -- No reference: there may be no such operation.
+    operation_id   BYTEA  NOT NULL,
+    intent_hash    BYTEA  NOT NULL,
+    format         BIGINT NOT NULL,
+    -- The `ClientBinding`.
+    submitter      TEXT   COLLATE "C" NOT NULL,
+    -- Over index, instant, operation, input and outcome, from which the other columns follow.
+    row_hash       BYTEA  NOT NULL,
+    -- The policy's `Input` and `Outcome`.
+    input          TEXT   COLLATE "C" NOT NULL,
+    outcome        TEXT   COLLATE "C" NOT NULL
+);
+
+-- An evaluation that the gateway repeats by itself is kept once: its writer looks for it here.
+CREATE INDEX policy_decisions_of ON policy_decisions (operation_id);
+
+-- Evaluations that a caller only previewed: the newest so many, without gaps.
+CREATE TABLE policy_previews (
+    preview_index BIGINT NOT NULL PRIMARY KEY,
+    at_ms         BIGINT NOT NULL,
+    format        BIGINT NOT NULL,
+    -- Over index, instant, input and outcome.
+    row_hash      BYTEA  NOT NULL,
+    -- The policy's `Input` and `Outcome`.
+    input         TEXT   COLLATE "C" NOT NULL,
+    outcome       TEXT   COLLATE "C" NOT NULL
+);
+
+-- How far previews were dropped; no row before the first was.
+CREATE TABLE policy_previews_dropped (
+    id            BIGINT NOT NULL PRIMARY KEY CHECK (id = 1),
+    through_index BIGINT NOT NULL
+);
+
+CREATE TABLE policy_bundles (
+    bundle_hash BYTEA NOT NULL PRIMARY KEY,
+    bundle_id   TEXT  COLLATE "C" NOT NULL,
+    -- Over hash, id, and the names and hashes of all its files.
+    row_hash    BYTEA NOT NULL
+);
+
+-- A bundle's files as they were signed, and its signatures, of which it may gain more.
+CREATE TABLE policy_bundle_files (
+    bundle_hash BYTEA NOT NULL REFERENCES policy_bundles (bundle_hash),
+    name        TEXT  COLLATE "C" NOT NULL,
+    bytes       BYTEA NOT NULL,
+    -- Over the columns before it.
+    row_hash    BYTEA NOT NULL,
+    PRIMARY KEY (bundle_hash, name)
+);
+
+-- The last row is the high-water mark. Each row is an entry of the log, its `row_hash` the leaf: one that is removed leaves a
+-- place that no entry has.
+CREATE TABLE policy_activations (
+    sequence     BIGINT NOT NULL PRIMARY KEY,
+    at_ms        BIGINT NOT NULL,
+    bundle_hash  BYTEA  NOT NULL REFERENCES policy_bundles (bundle_hash),
+    kind         TEXT   COLLATE "C" NOT NULL CHECK (kind IN ('activate', 'rollback')),
+    -- A JSON array of key ids.
+    signers      TEXT   COLLATE "C" NOT NULL,
+    reason       TEXT   COLLATE "C" NOT NULL,
+    -- Over the `row_hash` before, zero at first, and the columns before it.
+    row_hash     BYTEA  NOT NULL,
+    -- Its leaf in the log.
+    ledger_index BIGINT NOT NULL UNIQUE,
+    -- The root of the log right after it.
+    ledger_root  BYTEA  NOT NULL
+);
+
+-- What the gateway compares before it writes, required of every other program too.
+CREATE FUNCTION policy_activations_only_rise() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        RAISE EXCEPTION 'activations are not changed or removed';
+    ELSIF NEW.sequence <= (SELECT max(sequence) FROM policy_activations) THEN
+        RAISE EXCEPTION 'activations only rise';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER policy_activations_rise BEFORE INSERT OR UPDATE OR DELETE ON policy_activations
+FOR EACH ROW EXECUTE FUNCTION policy_activations_only_rise();
+
+-- The entries of the log, from 0 and without gaps.
+CREATE VIEW ledger_leaves (ledger_index, hash) AS
+SELECT ledger_index, event_hash FROM events UNION ALL SELECT ledger_index, row_hash FROM policy_activations;
+
+-- One instant for each client that submitted recently (GCRA's theoretical arrival time), at which its quota is full again. A row
+-- whose instant has passed is deleted in time.
+CREATE TABLE admission_budgets (
+    tenant     TEXT   COLLATE "C" NOT NULL,
+    client_id  TEXT   COLLATE "C" NOT NULL,
+    -- Microseconds since the epoch.
+    full_at_us BIGINT NOT NULL,
+    PRIMARY KEY (tenant, client_id)
+);
+CREATE INDEX admission_budgets_full ON admission_budgets (full_at_us);
+
+-- Written by readiness probes, to know that the database can be written.
+CREATE TABLE write_probe (
+    id    BIGINT NOT NULL PRIMARY KEY CHECK (id = 1),
+    at_ms BIGINT NOT NULL
+);

@@ -1,0 +1,181 @@
+//! PostgreSQL: replicas share one database. Each has one connection that writes, and some that read.
+//!
+//! A writing transaction first locks the row with the end of the log (`ledger_head`), so that the log has one order whichever replica
+//! appends. It has all the changes that wait at that moment: one lock and one sync of the disk for all of them. Nothing else of a
+//! request waits for other replicas.
+
+mod activation;
+mod commit;
+mod connect;
+mod decision;
+mod job;
+mod migrate;
+mod preview;
+pub(crate) mod schema;
+#[cfg(test)]
+mod tests;
+mod work;
+mod writer;
+
+use crate::checked::changes_statement;
+use crate::database::Counters;
+use crate::encode::policies::{ActivationRow, BundleRows};
+use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
+use crate::error::failed;
+use crate::rows::{Pool, Statements};
+use activation::{ActivationJob, ProbeJob};
+use commit::CommitJob;
+pub use connect::OpenError;
+use connect::Server;
+use decision::DecisionJob;
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{Activated, RateLimited};
+use job::Job;
+use preview::PreviewJob;
+use std::fmt::Display;
+use writer::Writer;
+
+/// The expression of the index `custody_keys_quorum`.
+macro_rules! key_quorum {
+    () => {
+        "(CASE WHEN state IN ('active', 'refreshing', 'resharing', 'recovering', 'rotating')
+         THEN (body::jsonb ->> 'threshold') || ' ' || (body::jsonb ->> 'participants') END)"
+    };
+}
+
+pub(crate) const STATEMENTS: Statements = Statements {
+    changes: changes_statement!(
+        join: "JOIN",
+        condition: "seq = 1 AND (body::jsonb #>> '{change,intent,kind}') NOT IN ('payment', 'asset_action')",
+        key: "(body::jsonb #>> '{change,key,key_id}')",
+        successor: "(body::jsonb #>> '{change,successor,key_id}')",
+        since: "SELECT decode(body::jsonb ->> 'serves_since', 'hex') FROM line CROSS JOIN custody_keys AS key
+             WHERE key.key_id = decode(line.key_id, 'hex')"
+    ),
+    key_quorums: concat!(
+        "WITH RECURSIVE quorums (quorum) AS (SELECT '' UNION ALL SELECT (SELECT ",
+        key_quorum!(),
+        " FROM custody_keys WHERE ",
+        key_quorum!(),
+        " > quorum ORDER BY ",
+        key_quorum!(),
+        " LIMIT 1) FROM quorums WHERE quorum IS NOT NULL)
+         SELECT quorum FROM quorums WHERE quorum > '' LIMIT $1"
+    ),
+    log_nodes: "SELECT level, position, hash FROM (
+            SELECT value::bigint AS node FROM json_array_elements_text($1::json) AS value) AS wanted
+        JOIN ledger_nodes ON level = node >> 57 AND position = node & ((1::bigint << 57) - 1)
+        UNION ALL SELECT 0, ledger_index, hash FROM (
+            SELECT value::bigint AS leaf FROM json_array_elements_text($2::json) AS value) AS wanted
+        JOIN ledger_leaves ON ledger_index = leaf",
+    events_at: "SELECT operation_id, body FROM events WHERE ledger_index IN (
+            SELECT value::bigint FROM json_array_elements_text($1::json) AS value)
+        ORDER BY ledger_index",
+    counters: "row_counters",
+    counted: "SELECT * FROM row_counters WHERE name = $1",
+};
+
+/// An open database. Dropping it lets queued changes finish.
+#[derive(Debug)]
+pub(crate) struct Postgres {
+    writer: Writer,
+    pool: Pool,
+    /// Random, so that each process is another replica.
+    replica: [u8; 16],
+}
+
+impl Postgres {
+    /// Opens the database that the URL names, which must exist, and brings its schema up to date.
+    pub(crate) async fn open(url: &str) -> Result<Self, OpenError> {
+        let server = Server::parse(url)?;
+        let mut conn = server.connect().await?;
+        connect::check_server(&server, &mut conn).await?;
+        migrate::run(&server, &mut conn).await?;
+        let pool = server.pool().await?;
+        let mut replica = [0; 16];
+        getrandom::fill(&mut replica).map_err(|error| OpenError::Randomness { reason: error.to_string() })?;
+        let writer = Writer::start(server, conn).await?;
+        Ok(Self { writer, pool: Pool::Postgres(pool), replica })
+    }
+
+    pub(crate) const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// At most `n_max` operations that owe a step, which no other replica gets for a while.
+    pub(crate) async fn owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+        let Pool::Postgres(pool) = &self.pool else { return Ok(Vec::new()) };
+        work::take(pool, &self.replica, n_max).await
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.writer.counters()
+    }
+
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+        self.writer.close().await;
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        rows: Rows,
+        token: Option<TokenRow>,
+        what: impl Display,
+    ) -> Result<RateLimited<Hex32>, Unavailable> {
+        self.write(CommitJob { rows, token }, what).await
+    }
+
+    pub(crate) async fn decision(
+        &self,
+        row: DecisionRow,
+        token: Option<TokenRow>,
+        what: impl Display,
+    ) -> Result<RateLimited<()>, Unavailable> {
+        self.write(DecisionJob { row, token }, what).await
+    }
+
+    pub(crate) async fn previews(
+        &self,
+        rows: Vec<EvaluationRow>,
+        n_kept: u32,
+        what: impl Display,
+    ) -> Result<(), Unavailable> {
+        self.write(PreviewJob { rows, n_kept }, what).await
+    }
+
+    pub(crate) async fn activation(
+        &self,
+        activation: ActivationRow,
+        bundle: BundleRows,
+        what: impl Display,
+    ) -> Result<Activated, Unavailable> {
+        self.write(ActivationJob { activation, bundle }, what).await
+    }
+
+    pub(crate) async fn probe(&self, at: EpochMs) -> Result<(), Unavailable> {
+        self.write(ProbeJob(at), "the database cannot be written").await
+    }
+
+    /// Runs a job. `what` is the text of the error if it fails.
+    async fn write<J: Job>(&self, job: J, what: impl Display) -> Result<J::Output, Unavailable> {
+        self.writer.write(job).await.map_err(|error| {
+            if error.is_disk_full() {
+                return failed(format_args!("{what}: the disk is full"), &error);
+            }
+            failed(what, &error)
+        })
+    }
+}
+
+/// One read-only connection to a database that gateways may have open.
+pub(crate) async fn reader(url: &str) -> Result<Pool, OpenError> {
+    let server = Server::parse(url)?;
+    let pool = server.reader().await?;
+    let mut conn = pool.acquire().await.map_err(|error| server.failed(error))?;
+    migrate::check_current(&server, &mut conn).await?;
+    drop(conn);
+    Ok(Pool::Postgres(pool))
+}

@@ -1,0 +1,214 @@
+//! The server and its connections: settings of a session, and what a server must be.
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Read connections of one replica. A read takes some hundred microseconds.
+const READERS_MAX: u32 = 8;
+
+/// Time to connect, or to get a read connection, before a request is answered with 503.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Settings of each session. A session whose client is gone must not keep the end of the log locked, and no statement of a request
+/// takes seconds: then the server or the network is ill, and the request is answered with 503.
+const SESSION: [(&str, &str); 4] = [
+    ("statement_timeout", "10s"),
+    ("lock_timeout", "8s"),
+    ("idle_in_transaction_session_timeout", "10s"),
+    ("tcp_user_timeout", "10s"),
+];
+
+/// The oldest version of the server that has everything that the statements use.
+const VERSION_MIN: i32 = 14;
+
+/// Why a PostgreSQL database could not be opened. Each displays as one line for an operator, without the URL's password.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL cannot be parsed. The message does not quote it, because it may hold a password.
+    #[error("the database URL is not of the form `postgres://user:password@host:port/database`")]
+    Url,
+    /// The server does not answer, or refuses the user or the database.
+    #[error("the PostgreSQL database {server} cannot be opened: {reason}")]
+    Refused {
+        /// Host, port and database.
+        server: String,
+        /// The server's message, or that of the operating system.
+        reason: String,
+    },
+    /// A statement failed.
+    #[error("the PostgreSQL database {server} cannot be read")]
+    Failed {
+        /// Host, port and database.
+        server: String,
+        /// The error.
+        source: sqlx::Error,
+    },
+    /// The server would lose commits, or store text otherwise than it is hashed.
+    #[error("the PostgreSQL database {server} cannot be used: {reason}")]
+    Unsuitable {
+        /// Host, port and database.
+        server: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// The database has tables of another program.
+    #[error(
+        "the PostgreSQL database {server} has tables of another program, such as `{table}`: name an empty database"
+    )]
+    Foreign {
+        /// Host, port and database.
+        server: String,
+        /// One of them.
+        table: String,
+    },
+    /// A newer release migrated the database.
+    #[error(
+        "the PostgreSQL database {server} has schema version {found}, newer than the {known} this program knows"
+    )]
+    NewerSchema {
+        /// Host, port and database.
+        server: String,
+        /// The first unknown version.
+        found: i64,
+        /// The newest version known.
+        known: i64,
+    },
+    /// An earlier release migrated the database, and it was opened only for reading.
+    #[error(
+        "the PostgreSQL database {server} has schema version {found} of {known}: start the gateway once, which brings it up to date"
+    )]
+    OldSchema {
+        /// Host, port and database.
+        server: String,
+        /// The newest applied version.
+        found: i64,
+        /// The newest version known.
+        known: i64,
+    },
+    /// The text of an applied migration has changed.
+    #[error("migration {version} of the PostgreSQL database {server} was edited after it was applied")]
+    EditedMigration {
+        /// Host, port and database.
+        server: String,
+        /// Its version.
+        version: i64,
+    },
+    /// The operating system provided no randomness.
+    #[error("the operating system provided no randomness: {reason}")]
+    Randomness {
+        /// Its message.
+        reason: String,
+    },
+    /// The stored log is damaged.
+    #[error(
+        "the log of the PostgreSQL database {server} is damaged: {reason}; `operation-gateway ledger fsck` says what is"
+    )]
+    Damaged {
+        /// Host, port and database.
+        server: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// The database that a URL names.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    options: PgConnectOptions,
+}
+
+impl Server {
+    pub(super) fn parse(url: &str) -> Result<Self, OpenError> {
+        let options = PgConnectOptions::from_str(url).map_err(|_| OpenError::Url)?;
+        if options.get_database().is_none() {
+            return Err(OpenError::Url);
+        }
+        let options =
+            options.application_name("operation-gateway").options(SESSION).disable_statement_logging();
+        Ok(Self { options })
+    }
+
+    /// Host, port and database, for messages.
+    pub(super) fn name(&self) -> String {
+        let (host, port) = (self.options.get_host(), self.options.get_port());
+        format!("`{}` at `{host}:{port}`", self.options.get_database().unwrap_or_default())
+    }
+
+    /// A connection that writes. Commits are durable when they are acknowledged, whatever the database's default is.
+    pub(super) async fn connect(&self) -> Result<PgConnection, OpenError> {
+        self.connect_to_write().await.map_err(|error| self.failed(error))
+    }
+
+    /// As [`Self::connect`].
+    pub(super) async fn connect_to_write(&self) -> Result<PgConnection, sqlx::Error> {
+        let connecting = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(&self.options));
+        let mut conn = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
+        let sql = "SELECT set_config('synchronous_commit', 'on', false)
+            WHERE current_setting('synchronous_commit') = 'off'";
+        sqlx::query(sql).execute(&mut conn).await?;
+        Ok(conn)
+    }
+
+    /// The read connections of a replica.
+    pub(super) async fn pool(&self) -> Result<PgPool, OpenError> {
+        let pool = PgPoolOptions::new().max_connections(READERS_MAX).acquire_timeout(CONNECT_WITHIN);
+        pool.connect_with(self.options.clone()).await.map_err(|error| self.failed(error))
+    }
+
+    /// The connections of a tool that reads the whole database: one for its long transaction, one beside it.
+    pub(super) async fn reader(&self) -> Result<PgPool, OpenError> {
+        let options = self
+            .options
+            .clone()
+            .options([("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
+        let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(CONNECT_WITHIN);
+        pool.connect_with(options).await.map_err(|error| self.failed(error))
+    }
+
+    pub(super) fn failed(&self, error: sqlx::Error) -> OpenError {
+        let server = self.name();
+        match error {
+            sqlx::Error::Io(error) => OpenError::Refused { server, reason: error.to_string() },
+            sqlx::Error::PoolTimedOut => {
+                let reason = format!("it did not answer within {} s", CONNECT_WITHIN.as_secs());
+                OpenError::Refused { server, reason }
+            }
+            sqlx::Error::Tls(error) => OpenError::Refused { server, reason: error.to_string() },
+            sqlx::Error::Database(error) if is_refusal(error.code().as_deref()) => {
+                OpenError::Refused { server, reason: error.message().to_owned() }
+            }
+            source => OpenError::Failed { server, source },
+        }
+    }
+}
+
+/// Whether the server refused the connection: invalid authorisation, an unknown database, too few connections, or a server that
+/// starts or stops (PostgreSQL, appendix A).
+fn is_refusal(code: Option<&str>) -> bool {
+    code.is_some_and(|code| ["28", "3D", "53", "57"].iter().any(|class| code.starts_with(class)))
+}
+
+/// Checks that the server keeps what it acknowledges, and stores text as it is.
+pub(super) async fn check_server(server: &Server, conn: &mut PgConnection) -> Result<(), OpenError> {
+    let sql = "SELECT current_setting('server_version_num')::int / 10000, current_setting('fsync') = 'on',
+        current_setting('full_page_writes') = 'on', pg_is_in_recovery(), current_setting('server_encoding')";
+    type Found = (i32, bool, bool, bool, String);
+    let found: Result<Found, _> = sqlx::query_as(sql).fetch_one(conn).await;
+    let (version, syncs, writes_pages, is_standby, encoding) = found.map_err(|error| server.failed(error))?;
+    let reason = if version < VERSION_MIN {
+        format!("its server has version {version}; version {VERSION_MIN} or newer is needed")
+    } else if is_standby {
+        "it is a read-only standby: name the primary".to_owned()
+    } else if !syncs {
+        "`fsync` is off, so a crash of its server can lose acknowledged commits: turn it on".to_owned()
+    } else if !writes_pages {
+        "`full_page_writes` is off, so a crash of its server can damage pages: turn it on".to_owned()
+    } else if encoding != "UTF8" {
+        format!("its encoding is `{encoding}`: create it with `ENCODING 'UTF8'`")
+    } else {
+        return Ok(());
+    };
+    Err(OpenError::Unsuitable { server: server.name(), reason })
+}

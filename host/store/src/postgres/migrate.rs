@@ -1,0 +1,103 @@
+//! Checks that a database is ours, and brings its schema up to date.
+//!
+//! sqlx's [`Migrator`] applies the migrations, one replica at a time (it holds an advisory lock).
+
+use crate::postgres::connect::{OpenError, Server};
+use sqlx::migrate::{Migrate as _, MigrateError, MigrationType, Migrator};
+use sqlx::{PgConnection, SqlSafeStr as _};
+use std::borrow::Cow;
+
+const MIGRATIONS: &[(i64, &str, &str)] =
+    &[(1, "store", include_str!("../../migrations/postgres/0001_store.sql"))];
+
+/// A table in the schema that connections use, unless it is the store's or there is none.
+const FOREIGN: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()
+    AND to_regclass('_sqlx_migrations') IS NULL LIMIT 1";
+/// The migrator of another program has other migrations, but the same table.
+const OURS: &str = "SELECT to_regclass('_sqlx_migrations') IS NULL OR to_regclass('ledger_head') IS NOT NULL";
+
+pub(super) async fn run(server: &Server, conn: &mut PgConnection) -> Result<(), OpenError> {
+    conn.lock().await.map_err(|error| open_error(server, error))?;
+    let migrated = check_ours(server, conn).await;
+    let migrated = match migrated {
+        Ok(()) => {
+            migrator().run_direct(None, &mut *conn, false).await.map_err(|error| open_error(server, error))
+        }
+        Err(error) => Err(error),
+    };
+    let unlocked = conn.unlock().await.map_err(|error| open_error(server, error));
+    migrated.and(unlocked)
+}
+
+/// Refuses a schema that differs from the migrations. Changes nothing.
+pub(super) async fn check_current(server: &Server, conn: &mut PgConnection) -> Result<(), OpenError> {
+    check_ours(server, conn).await?;
+    let sql = "SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version";
+    let fresh = "SELECT to_regclass('_sqlx_migrations') IS NULL";
+    let is_fresh: bool =
+        sqlx::query_scalar(fresh).fetch_one(&mut *conn).await.map_err(|error| server.failed(error))?;
+    let applied: Vec<(i64, Vec<u8>)> = match is_fresh {
+        true => Vec::new(),
+        false => sqlx::query_as(sql).fetch_all(conn).await.map_err(|error| server.failed(error))?,
+    };
+    let migrator = migrator();
+    for (version, checksum) in &applied {
+        let Some(known) = migrator.iter().find(|known| known.version == *version) else {
+            return Err(open_error(server, MigrateError::VersionMissing(*version)));
+        };
+        if known.checksum.as_ref() != checksum.as_slice() {
+            return Err(open_error(server, MigrateError::VersionMismatch(*version)));
+        }
+    }
+    let found = applied.last().map_or(0, |(version, _)| *version);
+    if found == known() {
+        Ok(())
+    } else {
+        Err(OpenError::OldSchema { server: server.name(), found, known: known() })
+    }
+}
+
+async fn check_ours(server: &Server, conn: &mut PgConnection) -> Result<(), OpenError> {
+    let failed = |error| server.failed(error);
+    let foreign: Option<String> =
+        sqlx::query_scalar(FOREIGN).fetch_optional(&mut *conn).await.map_err(failed)?;
+    if let Some(table) = foreign {
+        return Err(OpenError::Foreign { server: server.name(), table });
+    }
+    let is_ours: bool = sqlx::query_scalar(OURS).fetch_one(conn).await.map_err(failed)?;
+    if is_ours {
+        return Ok(());
+    }
+    Err(OpenError::Foreign { server: server.name(), table: "_sqlx_migrations".to_owned() })
+}
+
+fn migrator() -> Migrator {
+    let step = |(version, name, sql): &(i64, &'static str, &'static str)| {
+        let (name, sql) = (Cow::Borrowed(*name), sql.into_sql_str());
+        sqlx::migrate::Migration::new(*version, name, MigrationType::Simple, sql, false)
+    };
+    let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().map(step).collect());
+    // `run` holds the lock already.
+    migrator.set_locking(false);
+    migrator
+}
+
+/// The newest version.
+fn known() -> i64 {
+    MIGRATIONS.last().map_or(0, |(version, ..)| *version)
+}
+
+/// Names and texts of the migrations, in order.
+pub(super) fn migrations() -> impl Iterator<Item = (&'static str, &'static str)> {
+    MIGRATIONS.iter().map(|(_, name, sql)| (*name, *sql))
+}
+
+fn open_error(server: &Server, error: MigrateError) -> OpenError {
+    let name = server.name();
+    match error {
+        MigrateError::VersionMissing(found) => OpenError::NewerSchema { server: name, found, known: known() },
+        MigrateError::VersionMismatch(version) => OpenError::EditedMigration { server: name, version },
+        MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => server.failed(source),
+        other => server.failed(sqlx::Error::Migrate(Box::new(other))),
+    }
+}

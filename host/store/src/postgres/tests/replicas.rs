@@ -1,0 +1,173 @@
+//! Several stores on one database, as replicas have it.
+
+use super::{Scratch, findings};
+use crate::Store;
+use crate::contract::Deployment;
+use crate::contract::samples::{
+    decision, decision_signed, following, id, key_create, note, on_key, opening, opening_payment, preview,
+    refresh, submission, written,
+};
+use gateway_domain::policy::Moment;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{CommitOperations, Committed, ReadLog, ReadOperations, Record};
+use sqlx::Executor as _;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+async fn replicas(scratch: &Scratch, n: usize) -> Vec<Arc<Store>> {
+    let mut stores = Vec::new();
+    for _ in 0..n {
+        stores.push(scratch.open().await);
+    }
+    stores
+}
+
+/// Commits a note, again after each conflict.
+async fn note_until_written(store: &Store, byte: u8) -> Record {
+    loop {
+        let record = store.operation_load(id(1)).await.unwrap().unwrap();
+        if let Committed::Written(record) =
+            store.commit(following(&record, EpochMs(2), vec![note(byte)])).await.unwrap()
+        {
+            return *record;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_append_to_one_log_and_each_revision_once() {
+    const ROUNDS: u8 = 20;
+    let scratch = Scratch::new();
+    let stores = replicas(&scratch, 3).await;
+    written(&*stores[0], opening_payment(1)).await;
+    let mut tasks = Vec::new();
+    for (replica, store) in (0_u8..).zip(&stores) {
+        let store = Arc::clone(store);
+        tasks.push(tokio::spawn(async move {
+            let mut revisions = Vec::new();
+            for round in 0..ROUNDS {
+                revisions.push(note_until_written(&store, round).await.operation.revision);
+                written(&*store, opening_payment(100 + replica * ROUNDS + round)).await;
+                store.decision_record(decision(round, Moment::Submit)).await.unwrap();
+                store.preview_record(preview(EpochMs(3)), 10).await.unwrap();
+            }
+            revisions
+        }));
+    }
+    let mut revisions = BTreeSet::new();
+    for task in tasks {
+        let of_replica = task.await.unwrap();
+        assert!(of_replica.is_sorted(), "a replica sees what it wrote: {of_replica:?}");
+        revisions.extend(of_replica);
+    }
+    let n_notes = 3 * u64::from(ROUNDS);
+    assert_eq!(revisions, (3..3 + n_notes).collect(), "two replicas wrote one revision");
+    let mut heads = Vec::new();
+    for store in &stores {
+        heads.push(store.log_head().await.unwrap());
+    }
+    assert_eq!(heads[0].size, 2 + n_notes + 2 * n_notes);
+    assert!(heads.iter().all(|head| *head == heads[0]));
+    assert_eq!(findings(&scratch).await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn record_that_another_replica_changed_is_read_again() {
+    let scratch = Scratch::new();
+    let stores = replicas(&scratch, 2).await;
+    let key_id = submission(1, key_create()).key.key_id;
+    assert_eq!(stores[1].key_load(key_id).await, Ok(None));
+    let created = written(&*stores[0], on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    for store in &stores {
+        assert_eq!(store.operation_load(id(1)).await, Ok(Some(created.clone())));
+    }
+    let key = stores[1].key_load(key_id).await.unwrap().unwrap();
+    let noted = written(&*stores[1], following(&created, EpochMs(2), vec![note(1)])).await;
+    assert_eq!(stores[0].operation_load(id(1)).await, Ok(Some(noted)));
+    assert_eq!(stores[0].key_load(key_id).await, Ok(Some(key)));
+    written(&*stores[0], opening(submission(2, refresh()), EpochMs(3))).await;
+    assert_eq!(stores[1].log_head().await, stores[0].log_head().await);
+}
+
+/// A replica whose connections the server ended, as in a failover, goes on with new ones. A change that had not begun is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_connections_are_replaced_and_queued_changes_written() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let record = written(&*store, opening_payment(1)).await;
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    scratch.connection().await.execute(end).await.unwrap();
+    let noted = written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+    assert_eq!(store.operation_load(id(1)).await, Ok(Some(noted)));
+    assert_eq!(store.ping().await, Ok(()));
+}
+
+/// A replica that is cut off while it holds the end of the log does not stop the others for longer than the server waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn session_that_keeps_the_log_locked_delays_others_for_seconds_only() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut cut_off = scratch.connection().await;
+    cut_off.execute("SET idle_in_transaction_session_timeout = '300ms'").await.unwrap();
+    cut_off.execute("BEGIN; SELECT 1 FROM ledger_head FOR UPDATE").await.unwrap();
+    written(&*store, opening_payment(1)).await;
+    assert!(cut_off.execute("COMMIT").await.is_err(), "its session was ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn log_that_is_locked_for_too_long_is_an_error_and_nothing_is_written() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut other = scratch.connection().await;
+    other.execute("BEGIN; SELECT 1 FROM ledger_head FOR UPDATE").await.unwrap();
+    let refused = store.commit(opening_payment(1)).await.unwrap_err();
+    assert!(refused.detail.contains("could not be written"), "{refused}");
+    other.execute("ROLLBACK").await.unwrap();
+    assert_eq!(store.operation_load(id(1)).await, Ok(None));
+    written(&*store, opening_payment(1)).await;
+}
+
+/// The database was replaced by an older copy under a running replica: it continues the log that is there, not the one that it
+/// remembers.
+#[tokio::test(flavor = "multi_thread")]
+async fn log_of_a_restored_copy_is_read_anew() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    written(&*store, opening_payment(1)).await;
+    written(&*store, opening_payment(2)).await;
+    let delete = "DELETE FROM idempotency_claims; DELETE FROM events; DELETE FROM operations; DELETE FROM ledger_nodes;
+        UPDATE ledger_head SET n_leaves = 0, root = sha256('')";
+    scratch.tamper(delete).await;
+    written(&*store, opening_payment(3)).await;
+    assert_eq!(store.operation_load(id(1)).await, Ok(None), "not from the cache");
+    assert_eq!(findings(&scratch).await, []);
+}
+
+/// The sample's time is long ago, so no request drives it any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn work_is_given_to_one_replica_until_it_dies() {
+    let scratch = Scratch::new();
+    let stores = replicas(&scratch, 3).await;
+    for byte in 1..=9 {
+        let record = written(&*stores[0], opening_payment(byte)).await;
+        written(&*stores[0], following(&record, EpochMs(u64::from(byte)), vec![decision_signed()])).await;
+    }
+    let take = async |replica: usize, n_max| stores[replica].operations_owing(n_max).await.unwrap();
+    // At the same time, replicas may get fewer, but never the same.
+    let (one, two, three) = tokio::join!(take(0, 3), take(1, 3), take(2, 3));
+    let n_taken = one.len() + two.len() + three.len();
+    let taken: BTreeSet<_> = [&one[..], &two, &three].concat().into_iter().collect();
+    assert!(one.len() == 3 || two.len() == 3 || three.len() == 3, "{one:?} {two:?} {three:?}");
+    assert_eq!(taken.len(), n_taken, "each operation has one replica");
+    scratch.tamper("DELETE FROM operations_taken").await;
+    let (one, two, three) = (take(0, 3).await, take(1, 3).await, take(2, 9).await);
+    assert_eq!((one.len(), two.len(), three.len()), (3, 3, 3));
+    assert_eq!((take(0, 9).await, take(1, 9).await), (one, two), "a replica keeps its own");
+    scratch.tamper("UPDATE operations_taken SET until = now() - interval '1 ms'").await;
+    assert_eq!(take(1, 9).await.len(), 9, "others continue once they have expired");
+    assert_eq!(take(0, 9).await, []);
+    let recent = "UPDATE operations SET updated_at_ms = extract(epoch FROM now()) * 1000";
+    scratch.tamper(recent).await;
+    assert_eq!(take(1, 9).await, [], "a request drives what has just changed");
+}

@@ -1,0 +1,287 @@
+//! The task that writes for this replica. It commits all waiting changes together, in a transaction that holds the end of the log.
+
+use crate::database::Counters;
+use crate::frontier::{self, LogFrontier};
+use crate::postgres::connect::{OpenError, Server};
+use crate::postgres::job::{Job, Queued, WriteError, ticket};
+use crate::row::Row;
+use crate::rows::ReadRows;
+use gateway_domain::ids::Hex32;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{mpsc, oneshot};
+
+/// Changes that wait at most; further callers wait to queue theirs.
+const JOBS_QUEUED_MAX: usize = 4096;
+
+/// Changes in one transaction. With more, sharing the lock and the sync gains little.
+const JOBS_PER_COMMIT_MAX: usize = 64;
+
+/// Runs of a transaction that ended without writing, because its connection was lost or the server chose another transaction.
+const RUNS_MAX: usize = 3;
+
+/// Entries that other replicas appended, up to which this one catches up by reading them. Beyond, it reads the tree.
+const CATCH_UP_MAX: u64 = 1024;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
+    SELECT n_leaves, root FROM ledger_head WHERE id = 1 FOR UPDATE";
+const APPENDED: &str =
+    "SELECT ledger_index, hash FROM ledger_leaves WHERE ledger_index >= $1 ORDER BY ledger_index";
+
+type Batch = Vec<Box<dyn Queued>>;
+
+enum Message {
+    Job(Box<dyn Queued>),
+    /// Finish the queued jobs, close the connection, then answer.
+    Close(oneshot::Sender<()>),
+}
+
+/// The queue to the task.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: mpsc::Sender<Message>,
+    tally: Arc<Tally>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    jobs: AtomicU64,
+    transactions: AtomicU64,
+    rollbacks: AtomicU64,
+}
+
+impl Writer {
+    /// Reads the log, and starts the task.
+    pub(super) async fn start(server: Server, conn: PgConnection) -> Result<Self, OpenError> {
+        let name = server.name();
+        let tally = Arc::new(Tally::default());
+        let mut session = Session { server, conn: Some(conn), log: None, tally: Arc::clone(&tally) };
+        session.load().await.map_err(|error| match error {
+            sqlx::Error::Decode(reason) => OpenError::Damaged { server: name, reason: reason.to_string() },
+            error => session.server.failed(error),
+        })?;
+        let (queue, receiver) = mpsc::channel(JOBS_QUEUED_MAX);
+        tokio::spawn(serve(session, receiver));
+        Ok(Self { queue, tally })
+    }
+
+    /// Runs the job and returns its output once it is durable. Once it is queued, dropping the future does not stop it.
+    pub(super) async fn write<J: Job>(&self, job: J) -> Result<J::Output, WriteError> {
+        let (caller, answer) = oneshot::channel();
+        let message = Message::Job(ticket(job, caller));
+        self.queue.send(message).await.map_err(|_| WriteError::Closed)?;
+        answer.await.unwrap_or(Err(WriteError::Closed))
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Tally { jobs, transactions, rollbacks } = &*self.tally;
+        // One statement a job, but for activations.
+        let jobs = read(jobs);
+        Counters { jobs, transactions: read(transactions), rollbacks: read(rollbacks), statements: jobs }
+    }
+
+    pub(super) async fn close(&self) {
+        let (caller, closed) = oneshot::channel();
+        if self.queue.send(Message::Close(caller)).await.is_ok() {
+            let _ = closed.await;
+        }
+    }
+}
+
+/// Runs until the queue is closed and empty.
+async fn serve(mut session: Session, mut queue: mpsc::Receiver<Message>) {
+    let mut closers = Vec::new();
+    let mut batch = Vec::with_capacity(JOBS_PER_COMMIT_MAX);
+    while queue.recv_many(&mut batch, JOBS_PER_COMMIT_MAX).await > 0 {
+        let mut jobs = Vec::with_capacity(batch.len());
+        for message in batch.drain(..) {
+            match message {
+                Message::Job(job) => jobs.push(job),
+                Message::Close(caller) => {
+                    queue.close();
+                    closers.push(caller);
+                }
+            }
+        }
+        if !jobs.is_empty() {
+            commit(&mut session, jobs).await;
+        }
+    }
+    if let Some(conn) = session.conn.take() {
+        let _ = conn.close().await;
+    }
+    for caller in closers {
+        let _ = caller.send(());
+    }
+}
+
+/// Commits the jobs in one transaction; if one of them fails, each in its own.
+async fn commit(session: &mut Session, mut batch: Batch) {
+    let outcome = session.transaction_with_retries(&mut batch).await;
+    let is_job_s_fault = matches!(&outcome, Err(Failure::Job(_)));
+    if batch.len() == 1 || !is_job_s_fault {
+        return answer(batch, outcome);
+    }
+    for job in batch {
+        let mut alone = vec![job];
+        let outcome = session.transaction_with_retries(&mut alone).await;
+        answer(alone, outcome);
+    }
+}
+
+/// Answers the callers of a transaction's jobs.
+fn answer(batch: Batch, outcome: Result<(), Failure>) {
+    let error = match outcome {
+        Ok(()) => return batch.into_iter().for_each(|job| job.answer()),
+        Err(Failure::Session(error) | Failure::Job(error)) => WriteError::Unwritten(Arc::new(error)),
+        Err(Failure::InDoubt(error)) => WriteError::InDoubt(Arc::new(error)),
+    };
+    for job in batch {
+        job.fail(error.clone());
+    }
+}
+
+/// Why a transaction was not committed.
+enum Failure {
+    /// A statement of a job failed; nothing was written.
+    Job(sqlx::Error),
+    /// The connection or the lock failed before any job did; nothing was written.
+    Session(sqlx::Error),
+    /// The COMMIT was not acknowledged.
+    InDoubt(sqlx::Error),
+}
+
+impl Failure {
+    /// Whether the same transaction may succeed at once: the connection was lost before the COMMIT, or the server chose another
+    /// transaction (class 40 of PostgreSQL, appendix A).
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::InDoubt(_) => false,
+            Self::Job(error) | Self::Session(error) => match error {
+                sqlx::Error::Database(error) => {
+                    // 57P01 to 57P03: the server stops, or starts.
+                    error.code().is_some_and(|code| code.starts_with("40") || code.starts_with("57P0"))
+                }
+                error => is_lost(error),
+            },
+        }
+    }
+}
+
+/// Whether the error ended the connection.
+fn is_lost(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed)
+}
+
+/// The writing connection, and the end of the log as this replica knows it.
+struct Session {
+    server: Server,
+    // INVARIANT: `Some` means open and outside of any transaction. `transaction` takes it out, and puts it back only if that is true.
+    conn: Option<PgConnection>,
+    /// A state of the log that was committed. Others may have appended to it since.
+    log: Option<LogFrontier>,
+    tally: Arc<Tally>,
+}
+
+impl Session {
+    async fn transaction_with_retries(&mut self, jobs: &mut Batch) -> Result<(), Failure> {
+        for _ in 1..RUNS_MAX {
+            match self.transaction(jobs).await {
+                Err(failure) if failure.may_pass() => {}
+                outcome => return outcome,
+            }
+        }
+        self.transaction(jobs).await
+    }
+
+    async fn transaction(&mut self, jobs: &mut Batch) -> Result<(), Failure> {
+        let mut conn = self.take_connection().await.map_err(Failure::Session)?;
+        let outcome = self.run(&mut conn, jobs).await;
+        match &outcome {
+            Ok(()) => {
+                self.tally.jobs.fetch_add(jobs.len() as u64, Ordering::Relaxed);
+                self.tally.transactions.fetch_add(1, Ordering::Relaxed);
+                self.conn = Some(conn);
+            }
+            Err(Failure::Job(error)) if !is_lost(error) => {
+                self.tally.rollbacks.fetch_add(1, Ordering::Relaxed);
+                if sqlx::query("ROLLBACK").execute(&mut conn).await.is_ok() {
+                    self.conn = Some(conn);
+                }
+            }
+            // The server ends the transaction of a connection that is closed.
+            Err(Failure::Job(_) | Failure::Session(_) | Failure::InDoubt(_)) => {
+                self.tally.rollbacks.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        outcome
+    }
+
+    async fn run(&mut self, conn: &mut PgConnection, jobs: &mut Batch) -> Result<(), Failure> {
+        let mut log = self.begin(conn).await.map_err(Failure::Session)?;
+        let before = log.next_index();
+        for job in jobs.iter_mut() {
+            job.apply(conn, &mut log).await.map_err(Failure::Job)?;
+        }
+        let end = if log.next_index() == before {
+            "COMMIT".to_owned()
+        } else {
+            let (n_leaves, root) = (log.next_index(), log.root());
+            format!("UPDATE ledger_head SET n_leaves = {n_leaves}, root = '\\x{root}' WHERE id = 1; COMMIT")
+        };
+        match sqlx::raw_sql(AssertSqlSafe(end)).execute(conn).await {
+            Ok(_) => {
+                self.log = Some(log);
+                Ok(())
+            }
+            // An answer with an error, for example of a deferred constraint or a full disk, says that nothing was written.
+            Err(error @ sqlx::Error::Database(_)) => Err(Failure::Job(error)),
+            Err(error) => Err(Failure::InDoubt(error)),
+        }
+    }
+
+    /// Begins a transaction, locks the end of the log and returns it.
+    async fn begin(&mut self, conn: &mut PgConnection) -> Result<LogFrontier, sqlx::Error> {
+        let head = sqlx::raw_sql(BEGIN).fetch_one(&mut *conn).await?;
+        let (n_leaves, root): (i64, Vec<u8>) = (head.try_get("n_leaves")?, head.try_get("root")?);
+        let is_end = |log: &LogFrontier| log.next_index() == n_leaves && log.root().as_bytes()[..] == root;
+        if let Some(known) =
+            self.log.as_ref().filter(|log| log.is_behind(n_leaves.unsigned_abs(), CATCH_UP_MAX))
+        {
+            let log = if is_end(known) { known.clone() } else { catch_up(conn, known).await? };
+            if is_end(&log) {
+                return Ok(log);
+            }
+        }
+        // Too far behind, or the log is not the one that this replica knew: for example, a backup was restored.
+        let log = frontier::load(conn, &super::STATEMENTS).await?;
+        if is_end(&log) { Ok(log) } else { Err(frontier::damaged("its end is not the stored one")) }
+    }
+
+    /// Reads the log for the first time.
+    async fn load(&mut self) -> Result<(), sqlx::Error> {
+        let mut conn = self.take_connection().await?;
+        let log = self.begin(&mut conn).await?;
+        sqlx::query("ROLLBACK").execute(&mut conn).await?;
+        (self.log, self.conn) = (Some(log), Some(conn));
+        Ok(())
+    }
+
+    /// Takes the connection out; reconnects if the last one was dropped.
+    async fn take_connection(&mut self) -> Result<PgConnection, sqlx::Error> {
+        match self.conn.take() {
+            Some(conn) => Ok(conn),
+            None => self.server.connect_to_write().await,
+        }
+    }
+}
+
+/// The log with the entries that other replicas appended.
+async fn catch_up(conn: &mut PgConnection, log: &LogFrontier) -> Result<LogFrontier, sqlx::Error> {
+    let rows = conn.rows(APPENDED, &[log.next_index().into()]).await?;
+    let hashes: Option<Vec<Hex32>> = rows.iter().map(|row: &Row| row.hash("hash")).collect();
+    let hashes = hashes.ok_or_else(|| frontier::damaged("a hash is not 32 bytes"))?;
+    Ok(log.append(hashes.into_iter()).frontier)
+}

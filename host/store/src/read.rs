@@ -1,0 +1,220 @@
+//! Reads on the read-only connections. `checked` reads operations and keys.
+
+use crate::database::Database;
+use crate::decode;
+use crate::encode::{instant, integer};
+use crate::error::{failed, unavailable};
+use crate::fsck::keys;
+use crate::row::{Cell, Row};
+use crate::rows::{Pool, ReadRows as _};
+use crate::spending;
+use crate::store::Store;
+use async_trait::async_trait;
+use gateway_domain::evidence::ChainedEvent;
+use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::Payment;
+use gateway_domain::key::CustodyKey;
+use gateway_domain::policy::SpendingTotals;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{Damage, KeyQuorum, ReadError, ReadOperations, Record};
+use gateway_engine::{Unavailable, Visibility};
+
+const REVISION: &str = "SELECT revision, record_root FROM operations WHERE operation_id = $1";
+const KEY_REVISION: &str = "SELECT revision FROM custody_keys WHERE key_id = $1";
+const EVENTS: &str = "SELECT format, event_hash, salt, body FROM events WHERE operation_id = $1 ORDER BY seq";
+const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
+    WHERE key_id = $1 AND ledger_index < $2 ORDER BY ledger_index DESC LIMIT $3";
+const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = $1 ORDER BY key_id LIMIT $2";
+/// The empty blob sorts before every id.
+const KEYS_AFTER: &str = "SELECT key_id, body FROM custody_keys
+    WHERE key_id > $1 ORDER BY key_id LIMIT $2";
+pub(super) const OWING: &str =
+    "SELECT operation_id FROM operations WHERE owes = 1 ORDER BY updated_at_ms LIMIT $1";
+pub(super) const PENDING: &str =
+    "SELECT operation_id FROM operations WHERE awaits_approvals = 1 AND created_at_ms < $2
+    ORDER BY created_at_ms LIMIT $1";
+
+impl Store {
+    /// The operation from the cache, or else from the database. `tenant` restricts only the database read.
+    async fn operation(&self, id: OperationId, tenant: Option<&Tenant>) -> Result<Option<Record>, ReadError> {
+        let start = match self.operations.get(id) {
+            Ok(record) if self.is_current(&record).await? => return Ok(Some(record)),
+            Ok(_) => self.operations.start(),
+            Err(start) => start,
+        };
+        let record = self.operation_checked(id, tenant).await?;
+        if let Some(record) = &record {
+            self.operations.fill(start, id, record.clone());
+        }
+        Ok(record)
+    }
+
+    /// Whether the stored operation is still the cached one. Only another process could have changed it.
+    async fn is_current(&self, cached: &Record) -> Result<bool, Unavailable> {
+        if !self.database.is_shared() {
+            return Ok(true);
+        }
+        let id = cached.operation.id;
+        let rows = self.database.pool().rows(REVISION, &[id.0.into()]).await;
+        let to_unavailable = |error| failed(format_args!("operation `{id}` could not be read"), &error);
+        let is_current = |row: &Row| {
+            row.integer("revision") == Some(integer(cached.operation.revision))
+                && row.hash("record_root") == Some(cached.record_root)
+        };
+        Ok(rows.map_err(to_unavailable)?.first().is_some_and(is_current))
+    }
+
+    /// As [`Self::is_current`], for a key.
+    async fn is_current_key(&self, id: KeyId, cached: Option<&CustodyKey>) -> Result<bool, Unavailable> {
+        if !self.database.is_shared() {
+            return Ok(true);
+        }
+        let rows = self.database.pool().rows(KEY_REVISION, &[id.0.into()]).await;
+        let rows = rows.map_err(|error| failed(format_args!("key `{id}` could not be read"), &error))?;
+        let stored = rows.first().and_then(|row| row.integer("revision"));
+        Ok(stored == cached.map(|key| integer(key.revision)) && rows.is_empty() == cached.is_none())
+    }
+
+    /// The operations of the newest `n_max` events, in any order.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the store failed.
+    pub async fn operations_of_newest_events(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+        let sql = "SELECT DISTINCT operation_id FROM \
+                   (SELECT operation_id FROM events ORDER BY ledger_index DESC LIMIT $1) AS newest";
+        self.operation_ids(sql, &[i64::from(n_max).into()]).await
+    }
+
+    async fn operation_ids(&self, sql: &str, bound: &[Cell]) -> Result<Vec<OperationId>, Unavailable> {
+        let rows = self.database.pool().rows(sql, bound).await;
+        let rows = rows.map_err(|error| failed("the operations to drive could not be read", &error))?;
+        rows.iter().map(decode::operation_id).collect()
+    }
+}
+
+#[async_trait]
+impl ReadOperations for Store {
+    async fn operation_find(
+        &self,
+        id: OperationId,
+        visibility: &Visibility,
+    ) -> Result<Option<Record>, ReadError> {
+        let found = match visibility {
+            Visibility::Everything => self.operation(id, None).await?,
+            Visibility::Tenant(tenant) => self.operation(id, Some(tenant)).await?,
+        };
+        // A cached operation may belong to another tenant.
+        Ok(found.filter(|record| visibility.includes(&record.operation.tenant)))
+    }
+
+    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError> {
+        self.operation(id, None).await
+    }
+
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
+        events(self.database.pool(), id).await
+    }
+
+    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+        match &*self.database {
+            Database::Sqlite(_) => self.operation_ids(OWING, &[i64::from(n_max).into()]).await,
+            Database::Postgres(database) => database.owing(n_max).await,
+        }
+    }
+
+    async fn operations_pending_since(
+        &self,
+        before: EpochMs,
+        n_max: u32,
+    ) -> Result<Vec<OperationId>, Unavailable> {
+        self.operation_ids(PENDING, &[i64::from(n_max).into(), instant(before).into()]).await
+    }
+
+    async fn key_operations(
+        &self,
+        id: KeyId,
+        before: Option<u64>,
+        n_max: u32,
+    ) -> Result<Vec<(u64, OperationId)>, Unavailable> {
+        let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+        let bound = [id.0.into(), before.into(), i64::from(n_max).into()];
+        let rows = self.database.pool().rows(KEY_OPERATIONS, &bound).await;
+        let what = format!("the operations of key `{id}` could not be read");
+        let rows = rows.map_err(|error| failed(&what, &error))?;
+        let listed = |row: &Row| {
+            let index = decode::integer("an operation of a key", row, "ledger_index")?;
+            Ok((index.unsigned_abs(), decode::operation_id(row)?))
+        };
+        rows.iter().map(listed).collect()
+    }
+
+    async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
+        let bound = [key_ref.0.as_str().into(), i64::from(n_max).into()];
+        let rows = self.database.pool().rows(KEYS_NAMED, &bound).await;
+        let rows = rows.map_err(|error| failed("keys could not be looked up by name", &error))?;
+        rows.iter().map(decode::key_id).collect()
+    }
+
+    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
+        let start = match self.keys.get(id) {
+            Ok(key) if self.is_current_key(id, key.as_ref()).await? => return Ok(key),
+            Ok(_) => self.keys.start(),
+            Err(start) => start,
+        };
+        let key = self.key_checked(id).await?;
+        self.keys.fill(start, id, key.clone());
+        Ok(key)
+    }
+
+    /// Skips rows that cannot be read, and reads further rows instead: fewer than `n_max` keys mean that there are no more.
+    async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
+        let to_unavailable = |error| failed("keys could not be read", &error);
+        let mut conn = self.database.pool().acquire().await.map_err(to_unavailable)?;
+        let mut after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
+        let (mut found, n_max) = (Vec::new(), usize::try_from(n_max).unwrap_or(usize::MAX));
+        while found.len() < n_max {
+            let n_wanted = i64::try_from(n_max - found.len()).unwrap_or(i64::MAX);
+            let page = conn.rows(KEYS_AFTER, &[after, n_wanted.into()]).await.map_err(to_unavailable)?;
+            let Some(last) = page.last() else { break };
+            after = last.cell("key_id").clone();
+            found.extend(page.iter().filter_map(keys::key));
+        }
+        Ok(found)
+    }
+
+    async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
+        let pool = self.database.pool();
+        let rows = pool.rows(pool.statements().key_quorums, &[i64::from(n_max).into()]).await;
+        let rows = rows.map_err(|error| failed("the keys' quorums could not be read", &error))?;
+        rows.iter().map(|row| decode::key_quorum(decode::text("a key", row, "quorum")?)).collect()
+    }
+
+    async fn spending_totals(
+        &self,
+        tenant: &Tenant,
+        payment: &Payment,
+        now: EpochMs,
+    ) -> Result<SpendingTotals, Unavailable> {
+        let what = "the amounts spent could not be read";
+        let mut conn = self.database.pool().acquire().await.map_err(|error| failed(what, &error))?;
+        let totals = spending::spending_totals(&mut conn, tenant, payment, now).await;
+        totals.map_err(|error| failed(what, &error))?.ok_or_else(|| unavailable(what))
+    }
+
+    fn damage(&self) -> Vec<Damage> {
+        self.damaged.list()
+    }
+
+    async fn ping(&self) -> Result<(), Unavailable> {
+        let answer = self.database.pool().rows("SELECT 1 AS one", &[]).await;
+        answer.map(drop).map_err(|error| failed("the database does not answer", &error))
+    }
+}
+
+/// The events of an operation with each one's hash, oldest first.
+pub(super) async fn events(pool: &Pool, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
+    let rows = pool.rows(EVENTS, &[id.0.into()]).await;
+    let to_unavailable =
+        |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
+    rows.map_err(to_unavailable)?.iter().map(|row| decode::event(id, row)).collect()
+}

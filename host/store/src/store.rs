@@ -1,0 +1,140 @@
+//! The store: the engine's ports on a database, and the records that it caches.
+
+use crate::cache::LruCache;
+use crate::checked::Damaged;
+use crate::database::{Counters, Database, is_postgres};
+use crate::encode::{self, TokenRow};
+use crate::error::OpenError;
+use crate::previews::Previews;
+use crate::sqlite;
+use async_trait::async_trait;
+use gateway_domain::ids::{KeyId, OperationId};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{
+    Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, RateLimited, Record,
+};
+use gateway_engine::{Token, Unavailable};
+use std::sync::Arc;
+
+const DECISION_UNWRITTEN: &str = "a policy decision could not be written";
+
+/// Durable commits and reads in one SQLite file, which this process alone writes, or in a PostgreSQL database, which other
+/// replicas write too. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) database: Arc<Database>,
+    previews: Arc<Previews>,
+    pub(crate) operations: LruCache<OperationId, Record>,
+    pub(crate) keys: LruCache<KeyId, Option<CustodyKey>>,
+    pub(crate) damaged: Damaged,
+}
+
+impl Store {
+    /// Opens the database at `location` and brings its schema up to date. The location is `postgres://user@host/database`, or a
+    /// file (`sqlite://path`, `sqlite:path` or a path); a missing file is created, with its folder.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the location is not a database of this program, is in use, or cannot be written durably.
+    pub async fn open(location: &str) -> Result<Self, OpenError> {
+        Ok(Self {
+            database: Arc::new(Database::open(location).await?),
+            previews: Arc::default(),
+            operations: LruCache::new(),
+            keys: LruCache::new(),
+            damaged: Damaged::default(),
+        })
+    }
+
+    /// Whether a database file exists at `location`; true for a database on a server. Creates nothing.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the location does not name a database.
+    pub fn exists(location: &str) -> Result<bool, OpenError> {
+        if is_postgres(location) { Ok(true) } else { sqlite::exists(location) }
+    }
+
+    /// The totals of the writes so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.database.counters()
+    }
+
+    /// Finishes the queued commits, then releases the database. Later calls return `Unavailable`.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+
+    /// Writes a commit, which returns the log's root, and updates the caches.
+    async fn commit_and_cache(
+        &self,
+        commit: Commit,
+        token: Option<TokenRow>,
+    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
+        let rows = encode::commit(&commit)?;
+        let record_root = rows.operation.record_root;
+        let Commit { operation, keys, .. } = commit;
+        let what = format!("operation `{}` could not be written", operation.id);
+        match self.database.commit(rows, token, what).await {
+            Ok(RateLimited::Written { written: ledger_root, full_at_us }) => {
+                let record = Record { operation, record_root, ledger_root };
+                self.operations.update(record.operation.id, record.clone());
+                for KeyChange { key, .. } in keys {
+                    self.keys.update(key.key_id, Some(key));
+                }
+                Ok(RateLimited::Written { written: Box::new(record), full_at_us })
+            }
+            // Nothing was written, or the result is unknown: the next read must go to the database.
+            unwritten => {
+                self.operations.invalidate(operation.id);
+                for KeyChange { key, .. } in keys {
+                    self.keys.invalidate(key.key_id);
+                }
+                match unwritten? {
+                    RateLimited::Exhausted { full_at_us } => Ok(RateLimited::Exhausted { full_at_us }),
+                    RateLimited::Conflict | RateLimited::Written { .. } => Ok(RateLimited::Conflict),
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl CommitOperations for Store {
+    async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
+        match self.commit_and_cache(commit, None).await? {
+            RateLimited::Written { written, .. } => Ok(Committed::Written(written)),
+            RateLimited::Conflict | RateLimited::Exhausted { .. } => Ok(Committed::Conflict),
+        }
+    }
+
+    async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
+        let row = encode::decision(&record)?;
+        self.database.decision(row, None, DECISION_UNWRITTEN).await.map(drop)
+    }
+
+    async fn commit_with_token(
+        &self,
+        commit: Commit,
+        token: Token,
+    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
+        self.commit_and_cache(commit, Some(encode::token(&token))).await
+    }
+
+    async fn decision_record_with_token(
+        &self,
+        record: DecisionRecord,
+        token: Token,
+    ) -> Result<RateLimited<()>, Unavailable> {
+        let row = encode::decision(&record)?;
+        self.database.decision(row, Some(encode::token(&token)), DECISION_UNWRITTEN).await
+    }
+
+    async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {
+        self.previews.write(&self.database, encode::preview(&record)?, n_kept).await
+    }
+
+    async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
+        self.database.probe(at).await
+    }
+}

@@ -1,0 +1,261 @@
+//! Several gateways over one PostgreSQL database, as replicas behind a load balancer, with nodes and an authority of their own.
+
+use crate::harness::cluster::Cluster;
+use crate::harness::process::{EXECUTE, Process, SIGN, publish_step, request};
+use crate::harness::samples::{approval, payment, with};
+use gateway_store::Fsck;
+use gateway_store::testing::Scratch;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const STATES: [&str; 6] =
+    ["pending_approval", "admitted", "receipt_materialized", "executing", "executed", "published"];
+
+/// Gateways over one database.
+struct Replicas {
+    /// Nodes and authority.
+    cluster: Mutex<Cluster>,
+    gateways: Vec<Mutex<Process>>,
+}
+
+impl Replicas {
+    fn start(n: usize, database_url: &str, settings: &[(&'static str, &str)]) -> Self {
+        let mut cluster = Cluster::prepare(3, |address| address);
+        cluster.gateway_settings.insert("database_url", database_url.to_owned());
+        cluster.gateway_settings.insert("reconcile_every_ms", "200".to_owned());
+        for (name, value) in settings {
+            cluster.gateway_settings.insert(name, (*value).to_owned());
+        }
+        for index in 0..3 {
+            cluster.start_node(index);
+        }
+        let start = || Mutex::new(Process::start_command(cluster.gateway_command()));
+        let gateways = (0..n).map(|_| start()).collect();
+        Self { cluster: Mutex::new(cluster), gateways }
+    }
+
+    fn address(&self, replica: usize) -> String {
+        self.gateways[replica % self.gateways.len()].lock().unwrap().address.clone()
+    }
+
+    /// Kills a replica and starts it again.
+    fn restart(&self, replica: usize) {
+        let mut gateway = self.gateways[replica].lock().unwrap();
+        gateway.kill();
+        *gateway = Process::start_command(self.cluster.lock().unwrap().gateway_command());
+    }
+
+    fn stop(self) {
+        for gateway in self.gateways {
+            let (status, log) = gateway.into_inner().unwrap().terminate();
+            assert!(status.success(), "{log:#?}");
+        }
+        self.cluster.into_inner().unwrap().stop();
+    }
+
+    /// The answer of a request, at one replica after the other until one answers it with 200.
+    fn ask(&self, choice: &mut Choice, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let answer = request(&self.address(choice.next()), method, path, body);
+            match &answer {
+                Ok((200, view)) => return view.clone(),
+                // Killed meanwhile, or a dependency did not answer.
+                Err(_) | Ok((503, _)) if Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(50))
+                }
+                Err(_) | Ok(_) => panic!("{method} {path}: {answer:?}"),
+            }
+        }
+    }
+
+    /// Takes a payment to its end, each request at a replica chosen anew. After each answer another replica must show as much.
+    fn pay(&self, key: &str, choice: &mut Choice) -> String {
+        let submitted = self.ask(choice, "POST", SIGN, Some(&payment(key)));
+        let id = submitted["operation"]["operation_id"].as_str().unwrap().to_owned();
+        let path = format!("/v1/operations/{id}");
+        let mut shown = progress(&submitted["operation"]);
+        let approvals = ["alice", "bob"].map(|subject| ("/approve", Some(approval(subject))));
+        for (action, body) in approvals.into_iter().chain([EXECUTE, publish_step()]) {
+            let view = self.ask(choice, "POST", &format!("{path}{action}"), body.as_ref());
+            shown = shown.max(progress(&view));
+            let read = self.ask(choice, "GET", &path, None);
+            assert!(progress(&read) >= shown, "{key}{action}: older than what was acknowledged: {read}");
+            shown = progress(&read);
+        }
+        assert_eq!(shown.0, STATES.len() - 1, "{key} is published");
+        // The same submission is the same operation at every replica.
+        let again = self.ask(choice, "POST", SIGN, Some(&payment(key)));
+        assert_eq!(again["operation"]["operation_id"], json!(id));
+        id
+    }
+}
+
+/// How far an operation is: its state, and the number of its approvals.
+fn progress(view: &Value) -> (usize, u64) {
+    let state = view["state"].as_str().unwrap();
+    let state = STATES.iter().position(|known| *known == state).unwrap_or_else(|| panic!("{view}"));
+    (state, view["approvals"]["approved"].as_u64().unwrap())
+}
+
+/// Pseudorandom numbers from a seed.
+struct Choice(u64);
+
+impl Choice {
+    fn next(&mut self) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 40).unwrap()
+    }
+}
+
+/// Requires that the store is sound, and that each operation was decided and signed once.
+fn assert_decided_and_signed_once(url: &str, expected: &BTreeSet<String>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (mut fsck, mut findings) = (Fsck::open(url).await.unwrap(), Vec::new());
+        fsck.check(&mut |finding| findings.push(finding)).await.unwrap();
+        assert_eq!(findings, []);
+        fsck.close().await;
+        let sql = "SELECT encode(operation_id, 'hex'),
+                count(*) FILTER (WHERE body::jsonb #>> '{change,type}' = 'decision_signed'),
+                count(*) FILTER (WHERE body::jsonb #>> '{change,type}' = 'executed')
+            FROM events JOIN (SELECT operation_id FROM operations WHERE family = 'product') AS payments USING (operation_id)
+            GROUP BY operation_id";
+        let mut conn = <sqlx::PgConnection as sqlx::Connection>::connect(url).await.unwrap();
+        let rows: Vec<(String, i64, i64)> =
+            sqlx::query_as(sql).fetch_all(&mut conn).await.unwrap();
+        assert!(rows.iter().all(|(_, n_decisions, n_results)| (*n_decisions, *n_results) == (1, 1)), "{rows:?}");
+        assert_eq!(&rows.into_iter().map(|(id, ..)| id).collect::<BTreeSet<_>>(), expected);
+    });
+}
+
+/// Runs `n_clients` clients that each make `n_payments`, while `disturb` is called again and again.
+fn pay_while(
+    replicas: &Replicas,
+    (n_clients, n_payments): (u64, u64),
+    disturb: impl Fn(u64) + Sync,
+) -> BTreeSet<String> {
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..n_clients)
+            .map(|client| {
+                scope.spawn(move || {
+                    let mut choice = Choice(client + 1);
+                    let pay = |n| replicas.pay(&format!("client-{client}-{n}"), &mut choice);
+                    (0..n_payments).map(pay).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let is_done = &is_done;
+        let disturb = &disturb;
+        scope.spawn(move || {
+            for round in 0.. {
+                thread::sleep(Duration::from_millis(400));
+                if is_done.load(Ordering::Relaxed) {
+                    return;
+                }
+                disturb(round);
+            }
+        });
+        let paid = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+        is_done.store(true, Ordering::Relaxed);
+        paid
+    })
+}
+
+#[test]
+fn payments_driven_through_replicas_that_are_killed_are_decided_and_signed_once() {
+    let scratch = Scratch::new();
+    let replicas = Replicas::start(3, &scratch.url(), &[]);
+    let paid = pay_while(&replicas, (4, 5), |round| replicas.restart(usize::try_from(round % 3).unwrap()));
+    assert_eq!(paid.len(), 20);
+    assert_decided_and_signed_once(&scratch.url(), &paid);
+    replicas.stop();
+}
+
+/// A server of this test's own.
+struct Server(PathBuf);
+
+impl Server {
+    fn start(folder: &Path) -> (Self, String) {
+        let server = Self(folder.join("postgres"));
+        let url = server.run("start");
+        (server, format!("{}/postgres", url.trim()))
+    }
+
+    fn run(&self, what: &str) -> String {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/postgres");
+        let output = Command::new(script).arg(what).env("POSTGRES_STATE", &self.0).output().unwrap();
+        assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.run("stop");
+    }
+}
+
+#[test]
+fn database_server_that_crashes_under_load_loses_nothing_that_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, url) = Server::start(folder.path());
+    let replicas = Replicas::start(2, &url, &[]);
+    let paid = pay_while(&replicas, (3, 4), |_| drop(server.run("crash")));
+    assert_eq!(paid.len(), 12);
+    for replica in 0..2 {
+        let (status, readiness) = request(&replicas.address(replica), "GET", "/readyz", None).unwrap();
+        assert_eq!(status, 200, "{readiness}");
+    }
+    assert_decided_and_signed_once(&url, &paid);
+    replicas.stop();
+}
+
+/// Two payments of 60 at two replicas at once, of which only one fits a limit of 100 a day.
+#[test]
+fn daily_limit_holds_for_payments_admitted_at_different_replicas_at_once() {
+    let scratch = Scratch::new();
+    let strict = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
+    let replicas = Replicas::start(2, &scratch.url(), &[("policy_bundle", strict)]);
+    let payment_of = |key: String| {
+        let body = with(payment(&key), "/payment/currency", json!("XTS"));
+        with(body, "/payment/amount_minor", json!(60))
+    };
+    let approve = |replica: usize, id: &str, subject: &str| {
+        let path = format!("/v1/operations/{id}/approve");
+        request(&replicas.address(replica), "POST", &path, Some(&approval(subject))).unwrap()
+    };
+    let mut choice = Choice(7);
+    let ids: Vec<String> = (0..2)
+        .map(|n| {
+            let submitted = replicas.ask(&mut choice, "POST", SIGN, Some(&payment_of(format!("limit-{n}"))));
+            let id = submitted["operation"]["operation_id"].as_str().unwrap().to_owned();
+            assert_eq!(approve(n, &id, "alice").0, 200);
+            id
+        })
+        .collect();
+    let answers: Vec<_> = thread::scope(|scope| {
+        let last = |n: usize| {
+            scope.spawn({
+                let (ids, approve) = (&ids, &approve);
+                move || approve(n, &ids[n], "bob")
+            })
+        };
+        let approving: Vec<_> = (0..2).map(last).collect();
+        approving.into_iter().map(|approving| approving.join().unwrap()).collect()
+    });
+    let states: Vec<_> = ids
+        .iter()
+        .map(|id| replicas.ask(&mut choice, "GET", &format!("/v1/operations/{id}"), None))
+        .collect();
+    let n_admitted = states.iter().filter(|view| view["state"] == "admitted").count();
+    assert_eq!(n_admitted, 1, "{answers:?} {states:?}");
+    replicas.stop();
+}
