@@ -150,6 +150,8 @@ impl Inner {
             EngineError::PolicyRejected { reasons, quota, .. } => {
                 EngineError::PolicyRejected { creating: Some(submission.key.key_ref.clone()), reasons, quota }
             }
+            // It did not exist when it was looked up: another replica has created it since.
+            EngineError::KeyExists(_) => EngineError::Conflict,
             other => other,
         });
         let submitted = match prepared? {

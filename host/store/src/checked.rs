@@ -22,42 +22,6 @@ const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = $1";
 const OPERATION_OF: &str = "SELECT * FROM operations WHERE operation_id = $1 AND tenant = $2";
 const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = $1";
 
-/// [`Statements::changes`](crate::rows::Statements::changes), from the expressions in which the databases differ: the join, the condition on
-/// the first event of an operation that may change a key, the ids of its key and of the key's successor, and the operations that
-/// fixed the families of keys.
-macro_rules! changes_statement {
-    (join: $join:literal, condition: $condition:literal, key: $key:literal, successor: $successor:literal, since: $since:literal) => {
-        concat!(
-            "WITH RECURSIVE line (key_id) AS (SELECT $1 UNION SELECT ",
-            $key,
-            " FROM line CROSS JOIN events WHERE ",
-            $condition,
-            " AND ",
-            $successor,
-            " = line.key_id),
-             changes (operation_id) AS (
-                 SELECT operation_id FROM line CROSS JOIN events WHERE ",
-            $condition,
-            " AND ",
-            $key,
-            " = line.key_id UNION SELECT operation_id FROM line CROSS JOIN events WHERE ",
-            $condition,
-            " AND ",
-            $successor,
-            " = line.key_id UNION ",
-            $since,
-            ")
-             SELECT ledger_index, operation_id, seq, event_hash, salt, events.format, events.body,
-                 operations.revision AS revision, operations.record_root AS record_root
-             FROM changes ",
-            $join,
-            " events USING (operation_id) LEFT JOIN operations USING (operation_id)
-             ORDER BY operation_id, seq"
-        )
-    };
-}
-pub(crate) use changes_statement;
-
 /// The finding for a row without events.
 const NO_EVENTS: &str = "no events produce it";
 

@@ -34,6 +34,9 @@ pub(crate) trait Deployment {
     /// Opens the check as a tool does. The store may be open.
     async fn fsck(&self) -> Fsck;
 
+    /// Ends the time for which operations were given to replicas, if the store does that.
+    async fn return_work(&self);
+
     /// Closes the store and releases the database.
     async fn close(&self, store: Arc<Self::Store>);
 }

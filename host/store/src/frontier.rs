@@ -57,17 +57,23 @@ impl LogFrontier {
     }
 }
 
-/// Loads the frontier in one state of the database. Reads one node for each peak (a log of n entries has at most log2(n) + 1), and
-/// counts all entries to detect a missing one: the last activation is the policy's high-water mark.
-pub(crate) async fn load<C: ReadRows>(
+/// Loads the frontier, and counts all entries to detect a missing one: the last activation is the policy's high-water mark.
+pub(crate) async fn load_and_check<C: ReadRows>(
     conn: &mut C,
     statements: &Statements,
 ) -> Result<LogFrontier, sqlx::Error> {
+    let frontier = load(conn).await?;
+    check_entries(conn, frontier.0.n_leaves()).await?;
+    check_activations(conn, statements).await?;
+    Ok(frontier)
+}
+
+/// Loads the frontier in one state of the database. Reads one node for each peak: a log of n entries has at most log2(n) + 1.
+pub(crate) async fn load<C: ReadRows>(conn: &mut C) -> Result<LogFrontier, sqlx::Error> {
     let last = conn.rows(LAST, &[]).await?;
     let last = last.first();
     let n_leaves = last.and_then(|row| row.integer("ledger_index"));
     let n_leaves = n_leaves.map_or(0, |last| last.unsigned_abs().saturating_add(1));
-    check_entries(conn, n_leaves).await?;
     let mut found = Vec::new();
     for position in peaks(n_leaves) {
         found.push(peak(conn, position).await?);
@@ -79,7 +85,6 @@ pub(crate) async fn load<C: ReadRows>(
     {
         return Err(damaged("its root is not the one stored with its last entry"));
     }
-    check_activations(conn, statements).await?;
     Ok(LogFrontier(frontier))
 }
 

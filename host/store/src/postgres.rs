@@ -17,7 +17,6 @@ mod tests;
 mod work;
 mod writer;
 
-use crate::checked::changes_statement;
 use crate::database::Counters;
 use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
@@ -37,6 +36,20 @@ use preview::PreviewJob;
 use std::fmt::Display;
 use writer::Writer;
 
+/// Condition on the first event of an operation that may change a key, as in the indexes on such events.
+macro_rules! opens_a_change {
+    () => {
+        "seq = 1 AND (body::jsonb #>> '{change,intent,kind}') NOT IN ('payment', 'asset_action')"
+    };
+}
+
+/// The id of the operation's key or of its successor, as in those indexes.
+macro_rules! changed_key {
+    ($which:literal) => {
+        concat!("(body::jsonb #>> '{change,", $which, ",key_id}')")
+    };
+}
+
 /// The expression of the index `custody_keys_quorum`.
 macro_rules! key_quorum {
     () => {
@@ -46,13 +59,34 @@ macro_rules! key_quorum {
 }
 
 pub(crate) const STATEMENTS: Statements = Statements {
-    changes: changes_statement!(
-        join: "JOIN",
-        condition: "seq = 1 AND (body::jsonb #>> '{change,intent,kind}') NOT IN ('payment', 'asset_action')",
-        key: "(body::jsonb #>> '{change,key,key_id}')",
-        successor: "(body::jsonb #>> '{change,successor,key_id}')",
-        since: "SELECT decode(body::jsonb ->> 'serves_since', 'hex') FROM line CROSS JOIN custody_keys AS key
-             WHERE key.key_id = decode(line.key_id, 'hex')"
+    // Ids are compared with arrays, since the planner cannot estimate the size of a recursive query, and would read whole tables.
+    changes: concat!(
+        "WITH RECURSIVE line (key_id) AS (SELECT $1 UNION
+             SELECT ",
+        changed_key!("key"),
+        " FROM line JOIN events ON ",
+        opens_a_change!(),
+        " AND ",
+        changed_key!("successor"),
+        " = line.key_id),
+         changes (operation_id) AS (
+             SELECT operation_id FROM events WHERE ",
+        opens_a_change!(),
+        " AND ",
+        changed_key!("key"),
+        " = ANY (ARRAY(SELECT key_id FROM line))
+             UNION SELECT operation_id FROM events WHERE ",
+        opens_a_change!(),
+        " AND ",
+        changed_key!("successor"),
+        " = ANY (ARRAY(SELECT key_id FROM line))
+             UNION SELECT decode(substring(body FROM '\"serves_since\":\"([0-9a-f]{64})\"'), 'hex') FROM custody_keys
+             WHERE key_id = ANY (ARRAY(SELECT decode(line.key_id, 'hex') FROM line)))
+         SELECT ledger_index, events.operation_id, seq, event_hash, salt, events.format, events.body,
+             operations.revision AS revision, operations.record_root AS record_root
+         FROM events LEFT JOIN operations ON operations.operation_id = events.operation_id
+         WHERE events.operation_id = ANY (ARRAY(SELECT operation_id FROM changes))
+         ORDER BY events.operation_id, seq"
     ),
     key_quorums: concat!(
         "WITH RECURSIVE quorums (quorum) AS (SELECT '' UNION ALL SELECT (SELECT ",

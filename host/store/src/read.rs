@@ -2,7 +2,7 @@
 
 use crate::database::Database;
 use crate::decode;
-use crate::encode::{instant, integer};
+use crate::encode::{self, instant, integer};
 use crate::error::{failed, unavailable};
 use crate::fsck::keys;
 use crate::row::{Cell, Row};
@@ -16,11 +16,11 @@ use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Damage, KeyQuorum, ReadError, ReadOperations, Record};
+use gateway_engine::ports::{Damage, KeyChange, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
 
 const REVISION: &str = "SELECT revision, record_root FROM operations WHERE operation_id = $1";
-const KEY_REVISION: &str = "SELECT revision FROM custody_keys WHERE key_id = $1";
+const KEY_ROW: &str = "SELECT revision, body FROM custody_keys WHERE key_id = $1";
 const EVENTS: &str = "SELECT format, event_hash, salt, body FROM events WHERE operation_id = $1 ORDER BY seq";
 const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
     WHERE key_id = $1 AND ledger_index < $2 ORDER BY ledger_index DESC LIMIT $3";
@@ -69,10 +69,14 @@ impl Store {
         if !self.database.is_shared() {
             return Ok(true);
         }
-        let rows = self.database.pool().rows(KEY_REVISION, &[id.0.into()]).await;
+        let rows = self.database.pool().rows(KEY_ROW, &[id.0.into()]).await;
         let rows = rows.map_err(|error| failed(format_args!("key `{id}` could not be read"), &error))?;
-        let stored = rows.first().and_then(|row| row.integer("revision"));
-        Ok(stored == cached.map(|key| integer(key.revision)) && rows.is_empty() == cached.is_none())
+        let (Some(stored), Some(key)) = (rows.first(), cached) else {
+            return Ok(rows.is_empty() && cached.is_none());
+        };
+        // After a failover that lost commits, another key may have the revision.
+        let row = encode::key_row(&KeyChange { key: key.clone(), revision_before: None })?;
+        Ok(stored.integer("revision") == Some(row.revision) && stored.text("body") == Some(&row.body))
     }
 
     /// The operations of the newest `n_max` events, in any order.

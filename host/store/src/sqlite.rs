@@ -9,7 +9,6 @@ pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
 
-use crate::checked::changes_statement;
 use crate::database::Counters;
 use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
@@ -57,6 +56,14 @@ async fn next_index(conn: &mut SqliteConnection, table: &'static str) -> Result<
     Ok(last.unwrap_or_default().saturating_add(1))
 }
 
+/// Condition on the first event of an operation that may change a key. It must be the same text as in the indexes
+/// `events_changing_key` and `events_making_successor`: otherwise SQLite would not use them.
+macro_rules! opens_a_change {
+    () => {
+        "seq = 1 AND json_valid(body) AND (body ->> '$.change.intent.kind') NOT IN ('payment', 'asset_action')"
+    };
+}
+
 /// The expression of the index `custody_keys_quorum`. It must be the same text: otherwise SQLite would not use the index.
 macro_rules! key_quorum {
     () => {
@@ -66,15 +73,27 @@ macro_rules! key_quorum {
 }
 
 pub(crate) const STATEMENTS: Statements = Statements {
-    // The condition must be the same text as in the indexes `events_changing_key` and `events_making_successor`.
-    changes: changes_statement!(
-        // SQLite joins in the order that is written.
-        join: "CROSS JOIN",
-        condition: "seq = 1 AND json_valid(body) AND (body ->> '$.change.intent.kind') NOT IN ('payment', 'asset_action')",
-        key: "(body ->> '$.change.key.key_id')",
-        successor: "(body ->> '$.change.successor.key_id')",
-        since: "SELECT unhex(body ->> '$.serves_since') FROM line CROSS JOIN custody_keys AS key
-             ON key.key_id = unhex(line.key_id) WHERE json_valid(body)"
+    changes: concat!(
+        "WITH RECURSIVE line (key_id) AS (SELECT $1 UNION
+         SELECT body ->> '$.change.key.key_id' FROM line CROSS JOIN events
+         ON ",
+        opens_a_change!(),
+        " AND (body ->> '$.change.successor.key_id') = line.key_id),
+     changes (operation_id) AS (
+         SELECT operation_id FROM line CROSS JOIN events
+         ON ",
+        opens_a_change!(),
+        " AND (body ->> '$.change.key.key_id') = line.key_id
+         UNION SELECT operation_id FROM line CROSS JOIN events
+         ON ",
+        opens_a_change!(),
+        " AND (body ->> '$.change.successor.key_id') = line.key_id
+         UNION SELECT unhex(body ->> '$.serves_since') FROM line CROSS JOIN custody_keys AS key
+         ON key.key_id = unhex(line.key_id) WHERE json_valid(body))
+     SELECT ledger_index, operation_id, seq, event_hash, salt, events.format, events.body,
+         operations.revision AS revision, operations.record_root AS record_root
+     FROM changes CROSS JOIN events USING (operation_id) LEFT JOIN operations USING (operation_id)
+     ORDER BY operation_id, seq"
     ),
     key_quorums: concat!(
         "WITH RECURSIVE quorums (quorum) AS (SELECT '' UNION ALL SELECT (SELECT ",
@@ -97,7 +116,7 @@ pub(crate) const STATEMENTS: Statements = Statements {
 
 impl State for LogFrontier {
     async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
-        frontier::load(conn, &STATEMENTS).await
+        frontier::load_and_check(conn, &STATEMENTS).await
     }
 }
 

@@ -218,17 +218,24 @@ CREATE TABLE policy_activations (
 );
 
 -- What the gateway compares before it writes, required of every other program too.
+-- The table is named by its id, since a session may have a temporary table of the same name.
 CREATE FUNCTION policy_activations_only_rise() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    reached BIGINT;
 BEGIN
     IF TG_OP <> 'INSERT' THEN
         RAISE EXCEPTION 'activations are not changed or removed';
-    ELSIF NEW.sequence <= (SELECT max(sequence) FROM policy_activations) THEN
+    END IF;
+    EXECUTE format('SELECT max(sequence) FROM %s', TG_RELID::regclass) INTO reached;
+    IF NEW.sequence <= reached THEN
         RAISE EXCEPTION 'activations only rise';
     END IF;
     RETURN NEW;
 END $$;
 CREATE TRIGGER policy_activations_rise BEFORE INSERT OR UPDATE OR DELETE ON policy_activations
 FOR EACH ROW EXECUTE FUNCTION policy_activations_only_rise();
+CREATE TRIGGER policy_activations_are_not_emptied BEFORE TRUNCATE ON policy_activations
+FOR EACH STATEMENT EXECUTE FUNCTION policy_activations_only_rise();
 
 -- The entries of the log, from 0 and without gaps.
 CREATE VIEW ledger_leaves (ledger_index, hash) AS

@@ -13,8 +13,8 @@ const CLAIMS: &str = "SELECT * FROM idempotency_claims
     WHERE (tenant, family, key_ref, idempotency_key)
         > (CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT))
     ORDER BY tenant, family, key_ref, idempotency_key LIMIT $5";
-const UNCLAIMED: &str = "SELECT operation_id FROM operations
-    WHERE operation_id NOT IN (SELECT operation_id FROM idempotency_claims) AND operation_id > $1
+const UNCLAIMED: &str = "SELECT operation_id FROM operations WHERE operation_id > $1
+    EXCEPT SELECT operation_id FROM idempotency_claims
     ORDER BY operation_id LIMIT $2";
 const LISTS: &str = "SELECT key_operations.*, events.ledger_index AS begins FROM key_operations
     LEFT JOIN events ON events.operation_id = key_operations.operation_id AND events.seq = 1

@@ -9,10 +9,13 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
 use std::collections::BTreeMap;
 
-/// Ids of operations that have a row in any of the three tables. SQLite merges their indexes without a sort.
-const IDS: &str = "SELECT operation_id FROM operations WHERE operation_id > $1
-    UNION SELECT operation_id FROM events WHERE operation_id > $1
-    UNION SELECT operation_id FROM spending WHERE operation_id > $1
+/// Ids of operations that have a row in any of the three tables.
+const IDS: &str = "SELECT operation_id FROM (
+        SELECT operation_id FROM operations WHERE operation_id > $1 ORDER BY operation_id LIMIT $2) AS stored
+    UNION SELECT operation_id FROM (
+        SELECT DISTINCT operation_id FROM events WHERE operation_id > $1 ORDER BY operation_id LIMIT $2) AS logged
+    UNION SELECT operation_id FROM (
+        SELECT operation_id FROM spending WHERE operation_id > $1 ORDER BY operation_id LIMIT $2) AS spent
     ORDER BY operation_id LIMIT $2";
 const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = $1";
 const SPENDING: &str = "SELECT * FROM spending WHERE operation_id = $1";

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 
 /// Entries with the `ledger_root` stored for them: in the operation row for its last event, in the activation's own row.
 const LEAVES: &str =
-    "SELECT ledger_index, event_hash AS hash, operations.operation_id AS last_of, NULL AS sequence, ledger_root FROM events
-    LEFT JOIN operations ON operations.operation_id = events.operation_id AND NOT EXISTS (
+    "SELECT ledger_index, event_hash AS hash, operations.operation_id AS last_of, NULL AS sequence, ledger_root FROM (
+        SELECT ledger_index, operation_id, seq, event_hash FROM events
+        WHERE ledger_index >= $1 ORDER BY ledger_index LIMIT $2) AS page
+    LEFT JOIN operations ON operations.operation_id = page.operation_id AND NOT EXISTS (
         SELECT 1 FROM events AS later
-        WHERE later.operation_id = events.operation_id AND later.seq > events.seq)
-    WHERE ledger_index >= $1 UNION ALL
-    SELECT ledger_index, row_hash, NULL, sequence, ledger_root FROM policy_activations WHERE ledger_index >= $1
+        WHERE later.operation_id = page.operation_id AND later.seq > page.seq)
+    UNION ALL SELECT ledger_index, row_hash, NULL, sequence, ledger_root FROM policy_activations WHERE ledger_index >= $1
     ORDER BY ledger_index LIMIT $2";
 const NODES: &str =
     "SELECT level, position, hash FROM ledger_nodes WHERE level = $1 AND position >= $2 AND position < $3";

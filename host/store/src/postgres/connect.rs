@@ -13,7 +13,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Settings of each session. A session whose client is gone must not keep the end of the log locked, and no statement of a request
 /// takes seconds: then the server or the network is ill, and the request is answered with 503.
-const SESSION: [(&str, &str); 4] = [
+const SESSION: [(&str, &str); 5] = [
+    // Compiling a plan costs more than any of these statements.
+    ("jit", "off"),
     ("statement_timeout", "10s"),
     ("lock_timeout", "8s"),
     ("idle_in_transaction_session_timeout", "10s"),

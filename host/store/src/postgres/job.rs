@@ -2,8 +2,11 @@
 
 use crate::frontier::{Appended, LogFrontier};
 use sqlx::PgConnection;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::sync::oneshot;
 
 /// One change. Several share a transaction, and each may run more than once before it is answered. A job that refuses says so in its
@@ -88,6 +91,17 @@ impl<J: Job> Queued for Ticket<J> {
             );
         }
     }
+}
+
+/// Awaits a job and turns a panic into an error. The transaction is rolled back then, so nothing half done remains.
+pub(super) async fn catch_panic(mut applied: Applied<'_>) -> Result<(), sqlx::Error> {
+    let polled = poll_fn(|cx| {
+        catch_unwind(AssertUnwindSafe(|| applied.as_mut().poll(cx))).unwrap_or_else(|_| {
+            tracing::error!("a database write panicked");
+            Poll::Ready(Err(sqlx::Error::WorkerCrashed))
+        })
+    });
+    polled.await
 }
 
 /// The inner nodes that an append completes, as columns.

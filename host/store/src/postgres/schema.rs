@@ -10,11 +10,15 @@ use std::collections::BTreeMap;
 /// Everything in the schema that connections use, by kind and name, with its definition.
 const OBJECTS: &str = "WITH ours AS (
         SELECT oid, relname, relkind FROM pg_class
-        WHERE relnamespace = current_schema()::regnamespace AND relname NOT LIKE '\\_sqlx%')
+        WHERE relnamespace = current_schema()::regnamespace AND relname NOT IN ('_sqlx_migrations', '_sqlx_migrations_pkey'))
     SELECT 'table ' || relname || ', column ' || attname AS name, format('%s %s %s %s %s', attnum,
         format_type(atttypid, atttypmod), attnotnull, attcollation::regcollation, pg_get_expr(adbin, adrelid)) AS sql
         FROM ours JOIN pg_attribute ON attrelid = ours.oid LEFT JOIN pg_attrdef ON adrelid = ours.oid AND adnum = attnum
         WHERE relkind IN ('r', 'p', 'v', 'm') AND attnum > 0 AND NOT attisdropped
+    UNION ALL SELECT 'table ' || relname, format('%s %s %s %s', relpersistence, relrowsecurity, relforcerowsecurity, reloptions)
+        FROM ours JOIN pg_class USING (oid, relname, relkind)
+    UNION ALL SELECT 'parent of ' || relname, inhparent::regclass::text FROM ours JOIN pg_inherits ON inhrelid = oid
+    UNION ALL SELECT 'child of ' || relname, inhrelid::regclass::text FROM ours JOIN pg_inherits ON inhparent = oid
     UNION ALL SELECT 'constraint ' || conname || ' of ' || relname, pg_get_constraintdef(c.oid) || convalidated::text
         FROM ours JOIN pg_constraint AS c ON conrelid = ours.oid
     UNION ALL SELECT 'index ' || relname, pg_get_indexdef(oid) FROM ours WHERE relkind = 'i'
@@ -23,7 +27,7 @@ const OBJECTS: &str = "WITH ours AS (
         FROM ours JOIN pg_trigger AS t ON tgrelid = ours.oid WHERE NOT tgisinternal
     UNION ALL SELECT 'disabled constraint of ' || relname, count(*)::text
         FROM ours JOIN pg_trigger AS t ON tgrelid = ours.oid WHERE tgisinternal AND tgenabled <> 'O' GROUP BY relname
-    UNION ALL SELECT 'function ' || proname, prosrc
+    UNION ALL SELECT 'function ' || proname || '(' || pg_get_function_identity_arguments(oid) || ')', pg_get_functiondef(oid)
         FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
     UNION ALL SELECT 'rule ' || rulename || ' of ' || relname, pg_get_ruledef(r.oid)
         FROM ours JOIN pg_rewrite AS r ON ev_class = ours.oid WHERE relkind <> 'v'";
@@ -41,13 +45,15 @@ pub(crate) async fn faults(
     let stored = objects(stored, &schema).await?;
     let mut conn = pool.acquire().await?;
     let mut tx = conn.begin().await?;
-    let scratch = "operation_gateway_fsck";
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| sqlx::Error::Encode(error.to_string().into()))?;
+    let scratch = format!("operation_gateway_fsck_{:016x}", u64::from_be_bytes(random));
     let begin = format!("CREATE SCHEMA {scratch}; SET LOCAL search_path = {scratch}");
     sqlx::raw_sql(AssertSqlSafe(begin)).execute(&mut *tx).await?;
     for (_, sql) in migrate::migrations() {
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await?;
     }
-    let expected = objects(&mut tx, scratch).await?;
+    let expected = objects(&mut tx, &scratch).await?;
     tx.rollback().await?;
     Ok(differences(&stored, &expected))
 }

@@ -33,6 +33,10 @@ impl Deployment for Scratch {
         Fsck::open(&self.url()).await.unwrap()
     }
 
+    async fn return_work(&self) {
+        self.tamper("DELETE FROM operations_taken").await;
+    }
+
     async fn close(&self, store: Arc<Store>) {
         store.close().await;
     }

@@ -5,34 +5,35 @@ use gateway_domain::ids::{Hex32, OperationId};
 use gateway_engine::Unavailable;
 use sqlx::PgPool;
 
-/// The time for which an operation belongs to a replica. A drive takes less; after it another replica continues for one that died.
+/// The time for which an operation belongs to a replica, after which any replica tries again: the first one may have died. Each is given
+/// out once in that time, so that operations that cannot finish do not keep others from their turn.
 const TAKEN_FOR: &str = "60 seconds";
 
 /// An operation that changed this recently is driven by the request that changed it.
 const DRIVEN_FOR_MS: i64 = 5_000;
 
 /// At most so many operations are taken at once, so that others are left for the other replicas.
-const TAKEN_MAX: u32 = 64;
+const TAKEN_MAX: u32 = 256;
 
 /// Rows that another replica locks are skipped: it is taking them. If it has just taken one that this statement does not see yet, the
 /// last condition leaves it to that replica.
 const TAKE: &str = "WITH due AS (
         SELECT operation_id, updated_at_ms FROM operations
         WHERE owes = 1 AND updated_at_ms <= extract(epoch FROM now()) * 1000 - $3 AND NOT EXISTS (
-            SELECT 1 FROM operations_taken AS taken
-            WHERE taken.operation_id = operations.operation_id AND taken.replica <> $1 AND taken.until > now())
+            SELECT 1 FROM operations_taken AS taken WHERE taken.operation_id = operations.operation_id
+            AND taken.until > now() AND taken.until <= now() + $4::interval)
         ORDER BY updated_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED),
     taken AS (
         INSERT INTO operations_taken (operation_id, replica, until)
         SELECT operation_id, $1, now() + $4::interval FROM due
         ON CONFLICT (operation_id) DO UPDATE SET replica = excluded.replica, until = excluded.until
-        WHERE operations_taken.until <= now() OR operations_taken.replica = excluded.replica
+        WHERE operations_taken.until <= now() OR operations_taken.until > now() + $4::interval
         RETURNING operation_id)
     SELECT operation_id FROM taken JOIN due USING (operation_id) ORDER BY updated_at_ms";
 
 const DROP: &str = "DELETE FROM operations_taken WHERE until <= now() - interval '1 hour'";
 
-/// At most `n_max` operations that owe a step, those unchanged for longest first. They are this replica's for a minute.
+/// At most `n_max` operations that owe a step, those unchanged for longest first. No replica gets them again for a minute.
 pub(super) async fn take(pool: &PgPool, replica: &[u8], n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
     let take = sqlx::query_scalar::<_, Vec<u8>>(TAKE).bind(replica).bind(i64::from(n_max.min(TAKEN_MAX)));
     let taken = take.bind(DRIVEN_FOR_MS).bind(TAKEN_FOR).fetch_all(pool).await;

@@ -3,13 +3,14 @@
 use crate::database::Counters;
 use crate::frontier::{self, LogFrontier};
 use crate::postgres::connect::{OpenError, Server};
-use crate::postgres::job::{Job, Queued, WriteError, ticket};
+use crate::postgres::job::{Job, Queued, WriteError, catch_panic, ticket};
 use crate::row::Row;
 use crate::rows::ReadRows;
 use gateway_domain::ids::Hex32;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Changes that wait at most; further callers wait to queue theirs.
@@ -23,6 +24,9 @@ const RUNS_MAX: usize = 3;
 
 /// Entries that other replicas appended, up to which this one catches up by reading them. Beyond, it reads the tree.
 const CATCH_UP_MAX: u64 = 1024;
+
+/// Time for the server's answer, after which the connection is given up.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
     SELECT n_leaves, root FROM ledger_head WHERE id = 1 FOR UPDATE";
@@ -124,10 +128,20 @@ async fn commit(session: &mut Session, mut batch: Batch) {
     if batch.len() == 1 || !is_job_s_fault {
         return answer(batch, outcome);
     }
-    for job in batch {
+    let mut rest = batch.into_iter();
+    while let Some(job) = rest.next() {
         let mut alone = vec![job];
         let outcome = session.transaction_with_retries(&mut alone).await;
+        // Without the server, the others would wait for nothing.
+        let ended = match &outcome {
+            Err(Failure::Session(error) | Failure::InDoubt(error)) => Some(error.to_string()),
+            Err(Failure::Job(_)) | Ok(()) => None,
+        };
         answer(alone, outcome);
+        if let Some(why) = ended {
+            let error = sqlx::Error::Protocol(format!("the change before it failed: {why}"));
+            return answer(rest.collect(), Err(Failure::Session(error)));
+        }
     }
 }
 
@@ -145,9 +159,9 @@ fn answer(batch: Batch, outcome: Result<(), Failure>) {
 
 /// Why a transaction was not committed.
 enum Failure {
-    /// A statement of a job failed; nothing was written.
+    /// One of the jobs is at fault; nothing was written.
     Job(sqlx::Error),
-    /// The connection or the lock failed before any job did; nothing was written.
+    /// The connection, the lock or the server failed before the COMMIT; nothing was written.
     Session(sqlx::Error),
     /// The COMMIT was not acknowledged.
     InDoubt(sqlx::Error),
@@ -158,21 +172,50 @@ impl Failure {
     /// transaction (class 40 of PostgreSQL, appendix A).
     fn may_pass(&self) -> bool {
         match self {
-            Self::InDoubt(_) => false,
-            Self::Job(error) | Self::Session(error) => match error {
-                sqlx::Error::Database(error) => {
-                    // 57P01 to 57P03: the server stops, or starts.
-                    error.code().is_some_and(|code| code.starts_with("40") || code.starts_with("57P0"))
-                }
-                error => is_lost(error),
-            },
+            Self::InDoubt(_) | Self::Job(_) => false,
+            // 57P01 to 57P03: the server stops, or starts.
+            Self::Session(error) => is_lost(error) || is_of(error, &["40", "57P0"]),
+        }
+    }
+
+    /// The failure of a statement of a job.
+    fn of_job(error: sqlx::Error) -> Self {
+        let is_job_s_fault = match &error {
+            // Invalid data, a violated constraint, too large a value.
+            sqlx::Error::Database(_) => is_of(&error, &["21", "22", "23", "54"]),
+            error => !is_lost(error) && !matches!(error, sqlx::Error::PoolTimedOut),
+        };
+        if is_job_s_fault { Self::Job(error) } else { Self::Session(error) }
+    }
+
+    /// The failure of a COMMIT. Only a violated constraint, or a conflict with another transaction, says that nothing was written.
+    /// After others it may be durable: a server that stops while it waits for its standby has already committed.
+    fn of_commit(error: sqlx::Error) -> Self {
+        if is_of(&error, &["23"]) {
+            Self::Job(error)
+        } else if is_of(&error, &["40001", "40002", "40P01"]) {
+            Self::Session(error)
+        } else {
+            Self::InDoubt(error)
         }
     }
 }
 
-/// Whether the error ended the connection.
-fn is_lost(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed)
+/// Whether the server's error has a code that begins so (PostgreSQL, appendix A).
+fn is_of(error: &sqlx::Error, codes: &[&str]) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| codes.iter().any(|begin| code.starts_with(begin)))
+}
+
+/// Whether the connection was lost.
+const fn is_lost(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_))
+}
+
+/// Awaits the server. It ends statements and locks itself, earlier than this; a server that is gone, or a standby that it waits for,
+/// does not.
+async fn within<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 /// The writing connection, and the end of the log as this replica knows it.
@@ -205,9 +248,9 @@ impl Session {
                 self.tally.transactions.fetch_add(1, Ordering::Relaxed);
                 self.conn = Some(conn);
             }
-            Err(Failure::Job(error)) if !is_lost(error) => {
+            Err(Failure::Job(error) | Failure::Session(error)) if error.as_database_error().is_some() => {
                 self.tally.rollbacks.fetch_add(1, Ordering::Relaxed);
-                if sqlx::query("ROLLBACK").execute(&mut conn).await.is_ok() {
+                if within(sqlx::query("ROLLBACK").execute(&mut conn)).await.is_ok() {
                     self.conn = Some(conn);
                 }
             }
@@ -220,10 +263,10 @@ impl Session {
     }
 
     async fn run(&mut self, conn: &mut PgConnection, jobs: &mut Batch) -> Result<(), Failure> {
-        let mut log = self.begin(conn).await.map_err(Failure::Session)?;
+        let mut log = within(self.begin(conn)).await.map_err(Failure::Session)?;
         let before = log.next_index();
         for job in jobs.iter_mut() {
-            job.apply(conn, &mut log).await.map_err(Failure::Job)?;
+            within(catch_panic(job.apply(conn, &mut log))).await.map_err(Failure::of_job)?;
         }
         let end = if log.next_index() == before {
             "COMMIT".to_owned()
@@ -231,15 +274,9 @@ impl Session {
             let (n_leaves, root) = (log.next_index(), log.root());
             format!("UPDATE ledger_head SET n_leaves = {n_leaves}, root = '\\x{root}' WHERE id = 1; COMMIT")
         };
-        match sqlx::raw_sql(AssertSqlSafe(end)).execute(conn).await {
-            Ok(_) => {
-                self.log = Some(log);
-                Ok(())
-            }
-            // An answer with an error, for example of a deferred constraint or a full disk, says that nothing was written.
-            Err(error @ sqlx::Error::Database(_)) => Err(Failure::Job(error)),
-            Err(error) => Err(Failure::InDoubt(error)),
-        }
+        within(sqlx::raw_sql(AssertSqlSafe(end)).execute(conn)).await.map_err(Failure::of_commit)?;
+        self.log = Some(log);
+        Ok(())
     }
 
     /// Begins a transaction, locks the end of the log and returns it.
@@ -256,16 +293,21 @@ impl Session {
             }
         }
         // Too far behind, or the log is not the one that this replica knew: for example, a backup was restored.
-        let log = frontier::load(conn, &super::STATEMENTS).await?;
+        let log = frontier::load(conn).await?;
         if is_end(&log) { Ok(log) } else { Err(frontier::damaged("its end is not the stored one")) }
     }
 
     /// Reads the log for the first time.
     async fn load(&mut self) -> Result<(), sqlx::Error> {
         let mut conn = self.take_connection().await?;
-        let log = self.begin(&mut conn).await?;
+        // Counting all entries takes long in a large log, so it is done without the lock, in one state of the database.
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0";
+        sqlx::raw_sql(begin).execute(&mut conn).await?;
+        self.log = Some(frontier::load_and_check(&mut conn, &super::STATEMENTS).await?);
         sqlx::query("ROLLBACK").execute(&mut conn).await?;
-        (self.log, self.conn) = (Some(log), Some(conn));
+        self.begin(&mut conn).await?;
+        sqlx::query("ROLLBACK").execute(&mut conn).await?;
+        self.conn = Some(conn);
         Ok(())
     }
 

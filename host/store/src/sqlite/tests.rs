@@ -62,6 +62,8 @@ impl Deployment for Folder {
         Fsck::open(&self.path()).await.unwrap()
     }
 
+    async fn return_work(&self) {}
+
     async fn close(&self, store: Arc<Store>) {
         store.close().await;
     }

@@ -64,6 +64,13 @@ async fn changed_schema_and_rows_are_named_by_fsck() {
         ("ALTER TABLE operations ALTER COLUMN tenant DROP NOT NULL", "table operations, column tenant"),
         ("CREATE RULE silent AS ON INSERT TO spending DO INSTEAD NOTHING", "rule silent"),
         ("CREATE TABLE stray (a BIGINT)", "table stray, column a"),
+        ("CREATE TABLE more () INHERITS (spending)", "child of spending"),
+        ("ALTER TABLE spending SET UNLOGGED", "table spending"),
+        ("ALTER TABLE spending ENABLE ROW LEVEL SECURITY", "table spending"),
+        (
+            "ALTER FUNCTION policy_activations_only_rise() SET search_path = evil",
+            "function policy_activations_only_rise",
+        ),
         (
             "CREATE OR REPLACE FUNCTION policy_activations_only_rise() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$",
             "function policy_activations_only_rise",
@@ -113,6 +120,7 @@ async fn activations_cannot_be_lowered_changed_or_removed_by_other_programs() {
     for change in [
         "UPDATE policy_activations SET sequence = 9",
         "DELETE FROM policy_activations",
+        "TRUNCATE policy_activations",
         "INSERT INTO policy_activations SELECT 1, at_ms, bundle_hash, kind, signers, reason, row_hash, 99, ledger_root
             FROM policy_activations",
     ] {

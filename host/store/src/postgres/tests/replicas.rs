@@ -7,10 +7,13 @@ use crate::contract::samples::{
     decision, decision_signed, following, id, key_create, note, on_key, opening, opening_payment, preview,
     refresh, submission, written,
 };
+use crate::frontier::LogFrontier;
+use crate::postgres::Postgres;
+use crate::postgres::job::Job;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, Committed, ReadLog, ReadOperations, Record};
-use sqlx::Executor as _;
+use sqlx::{Executor as _, PgConnection};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -163,11 +166,36 @@ async fn work_is_given_to_one_replica_until_it_dies() {
     scratch.tamper("DELETE FROM operations_taken").await;
     let (one, two, three) = (take(0, 3).await, take(1, 3).await, take(2, 9).await);
     assert_eq!((one.len(), two.len(), three.len()), (3, 3, 3));
-    assert_eq!((take(0, 9).await, take(1, 9).await), (one, two), "a replica keeps its own");
+    assert_eq!((take(0, 9).await, take(1, 9).await), (vec![], vec![]), "all are taken");
     scratch.tamper("UPDATE operations_taken SET until = now() - interval '1 ms'").await;
     assert_eq!(take(1, 9).await.len(), 9, "others continue once they have expired");
     assert_eq!(take(0, 9).await, []);
+    scratch.tamper("UPDATE operations_taken SET until = 'infinity'").await;
+    assert_eq!(take(0, 9).await.len(), 9, "a time beyond a replica's turn means nothing");
+    scratch.tamper("DELETE FROM operations_taken").await;
     let recent = "UPDATE operations SET updated_at_ms = extract(epoch FROM now()) * 1000";
     scratch.tamper(recent).await;
     assert_eq!(take(1, 9).await, [], "a request drives what has just changed");
+}
+
+struct Panics;
+
+impl Job for Panics {
+    type Output = ();
+
+    async fn apply(&self, conn: &mut PgConnection, _log: &mut LogFrontier) -> Result<(), sqlx::Error> {
+        conn.execute("INSERT INTO write_probe (id, at_ms) VALUES (1, 7)").await?;
+        panic!("a test");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn change_that_panics_writes_nothing_and_the_others_are_written() {
+    let scratch = Scratch::new();
+    let postgres = Postgres::open(&scratch.url()).await.unwrap();
+    let rows = || sqlx::query_as::<_, (i64, i64)>("SELECT id, at_ms FROM write_probe");
+    let (panicked, probed) = tokio::join!(postgres.write(Panics, "it panics"), postgres.probe(EpochMs(8)));
+    assert!(panicked.is_err());
+    assert_eq!(probed, Ok(()));
+    assert_eq!(rows().fetch_all(&mut scratch.connection().await).await.unwrap(), [(1, 8)]);
 }
