@@ -152,7 +152,7 @@ async fn oversized_deep_or_ambiguous_body_is_refused() {
 #[tokio::test]
 async fn unusual_texts_are_kept_through_a_whole_operation() {
     let world = World::start().await;
-    let unusual = "\u{0}\u{7f}'\"; DROP TABLE operations; --\u{202e}\u{1F980}";
+    let unusual = "\u{1}\u{7f}'\"; DROP TABLE operations; --\u{202e}\u{1F980}";
     let mut body = payment("unusual");
     for pointer in ["/payment/to_account", "/payment/reference", "/client/subject_id", "/idempotency_key"] {
         *body.pointer_mut(pointer).unwrap() = json!(unusual);

@@ -136,13 +136,16 @@ fn check_audience(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<(),
     if is_for_us { Ok(()) } else { Err(TokenFault::Audience) }
 }
 
+/// Whether a text is as one in a request body may be. Databases cannot store U+0000.
+fn is_valid(text: &str) -> bool {
+    !text.is_empty() && text.len() <= TEXT_BYTES_MAX && !text.contains('\0')
+}
+
 /// An optional text, which must not be empty.
 fn text(value: Option<&Value>, claim: &'static str) -> Result<Option<String>, TokenFault> {
     match value {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if !text.is_empty() && text.len() <= TEXT_BYTES_MAX => {
-            Ok(Some(text.clone()))
-        }
+        Some(Value::String(text)) if is_valid(text) => Ok(Some(text.clone())),
         Some(_) => Err(TokenFault::Claim(claim)),
     }
 }
@@ -160,8 +163,7 @@ fn texts<'a>(
         Some(Value::Array(list)) => list.iter().map(Value::as_str).collect::<Option<_>>().ok_or(fault)?,
         Some(_) => return Err(fault),
     };
-    let is_valid = |text: &&str| !text.is_empty() && text.len() <= TEXT_BYTES_MAX;
-    if texts.len() > LIST_ENTRIES_MAX || !texts.iter().all(is_valid) {
+    if texts.len() > LIST_ENTRIES_MAX || !texts.iter().all(|text| is_valid(text)) {
         return Err(fault);
     }
     Ok(texts.into_iter().map(str::to_owned).collect())

@@ -49,6 +49,7 @@ macro_rules! contract_cases {
             commits::commits_build_on_each_other
             commits::replayed_claim_is_a_conflict
             commits::claims_are_scoped_by_tenant_family_and_custody_key
+            spending::longest_texts_are_stored
             commits::stale_revision_is_a_conflict_and_writes_nothing
             commits::operation_cannot_be_created_twice
             commits::wrong_previous_record_root_is_a_conflict

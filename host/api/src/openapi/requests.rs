@@ -87,6 +87,7 @@ fn limit_schema(schema: &mut Value, found: &mut BTreeSet<String>) {
     let is_narrower = members.contains_key("enum") || members.contains_key("pattern");
     if is(members, "string") && !is_narrower {
         limit(members, "maxLength", TEXT_BYTES_MAX);
+        members.insert("pattern".to_owned(), json!(r"^[^\x00]*$"));
     }
     if is(members, "array") {
         limit(members, "maxItems", ARRAY_ENTRIES_MAX);

@@ -13,6 +13,9 @@ use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// Longest currency, bytes.
+const CURRENCY_BYTES_MAX: usize = 64;
+
 /// Longest `epoch_fence_token_hex`, characters: twice a Hex32.
 const FENCE_CHARACTERS_MAX: usize = 128;
 
@@ -27,8 +30,8 @@ pub struct PaymentIntent {
     pub to_account: String,
     /// Amount in minor units of the currency, a signed 64-bit integer.
     pub amount_minor: i64,
-    /// The currency.
-    #[schema(min_length = 1)]
+    /// The currency, at most 64 bytes.
+    #[schema(min_length = 1, max_length = 64)]
     pub currency: String,
     /// Free text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +107,7 @@ impl RequestShape for SignOperationRequest {
             from_account: not_empty("/payment/from_account", &self.payment.from_account)?,
             to_account: not_empty("/payment/to_account", &self.payment.to_account)?,
             amount_minor: self.payment.amount_minor,
-            currency: not_empty("/payment/currency", &self.payment.currency)?,
+            currency: currency(&self.payment.currency)?,
             reference: self.payment.reference.clone(),
             terms,
         }))
@@ -113,6 +116,15 @@ impl RequestShape for SignOperationRequest {
     fn client(&self) -> Option<&ClientBinding> {
         Some(&self.client)
     }
+}
+
+/// Databases index payments by account and currency together.
+fn currency(text: &str) -> Result<String, Fault> {
+    if text.len() > CURRENCY_BYTES_MAX {
+        let message = format!("must be at most {CURRENCY_BYTES_MAX} bytes, not {}", text.len());
+        return Err(Fault::at("/payment/currency", message));
+    }
+    not_empty("/payment/currency", text)
 }
 
 impl Bip32 {

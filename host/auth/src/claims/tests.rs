@@ -121,6 +121,8 @@ fn claims_of_another_type_or_size_are_rejected() {
         ("sub", json!("")),
         ("sub", json!(7)),
         ("sub", json!(long)),
+        ("sub", json!("a\u{0}")),
+        ("roles", json!(["a\u{0}"])),
         ("client_id", json!(null)),
         ("client_id", json!(["desk"])),
         ("client_id", json!("")),

@@ -129,6 +129,10 @@ impl<'de> Deserializer<'de> for &'de Json {
             let message = format!("must be at most {TEXT_BYTES_MAX} bytes, not {}", text.len());
             return Err(Fault::at("", message));
         }
+        // PostgreSQL stores every other character.
+        if text.contains('\0') {
+            return Err(Fault::at("", "must not have the character U+0000"));
+        }
         visitor.visit_borrowed_str(text)
     }
 
@@ -296,5 +300,7 @@ mod tests {
         }
         let long = format!(r#"{{"name":"{}","amount":1,"indices":[]}}"#, "a".repeat(1025));
         assert_eq!(shape(&long).unwrap_err(), "`/name` must be at most 1024 bytes, not 1025");
+        let zero = r#"{"name":"a\u0000b","amount":1,"indices":[]}"#;
+        assert_eq!(shape(zero).unwrap_err(), "`/name` must not have the character U+0000");
     }
 }

@@ -84,9 +84,10 @@ CREATE TABLE idempotency_claims (
     -- Empty for the product family, whose claims span keys.
     key_ref         TEXT  COLLATE "C" NOT NULL,
     idempotency_key TEXT  COLLATE "C" NOT NULL,
-    operation_id    BYTEA NOT NULL REFERENCES operations (operation_id),
-    PRIMARY KEY (tenant, family, key_ref, idempotency_key)
+    operation_id    BYTEA NOT NULL PRIMARY KEY REFERENCES operations (operation_id)
 );
+-- By hash, since the four together can be longer than an entry of another index.
+CREATE INDEX idempotency_claims_of ON idempotency_claims USING hash ((tenant || family || key_ref || idempotency_key));
 
 CREATE TABLE custody_keys (
     key_id    BYTEA  NOT NULL PRIMARY KEY,

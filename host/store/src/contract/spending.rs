@@ -4,7 +4,7 @@ use super::samples::{
     assert_conflict, decision_signed, failed, following, key_create, opening, submission, written,
 };
 use super::{Deployment, Ports};
-use gateway_domain::ids::Tenant;
+use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::operation::Change;
 use gateway_domain::policy::SpendingTotals;
@@ -141,4 +141,36 @@ pub(crate) async fn decision_on_outdated_totals_is_a_conflict(deployment: &impl 
     let signed = open(store, 4, "default", Intent::Payment(payment("c", "x", 7))).await;
     let decision = following(&signed, AT, vec![decision_signed()]);
     assert_conflict(store, Commit { spending: Some(read), ..decision }).await;
+}
+
+async fn totals_of(store: &impl Ports, tenant: &Tenant, payment: &Payment) -> SpendingTotals {
+    store.spending_totals(tenant, payment, AT).await.unwrap()
+}
+
+/// Texts without repetitions, which a database cannot make shorter.
+fn longest(length: usize, seed: u64) -> String {
+    let next = |state: &u64| {
+        Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+    };
+    let letters = std::iter::successors(Some(seed), next).skip(8).map(|state| (state >> 33) % 94 + 33);
+    letters.take(length).filter_map(|letter| char::from_u32(u32::try_from(letter).unwrap())).collect()
+}
+
+pub(crate) async fn longest_texts_are_stored(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let tenant = Tenant(longest(1024, 1));
+    let payment = Payment { currency: longest(64, 2), ..payment(&longest(1024, 3), &longest(1024, 4), 7) };
+    for (byte, intent) in [(1, Intent::Payment(payment.clone())), (2, key_create())] {
+        let mut submission = submission(byte, intent);
+        submission.tenant = tenant.clone();
+        submission.key.key_ref = KeyRef(longest(1024, 5));
+        submission.submitter.client_id = longest(1024, 6);
+        let mut commit = opening(submission, EpochMs(1));
+        commit.claim = Some(longest(1024, 7));
+        let record = written(&*store, commit).await;
+        if byte == 1 {
+            written(&*store, following(&record, AT, vec![decision_signed()])).await;
+        }
+    }
+    assert_eq!(totals_of(&*store, &tenant, &payment).await.account_day_minor, 7);
 }

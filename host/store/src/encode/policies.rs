@@ -30,6 +30,40 @@ impl ActivationRow {
     }
 }
 
+/// Selects the last activation.
+pub(crate) const LAST_ACTIVATION: &str =
+    "SELECT sequence, bundle_hash, row_hash FROM policy_activations ORDER BY sequence DESC LIMIT 1";
+
+/// Sequence, bundle hash and row hash, as [`LAST_ACTIVATION`] selects them.
+pub(crate) type LastActivation = (i64, Vec<u8>, Vec<u8>);
+
+/// Where a new activation belongs.
+pub(crate) enum Place {
+    /// Behind the row with this hash, which is zero if there is none.
+    Behind(Hex32),
+    /// The bundle is active, or a newer row activated it.
+    Active,
+    /// Another bundle with this sequence or a higher one was activated.
+    Superseded { reached: u64 },
+}
+
+impl Place {
+    /// Compares an activation with the last one.
+    pub(crate) fn of(activation: &ActivationRow, last: Option<LastActivation>) -> Result<Self, sqlx::Error> {
+        let Some((reached, bundle_hash, row_hash)) = last else { return Ok(Self::Behind(Hex32::ZERO)) };
+        if reached < activation.sequence {
+            let previous = row_hash.try_into().map(Hex32::new);
+            let previous =
+                previous.map_err(|_| sqlx::Error::Decode("an activation's hash is not 32 bytes".into()))?;
+            return Ok(Self::Behind(previous));
+        }
+        Ok(match bundle_hash == activation.bundle_hash.as_bytes() {
+            true => Self::Active,
+            false => Self::Superseded { reached: reached.unsigned_abs() },
+        })
+    }
+}
+
 /// The rows of a bundle and its files.
 pub(crate) struct BundleRows {
     pub(crate) bundle_hash: Hex32,

@@ -1,7 +1,7 @@
 //! Stores an activation, after comparing it with the high-water mark in the same transaction.
 
 use crate::encode::instant;
-use crate::encode::policies::{ActivationRow, BundleRows};
+use crate::encode::policies::{ActivationRow, BundleRows, LAST_ACTIVATION, Place};
 use crate::frontier::LogFrontier;
 use crate::postgres::job::{Job, NodeColumns};
 use gateway_domain::ids::Hex32;
@@ -9,8 +9,6 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Activated;
 use sqlx::PgConnection;
 
-const MARK: &str =
-    "SELECT sequence, bundle_hash, row_hash FROM policy_activations ORDER BY sequence DESC LIMIT 1";
 const INSERT: &str = "WITH new_nodes AS (
         INSERT INTO ledger_nodes (level, position, hash) SELECT * FROM unnest($10, $11, $12)),
     counted AS (
@@ -29,19 +27,19 @@ impl Job for ActivationJob {
     type Output = Activated;
 
     async fn apply(&self, conn: &mut PgConnection, log: &mut LogFrontier) -> Result<Activated, sqlx::Error> {
-        let mark: Option<(i64, Vec<u8>, Vec<u8>)> = sqlx::query_as(MARK).fetch_optional(&mut *conn).await?;
-        let previous = mark.as_ref().map_or(Ok(Hex32::ZERO), |(.., row_hash)| hex32(row_hash))?;
-        let Some((reached, hash, _)) = mark.filter(|(reached, ..)| *reached >= self.activation.sequence)
-        else {
-            self.store_bundle(conn).await?;
-            self.append(conn, log, previous).await?;
-            return Ok(Activated::Recorded);
-        };
-        if hash == self.bundle.bundle_hash.as_bytes() {
-            self.store_bundle(conn).await?;
-            return Ok(Activated::AlreadyActive);
+        let last = sqlx::query_as(LAST_ACTIVATION).fetch_optional(&mut *conn).await?;
+        match Place::of(&self.activation, last)? {
+            Place::Behind(previous) => {
+                self.store_bundle(conn).await?;
+                self.append(conn, log, previous).await?;
+                Ok(Activated::Recorded)
+            }
+            Place::Active => {
+                self.store_bundle(conn).await?;
+                Ok(Activated::AlreadyActive)
+            }
+            Place::Superseded { reached } => Ok(Activated::Superseded { reached }),
         }
-        Ok(Activated::Superseded { reached: reached.unsigned_abs() })
     }
 }
 
@@ -86,11 +84,6 @@ impl ActivationJob {
         *log = appended.frontier;
         Ok(())
     }
-}
-
-fn hex32(row_hash: &[u8]) -> Result<Hex32, sqlx::Error> {
-    let hash = row_hash.try_into().map(Hex32::new);
-    hash.map_err(|_| sqlx::Error::Decode("an activation's hash is not 32 bytes".into()))
 }
 
 pub(super) struct ProbeJob(pub(super) EpochMs);

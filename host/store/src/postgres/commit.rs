@@ -23,7 +23,8 @@ macro_rules! conditions {
         "($41 IS NULL OR NOT EXISTS (SELECT 1 FROM admission_budgets
             WHERE tenant = $41 AND client_id = $42 AND full_at_us > $45 AND full_at_us <= $46))
         AND NOT EXISTS (SELECT 1 FROM idempotency_claims
-            WHERE tenant = $2 AND family = $3 AND key_ref = $24 AND idempotency_key = $25)
+            WHERE tenant || family || key_ref || idempotency_key = $2 || $3 || $24 || $25
+            AND tenant = $2 AND family = $3 AND key_ref = $24 AND idempotency_key = $25)
         AND NOT EXISTS (SELECT 1 FROM unnest($27, $32) AS expected (key_id, revision)
             LEFT JOIN custody_keys ON custody_keys.key_id = expected.key_id
             WHERE custody_keys.revision IS DISTINCT FROM expected.revision)"

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 const MIGRATIONS: &[(i64, &str, &str)] =
     &[(1, "store", include_str!("../../migrations/postgres/0001_store.sql"))];
 
-/// A table in the schema that connections use, unless it is the store's or there is none.
+/// The name of any table, if there are tables and none is of a migrator. An empty database has no row.
 const FOREIGN: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()
     AND to_regclass('_sqlx_migrations') IS NULL LIMIT 1";
 /// The migrator of another program has other migrations, but the same table.

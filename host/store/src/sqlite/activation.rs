@@ -1,7 +1,7 @@
 //! Stores an activation, after comparing it with the high-water mark in the same transaction.
 
 use crate::encode::integer;
-use crate::encode::policies::{ActivationRow, BundleRows, FileRow};
+use crate::encode::policies::{ActivationRow, BundleRows, FileRow, LAST_ACTIVATION, Place};
 use crate::frontier::LogFrontier;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
@@ -10,9 +10,6 @@ use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-const MARK: &str =
-    "SELECT sequence, bundle_hash, row_hash FROM policy_activations ORDER BY sequence DESC LIMIT 1";
 
 pub(super) struct ActivationJob {
     pub(super) activation: ActivationRow,
@@ -29,20 +26,20 @@ impl Job for ActivationJob {
         conn: &mut SqliteConnection,
         log: &mut LogFrontier,
     ) -> Result<Activated, sqlx::Error> {
-        let mark: Option<(i64, Vec<u8>, Vec<u8>)> = sqlx::query_as(MARK).fetch_optional(&mut *conn).await?;
+        let last = sqlx::query_as(LAST_ACTIVATION).fetch_optional(&mut *conn).await?;
         self.n_statements.fetch_add(1, Ordering::Relaxed);
-        let previous = mark.as_ref().map_or(Ok(Hex32::ZERO), |(.., row_hash)| hex32(row_hash))?;
-        let Some((reached, hash, _)) = mark.filter(|(reached, ..)| *reached >= self.activation.sequence)
-        else {
-            self.store_bundle(conn).await?;
-            self.append(conn, log, previous).await?;
-            return Ok(Activated::Recorded);
-        };
-        if hash == self.bundle.bundle_hash.as_bytes() {
-            self.store_bundle(conn).await?;
-            return Ok(Activated::AlreadyActive);
+        match Place::of(&self.activation, last)? {
+            Place::Behind(previous) => {
+                self.store_bundle(conn).await?;
+                self.append(conn, log, previous).await?;
+                Ok(Activated::Recorded)
+            }
+            Place::Active => {
+                self.store_bundle(conn).await?;
+                Ok(Activated::AlreadyActive)
+            }
+            Place::Superseded { reached } => Ok(Activated::Superseded { reached }),
         }
-        Ok(Activated::Superseded { reached: reached.unsigned_abs() })
     }
 }
 
@@ -98,11 +95,6 @@ impl ActivationJob {
         *log = appended.frontier;
         Ok(())
     }
-}
-
-fn hex32(row_hash: &[u8]) -> Result<Hex32, sqlx::Error> {
-    let hash = row_hash.try_into().map(Hex32::new);
-    hash.map_err(|_| sqlx::Error::Decode("an activation's hash is not 32 bytes".into()))
 }
 
 pub(super) struct ProbeJob(pub(super) EpochMs);
