@@ -17,7 +17,7 @@ use gateway_policy_host::lifecycle::Sources;
 use gateway_runtime::FindBundle;
 use gateway_seal::at_rest::Kek;
 use gateway_store::Store;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -179,6 +179,7 @@ fn rules() -> facts::Rules {
 pub(crate) fn engine_rules(signed_approvals: SigningRule) -> Rules {
     let off = RateLimit { per_second: 0, burst: 1 };
     Rules {
+        lost_operations: BTreeSet::new(),
         policy: rules(),
         signed_approvals,
         approval_ttl_ms: APPROVAL_TTL_MS,
@@ -201,7 +202,7 @@ pub(crate) struct AuthorityProcess {
 }
 
 impl AuthorityProcess {
-    fn key() -> Authority {
+    pub(crate) fn key() -> Authority {
         Authority::new(&[9; 32])
     }
 

@@ -1,9 +1,11 @@
 //! The engine's ports for the store and the authority. Each call is a message, whose delivery the schedule chooses.
 
 use crate::network::{Body, Claim, Handled, Message, Network, Origin, Peer, Slot};
+use crate::parts::AuthorityProcess;
 use async_trait::async_trait;
 use gateway_authority::DecisionRequest;
-use gateway_domain::admission::Admission;
+use gateway_domain::admission::{Admission, AdmissionDecision, Authorities, verify_signed};
+use gateway_domain::dsse::Envelope;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Payment;
@@ -284,6 +286,11 @@ impl SignAdmission for Ways {
             is_late: false,
         });
         slot.await
+    }
+
+    fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision> {
+        let pinned = Authorities::new([AuthorityProcess::key().public_key()], 1).ok()?;
+        verify_signed(envelope, &pinned).ok().map(|admission| admission.decision)
     }
 
     async fn check(&self) -> Result<(), Unavailable> {

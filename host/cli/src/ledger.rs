@@ -1,6 +1,7 @@
-//! `operation-gateway ledger fsck`: checks that the store's records agree with each other, and that the files of each stored
+//! `operation-gateway ledger fsck`, `backup` and `restore`. `fsck` checks that the store's records agree with each other, and that the files of each stored
 //! bundle have the bundle's hash.
 
+use crate::progress::Progress;
 use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use clap::{Args, Subcommand};
 use gateway_engine::Unavailable;
@@ -10,6 +11,7 @@ use gateway_policy::bundle::{BundleError, MANIFEST_FILE, Manifest};
 use gateway_store::{Checked, Finding, Fsck};
 use serde_json::json;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Debug, Subcommand)]
@@ -34,13 +36,57 @@ pub fn fsck(database_url: &str, json: bool) -> ExitCode {
 }
 
 async fn check(database_url: &str, json: bool, out: &mut (dyn Write + Send)) -> Result<ExitCode, Fault> {
-    let mut report = Report { json, out, n_findings: 0, broken: None };
+    let progress = Progress::new("checked");
+    let mut report = Report { json, out, progress: &progress, n_findings: 0, broken: None };
     let mut fsck = Fsck::open(database_url).await?;
-    let checked = fsck.check(&mut |finding| report.add(&finding)).await?;
+    let checked = fsck
+        .check_with_progress(&mut |finding| report.add(&finding), &mut |n_done, n_all| {
+            progress.report(n_done, n_all);
+        })
+        .await?;
+    progress.clear();
     check_bundles(&mut fsck, &mut |finding| report.add(&finding)).await?;
     fsck.close().await;
     let n_findings = report.finish(&checked)?;
     Ok(if n_findings == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+/// Runs `backup`: makes a copy and checks it.
+#[must_use]
+pub fn backup(database_url: &str, file: &Path) -> ExitCode {
+    let backup = async {
+        let progress = Progress::new("copied");
+        gateway_store::backup(database_url, file, |n_done, n_all| progress.report(n_done, n_all)).await?;
+        progress.clear();
+        let checked = check(&location(file), false, &mut std::io::stdout()).await?;
+        writeln!(std::io::stdout(), "the backup is `{}`", file.display())?;
+        Ok(checked)
+    };
+    crate::run(backup, |_: &Fault| EXIT_UNCHECKED)
+}
+
+/// Runs `restore`: checks a copy and puts it in the place of the store.
+#[must_use]
+pub fn restore(database_url: &str, file: &Path) -> ExitCode {
+    let restore = async {
+        let checked = check(&location(file), false, &mut std::io::stdout()).await?;
+        if checked != ExitCode::SUCCESS {
+            return Err("the backup is damaged, and nothing was changed".into());
+        }
+        let kept = gateway_store::restore(database_url, file).await?;
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "restored `{}`", file.display())?;
+        if let Some(kept) = kept {
+            writeln!(out, "the database that was there is kept as `{}`", kept.display())?;
+        }
+        Ok(ExitCode::SUCCESS)
+    };
+    crate::run(restore, |_: &Fault| EXIT_UNCHECKED)
+}
+
+/// The file as a location that the store opens: never as a URL.
+fn location(file: &Path) -> String {
+    format!("sqlite://{}", file.display())
 }
 
 /// Compares the files of each stored bundle with its hash. Signatures are not checked: the trust roots change over time.
@@ -78,6 +124,7 @@ fn read_manifest(bundle: StoredBundle) -> Result<(Manifest, bool), BundleError> 
 struct Report<'a> {
     json: bool,
     out: &'a mut (dyn Write + Send),
+    progress: &'a Progress,
     n_findings: u64,
     /// The first error of the output. Nothing is printed after it.
     broken: Option<std::io::Error>,
@@ -97,6 +144,7 @@ impl Report<'_> {
 
     fn line(&mut self, line: &str) {
         if self.broken.is_none() {
+            self.progress.clear();
             self.broken = writeln!(self.out, "{line}").err();
         }
     }

@@ -15,12 +15,13 @@ pub mod approvers;
 pub mod bundle;
 pub mod evidence;
 pub mod ledger;
+mod progress;
 pub mod records;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::error::Error;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit code of a command that failed or has findings, and of a gateway that did not start.
@@ -67,6 +68,30 @@ pub enum Command<S: Args> {
     /// Check the gateway's store
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand<S>),
+    /// Copy the gateway's SQLite database to a new file and check the copy; a gateway may be running
+    #[command(
+        after_help = "Keys and nodes are not in it: see host/docs/operations.md. Exit code 0: the copy is sound. 1: it has findings. \
+                      2: no copy was made."
+    )]
+    Backup {
+        /// The copy, which must not exist yet
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        settings: S,
+    },
+    /// Check a copy and put it in the place of the gateway's SQLite database; the gateway must be stopped
+    #[command(
+        after_help = "The database that is there is kept under another name. Exit code 0: the copy is in place. 2: nothing was \
+                      changed."
+    )]
+    Restore {
+        /// The copy, which stays
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        settings: S,
+    },
     /// Check the runtime nodes
     #[command(subcommand)]
     Nodes(NodesCommand<S>),

@@ -236,6 +236,23 @@ pub fn verify(
     authorities: &Authorities,
     now: EpochMs,
 ) -> Result<Admission, DecisionError> {
+    let admission = verify_signed(envelope, authorities)?;
+    let AdmissionDecision { not_before_ms, not_after_ms, .. } = admission.decision;
+    if now < not_before_ms || now >= not_after_ms {
+        return Err(DecisionError::Expired {
+            not_before_ms: not_before_ms.0,
+            not_after_ms: not_after_ms.0,
+            now_ms: now.0,
+        });
+    }
+    Ok(admission)
+}
+
+/// Verifies the signatures and the canonical form of a decision, which may have expired.
+///
+/// # Errors
+/// [`DecisionError`], except `Expired`.
+pub fn verify_signed(envelope: &Envelope, authorities: &Authorities) -> Result<Admission, DecisionError> {
     let Authorities { keys, threshold } = authorities;
     let (n_signatures, n_pinned) = (envelope.signatures.len(), keys.len());
     if n_signatures > n_pinned {
@@ -246,13 +263,6 @@ pub fn verify(
         return Err(DecisionError::TooFewSignatures { n_signed: signers.len(), threshold: *threshold });
     }
     let decision = parse(&payload).ok_or(DecisionError::NotCanonical)?;
-    if now < decision.not_before_ms || now >= decision.not_after_ms {
-        return Err(DecisionError::Expired {
-            not_before_ms: decision.not_before_ms.0,
-            not_after_ms: decision.not_after_ms.0,
-            now_ms: now.0,
-        });
-    }
     Ok(Admission { admission_hash: admission_hash(&payload), decision, envelope: envelope.clone() })
 }
 

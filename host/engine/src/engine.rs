@@ -6,10 +6,12 @@ use crate::holders::HolderCheck;
 use crate::locks::Locks;
 use crate::ports::{KeyQuorum, Ports};
 use crate::rate_limit::{RateLimit, RateLimiter};
+use crate::restored::DecisionsCompared;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::policy::facts;
 use gateway_domain::time::EpochMs;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +37,8 @@ pub struct Rules {
     pub auto_provision_keys: bool,
     /// Whether a signature is refused at submission if its epoch fence does not hold; otherwise the answer has a warning.
     pub refuses_stale_fences: bool,
+    /// Operations that nodes have admitted and the store has lost, as the operator said after a restore of an older copy.
+    pub lost_operations: BTreeSet<OperationId>,
     /// The number of runtime nodes; participants are numbered from 0.
     pub n_nodes: u16,
     /// The rate limit of a client's submissions.
@@ -72,6 +76,8 @@ pub(crate) struct Inner {
     pub(crate) last_key_quorums: LastProbe<Vec<KeyQuorum>>,
     /// Shares that nodes should hold and do not.
     pub(crate) holders: HolderCheck,
+    /// Decisions that nodes have and the store may lack.
+    pub(crate) compared: DecisionsCompared,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -92,6 +98,7 @@ impl Engine {
             last_write: Mutex::default(),
             last_key_quorums: Mutex::default(),
             holders: HolderCheck::default(),
+            compared: DecisionsCompared::default(),
             tasks: TaskTracker::new(),
         }))
     }

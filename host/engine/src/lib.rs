@@ -7,7 +7,7 @@
 //! [`Engine`]: `submit`, `submit_on_key`, `approve`, `execute`, `publish`, `recover` and `export` move operations,
 //! `reads` answers questions, `reconcile` drives what a crash left behind.
 //!
-//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders` →
+//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored` →
 //! `engine` → `session` → `policy`, `drive` → the use cases.
 
 mod approve;
@@ -26,6 +26,7 @@ mod rate_limit;
 mod readiness;
 mod reads;
 mod reconcile;
+mod restored;
 mod session;
 mod submit;
 

@@ -6,8 +6,9 @@ mod policies;
 use crate::error::Unavailable;
 use crate::rate_limit::Token;
 use async_trait::async_trait;
-use gateway_domain::admission::{Admission, Derivation};
+use gateway_domain::admission::{Admission, AdmissionDecision, Derivation};
 use gateway_domain::contribution::{Contributions, RecoveryCase};
+use gateway_domain::dsse::Envelope;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Payment, SigningTerms};
@@ -292,12 +293,15 @@ pub trait SignAdmission: Send + Sync {
     /// Signs the decision.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable>;
 
+    /// The decision in the envelope, if enough authorities signed it. It may have expired.
+    fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision>;
+
     /// Checks that the authority could sign. Signs nothing.
     async fn check(&self) -> Result<(), Unavailable>;
 }
 
 /// The state of all nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodesStatus {
     /// The nodes that answer. They serve all keys except those that their faults name.
     pub open: BTreeSet<ParticipantIndex>,
@@ -305,6 +309,8 @@ pub struct NodesStatus {
     pub n_known: usize,
     /// The faults of nodes.
     pub faults: BTreeMap<ParticipantIndex, NodeFault>,
+    /// The decision that each node admitted last, whose signature is not verified.
+    pub newest_decisions: BTreeMap<ParticipantIndex, Envelope>,
 }
 
 /// The faults of one node, for operators.

@@ -68,6 +68,7 @@ impl Engine {
             within(Dependency::Runtime, self.nodes()),
             self.once_a_second(&self.0.last_key_quorums, ports.reads.key_quorums(KEY_QUORUMS_MAX)),
         );
+        let store = store.and_then(|()| self.0.check_complete());
         let policy = ports.policies.health();
         // A store that cannot list the keys fails its own check.
         let key_quorums = key_quorums.unwrap_or_default();
@@ -217,7 +218,7 @@ mod tests {
 
     fn nodes_status(open: &[u16], n_known: usize) -> NodesStatus {
         let open = open.iter().copied().map(ParticipantIndex).collect();
-        NodesStatus { open, n_known, faults: BTreeMap::new() }
+        NodesStatus { open, n_known, ..NodesStatus::default() }
     }
 
     fn key(participants: &[u16], threshold: u16) -> KeyQuorum {

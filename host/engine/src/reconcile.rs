@@ -26,6 +26,7 @@ impl Engine {
 
 impl Inner {
     async fn reconcile(&self) -> Result<usize, EngineError> {
+        self.check_complete()?;
         let now = self.ports.clock.now();
         let deadline = EpochMs(now.0.saturating_sub(self.rules.approval_ttl_ms));
         let mut ids = self.ports.reads.operations_owing(ROUND_MAX).await?;

@@ -3,7 +3,7 @@
 use crate::node_policy::StoredBundles;
 use async_trait::async_trait;
 use gateway_authority::{Authority, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier};
-use gateway_domain::admission::{self, Admission, Authorities};
+use gateway_domain::admission::{self, Admission, AdmissionDecision, Authorities};
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
@@ -158,6 +158,12 @@ impl SignAdmission for PolicyAuthorities {
             );
         }
         Err(unavailable(reasons.join("; ")))
+    }
+
+    fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision> {
+        let pinned =
+            Authorities::new(self.members.iter().map(|member| member.public_key), self.threshold).ok()?;
+        admission::verify_signed(envelope, &pinned).ok().map(|admission| admission.decision)
     }
 
     /// Succeeds when enough authorities answer.

@@ -338,6 +338,7 @@ pub fn rules(settings: &Settings) -> Rules {
         approval_ttl_ms: settings.approvals.ttl_ms,
         admission_ttl_ms: settings.operations.admission_ttl_ms,
         auto_provision_keys: settings.operations.auto_provision_keys,
+        lost_operations: settings.operations.lost_operations.clone(),
         refuses_stale_fences: settings.profile == Profile::Production,
         n_nodes: settings.nodes.count,
         admission_rate: RateLimit {

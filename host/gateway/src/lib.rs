@@ -76,6 +76,12 @@ pub fn main() -> ExitCode {
         Some(Command::Ledger(LedgerCommand::Fsck { settings, json })) => {
             run_with(settings, &|settings| gateway_cli::ledger::fsck(&settings.database_url, *json))
         }
+        Some(Command::Backup { file, settings }) => {
+            run_with(settings, &|settings| gateway_cli::ledger::backup(&settings.database_url, file))
+        }
+        Some(Command::Restore { file, settings }) => {
+            run_with(settings, &|settings| gateway_cli::ledger::restore(&settings.database_url, file))
+        }
         Some(Command::Nodes(NodesCommand::Check(flags))) => run_with(flags, &nodes::check),
         Some(Command::Nodes(NodesCommand::Log { participant, settings })) => {
             run_with(settings, &|settings| nodes::log(settings, ParticipantIndex(*participant), now))

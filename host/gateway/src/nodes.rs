@@ -8,7 +8,7 @@ use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Engine;
+use gateway_engine::{Engine, Unavailable};
 use gateway_runtime::{Damage, check_file, missing_shares_in_file, open_file, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_service::telemetry::Descriptions;
@@ -32,29 +32,39 @@ const DAMAGED: &str = "operation_gateway_node_damaged";
 /// Interval between two steps of the background check, each of [`gateway_runtime::CHECKED_ROWS`] rows of each node.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// The damage that was last reported for each node, so that a change is logged once.
+/// What was last reported, so that a change is logged once.
 #[derive(Default)]
-pub(crate) struct Reported(BTreeMap<ParticipantIndex, String>);
+pub(crate) struct Reported {
+    /// The damage of each node.
+    nodes: BTreeMap<ParticipantIndex, String>,
+    /// Why the store cannot be continued.
+    store: Option<Unavailable>,
+}
 
 impl Reported {
     /// Sets the gauges, and logs the changes since the last call.
     pub(crate) async fn report(&mut self, engine: &Engine) {
         // If the nodes do not answer, readiness reports that.
         let Ok(nodes) = engine.nodes().await else { return };
+        let compared = engine.compare_with_nodes(&nodes).await.err();
+        if let Some(why) = compared.as_ref().filter(|why| self.store.as_ref() != Some(*why)) {
+            tracing::error!(%why, "nothing is written");
+        }
+        self.store = compared;
         let participants: BTreeSet<_> =
-            nodes.open.iter().chain(nodes.faults.keys()).chain(self.0.keys()).copied().collect();
+            nodes.open.iter().chain(nodes.faults.keys()).chain(self.nodes.keys()).copied().collect();
         for participant in participants {
             let fault = nodes.faults.get(&participant);
             let n_findings = fault.map_or(0, |fault| fault.n_findings);
             gauge!(DAMAGED, "participant" => participant.to_string())
                 .set(u32::try_from(n_findings).unwrap_or(u32::MAX));
             let found = fault.map(|fault| fault.findings.join("; "));
-            match (found, self.0.remove(&participant)) {
+            match (found, self.nodes.remove(&participant)) {
                 (Some(found), before) => {
                     if before.as_ref() != Some(&found) {
                         tracing::error!(%participant, n_findings, found, "a node is damaged");
                     }
-                    self.0.insert(participant, found);
+                    self.nodes.insert(participant, found);
                 }
                 (None, Some(_)) => tracing::info!(%participant, "a node is sound again"),
                 (None, None) => {}

@@ -3,6 +3,8 @@
 use crate::check::{Cursor, Damage, Scope};
 use crate::error::NodeError;
 use crate::node::Node;
+use crate::row;
+use gateway_domain::dsse::Envelope;
 use gateway_domain::error_chain;
 use gateway_domain::ids::KeyId;
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,8 @@ pub struct NodeStatus {
     pub n_findings: usize,
     /// The keys whose shares are missing or damaged on the node.
     pub keys: BTreeSet<KeyId>,
+    /// The decision that the node admitted last: a gateway that does not have it has an older copy of its database.
+    pub newest_decision: Option<Envelope>,
 }
 
 /// The check of one node. A round checks every row once; the findings of the last round count until this one is complete.
@@ -100,8 +104,22 @@ impl Node {
     pub async fn status(&self) -> NodeStatus {
         match self.full_disk().await {
             Some(path) => NodeStatus::unusable(format!("the disk with `{}` is full", path.display())),
-            None => NodeStatus::of(self.health.findings()),
+            None => NodeStatus {
+                newest_decision: self.newest_decision().await.unwrap_or_else(|error| {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "the newest decision cannot be read"
+                    );
+                    None
+                }),
+                ..NodeStatus::of(self.health.findings())
+            },
         }
+    }
+
+    async fn newest_decision(&self) -> Result<Option<Envelope>, NodeError> {
+        let mut conn = self.database.reader().acquire().await?;
+        Ok(row::newest_statement(&mut conn).await?.map(|statement| statement.request.envelope))
     }
 }
 
@@ -109,7 +127,13 @@ impl NodeStatus {
     /// A node that cannot be used, for this reason.
     #[must_use]
     pub fn unusable(what: String) -> Self {
-        Self { is_usable: false, findings: vec![what], n_findings: 1, keys: BTreeSet::new() }
+        Self {
+            is_usable: false,
+            findings: vec![what],
+            n_findings: 1,
+            keys: BTreeSet::new(),
+            newest_decision: None,
+        }
     }
 
     fn of(damage: BTreeSet<Damage>) -> Self {
@@ -125,7 +149,7 @@ impl NodeStatus {
                 Scope::Node | Scope::Records => {}
             }
         }
-        Self { is_usable, findings, n_findings, keys }
+        Self { is_usable, findings, n_findings, keys, newest_decision: None }
     }
 }
 

@@ -147,6 +147,13 @@ impl Row {
     }
 }
 
+/// The statement of the operation that was admitted last.
+pub(crate) async fn newest_statement(conn: &mut SqliteConnection) -> Result<Option<Statement>, NodeError> {
+    let sql = "SELECT body FROM statement ORDER BY statement_index DESC LIMIT 1";
+    let body: Option<String> = sqlx::query_scalar(sql).fetch_optional(conn).await?;
+    body.map(|body| serde_json::from_str(&body)).transpose().map_err(NodeError::damaged)
+}
+
 impl Answer {
     fn read(found: &SqliteRow) -> Result<Option<Self>, Stop> {
         let Some(content) = found.try_get::<Option<String>, _>("content")? else { return Ok(None) };

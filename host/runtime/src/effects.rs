@@ -57,10 +57,13 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
         let status =
             |node: Arc<N::Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.status().await }) };
         let answers = self.ask_all(all, status).await;
-        let mut nodes = NodesStatus { open: BTreeSet::new(), n_known: known.len(), faults: BTreeMap::new() };
+        let mut nodes = NodesStatus { n_known: known.len(), ..NodesStatus::default() };
         for (participant, answer) in answers {
             let status = answer.unwrap_or_else(|error| NodeStatus::unusable(error_chain(&error)));
-            let NodeStatus { is_usable, findings, n_findings, keys } = status;
+            let NodeStatus { is_usable, findings, n_findings, keys, newest_decision } = status;
+            if let Some(envelope) = newest_decision {
+                nodes.newest_decisions.insert(participant, envelope);
+            }
             if is_usable {
                 nodes.open.insert(participant);
             }

@@ -104,7 +104,7 @@ pub(crate) fn check_header(path: &Path) -> Result<(), OpenError> {
 }
 
 /// Creates `folder` and its missing parents, and syncs each one's parent.
-fn create_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }

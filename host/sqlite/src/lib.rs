@@ -6,7 +6,7 @@
 //!
 //! Start at [`Database::open`]. Reads go through [`Database::reader`]. Every write is a [`Job`] passed to
 //! [`Database::write`]; jobs that wait at the same time share one transaction and one sync of the disk. Another
-//! process reads the same database with a [`Reader`].
+//! process reads the same database with a [`Reader`], which also makes copies; [`restore`] puts one in place.
 //!
 //! ```
 //! use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
@@ -43,6 +43,7 @@
 //! ```
 
 mod connect;
+mod copy;
 mod counters;
 mod database;
 mod error;
@@ -57,6 +58,7 @@ pub mod schema;
 mod session;
 mod writer;
 
+pub use copy::{CopyError, restore};
 pub use counters::Counters;
 pub use database::Database;
 pub use error::{OpenError, WriteError};

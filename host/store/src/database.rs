@@ -2,7 +2,7 @@
 
 use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
-use crate::error::OpenError;
+use crate::error::{CopyError, OpenError};
 use crate::postgres::{self, Postgres};
 use crate::rows::Pool;
 use crate::sqlite::{self, Sqlite};
@@ -11,6 +11,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, RateLimited};
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 /// Totals of the writes since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,30 @@ pub(crate) enum Database {
 /// Whether the location is a PostgreSQL database.
 pub(crate) fn is_postgres(location: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| location.starts_with(scheme))
+}
+
+/// Writes a copy of the store at `location` to a new file, also while a gateway writes. `on_progress` gets the bytes written so far, and
+/// about how many there will be.
+///
+/// # Errors
+/// [`CopyError`]. A PostgreSQL database is refused: it is copied with PostgreSQL's own programs.
+pub async fn backup(location: &str, to: &Path, on_progress: impl FnMut(u64, u64)) -> Result<(), CopyError> {
+    refuse_postgres(location)?;
+    Ok(Sqlite::backup(location, to, on_progress).await?)
+}
+
+/// Puts a copy, which the caller has checked, in the place of the store at `location`, which no gateway may have open. Returns the file
+/// in which the store that was there is kept.
+///
+/// # Errors
+/// As [`backup`].
+pub async fn restore(location: &str, copy: &Path) -> Result<Option<PathBuf>, CopyError> {
+    refuse_postgres(location)?;
+    Ok(Sqlite::restore(location, copy).await?)
+}
+
+fn refuse_postgres(location: &str) -> Result<(), CopyError> {
+    if is_postgres(location) { Err(CopyError::Postgres) } else { Ok(()) }
 }
 
 impl Database {

@@ -19,6 +19,17 @@ pub enum OpenError {
     Snapshot(#[source] sqlx::Error),
 }
 
+/// Why a copy was not made, or not put in place.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// A file could not be read or written. The message is one line for an operator.
+    #[error(transparent)]
+    Sqlite(#[from] gateway_sqlite::CopyError),
+    /// The store is a PostgreSQL database.
+    #[error("copies of a PostgreSQL database are made with `pg_dump`, as host/docs/operations.md describes")]
+    Postgres,
+}
+
 /// An error with the text `what`. The cause is only logged, because callers see the error.
 pub(crate) fn failed(what: impl Display, error: &(dyn Error + 'static)) -> Unavailable {
     let detail = what.to_string();

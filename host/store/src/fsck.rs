@@ -117,7 +117,20 @@ impl Fsck {
         &mut self,
         findings: &mut (dyn FnMut(Finding) + Send),
     ) -> Result<Checked, Unavailable> {
-        let mut check = Check { snapshot: &mut self.snapshot, findings, checked: Checked::default() };
+        self.check_with_progress(findings, &mut |_, _| {}).await
+    }
+
+    /// As [`Self::check`]. `progress` gets how many parts of how many are checked.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub async fn check_with_progress(
+        &mut self,
+        findings: &mut (dyn FnMut(Finding) + Send),
+        progress: &mut (dyn FnMut(u64, u64) + Send),
+    ) -> Result<Checked, Unavailable> {
+        let checked = Checked::default();
+        let mut check = Check { snapshot: &mut self.snapshot, findings, progress, checked };
         let file = check.file().await;
         check.ended("sqlite_schema", file)?;
         let operations = check.operations().await;
@@ -199,12 +212,22 @@ fn unless_damaged<T>(read: Result<T, Stop>) -> Result<T, Unavailable> {
 pub(crate) struct Check<'a> {
     snapshot: &'a mut Snapshot,
     findings: &'a mut (dyn FnMut(Finding) + Send),
+    progress: &'a mut (dyn FnMut(u64, u64) + Send),
     checked: Checked,
 }
+
+/// The parts of a long pass over a table, of which there are two: over operations, whose ids are evenly distributed, and over the log.
+const PARTS_OF_PASS: u64 = 1 << 16;
 
 impl Check<'_> {
     fn finding(&mut self, table: &str, row: impl Into<String>, what: impl Into<String>) {
         history::report(self.findings, table, row, what);
+    }
+
+    /// Reports how far the first or second pass is.
+    fn passed(&mut self, n_passes_before: u64, part: u64) {
+        let n_done = n_passes_before.saturating_mul(PARTS_OF_PASS).saturating_add(part.min(PARTS_OF_PASS));
+        (self.progress)(n_done, PARTS_OF_PASS.saturating_mul(2));
     }
 
     async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, Stop> {

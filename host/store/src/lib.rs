@@ -39,9 +39,9 @@ mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use database::Counters;
+pub use database::{Counters, backup, restore};
 pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, RecordedDecision};
-pub use error::OpenError;
+pub use error::{CopyError, OpenError};
 pub use fsck::{Checked, Finding, Fsck, Head};
 pub use postgres::OpenError as PostgresError;
 pub use store::Store;

@@ -22,10 +22,11 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, RateLimited};
-use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, Reader, State};
+use gateway_sqlite::{ApplicationId, CopyError, Database, Job, Migration, Options, Reader, State};
 use preview::PreviewJob;
 use sqlx::SqliteConnection;
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -129,6 +130,23 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
+    /// Writes a copy of the database at `location` to a new file, also while a gateway writes.
+    pub(crate) async fn backup(
+        location: &str,
+        to: &Path,
+        on_progress: impl FnMut(u64, u64),
+    ) -> Result<(), CopyError> {
+        let reader = Reader::open(Options::at(location, APPLICATION_ID, MIGRATIONS)?).await?;
+        let copied = reader.copy_to(to, on_progress).await;
+        reader.close().await;
+        copied
+    }
+
+    /// Puts a copy in the place of the database at `location`.
+    pub(crate) async fn restore(location: &str, copy: &Path) -> Result<Option<PathBuf>, CopyError> {
+        gateway_sqlite::restore(Options::at(location, APPLICATION_ID, MIGRATIONS)?, copy).await
+    }
+
     /// Opens the database at `location` (`sqlite://path`, `sqlite:path` or a path) and brings its schema up to date.
     /// Creates a missing file, and its folder.
     pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {

@@ -2,7 +2,9 @@
 
 use super::{Profile, Reader, Settings, limits};
 use gateway_api::state::ProfileAliases;
+use gateway_domain::ids::OperationId;
 use gateway_service::settings::{Section, setting};
+use std::collections::BTreeSet;
 
 pub(super) const OPERATIONS: Section = Section {
     name: "operations",
@@ -48,6 +50,12 @@ pub(super) const OPERATIONS: Section = Section {
             "How many of the latest previews stay recorded; each is on disk before its response. 0 records none",
         ),
         setting(
+            "lost_operations",
+            "",
+            "OPERATION ID,...",
+            "Operations that nodes have admitted and that the restored database lacks. Without it the gateway writes nothing then",
+        ),
+        setting(
             "answer_within_ms",
             "30000",
             "MILLISECONDS",
@@ -69,6 +77,7 @@ pub struct Operations {
     pub preview_rate: u32,
     pub preview_burst: u32,
     pub preview_records_max: u32,
+    pub lost_operations: BTreeSet<OperationId>,
     pub answer_within: std::time::Duration,
 }
 
@@ -84,8 +93,21 @@ impl Reader<'_> {
             preview_rate: self.number("preview_rate", 0..=limits::RATE_MAX),
             preview_burst: self.number("preview_burst", 0..=limits::BURST_MAX),
             preview_records_max: self.number("preview_records_max", 0..=limits::PREVIEW_RECORDS_MAX),
+            lost_operations: self.lost_operations(),
             answer_within: self.duration("answer_within_ms"),
         }
+    }
+
+    fn lost_operations(&mut self) -> BTreeSet<OperationId> {
+        let ids: Option<_> =
+            self.list("lost_operations").map(|id| id.parse().ok().map(OperationId)).collect();
+        ids.unwrap_or_else(|| {
+            self.fault(
+                "lost_operations",
+                "must be operation ids, each of 64 lowercase hexadecimal characters",
+            );
+            BTreeSet::new()
+        })
     }
 
     fn profile_aliases(&mut self) -> ProfileAliases {

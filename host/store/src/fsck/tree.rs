@@ -19,6 +19,8 @@ const LEAVES: &str =
         WHERE later.operation_id = page.operation_id AND later.seq > page.seq)
     UNION ALL SELECT ledger_index, row_hash, NULL, sequence, ledger_root FROM policy_activations WHERE ledger_index >= $1
     ORDER BY ledger_index LIMIT $2";
+/// The number of entries, if none is missing.
+const N_LEAVES: &str = "SELECT max(ledger_index) + 1 AS n_leaves FROM events";
 const NODES: &str =
     "SELECT level, position, hash FROM ledger_nodes WHERE level = $1 AND position >= $2 AND position < $3";
 /// Nodes that a log with `$1` leaves does not have. Positions have at most 62 bits.
@@ -53,10 +55,13 @@ impl Check<'_> {
     pub(super) async fn tree(&mut self) -> Result<(), Stop> {
         let mut log = Log::default();
         let mut from = i64::MIN;
+        let n_all = self.rows(N_LEAVES, &[]).await?.first().and_then(|row| row.integer("n_leaves"));
+        let n_all = n_all.unwrap_or_default().unsigned_abs().max(1);
         loop {
             let leaves = self.rows(LEAVES, &[from.into(), super::PAGE.into()]).await?;
             let Some(last) = leaves.last().and_then(|row| row.integer("ledger_index")) else { break };
             from = last.saturating_add(1);
+            self.passed(1, last.unsigned_abs().saturating_mul(super::PARTS_OF_PASS) / n_all);
             let n_events = leaves.iter().filter(|leaf| *leaf.cell("sequence") == Cell::Null).count();
             self.checked.n_events = self.checked.n_events.saturating_add(n_events as u64);
             if !self.page(&mut log, &leaves, last).await? {

@@ -15,6 +15,8 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, Committed, ReadLog, ReadOperations, Record};
 use sqlx::{Executor as _, PgConnection};
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 async fn replicas(scratch: &Scratch, n: usize) -> Vec<Arc<Store>> {
@@ -145,6 +147,33 @@ async fn log_of_a_restored_copy_is_read_anew() {
     written(&*store, opening_payment(3)).await;
     assert_eq!(store.operation_load(id(1)).await, Ok(None), "not from the cache");
     assert_eq!(findings(&scratch).await, []);
+}
+
+/// Runs one of PostgreSQL's own programs.
+fn run(name: &str, arguments: &[&str]) {
+    let find = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/postgres");
+    let folder = Command::new(find).arg("find").output().unwrap().stdout;
+    let program = Path::new(String::from_utf8(folder).unwrap().trim()).join(name);
+    let out = Command::new(program).args(arguments).output().unwrap();
+    assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dump_is_restored_while_replicas_write() {
+    let (scratch, restored) = (Scratch::new(), Scratch::new());
+    let store = scratch.open().await;
+    let before = written(&*store, opening_payment(1)).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let to = format!("--file={}", file.path().display());
+    run("pg_dump", &["--format=custom", &to, &scratch.url()]);
+    written(&*store, following(&before, EpochMs(2_000), vec![note(1)])).await;
+    let from = file.path().to_str().unwrap();
+    run("pg_restore", &["--exit-on-error", "--no-owner", "--dbname", &restored.url(), from]);
+    assert_eq!(findings(&restored).await, []);
+    let copy = restored.open().await;
+    assert_eq!(copy.operation_load(id(1)).await.unwrap().unwrap().record_root, before.record_root);
+    written(&*copy, following(&before, EpochMs(3_000), vec![note(2)])).await;
+    assert_eq!(findings(&restored).await, []);
 }
 
 /// The sample's time is long ago, so no request drives it any more.
