@@ -19,6 +19,7 @@ mod progress;
 pub mod records;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gateway_service::package::{PackageCommand, version};
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ pub type Fault = Box<dyn Error + Send + Sync>;
 #[derive(Debug, Parser)]
 #[command(
     name = "operation-gateway",
-    version,
+    version = version(),
     after_help = "A flag wins over the environment, the environment over the file, the file over the default."
 )]
 pub struct Cli<S: Args> {
@@ -101,6 +102,20 @@ pub enum Command<S: Args> {
     /// Create, check, sign and activate policy bundles
     #[command(arg_required_else_help = true)]
     Bundle(bundle::Bundle),
+    /// Check the deployment, and say what to do; a gateway may be running
+    #[command(
+        after_help = "Checks settings, files, certificates, keys, policy, the database, and the processes of nodes and authority. \
+                      Writes nothing. Exit code 0: no finding is an error. 1: one is. 2: the check could not be made."
+    )]
+    Doctor {
+        /// Print the findings as one JSON document
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        settings: S,
+    },
+    #[command(flatten)]
+    Package(PackageCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -196,7 +211,8 @@ fn with_path(path: &Path, error: &(dyn Error + 'static)) -> Fault {
 
 /// Escapes every character that a terminal does not show as itself, except line feeds. In a text that someone else submitted, a
 /// character that moves the cursor, is invisible or reverses the direction could make another amount appear than the signed one.
-fn escape(text: &str) -> String {
+#[must_use]
+pub fn escape(text: &str) -> String {
     let is_plain = |character: char| character == '\n' || gateway_api::wire::names::is_visible(character);
     let escaped = |character: char| {
         if is_plain(character) { character.to_string() } else { character.escape_unicode().to_string() }

@@ -214,7 +214,6 @@ mod tests {
     use crate::ports::NodeFault;
     use gateway_domain::ids::Hex32;
     use gateway_domain::roster::Roster;
-    use std::collections::BTreeMap;
 
     fn nodes_status(open: &[u16], n_known: usize) -> NodesStatus {
         let open = open.iter().copied().map(ParticipantIndex).collect();

@@ -74,6 +74,12 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
     prepared.map_err(|why| policy_error(settings, why))
 }
 
+/// As [`open_policy`], but always needs a valid bundle.
+pub(crate) fn check_policy(settings: &Settings) -> Result<Prepared, StartError> {
+    let prepared = policy_sources(settings)?.prepare(SystemClock.now());
+    prepared.and_then(Prepared::require_bundle).map_err(|why| policy_error(settings, why))
+}
+
 fn store_exists(settings: &Settings) -> Result<bool, StartError> {
     Store::exists(&settings.database_url).map_err(|error| StartError::new("database", error))
 }
@@ -188,7 +194,15 @@ pub fn app(settings: &Settings, rules: Rules, authenticator: Authenticator, port
 /// Opens the signer of the log. Its key must not be the authority's, so that a signature has one meaning.
 fn open_log_signer(settings: &Settings, authorities: &[[u8; 32]]) -> Result<LogSigner, StartError> {
     let seed = load_seed(settings, &settings.log.key).map_err(|error| StartError::new("log key", error))?;
-    let signer = LogSigner::new(settings.log.origin.clone(), &seed);
+    log_signer(settings, &seed, authorities)
+}
+
+pub(crate) fn log_signer(
+    settings: &Settings,
+    seed: &[u8; 32],
+    authorities: &[[u8; 32]],
+) -> Result<LogSigner, StartError> {
+    let signer = LogSigner::new(settings.log.origin.clone(), seed);
     if authorities.contains(&signer.public_key()) {
         return Err(StartError::new("log key", "must be another key than the authority's"));
     }

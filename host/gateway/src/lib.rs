@@ -7,6 +7,7 @@ pub mod approvers;
 mod authentication;
 pub mod authority;
 pub mod compose;
+pub mod doctor;
 pub mod evidence;
 mod keys;
 pub mod log_signer;
@@ -19,7 +20,7 @@ pub mod settings;
 pub use compose::SystemClock;
 pub use services::OpenFleet;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use gateway_cli::evidence::EvidenceCommand;
 use gateway_cli::ledger::LedgerCommand;
 use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
@@ -92,6 +93,11 @@ pub fn main() -> ExitCode {
             })
         }
         Some(Command::Approvers(command)) => gateway_cli::approvers::run(command, now),
+        Some(Command::Doctor { json, settings }) => doctor::run(settings.or(&before).resolve_here(), *json),
+        Some(Command::Package(package)) => gateway_cli::run(
+            async { package.run(Cli::<Flags>::command()).map(|()| ExitCode::SUCCESS) },
+            |_: &std::io::Error| EXIT_FAILED,
+        ),
         Some(Command::Bundle(bundle)) => gateway_cli::bundle::run(bundle, now),
     }
 }
@@ -130,7 +136,6 @@ fn print_settings(resolved: &Resolved) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn command_line_is_well_formed_and_lists_every_setting() {
@@ -138,6 +143,16 @@ mod tests {
         command.clone().debug_assert();
         let help = command.render_long_help().to_string();
         assert!(settings::TABLE.all().all(|setting| help.contains(&settings::TABLE.variable(setting.name))));
+    }
+
+    #[test]
+    fn version_shows_commit_and_hash_of_the_lock_file() {
+        let version = Cli::<Flags>::command().render_version();
+        let lock = include_bytes!("../../../Cargo.lock");
+        let lock = gateway_domain::canonical::digest_bytes("", lock).to_string();
+        let commit = option_env!("OPERATION_GATEWAY_COMMIT").map_or("unknown", |commit| &commit[..12]);
+        let expected = format!("operation-gateway 0.1.0 (commit {commit}, lock {})\n", &lock[..12]);
+        assert_eq!(version, expected);
     }
 
     #[test]

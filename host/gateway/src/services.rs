@@ -47,9 +47,9 @@ impl OpenFleet {
 
 /// The processes that the settings name, to which no connection is made yet.
 pub(crate) struct Services {
-    client: ServiceClient,
+    pub(crate) client: ServiceClient,
     /// `None`: embedded nodes.
-    nodes: Option<Vec<NodeAddress>>,
+    pub(crate) nodes: Option<Vec<NodeAddress>>,
 }
 
 /// Reads the files of the nodes and the authority in processes of their own; `None` if there are none.

@@ -7,7 +7,7 @@
 pub mod routes;
 pub mod settings;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use gateway_authority::{Authority, Policies, Verifier};
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::Hex32;
@@ -16,6 +16,7 @@ use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::key_file;
 use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
+use gateway_service::package::{PackageCommand, version};
 use gateway_service::process::{self, Cause, Fault, Listeners, reload_certificates, watch_files};
 use settings::{Flags, Settings};
 use std::io::Write;
@@ -28,7 +29,7 @@ const NAME: &str = "policy-authority";
 #[derive(Debug, Parser)]
 #[command(
     name = "policy-authority",
-    version,
+    version = version(),
     after_help = "A flag wins over the environment, the environment over the file, the file over the default."
 )]
 struct Cli {
@@ -48,6 +49,8 @@ enum Command {
     Init(Flags),
     /// Print the public half of the key, which nodes and auditors pin
     Identity(Flags),
+    #[command(flatten)]
+    Package(PackageCommand),
 }
 
 /// Parses the command line and runs the command.
@@ -69,6 +72,10 @@ pub fn main() -> ExitCode {
         Some(Command::Config(flags)) => process::print_settings(NAME, &flags.or(&before), Settings::parse),
         Some(Command::Init(flags)) => run_with(flags, &|settings| {
             process::run(NAME, async { print(&*key_file::load_or_create(&settings.key)?) })
+        }),
+        Some(Command::Package(package)) => process::run(NAME, async {
+            package.run(Cli::command())?;
+            Ok(ExitCode::SUCCESS)
         }),
         Some(Command::Identity(flags)) => {
             run_with(flags, &|settings| process::run(NAME, async { print(&*key_file::load(&settings.key)?) }))
@@ -144,7 +151,6 @@ fn verifier(settings: &Settings, rule: SigningRule, trust: Trust) -> Verifier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn command_line_is_well_formed_and_lists_every_setting() {

@@ -14,7 +14,8 @@ pub mod settings;
 
 pub use serve::{NodeService, open};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use gateway_service::package::{PackageCommand, version};
 use gateway_service::process;
 use settings::{Flags, Settings};
 use std::path::PathBuf;
@@ -26,7 +27,7 @@ const NAME: &str = "runtime-node";
 #[derive(Debug, Parser)]
 #[command(
     name = "runtime-node",
-    version,
+    version = version(),
     after_help = "A flag wins over the environment, the environment over the file, the file over the default."
 )]
 struct Cli {
@@ -58,6 +59,8 @@ enum Command {
     Rewrap(Flags),
     /// Play known attacks on threshold protocols against nodes of this program in a temporary folder; needs no settings
     Selftest(Selftest),
+    #[command(flatten)]
+    Package(PackageCommand),
 }
 
 #[derive(Debug, Args)]
@@ -121,6 +124,10 @@ pub fn main() -> ExitCode {
         Some(Command::Rewrap(flags)) => {
             run_with(flags, &|settings| process::run(NAME, commands::rewrap(settings)))
         }
+        Some(Command::Package(package)) => process::run(NAME, async {
+            package.run(Cli::command())?;
+            Ok(ExitCode::SUCCESS)
+        }),
         Some(Command::Selftest(Selftest { json })) => process::run(NAME, selftest::run(*json)),
     }
 }
@@ -128,7 +135,6 @@ pub fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn command_line_is_well_formed_and_lists_every_setting() {

@@ -1,5 +1,5 @@
 //! What every process of the product has around its router: [`settings`], [`telemetry`], [`transport`] (connections and TLS),
-//! [`strict`] JSON and [`signals`].
+//! [`strict`] JSON and [`signals`]; and what its [`package`] has besides the binary.
 //!
 //! Nothing here knows operations. The gateway adds its API to it, a runtime node and the policy authority their own few routes,
 //! which [`answer`] serves with the same errors.
@@ -11,6 +11,7 @@ pub mod body;
 pub mod client;
 pub mod file_limit;
 pub mod layers;
+pub mod package;
 pub mod process;
 pub mod quota;
 pub mod settings;

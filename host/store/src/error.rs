@@ -30,6 +30,18 @@ pub enum CopyError {
     Postgres,
 }
 
+impl OpenError {
+    /// Whether an earlier release made the database, which the next start brings up to date.
+    #[must_use]
+    pub const fn is_old_schema(&self) -> bool {
+        matches!(
+            self,
+            Self::Sqlite(gateway_sqlite::OpenError::OldSchema { .. })
+                | Self::Postgres(crate::postgres::OpenError::OldSchema { .. })
+        )
+    }
+}
+
 /// An error with the text `what`. The cause is only logged, because callers see the error.
 pub(crate) fn failed(what: impl Display, error: &(dyn Error + 'static)) -> Unavailable {
     let detail = what.to_string();

@@ -204,6 +204,18 @@ impl Postgres {
     }
 }
 
+/// Checks server and schema, as [`Postgres::open`] does, and changes nothing. Returns the server's clock.
+pub(crate) async fn check(url: &str) -> Result<EpochMs, OpenError> {
+    let server = Server::parse(url)?;
+    let mut conn = server.connect().await?;
+    connect::check_server(&server, &mut conn).await?;
+    migrate::check_current(&server, &mut conn).await?;
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    let now: i64 =
+        sqlx::query_scalar(sql).fetch_one(&mut conn).await.map_err(|error| server.failed(error))?;
+    Ok(EpochMs(u64::try_from(now).unwrap_or_default()))
+}
+
 /// One read-only connection to a database that gateways may have open.
 pub(crate) async fn reader(url: &str) -> Result<Pool, OpenError> {
     let server = Server::parse(url)?;

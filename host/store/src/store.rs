@@ -6,7 +6,7 @@ use crate::database::{Counters, Database, is_postgres};
 use crate::encode::{self, TokenRow};
 use crate::error::OpenError;
 use crate::previews::Previews;
-use crate::sqlite;
+use crate::{postgres, sqlite};
 use async_trait::async_trait;
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
@@ -52,6 +52,19 @@ impl Store {
     /// [`OpenError`]: the location does not name a database.
     pub fn exists(location: &str) -> Result<bool, OpenError> {
         if is_postgres(location) { Ok(true) } else { sqlite::exists(location) }
+    }
+
+    /// Checks a database that exists as a start does, but changes nothing. Gateways may have it open. Returns the clock of its server,
+    /// if it has one.
+    ///
+    /// # Errors
+    /// [`OpenError`], as [`Self::open`], and for a schema that is not up to date.
+    pub async fn check(location: &str) -> Result<Option<EpochMs>, OpenError> {
+        if is_postgres(location) {
+            return Ok(Some(postgres::check(location).await?));
+        }
+        sqlite::reader(location).await?.close().await;
+        Ok(None)
     }
 
     /// The totals of the writes so far.

@@ -70,6 +70,12 @@ impl Prepared {
         }
     }
 
+    /// Whether the bundle in the folder can be evaluated at this time; false if none was loaded.
+    #[must_use]
+    pub fn is_valid_at(&self, at: EpochMs) -> bool {
+        self.first.as_ref().is_ok_and(|bundle| bundle.is_valid_at(Some(at)))
+    }
+
     /// Starts the lifecycle with a first reload, which activates the bundle in the folder, the one that an activation record
     /// names, or the one that was active last.
     ///
