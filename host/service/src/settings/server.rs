@@ -2,8 +2,10 @@
 
 use super::{Reader, Section, setting};
 use crate::telemetry::LogFormat;
+use crate::traces::Traces;
 use crate::transport::{ClientAuth, Limits, TlsFiles};
 use gateway_domain::ids::Hex32;
+use reqwest::Url;
 use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -54,7 +56,65 @@ pub const CONNECTIONS: Section = Section {
     ],
 };
 
+/// Traces, which a collector receives.
+pub const TRACES: Section = Section {
+    name: "traces",
+    heading: "Traces",
+    settings: &[
+        setting(
+            "otlp_endpoint",
+            "",
+            "URL",
+            "Base URL of the OpenTelemetry collector that gets the traces (OTLP over HTTP, protobuf); empty for no traces",
+        ),
+        setting(
+            "trace_ratio",
+            "0.1",
+            "0..1",
+            "Share of traces that are recorded; behind the gateway, of those that no caller decided on",
+        ),
+        setting(
+            "trace_service",
+            "",
+            "NAME",
+            "The process's name in the traces; empty for the program's name",
+        ),
+    ],
+};
+
 impl Reader<'_> {
+    /// The settings of [`TRACES`]. `program` is the default name.
+    pub fn traces(&mut self, program: &str, follows_caller: bool) -> Option<Traces> {
+        let ratio: f64 = self.value("trace_ratio", "a number from 0 to 1", 0.0);
+        if !(0.0..=1.0).contains(&ratio) {
+            self.fault("trace_ratio", "must be a number from 0 to 1");
+        }
+        let name = self.resolved.text("trace_service");
+        let service = if name.is_empty() { program } else { name }.to_owned();
+        if self.resolved.text("otlp_endpoint").is_empty() {
+            return None;
+        }
+        let is_base = |url: &Url| {
+            ["http", "https"].contains(&url.scheme())
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
+        };
+        // A credential in a URL must not be in a message.
+        let Some(mut endpoint) = Url::parse(self.resolved.text("otlp_endpoint")).ok().filter(is_base) else {
+            self.fault(
+                "otlp_endpoint",
+                "must be a URL `http://HOST:PORT` or `https://...`, without credentials",
+            );
+            return None;
+        };
+        if !endpoint.path().ends_with('/') {
+            endpoint.set_path(&format!("{}/", endpoint.path()));
+        }
+        Some(Traces { endpoint, ratio, service, follows_caller })
+    }
+
     /// The settings of [`CONNECTIONS`].
     pub fn connections(&mut self) -> Limits {
         Limits {
