@@ -8,7 +8,10 @@
 
 use crate::StartError;
 use crate::telemetry::Descriptions;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use metrics::counter;
 use opentelemetry::trace::{
     Link, SpanContext, SpanId, SpanKind, TraceContextExt, TraceFlags, TraceId, TraceState,
@@ -25,9 +28,10 @@ use opentelemetry_sdk::trace::{
     SpanProcessor,
 };
 use prost::Message as _;
-use reqwest::{Client, Url, header, redirect};
+use std::error::Error;
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc as blocking};
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
@@ -62,14 +66,11 @@ const EXPORT_WITHIN: Duration = Duration::from_secs(5);
 /// Time limit for sending the last spans when the process stops.
 const FINISH_WITHIN: Duration = Duration::from_secs(2);
 
-/// Bytes that are read of the collector's answer, so that its connection can be used again.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
-
 /// Where spans go, and which.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traces {
-    /// The collector's base URL; `v1/traces` is below it.
-    pub endpoint: Url,
+    /// The collector, `host:port`.
+    pub collector: String,
     /// The share of traces that are recorded, 0 to 1.
     pub ratio: f64,
     /// The name of the process in the traces.
@@ -98,8 +99,6 @@ pub(crate) fn start_counters() {
 /// Starts the sending thread, and returns the tracer of the process.
 pub(crate) fn start(traces: &Traces) -> Result<SdkTracer, StartError> {
     let failed = |why: String| StartError::new("traces", why);
-    let url = traces.endpoint.join("v1/traces").map_err(|error| failed(error.to_string()))?;
-    let client = client(&url).map_err(|error| failed(error.to_string()))?;
     let resource = Resource::builder_empty()
         .with_attributes([
             KeyValue::new("service.name", traces.service.clone()),
@@ -109,7 +108,7 @@ pub(crate) fn start(traces: &Traces) -> Result<SdkTracer, StartError> {
     let (queue, spans) = mpsc::channel(QUEUE_MAX);
     let (stop, stopping) = watch::channel(false);
     let (running, ended) = blocking::channel();
-    let collector = Collector { client, url, resource: (&resource).into() };
+    let collector = Collector { address: traces.collector.clone(), resource: (&resource).into() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(error.to_string()))?;
     let send = move || {
@@ -139,16 +138,6 @@ pub fn finish() {
     }
 }
 
-fn client(url: &Url) -> Result<Client, reqwest::Error> {
-    let client = Client::builder()
-        .redirect(redirect::Policy::none())
-        .no_proxy()
-        .timeout(EXPORT_WITHIN)
-        .user_agent("operation-gateway");
-    // Plain HTTP needs no authorities, and a container may have none installed.
-    if url.scheme() == "http" { client.tls_certs_only(Vec::new()).build() } else { client.build() }
-}
-
 /// Queues ended spans, and never waits.
 #[derive(Debug)]
 struct Queue(mpsc::Sender<SpanData>);
@@ -172,8 +161,8 @@ impl SpanProcessor for Queue {
 }
 
 struct Collector {
-    client: Client,
-    url: Url,
+    /// `host:port`.
+    address: String,
     resource: ResourceAttributesWithSchema,
 }
 
@@ -234,19 +223,33 @@ impl Collector {
         }
     }
 
-    async fn post(&self, body: Vec<u8>) -> Result<(), reqwest::Error> {
-        let request = self.client.post(self.url.clone());
-        let request = request.header(header::CONTENT_TYPE, "application/x-protobuf").body(body);
-        let mut response = request.send().await?.error_for_status()?;
-        let mut n_bytes = 0;
-        while let Some(chunk) = response.chunk().await? {
-            n_bytes += chunk.len();
-            if n_bytes > ANSWER_BYTES_MAX {
-                break;
-            }
-        }
-        Ok(())
+    /// Sends a request on a connection of its own, once a second at most. The answer's body is not read.
+    async fn post(&self, body: Vec<u8>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let stream = TcpStream::connect(&self.address).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let request = Request::post("/v1/traces")
+            .header(header::HOST, &self.address)
+            .header(header::CONTENT_TYPE, "application/x-protobuf")
+            .header(header::CONNECTION, "close")
+            .body(Body::from(body))?;
+        // Ends when the answer is here, or no longer waited for.
+        tokio::spawn(connection);
+        let answer = sender.send_request(request).await?;
+        if answer.status().is_success() { Ok(()) } else { Err(answer.status().to_string().into()) }
     }
+}
+
+/// The `host:port` of a collector's base URL. `None` if it is not `http://HOST:PORT`.
+#[must_use]
+pub fn collector_address(url: &str) -> Option<String> {
+    let uri: Uri = url.parse().ok()?;
+    let authority = uri.authority()?;
+    let is_base =
+        uri.scheme_str() == Some("http") && ["", "/"].contains(&uri.path()) && uri.query().is_none();
+    let has_credentials = authority.as_str().contains('@');
+    let port = authority.port_u16()?;
+    (is_base && !has_credentials && !authority.host().is_empty())
+        .then(|| format!("{}:{port}", authority.host()))
 }
 
 /// Decides which traces are recorded. A client's `traceparent` names the trace, but neither its flag nor its trace id, which the

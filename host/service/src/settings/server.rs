@@ -2,10 +2,9 @@
 
 use super::{Reader, Section, setting};
 use crate::telemetry::LogFormat;
-use crate::traces::Traces;
+use crate::traces::{self, Traces};
 use crate::transport::{ClientAuth, Limits, TlsFiles};
 use gateway_domain::ids::Hex32;
-use reqwest::Url;
 use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -64,8 +63,8 @@ pub const TRACES: Section = Section {
         setting(
             "otlp_endpoint",
             "",
-            "URL",
-            "Base URL of the OpenTelemetry collector that gets the traces (OTLP over HTTP, protobuf); empty for no traces",
+            "http://HOST:PORT",
+            "OpenTelemetry collector that gets the traces (OTLP, protobuf over plain HTTP); empty for no traces",
         ),
         setting(
             "trace_ratio",
@@ -94,25 +93,12 @@ impl Reader<'_> {
         if self.resolved.text("otlp_endpoint").is_empty() {
             return None;
         }
-        let is_base = |url: &Url| {
-            ["http", "https"].contains(&url.scheme())
-                && url.username().is_empty()
-                && url.password().is_none()
-                && url.query().is_none()
-                && url.fragment().is_none()
-        };
         // A credential in a URL must not be in a message.
-        let Some(mut endpoint) = Url::parse(self.resolved.text("otlp_endpoint")).ok().filter(is_base) else {
-            self.fault(
-                "otlp_endpoint",
-                "must be a URL `http://HOST:PORT` or `https://...`, without credentials",
-            );
+        let Some(collector) = traces::collector_address(self.resolved.text("otlp_endpoint")) else {
+            self.fault("otlp_endpoint", "must be `http://HOST:PORT`, without credentials");
             return None;
         };
-        if !endpoint.path().ends_with('/') {
-            endpoint.set_path(&format!("{}/", endpoint.path()));
-        }
-        Some(Traces { endpoint, ratio, service, follows_caller })
+        Some(Traces { collector, ratio, service, follows_caller })
     }
 
     /// The settings of [`CONNECTIONS`].
