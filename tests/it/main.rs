@@ -29,6 +29,7 @@ mod ledger;
 mod limits;
 mod moments;
 mod nodes;
+mod observability;
 mod openapi_examples;
 mod origin;
 mod policies;

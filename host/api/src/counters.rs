@@ -1,5 +1,6 @@
 //! Metrics of the HTTP layer. No label value comes from a request, so that callers cannot create new time series.
 
+use gateway_engine::Readiness;
 use gateway_engine::ports::PolicyHealth;
 use metrics::counter;
 
@@ -12,6 +13,8 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[(
 const REFUSED: &str = "operation_gateway_callers_refused_total";
 const ACTIVE: &str = "operation_gateway_policy_active_bundle_info";
 const EVALUATES: &str = "operation_gateway_policy_judges";
+const READY: &str = "operation_gateway_ready";
+const CHECK: &str = "operation_gateway_check_ok";
 const APPROVERS: &str = "operation_gateway_approvers_verifiable";
 
 /// `reason` comes from a fixed list.
@@ -25,6 +28,28 @@ pub(crate) fn approvers_gauge(can_verify: bool) -> String {
     format!(
         "# HELP {APPROVERS} Whether approvals can be verified: 0 while the registry of approvers cannot be read\n\
          # TYPE {APPROVERS} gauge\n{APPROVERS} {can_verify}\n"
+    )
+}
+
+/// The gauges of readiness.
+pub(crate) fn check_gauges(readiness: &Readiness, authenticates: bool) -> String {
+    let Readiness { store, records, audit_append, policy, approvers, authority, nodes } = readiness;
+    let checks = [
+        ("store", store.is_ok()),
+        ("records", records.is_empty()),
+        ("audit_append", audit_append.is_ok()),
+        ("policy", policy.fault.is_none()),
+        ("approvers", approvers.is_ok()),
+        ("authority", authority.is_ok()),
+        ("nodes", nodes.is_ok()),
+        ("authentication", authenticates),
+    ];
+    let gauge = |(check, is_ok)| format!("{CHECK}{{check=\"{check}\"}} {}\n", u8::from(is_ok));
+    let checks: String = checks.into_iter().map(gauge).collect();
+    let is_ready = u8::from(readiness.is_ready() && authenticates);
+    format!(
+        "# HELP {READY} Whether all checks of readiness pass\n# TYPE {READY} gauge\n{READY} {is_ready}\n\
+         # HELP {CHECK} Whether a check of readiness passes, by check\n# TYPE {CHECK} gauge\n{checks}"
     )
 }
 

@@ -14,6 +14,7 @@ use gateway_auth::{Peer, Principal, Scope, Unauthenticated};
 use gateway_domain::binding::TENANT_DEFAULT;
 use gateway_domain::ids::{KeyRef, OperationId, Tenant};
 use gateway_engine::{EngineError, Visibility};
+use gateway_service::layers;
 use gateway_service::strict::TEXT_BYTES_MAX;
 use gateway_service::transport;
 
@@ -49,6 +50,10 @@ impl FromRequestParts<App> for Caller {
             peer.map(|&transport::Peer { address, certificate_sha256 }| Peer { address, certificate_sha256 });
         let principal = app.authenticator().authenticate(&parts.headers, peer.as_ref()).await;
         let principal = principal.inspect_err(record_rejection)?;
+        if let Principal::Identified(identity) = &principal {
+            let tenant = identity.tenant.as_ref().map_or(TENANT_DEFAULT, |tenant| tenant.0.as_str());
+            layers::note_caller(&identity.client_id, tenant);
+        }
         if !principal.has_scope(scope) {
             counters::count_refusal("insufficient_scope");
             return Err(ApiError::insufficient_scope(scope));
@@ -95,7 +100,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathOperationId {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let text = Path::<String>::from_request_parts(parts, state).await;
         let id = text.ok().and_then(|Path(text)| text.parse().ok());
-        id.map(Self).ok_or_else(|| {
+        id.map(Self).inspect(|Self(id)| layers::note_operation(id)).ok_or_else(|| {
             ApiError::new(Code::InvalidOperationId, "an operation id is 64 lowercase hexadecimal characters")
         })
     }

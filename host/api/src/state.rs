@@ -132,12 +132,14 @@ impl App {
         &self.0.authenticator
     }
 
-    /// All counters and gauges, in the text format of Prometheus.
-    #[must_use]
-    pub fn metrics(&self) -> String {
+    /// All metrics, in the text format of Prometheus. Runs the checks of readiness, the expensive ones at most once a second.
+    pub async fn metrics(&self) -> String {
         let health = self.0.engine.policy_health();
+        let (readiness, authentication) =
+            tokio::join!(self.0.engine.readiness(), self.0.authenticator.check());
         let mut text = (self.0.metrics)();
         text.push_str(&crate::counters::policy_gauges(&health));
+        text.push_str(&crate::counters::check_gauges(&readiness, authentication.is_ok()));
         text.push_str(&crate::counters::approvers_gauge(self.0.engine.can_verify_approvals()));
         text
     }

@@ -16,6 +16,7 @@ use gateway_domain::operation::{
 };
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
+use tracing::Instrument;
 
 /// Attempts at one signature in one drive. A node that restarted costs one; a node that fails again and again, for example because
 /// its disk does, would otherwise cost attempts without a pause, with a share of the other signers for each.
@@ -55,7 +56,10 @@ impl Session<'_> {
                         }
                     }
                     tracing::debug!(effect_id = %effect.id, "performing");
-                    let performed = self.engine.perform(&effect, &self.operation).await?;
+                    let step = effect.id.step.as_str();
+                    let operation_id = self.operation.id;
+                    let span = tracing::info_span!(target: "trace", "effect", step, %operation_id);
+                    let performed = self.engine.perform(&effect, &self.operation).instrument(span).await?;
                     failpoint(&format!("performed-{}", effect.id.step.as_str()));
                     self.settle(&effect, performed).await?;
                 }

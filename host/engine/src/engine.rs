@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 /// Development keys that are generated at the same time: each generation is much work for the nodes.
 const DEVELOPMENT_KEYS_MAX: usize = 2;
@@ -126,6 +127,10 @@ impl Engine {
         &self,
         work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
     ) -> Result<T, EngineError> {
-        self.0.tasks.spawn(work).await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+        self.0
+            .tasks
+            .spawn(work.in_current_span())
+            .await
+            .unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
     }
 }

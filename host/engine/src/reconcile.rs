@@ -6,6 +6,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
+use tracing::Instrument;
 
 /// The most operations in one round. Those that failed recently wait, so that they do not starve the others.
 const ROUND_MAX: u32 = 4096;
@@ -37,7 +38,8 @@ impl Inner {
             if !self.backoff.is_due(id, self.ports.clock.now()) {
                 continue;
             }
-            match self.bring_to_rest(id).await {
+            let span = tracing::info_span!(target: "trace", "reconcile", operation_id = %id);
+            match self.bring_to_rest(id).instrument(span).await {
                 Ok(()) => {
                     self.backoff.record_success(id);
                     n_rested += 1;

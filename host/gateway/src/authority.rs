@@ -13,13 +13,16 @@ use gateway_engine::{Dependency, Unavailable};
 use gateway_policy::{BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OfferBundleRequest};
 use gateway_runtime::FindBundle;
 use gateway_service::client::{CallError, ServiceClient, Url};
+use gateway_service::telemetry::{Histograms, MILLISECONDS};
+use metrics::histogram;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 /// Time limit of a call to an authority: it verifies some signatures, runs the policy and writes nothing.
 const DECISION_WITHIN: Duration = Duration::from_secs(10);
@@ -57,6 +60,12 @@ struct Embedded {
     verifier: Verifier,
     decisions: Semaphore,
 }
+
+/// The histogram of this file.
+pub(crate) const HISTOGRAMS: Histograms =
+    &[(DURATION, "Time until enough authorities signed a decision, or too few did, by result", MILLISECONDS)];
+
+const DURATION: &str = "operation_gateway_authority_decision_duration_seconds";
 
 /// Why a member does not decide.
 enum Failure {
@@ -104,7 +113,7 @@ impl PolicyAuthorities {
     ) -> JoinSet<T> {
         let mut calls = JoinSet::new();
         for member in &self.members {
-            calls.spawn(call(Arc::clone(member)));
+            calls.spawn(call(Arc::clone(member)).in_current_span());
         }
         calls
     }
@@ -118,6 +127,40 @@ impl SignAdmission for PolicyAuthorities {
     /// # Errors
     /// [`Dependency::Authority`] when too few authorities answer, or agree; the detail has the reason of each.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
+        let started = Instant::now();
+        let span =
+            tracing::info_span!(target: "trace", "authority.decide", operation_id = %request.operation.id);
+        let signed = self.decide(request).instrument(span).await;
+        let result = if signed.is_ok() { "ok" } else { "error" };
+        histogram!(DURATION, "result" => result).record(started.elapsed());
+        signed
+    }
+
+    fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision> {
+        let pinned =
+            Authorities::new(self.members.iter().map(|member| member.public_key), self.threshold).ok()?;
+        admission::verify_signed(envelope, &pinned).ok().map(|admission| admission.decision)
+    }
+
+    /// Succeeds when enough authorities answer.
+    async fn check(&self) -> Result<(), Unavailable> {
+        let mut calls = self.call_all(|member| async move { member.check().await });
+        let (mut n_alive, mut reasons) = (0, Vec::new());
+        while let Some(answered) = calls.join_next().await {
+            match answered.map_err(unavailable)? {
+                Ok(()) => n_alive += 1,
+                Err(why) => reasons.push(why),
+            }
+            if n_alive >= self.threshold {
+                return Ok(());
+            }
+        }
+        Err(unavailable(reasons.join("; ")))
+    }
+}
+
+impl PolicyAuthorities {
+    async fn decide(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
         let events = self.reads.operation_events(request.operation.id).await?;
         let sent = Arc::new(DecisionRequest {
             events: events.into_iter().map(Into::into).collect(),
@@ -156,28 +199,6 @@ impl SignAdmission for PolicyAuthorities {
                 0,
                 format!("{n_signed} of {threshold} required authorities signed the same decision"),
             );
-        }
-        Err(unavailable(reasons.join("; ")))
-    }
-
-    fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision> {
-        let pinned =
-            Authorities::new(self.members.iter().map(|member| member.public_key), self.threshold).ok()?;
-        admission::verify_signed(envelope, &pinned).ok().map(|admission| admission.decision)
-    }
-
-    /// Succeeds when enough authorities answer.
-    async fn check(&self) -> Result<(), Unavailable> {
-        let mut calls = self.call_all(|member| async move { member.check().await });
-        let (mut n_alive, mut reasons) = (0, Vec::new());
-        while let Some(answered) = calls.join_next().await {
-            match answered.map_err(unavailable)? {
-                Ok(()) => n_alive += 1,
-                Err(why) => reasons.push(why),
-            }
-            if n_alive >= self.threshold {
-                return Ok(());
-            }
         }
         Err(unavailable(reasons.join("; ")))
     }

@@ -28,7 +28,7 @@ use gateway_seal::kek_source::Creates;
 use gateway_seal::key_file::{self, KeyFileError};
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::approvers::Verifiers;
-use gateway_service::telemetry;
+use gateway_service::telemetry::{self, Metrics};
 
 pub use gateway_service::StartError;
 use gateway_store::Store;
@@ -65,8 +65,21 @@ pub struct Gateway {
 /// # Errors
 /// [`StartError`] for unusable trust roots, or for an unusable bundle if there is no store, which could have an earlier one.
 pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
-    let counters = [gateway_api::counters::DESCRIPTIONS, gateway_policy_host::counters::DESCRIPTIONS];
-    telemetry::start_metrics(&counters, crate::nodes::DESCRIPTIONS);
+    let counters = [
+        gateway_api::counters::DESCRIPTIONS,
+        gateway_policy_host::counters::DESCRIPTIONS,
+        crate::gauges::COUNTERS,
+    ];
+    telemetry::start_metrics(Metrics {
+        counters: &counters,
+        gauges: &[crate::nodes::DESCRIPTIONS, crate::gauges::GAUGES],
+        histograms: &[
+            crate::authority::HISTOGRAMS,
+            gateway_policy_host::counters::HISTOGRAMS,
+            gateway_runtime::HISTOGRAMS,
+            gateway_store::HISTOGRAMS,
+        ],
+    });
     let prepared = policy_sources(settings)?.prepare(SystemClock.now());
     let exists = store_exists(settings)?;
     let prepared =

@@ -9,6 +9,7 @@ pub mod authority;
 pub mod compose;
 pub mod doctor;
 pub mod evidence;
+mod gauges;
 mod keys;
 pub mod log_signer;
 mod node_policy;
@@ -110,8 +111,9 @@ fn with_settings(resolved: &Resolved, run: impl FnOnce(&Settings) -> ExitCode) -
 }
 
 fn start(settings: &Settings) -> ExitCode {
-    if let Err(fault) = telemetry::start_log(&settings.log_filter, settings.log_format) {
-        return report_errors(&[format!("setting `log` is not a valid filter: {fault}")], EXIT_UNCHECKED);
+    let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
+    if let Err(error) = telemetry::start_log(filter, format, traces) {
+        return report_errors(&[error], EXIT_UNCHECKED);
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -119,7 +121,9 @@ fn start(settings: &Settings) -> ExitCode {
             return report_errors(&[format!("the async runtime cannot start: {error}")], EXIT_FAILED);
         }
     };
-    match runtime.block_on(serve::serve(settings)) {
+    let served = runtime.block_on(serve::serve(settings));
+    gateway_service::traces::finish();
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report_errors(&[error.to_string()], EXIT_FAILED),
     }

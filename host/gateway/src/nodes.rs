@@ -24,10 +24,13 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 /// The gauges of this file with their descriptions.
-pub(crate) const DESCRIPTIONS: Descriptions =
-    &[(DAMAGED, "Findings of damage in a node's database, by participant; 0 when there are none")];
+pub(crate) const DESCRIPTIONS: Descriptions = &[
+    (DAMAGED, "Findings of damage in a node's database, by participant; 0 when there are none"),
+    (USABLE, "Whether a node answers and can be used, by participant"),
+];
 
 const DAMAGED: &str = "operation_gateway_node_damaged";
+const USABLE: &str = "operation_gateway_node_usable";
 
 /// Interval between two steps of the background check, each of [`gateway_runtime::CHECKED_ROWS`] rows of each node.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -58,6 +61,8 @@ impl Reported {
             let n_findings = fault.map_or(0, |fault| fault.n_findings);
             gauge!(DAMAGED, "participant" => participant.to_string())
                 .set(u32::try_from(n_findings).unwrap_or(u32::MAX));
+            let is_usable = nodes.open.contains(&participant);
+            gauge!(USABLE, "participant" => participant.to_string()).set(u8::from(is_usable));
             let found = fault.map(|fault| fault.findings.join("; "));
             match (found, self.nodes.remove(&participant)) {
                 (Some(found), before) => {

@@ -1,6 +1,7 @@
 //! Serves the API, and stops without losing work in progress.
 
 use crate::compose::{self, Gateway, StartError};
+use crate::gauges;
 use crate::node_policy;
 use crate::nodes::{self, Reported};
 use crate::services::OpenFleet;
@@ -69,6 +70,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         stopping.clone(),
     ));
     let nodes = tokio::spawn(nodes::watch(engine, reported, stopping.clone()));
+    let gauges = tokio::spawn(gauges::watch(gateway.store.clone(), gateway_service::now, stopping.clone()));
     let limits = settings.server.limits;
     announce(settings, &gateway, address, admin.as_ref().map(|(_, address)| *address));
     let server = Server::new("api", listener, gateway_api::router(gateway.app.clone()), limits, tls);
@@ -84,7 +86,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::join!(server.run(stopping.clone()), admin);
     };
     serve_until(settings.shutdown_within, stopping.clone(), serving).await;
-    let tasks = async { tokio::join!(reconciler, watcher, files, nodes) };
+    let tasks = async { tokio::join!(reconciler, watcher, files, nodes, gauges) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");

@@ -23,9 +23,10 @@ pub use policy::Policy;
 pub use server::Server;
 
 use gateway_service::client::ClientFiles;
-use gateway_service::settings::server::CONNECTIONS;
+use gateway_service::settings::server::{CONNECTIONS, TRACES};
 use gateway_service::settings::{self, Described, Resolved, Section, Table, setting};
 use gateway_service::telemetry::LogFormat;
+use gateway_service::traces::Traces;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -72,6 +73,7 @@ pub const SECTIONS: &[Section] = &[
     nodes::LOG,
     nodes::NODES,
     nodes::SERVICES,
+    TRACES,
 ];
 
 /// Defaults of the production profile that differ from development. `None`: the setting must be given.
@@ -168,6 +170,7 @@ pub struct Settings {
     pub shutdown_within: Duration,
     pub log_filter: String,
     pub log_format: LogFormat,
+    pub traces: Option<Traces>,
     pub server: Server,
     pub auth: Auth,
     pub tenant_required: bool,
@@ -234,6 +237,7 @@ impl Reader<'_> {
             shutdown_within: self.duration("shutdown_within_ms"),
             log_filter: self.text("log"),
             log_format: self.log_format(),
+            traces: self.traces("operation-gateway", false),
             server: self.server(),
             auth: self.auth(),
             tenant_required: self.flag("tenant_required"),

@@ -14,6 +14,7 @@ use gateway_policy::{
     RepeatError,
 };
 use gateway_service::answer::{self, ErrorAnswer};
+use gateway_service::layers;
 use gateway_service::quota::{self, Quotas};
 use gateway_service::strict::Fault;
 use gateway_service::telemetry;
@@ -70,6 +71,7 @@ async fn decide(State(app): State<App>, request: Request) -> Result<Json<Decisio
         error(&unverified)
     })?;
     let decision = &admission.decision;
+    layers::note_operation(decision.operation_id);
     tracing::info!(operation_id = %decision.operation_id, admission_hash = %admission.admission_hash, "signed a decision");
     Ok(Json(DecisionAnswer { decision: admission.envelope }))
 }

@@ -3,7 +3,7 @@
 use gateway_service::approvers::SignedApprovals;
 use gateway_service::settings::policy::{OwnPolicy, POLICY};
 use gateway_service::settings::process::{CALLERS, PROCESS, Process};
-use gateway_service::settings::server::CONNECTIONS;
+use gateway_service::settings::server::{CONNECTIONS, TRACES};
 use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ const AUTHORITY: Section = Section {
 /// All settings of the authority.
 pub static TABLE: Table = Table {
     prefix: "SVC_POLICY_AUTHORITY_",
-    sections: &[AUTHORITY, CALLERS, CONNECTIONS, POLICY, PROCESS],
+    sections: &[AUTHORITY, CALLERS, CONNECTIONS, POLICY, PROCESS, TRACES],
     production_defaults: &[],
     first: &[
         "authority_key",
@@ -111,7 +111,7 @@ impl Settings {
             decision_ttl_max_ms: reader.milliseconds("decision_ttl_max_ms"),
             keys_without_approvals: reader.flag("keys_without_approvals"),
             policy: reader.own_policy(),
-            process: reader.process(),
+            process: reader.process("policy-authority"),
         };
         if settings.required_approvals == 0
             && matches!(settings.signed_approvals, SignedApprovals::Required(_))

@@ -3,7 +3,8 @@
 use gateway_domain::policy::{Decision, Moment};
 use gateway_engine::ports::ActivationKind;
 use gateway_policy::EvaluationFault;
-use metrics::counter;
+use metrics::{counter, histogram};
+use std::time::Duration;
 
 /// Each counter's name and description.
 pub const DESCRIPTIONS: &[(&str, &str)] = &[
@@ -20,13 +21,32 @@ const ACTIVATIONS: &str = "operation_gateway_policy_activations_total";
 const REFUSALS: &str = "operation_gateway_policy_refusals_total";
 const SHADOW: &str = "operation_gateway_policy_shadow_total";
 
-pub(crate) fn count_evaluation(moment: Moment, decision: Decision, fault: Option<EvaluationFault>) {
-    let moment = match moment {
+/// The histogram of this crate.
+pub const HISTOGRAMS: &[(&str, &str, &[f64])] = &[(
+    DURATION,
+    "Time of a policy evaluation, with waiting for a worker, by moment",
+    &[5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1],
+)];
+
+const DURATION: &str = "operation_gateway_policy_evaluation_duration_seconds";
+
+pub(crate) const fn moment_name(moment: Moment) -> &'static str {
+    match moment {
         Moment::Submit => "submit",
         Moment::Approval => "approval",
         Moment::Admission => "admission",
         Moment::Preview => "preview",
-    };
+    }
+}
+
+pub(crate) fn count_evaluation(
+    moment: Moment,
+    decision: Decision,
+    fault: Option<EvaluationFault>,
+    elapsed: Duration,
+) {
+    let moment = moment_name(moment);
+    histogram!(DURATION, "moment" => moment).record(elapsed);
     let decision = match (fault, decision) {
         (Some(_), _) => "fault",
         (None, Decision::Allow) => "allow",
@@ -40,6 +60,10 @@ pub(crate) fn count_evaluation(moment: Moment, decision: Decision, fault: Option
 
 pub(crate) fn count_activation(kind: ActivationKind) {
     counter!(ACTIVATIONS, "kind" => kind.as_str()).increment(1);
+}
+
+pub(crate) fn start_refusals(offer: &'static str) {
+    counter!(REFUSALS, "offer" => offer).increment(0);
 }
 
 pub(crate) fn count_refusal(offer: &'static str) {

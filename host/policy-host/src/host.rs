@@ -11,6 +11,8 @@ use gateway_engine::ports::EvaluatePolicy;
 use gateway_policy::{Evaluation, EvaluationFault, Evaluator};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+use tracing::Instrument;
 
 /// Evaluates requests with the active bundle, which can be replaced at any time.
 #[derive(Debug)]
@@ -142,13 +144,21 @@ fn instant(facts: &Facts) -> Option<EpochMs> {
 #[async_trait]
 impl EvaluatePolicy for PolicyHost {
     async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
-        let Evaluation { outcome, fault } = self.evaluate_with_active(&request, facts).await;
+        let span = tracing::info_span!(
+            target: "trace", "policy.evaluate",
+            moment = counters::moment_name(request.moment),
+            decision = tracing::field::Empty,
+        );
+        let started = Instant::now();
+        let evaluation = self.evaluate_with_active(&request, facts).instrument(span.clone()).await;
+        let (elapsed, Evaluation { outcome, fault }) = (started.elapsed(), evaluation);
+        span.record("decision", outcome.decision.as_str());
         if let Some(fault) = fault {
             let reason = outcome.fault_text().unwrap_or_default();
             let kind = fault.kind();
             tracing::error!(bundle_id = outcome.bundle_id, kind, reason, "policy evaluation failed");
         }
-        counters::count_evaluation(request.moment, outcome.decision, fault);
+        counters::count_evaluation(request.moment, outcome.decision, fault, elapsed);
         self.shadow.enqueue(&request, facts, &outcome);
         outcome
     }

@@ -20,6 +20,7 @@ use gateway_node::wire::{
 };
 use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection, ShownReceipt};
 use gateway_service::answer::{self, ErrorAnswer};
+use gateway_service::layers;
 use gateway_service::quota::{self, Quotas};
 use gateway_service::strict::Fault;
 use gateway_service::telemetry;
@@ -338,7 +339,7 @@ fn receipt(answer: Result<gateway_domain::receipt::NodeReceipt, NodeError>) -> A
 }
 
 fn parse_id(id: &str) -> Result<OperationId, ErrorAnswer> {
-    id.parse().map(OperationId).map_err(|_| {
+    id.parse().map(OperationId).inspect(|id| layers::note_operation(id)).map_err(|_| {
         let message = "the operation id must be 64 lowercase hexadecimal characters";
         ErrorAnswer::new(StatusCode::BAD_REQUEST, "invalid_operation_id", message)
     })

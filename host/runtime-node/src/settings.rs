@@ -7,7 +7,7 @@ use gateway_seal::kek_source::KekSource;
 use gateway_service::approvers::SignedApprovals;
 use gateway_service::settings::policy::{OwnPolicy, POLICY};
 use gateway_service::settings::process::{CALLERS, PROCESS, Process};
-use gateway_service::settings::server::CONNECTIONS;
+use gateway_service::settings::server::{CONNECTIONS, TRACES};
 use gateway_service::settings::{self, Described, Reader, Resolved, Section, Table, setting};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -110,7 +110,7 @@ const TRUST: Section = Section {
 /// All settings of a node.
 pub static TABLE: Table = Table {
     prefix: "SVC_RUNTIME_NODE_",
-    sections: &[NODE, CALLERS, CONNECTIONS, TRUST, POLICY, PROCESS],
+    sections: &[NODE, CALLERS, CONNECTIONS, TRUST, POLICY, PROCESS, TRACES],
     production_defaults: &[],
     first: &[
         "participant",
@@ -190,7 +190,7 @@ fn read(reader: &mut Reader<'_>) -> Settings {
         key,
         log_size_file,
         peers_file: reader.text("peers_file").into(),
-        process: reader.process(),
+        process: reader.process("runtime-node"),
         authority_keys: reader.public_keys("authority_keys"),
         authority_threshold: reader.number("authority_threshold", 1..=AUTHORITIES_MAX),
         required_approvals: reader.number("required_approvals", 0..=REQUIRED_APPROVALS_MAX),

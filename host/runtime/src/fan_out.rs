@@ -5,10 +5,14 @@ use crate::fleet::Fleet;
 use crate::node::Nodes;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::NodeError;
+use gateway_service::telemetry::{Histograms, MILLISECONDS};
+use metrics::histogram;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
+use tracing::Instrument;
 
 /// The answer of each node.
 pub(crate) type Answers<T> = BTreeMap<ParticipantIndex, Result<T, NodeError>>;
@@ -20,7 +24,7 @@ impl<N: Nodes> Fleet<N> {
     /// Calls all of these nodes concurrently. Waits for every answer, or until `enough` is true where [`Nodes::WAITS_FOR_ALL`] is
     /// not; the other nodes get the call too. `after_each` names the failpoint between one node's answer and the next node's call;
     /// only a test that requests a failpoint calls them one by one.
-    pub(crate) async fn call_all<'f, Q, T>(
+    pub(crate) async fn call_all<'f, Q, T: 'f>(
         &self,
         calls: PerNode<Q>,
         after_each: &'static str,
@@ -39,7 +43,7 @@ impl<N: Nodes> Fleet<N> {
     }
 
     /// Asks all of these nodes something that is no step, and waits for every answer.
-    pub(crate) async fn ask_all<'f, Q, T>(
+    pub(crate) async fn ask_all<'f, Q, T: 'f>(
         &self,
         calls: PerNode<Q>,
         call: impl Fn(Arc<N::Node>, Q) -> Answer<'f, T>,
@@ -51,7 +55,7 @@ impl<N: Nodes> Fleet<N> {
 
     /// Makes the calls, and returns them with the errors of the nodes that cannot be called. Before a step, each node is shown the
     /// newest receipt that is known of it.
-    async fn call_nodes<'f, Q, T>(
+    async fn call_nodes<'f, Q, T: 'f>(
         &self,
         calls: PerNode<Q>,
         is_step: bool,
@@ -65,12 +69,38 @@ impl<N: Nodes> Fleet<N> {
                 Ok(_) | Err(_) => Ok(()),
             };
             match shown.and(node) {
-                Ok(node) => pending.push((participant, call(node, argument))),
+                Ok(node) => pending.push((participant, observed(participant, is_step, call(node, argument)))),
                 Err(error) => _ = answers.insert(participant, Err(error)),
             }
         }
         (pending, answers)
     }
+}
+
+/// The histogram of this file.
+pub const HISTOGRAMS: Histograms = &[(
+    DURATION,
+    "Time until a node answered a step, or did not, by participant and result; calls that were not waited for are left out",
+    MILLISECONDS,
+)];
+
+const DURATION: &str = "operation_gateway_node_call_duration_seconds";
+
+/// A call that is measured and has a span, if it is a step.
+fn observed<'f, T: 'f>(participant: ParticipantIndex, is_step: bool, call: Answer<'f, T>) -> Answer<'f, T> {
+    if !is_step {
+        return call;
+    }
+    let span = tracing::info_span!(target: "trace", "node.call", participant = participant.0);
+    let call = async move {
+        let started = Instant::now();
+        let answer = call.await;
+        let result = if answer.is_ok() { "ok" } else { "error" };
+        let labels = [("participant", participant.to_string()), ("result", result.to_owned())];
+        histogram!(DURATION, &labels).record(started.elapsed());
+        answer
+    };
+    Box::pin(call.instrument(span))
 }
 
 /// Polls all calls in this task, so that they may borrow. Most of the work is elsewhere: database writers are tasks of their own,

@@ -26,6 +26,7 @@ mod signing;
 mod suspects;
 
 pub use bundles::FindBundle;
+pub use fan_out::HISTOGRAMS;
 pub use files::{
     IdentityError, check_file, identities, missing_shares_in_file, open_file, participants_with_database,
     readmit, rewrap,

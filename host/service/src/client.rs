@@ -2,6 +2,7 @@
 //! authority; the server's must be for the host name of the URL.
 
 use crate::answer::ErrorBody;
+use crate::traces;
 use crate::transport::{TlsError, client_config};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Method, StatusCode, redirect};
@@ -114,6 +115,9 @@ impl ServiceClient {
         let mut request = self.0.request(method, url).timeout(within);
         if !body.is_empty() {
             request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body);
+        }
+        if let Some((name, value)) = traces::traceparent() {
+            request = request.header(name, value);
         }
         // A task of its own: a caller that stops waiting neither cuts off the request nor closes the connection.
         let sending = tokio::spawn(async move {

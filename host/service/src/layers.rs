@@ -1,54 +1,163 @@
-//! The outermost layer around every request: a request id, a log line, a count, and no caching.
+//! The outermost layer around every request: a request id, a line of the access log, metrics, a span, and no caching.
 
-use crate::telemetry::Descriptions;
+use crate::telemetry::{Descriptions, Histograms, MILLISECONDS};
+use crate::traces;
+use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use metrics::counter;
+use metrics::{counter, histogram};
+use opentelemetry::trace::TraceId;
+use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
-use tracing::Instrument;
+use tracing::{Instrument, Span, field};
 
 /// The counters of this module with their descriptions.
-pub(crate) const DESCRIPTIONS: Descriptions = &[(REQUESTS, "Requests answered, by method, route and status")];
+pub(crate) const DESCRIPTIONS: Descriptions =
+    &[(REQUESTS, "Requests answered, by method, route and status; status 499 if the client did not wait")];
+
+/// The histograms of this module.
+pub(crate) const HISTOGRAMS: Histograms =
+    &[(DURATION, "Time from a request's headers to its answer, by route and class of status", MILLISECONDS)];
 
 const REQUESTS: &str = "operation_gateway_requests_total";
+const DURATION: &str = "operation_gateway_request_duration_seconds";
+
+/// The target of the access log.
+const ACCESS: &str = "access";
+
+/// The status of a request whose client did not wait for the answer, as proxies log it.
+const CLIENT_CLOSED: u16 = 499;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longest request id that is accepted from a client.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// Gives the request an id, logs and counts it, and forbids caching of the answer.
+/// Gives the request an id and a span, logs and counts it, and forbids caching of the answer.
 pub async fn observe(request: Request, next: Next) -> Response {
-    let started = Instant::now();
     let request_id = request_id(request.headers().get(&REQUEST_ID));
-    let method = request.method().clone();
+    let method = method_name(request.method());
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let id = request_id.to_str().unwrap_or_default().to_owned();
-    let span = tracing::info_span!("request", request_id = id.as_str());
-    let mut response = CURRENT_REQUEST_ID.scope(id, next.run(request).instrument(span.clone())).await;
-    let status = response.status().as_u16();
-    let route = route.as_deref().unwrap_or("(unmatched)");
-    count_request(&method, route, response.status());
-    let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-    span.in_scope(|| tracing::info!(%method, route, status, elapsed_us, "answered"));
+    let route = route.unwrap_or_else(|| "(unmatched)".to_owned());
+    let log_span = tracing::info_span!("request", request_id = request_id.to_str().unwrap_or_default());
+    let span = tracing::info_span!(
+        target: "trace", "request",
+        otel.name = format_args!("{method} {route}"),
+        otel.kind = "server",
+        otel.status_code = field::Empty,
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = field::Empty,
+        request_id = request_id.to_str().unwrap_or_default(),
+        operation_id = field::Empty,
+    );
+    let caller = traces::caller_span(request.headers());
+    let trace_id = caller.as_ref().map(opentelemetry::trace::SpanContext::trace_id);
+    if let Some(caller) = caller {
+        traces::set_caller(&span, caller);
+    }
+    let trace_id = traces::trace_id(&span).or(trace_id);
+    let noted = Arc::new(Noted::new(request_id.to_str().unwrap_or_default()));
+    let started = Instant::now();
+    let mut entry =
+        Entry { noted: Arc::clone(&noted), method, route, trace_id, span, started, answered: None };
+    let answering = next.run(request).instrument(entry.span.clone()).instrument(log_span);
+    let mut response = CURRENT.scope(noted, answering).await;
+    entry.answered = Some((response.status().as_u16(), response.body().size_hint().exact()));
     response.headers_mut().insert(REQUEST_ID.clone(), request_id);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
+/// A request, which is logged and counted when it ends, also when its client goes away.
+struct Entry {
+    noted: Arc<Noted>,
+    method: &'static str,
+    route: String,
+    trace_id: Option<TraceId>,
+    span: Span,
+    started: Instant,
+    /// Status and length of the answer.
+    answered: Option<(u16, Option<u64>)>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let Self { noted, method, route, trace_id, span, started, answered } = self;
+        let elapsed = started.elapsed();
+        let (status, bytes) = answered.unwrap_or((CLIENT_CLOSED, None));
+        let caller = noted.caller.get();
+        let operation_id = noted.operation_id.get();
+        tracing::info!(
+            target: ACCESS,
+            request_id = noted.request_id,
+            %method,
+            route,
+            status,
+            duration_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+            bytes,
+            operation_id,
+            client_id = caller.map(|(client_id, _)| client_id.as_str()),
+            tenant = caller.map(|(_, tenant)| tenant.as_str()),
+            trace_id = trace_id.map(field::display),
+            "answered"
+        );
+        span.record("http.response.status_code", status);
+        if let Some(operation_id) = operation_id {
+            span.record("operation_id", operation_id);
+        }
+        if status >= 500 {
+            span.record("otel.status_code", "ERROR");
+        }
+        // No label value comes from a request, so that callers cannot create new time series.
+        let (route, class) = (std::mem::take(route), class(status));
+        histogram!(DURATION, "route" => route.clone(), "status" => class).record(elapsed);
+        counter!(REQUESTS, "method" => *method, "route" => route, "status" => status.to_string())
+            .increment(1);
+    }
+}
+
+/// What is known of the request that a task answers.
+#[derive(Debug)]
+struct Noted {
+    request_id: String,
+    /// Client and tenant, once authenticated.
+    caller: OnceLock<(String, String)>,
+    operation_id: OnceLock<String>,
+}
+
+impl Noted {
+    fn new(request_id: &str) -> Self {
+        Self { request_id: request_id.to_owned(), caller: OnceLock::new(), operation_id: OnceLock::new() }
+    }
+}
+
 tokio::task_local! {
-    static CURRENT_REQUEST_ID: String;
+    static CURRENT: Arc<Noted>;
 }
 
 /// The id of the request that this task answers. `None` outside of [`observe`].
 #[must_use]
 pub fn current_request_id() -> Option<String> {
-    CURRENT_REQUEST_ID.try_with(Clone::clone).ok()
+    CURRENT.try_with(|noted| noted.request_id.clone()).ok()
+}
+
+/// Notes the authenticated caller of the request that this task answers, for the access log.
+pub fn note_caller(client_id: &str, tenant: &str) {
+    let _outside_of_a_request =
+        CURRENT.try_with(|noted| noted.caller.set((client_id.to_owned(), tenant.to_owned())).is_ok());
+}
+
+/// Notes the operation that the request of this task is about, for the access log. The first one counts.
+pub fn note_operation(id: impl Display) {
+    let _outside_of_a_request = CURRENT.try_with(|noted| {
+        noted.operation_id.get_or_init(|| id.to_string());
+    });
 }
 
 /// The client's id if it is valid, else a new one.
@@ -73,13 +182,21 @@ fn fresh_request_id() -> HeaderValue {
         .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
 }
 
-/// No label value comes from a request, so that callers cannot create new time series.
-fn count_request(method: &Method, route: &str, status: StatusCode) {
-    let method = match *method {
+/// Methods that no route has are one name, since clients invent them.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
         Method::GET => "GET",
         Method::POST => "POST",
         _ => "other",
-    };
-    let (route, status) = (route.to_owned(), status.as_str().to_owned());
-    counter!(REQUESTS, "method" => method, "route" => route, "status" => status).increment(1);
+    }
+}
+
+const fn class(status: u16) -> &'static str {
+    match status {
+        100..=199 => "1xx",
+        200..=299 => "2xx",
+        300..=399 => "3xx",
+        400..=499 => "4xx",
+        _ => "5xx",
+    }
 }

@@ -18,6 +18,7 @@ pub mod settings;
 pub mod signals;
 pub mod strict;
 pub mod telemetry;
+pub mod traces;
 pub mod transport;
 
 use gateway_domain::error_chain;

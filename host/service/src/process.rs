@@ -7,6 +7,7 @@ use crate::settings::process::Process;
 use crate::settings::{Described, Flags, Resolved};
 use crate::signals::Signals;
 use crate::telemetry;
+use crate::traces;
 use crate::transport::{Limits, Server, Tls, until_stopped};
 use axum::Router;
 use gateway_domain::error_chain;
@@ -68,15 +69,17 @@ pub fn start(
     settings: &Process,
     serving: impl Future<Output = Result<(), StartError>>,
 ) -> ExitCode {
-    if let Err(fault) = telemetry::start_log(&settings.log_filter, settings.log_format) {
-        let error = format!("setting `log` is not a valid filter: {fault}");
+    let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
+    if let Err(error) = telemetry::start_log(filter, format, traces) {
         return report_errors(name, &[error], EXIT_SETTINGS);
     }
-    telemetry::start_metrics(&[], &[]);
-    run(name, async {
+    telemetry::start_metrics(telemetry::Metrics { counters: &[], gauges: &[], histograms: &[] });
+    let code = run(name, async {
         serving.await?;
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    traces::finish();
+    code
 }
 
 /// Runs a command on an async runtime of its own.

@@ -1,10 +1,16 @@
 //! The log and the metrics of the process. Bodies, secrets and credentials are never logged.
 
-use metrics::{describe_counter, describe_gauge, set_global_recorder};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use crate::traces::{self, Traces};
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, set_global_recorder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::io::IsTerminal;
 use std::sync::OnceLock;
-use tracing_subscriber::EnvFilter;
+use std::time::Duration;
+use tracing::Metadata;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry};
 
 /// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,40 +26,108 @@ pub enum LogFormat {
 /// Names of metrics, each with its description.
 pub type Descriptions = &'static [(&'static str, &'static str)];
 
+/// Interval between two times that the values of histograms are sorted into buckets.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
 static METRICS: OnceLock<PrometheusHandle> = OnceLock::new();
 
-/// Starts the log, which goes to standard error. A second call has no effect.
+/// Starts the log, which goes to standard error, and the export of traces. A second call has no effect.
 ///
 /// # Errors
-/// A message when the filter is invalid.
-pub fn start_log(filter: &str, format: LogFormat) -> Result<(), String> {
-    let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+/// A message when the filter is invalid, or traces cannot be sent.
+pub fn start_log(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Result<(), String> {
+    let filter = EnvFilter::try_new(filter)
+        .map_err(|error| format!("setting `log` is not a valid filter: {error}"))?
+        .and(filter_fn(|metadata| !is_exported(metadata)));
     let pretty = match format {
         LogFormat::Pretty => true,
         LogFormat::Json => false,
         LogFormat::Auto => std::io::stderr().is_terminal(),
     };
+    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let log: Box<dyn Layer<Registry> + Send + Sync> =
+        if pretty { log.boxed() } else { log.json().flatten_event(true).boxed() };
+    let exporting = match traces {
+        Some(traces) => {
+            let tracer = traces::start(traces).map_err(|error| error.to_string())?;
+            let layer = tracing_opentelemetry::layer().with_tracer(tracer);
+            let layer = layer.with_location(false).with_threads(false).with_target(false).with_level(false);
+            Some(layer.with_tracked_inactivity(false).with_filter(filter_fn(is_exported)))
+        }
+        None => None,
+    };
     let _already_started =
-        if pretty { builder.try_init() } else { builder.json().flatten_event(true).try_init() };
+        tracing_subscriber::registry().with(log.with_filter(filter)).with(exporting).try_init();
     Ok(())
 }
 
-/// Starts the metrics, with the descriptions of the process's own. A second call has no effect.
-pub fn start_metrics(counters: &[Descriptions], gauges: Descriptions) {
+fn is_exported(metadata: &Metadata<'_>) -> bool {
+    metadata.is_span() && metadata.target() == traces::TARGET
+}
+
+/// The metrics of a process, each with its description.
+#[derive(Clone, Copy, Debug)]
+pub struct Metrics<'a> {
+    /// Counters.
+    pub counters: &'a [Descriptions],
+    /// Gauges.
+    pub gauges: &'a [Descriptions],
+    /// Histograms of durations, seconds, with the upper bounds of their buckets.
+    pub histograms: &'a [Histograms],
+}
+
+/// Names of histograms, each with its description and the upper bounds of its buckets.
+pub type Histograms = &'static [(&'static str, &'static str, &'static [f64])];
+
+/// Buckets for work that takes microseconds: from 5 us to 0.1 s, seconds.
+pub const MICROSECONDS: &[f64] =
+    &[5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
+
+/// Buckets for work that takes milliseconds: from 0.5 ms to 30 s, seconds.
+pub const MILLISECONDS: &[f64] =
+    &[5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
+
+/// Starts the metrics, with the process's own. A second call has no effect.
+pub fn start_metrics(own: Metrics<'_>) {
     METRICS.get_or_init(|| {
-        let recorder = PrometheusBuilder::new().build_recorder();
+        let ours = [
+            crate::layers::DESCRIPTIONS,
+            crate::quota::DESCRIPTIONS,
+            crate::traces::DESCRIPTIONS,
+            crate::transport::DESCRIPTIONS,
+        ];
+        let histograms = own.histograms.iter().chain([&crate::layers::HISTOGRAMS]).copied().flatten();
+        let recorder = histograms.clone().fold(PrometheusBuilder::new(), with_buckets).build_recorder();
         let handle = recorder.handle();
-        let _already_set = set_global_recorder(recorder);
-        let ours = [crate::layers::DESCRIPTIONS, crate::quota::DESCRIPTIONS, crate::transport::DESCRIPTIONS];
-        for (name, text) in ours.iter().chain(counters).copied().flatten() {
+        let _already_set = set_global_recorder::<PrometheusRecorder>(recorder);
+        for (name, text) in ours.iter().chain(own.counters).copied().flatten() {
             describe_counter!(*name, *text);
         }
-        for (name, text) in gauges {
+        for (name, text) in own.gauges.iter().chain([&crate::transport::GAUGES]).copied().flatten() {
             describe_gauge!(*name, *text);
         }
+        for (name, text, _) in histograms {
+            describe_histogram!(*name, Unit::Seconds, *text);
+        }
+        traces::start_counters();
+        // Without it, the values of histograms take memory until the next scrape, which may never come.
+        let upkept = handle.clone();
+        let upkeep = move || {
+            loop {
+                std::thread::sleep(UPKEEP_EVERY);
+                upkept.run_upkeep();
+            }
+        };
+        let _without_thread = std::thread::Builder::new().name("metrics".into()).spawn(upkeep);
         handle
     });
+}
+
+/// A histogram without buckets of its own would be a summary, which cannot be added up over processes.
+fn with_buckets(builder: PrometheusBuilder, (name, _, buckets): &(&str, &str, &[f64])) -> PrometheusBuilder {
+    let full = Matcher::Full((*name).to_owned());
+    // Fails only for a list without buckets, and consumes the builder.
+    builder.set_buckets_for_metric(full, buckets).unwrap_or_default()
 }
 
 /// All metrics, in the text format of Prometheus.

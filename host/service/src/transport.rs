@@ -103,6 +103,9 @@ pub(crate) const DESCRIPTIONS: Descriptions = &[
     (EVICTED, "Connections closed to make room for others, by listener and by what the gateway waited for"),
 ];
 
+/// The gauges of this module with their descriptions.
+pub(crate) const GAUGES: Descriptions = &[(OPEN, "Open connections, by listener")];
+
 const REFUSED: &str = "operation_gateway_connections_refused_total";
 const CUT: &str = "operation_gateway_connections_cut_total";
 const EVICTED: &str = "operation_gateway_connections_evicted_total";

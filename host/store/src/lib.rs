@@ -44,4 +44,5 @@ pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, Recorded
 pub use error::{CopyError, OpenError};
 pub use fsck::{Checked, Finding, Fsck, Head};
 pub use postgres::OpenError as PostgresError;
-pub use store::Store;
+pub use read::Unfinished;
+pub use store::{HISTOGRAMS, Store};

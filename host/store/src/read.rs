@@ -18,6 +18,7 @@ use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Damage, KeyChange, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
+use tracing::Instrument;
 
 const REVISION: &str = "SELECT revision, record_root FROM operations WHERE operation_id = $1";
 const KEY_ROW: &str = "SELECT revision, body FROM custody_keys WHERE key_id = $1";
@@ -34,7 +35,34 @@ pub(super) const PENDING: &str =
     "SELECT operation_id FROM operations WHERE awaits_approvals = 1 AND created_at_ms < $2
     ORDER BY created_at_ms LIMIT $1";
 
+const UNFINISHED: &str = "SELECT count(*) AS n_operations, coalesce(min(updated_at_ms), 0) AS since FROM operations WHERE owes = 1";
+
+/// The operations that owe a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Their number.
+    pub n_operations: u64,
+    /// The time of the last change of the one that is unchanged for longest; `None` without operations.
+    pub unchanged_since: Option<EpochMs>,
+}
+
 impl Store {
+    /// The operations that owe a step, for metrics.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn unfinished(&self) -> Result<Unfinished, Unavailable> {
+        let what = "the unfinished operations could not be counted";
+        let rows = self.database.pool().rows(UNFINISHED, &[]).await;
+        let rows = rows.map_err(|error| failed(what, &error))?;
+        let integer = |name| match rows.first() {
+            Some(row) => decode::integer("the unfinished operations", row, name).map(i64::unsigned_abs),
+            None => Ok(0),
+        };
+        let (n_operations, since) = (integer("n_operations")?, integer("since")?);
+        Ok(Unfinished { n_operations, unchanged_since: (n_operations > 0).then_some(EpochMs(since)) })
+    }
+
     /// The operation from the cache, or else from the database. `tenant` restricts only the database read.
     async fn operation(&self, id: OperationId, tenant: Option<&Tenant>) -> Result<Option<Record>, ReadError> {
         let start = match self.operations.get(id) {
@@ -42,7 +70,8 @@ impl Store {
             Ok(_) => self.operations.start(),
             Err(start) => start,
         };
-        let record = self.operation_checked(id, tenant).await?;
+        let span = tracing::info_span!(target: "trace", "store.read", operation_id = %id);
+        let record = self.operation_checked(id, tenant).instrument(span).await?;
         if let Some(record) = &record {
             self.operations.fill(start, id, record.clone());
         }

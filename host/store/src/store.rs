@@ -15,7 +15,10 @@ use gateway_engine::ports::{
     Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, RateLimited, Record,
 };
 use gateway_engine::{Token, Unavailable};
+use metrics::histogram;
 use std::sync::Arc;
+use std::time::Instant;
+use tracing::Instrument;
 
 const DECISION_UNWRITTEN: &str = "a policy decision could not be written";
 
@@ -29,6 +32,15 @@ pub struct Store {
     pub(crate) keys: LruCache<KeyId, Option<CustodyKey>>,
     pub(crate) damaged: Damaged,
 }
+
+/// The histogram of this crate.
+pub const HISTOGRAMS: &[(&str, &str, &[f64])] = &[(
+    DURATION,
+    "Time until a commit was durable, with waiting for others in its transaction, by result",
+    &[5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0],
+)];
+
+const DURATION: &str = "operation_gateway_store_commit_duration_seconds";
 
 impl Store {
     /// Opens the database at `location` and brings its schema up to date. The location is `postgres://user@host/database`, or a
@@ -78,8 +90,26 @@ impl Store {
         self.database.close().await;
     }
 
-    /// Writes a commit, which returns the log's root, and updates the caches.
     async fn commit_and_cache(
+        &self,
+        commit: Commit,
+        token: Option<TokenRow>,
+    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
+        let started = Instant::now();
+        let span = tracing::info_span!(target: "trace", "store.commit", n_events = commit.events.len());
+        let committed = self.write_and_cache(commit, token).instrument(span).await;
+        let result = match &committed {
+            Ok(RateLimited::Written { .. }) => "written",
+            Ok(RateLimited::Conflict) => "conflict",
+            Ok(RateLimited::Exhausted { .. }) => "exhausted",
+            Err(_) => "error",
+        };
+        histogram!(DURATION, "result" => result).record(started.elapsed());
+        committed
+    }
+
+    /// Writes a commit, which returns the log's root, and updates the caches.
+    async fn write_and_cache(
         &self,
         commit: Commit,
         token: Option<TokenRow>,

@@ -128,6 +128,17 @@ impl Cluster {
         }
     }
 
+    /// A setting of every process, of which the authorities are started again.
+    pub(crate) fn set_everywhere(&mut self, name: &'static str, value: &str) {
+        let settings = self.node_settings.iter_mut().chain(&mut self.authority_settings);
+        settings.for_each(|settings| _ = settings.insert(name, value.to_owned()));
+        self.gateway_settings.insert(name, value.to_owned());
+        for (authority, settings) in self.authorities.iter_mut().zip(&self.authority_settings) {
+            authority.kill();
+            *authority = start_authority(settings);
+        }
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

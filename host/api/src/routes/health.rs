@@ -37,7 +37,7 @@ pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>)
     get, path = "/metrics", tag = "health", responses((status = 200, body = String)),
 )]
 pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics())
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics().await)
 }
 
 /// This interface as OpenAPI 3.1.

@@ -27,6 +27,7 @@ pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
 
 /// The view of an operation in the answer to a request with these warnings.
 pub fn view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView {
+    gateway_service::layers::note_operation(record.operation.id);
     OperationView::new(record, app.engine().approvals_expire_at(&record.operation), warnings)
 }
 

@@ -42,8 +42,18 @@ impl Offered {
 }
 
 /// The current refusal of each kind of offer, and the last one of any kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Refusals(Mutex<Kept>);
+
+impl Default for Refusals {
+    /// None yet. Counts from zero, so that the first refusal is an increase of the metric.
+    fn default() -> Self {
+        let all =
+            [Offered::TrustRoots, Offered::Active, Offered::Activation, Offered::Bundle, Offered::Candidate];
+        all.into_iter().for_each(|offered| counters::start_refusals(offered.as_str()));
+        Self(Mutex::default())
+    }
+}
 
 #[derive(Debug, Default)]
 struct Kept {

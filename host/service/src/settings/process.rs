@@ -3,6 +3,7 @@
 use super::{Reader, Section, setting};
 use crate::quota::QuotaLimits;
 use crate::telemetry::LogFormat;
+use crate::traces::Traces;
 use crate::transport::{Limits, TlsFiles};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -78,7 +79,7 @@ pub const PROCESS: Section = Section {
     ],
 };
 
-/// The settings of [`CALLERS`], [`CONNECTIONS`](super::server::CONNECTIONS), [`PROCESS`], and `bind`.
+/// The settings of [`CALLERS`], [`CONNECTIONS`](super::server::CONNECTIONS), [`PROCESS`], [`TRACES`](super::server::TRACES), and `bind`.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the help text of each setting describes it")]
 pub struct Process {
@@ -92,11 +93,12 @@ pub struct Process {
     pub shutdown_within: Duration,
     pub log_filter: String,
     pub log_format: LogFormat,
+    pub traces: Option<Traces>,
 }
 
 impl Reader<'_> {
-    /// The settings of [`Process`].
-    pub fn process(&mut self) -> Process {
+    /// The settings of [`Process`]. `program` is its name in traces.
+    pub fn process(&mut self, program: &str) -> Process {
         let limits = self.connections();
         self.check_connections(&limits);
         Process {
@@ -113,6 +115,7 @@ impl Reader<'_> {
             shutdown_within: self.duration("shutdown_within_ms"),
             log_filter: self.text("log"),
             log_format: self.log_format(),
+            traces: self.traces(program, true),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Reader, Section, setting};
 use crate::telemetry::LogFormat;
+use crate::traces::{self, Traces};
 use crate::transport::{ClientAuth, Limits, TlsFiles};
 use gateway_domain::ids::Hex32;
 use rustls::pki_types::ServerName;
@@ -54,7 +55,52 @@ pub const CONNECTIONS: Section = Section {
     ],
 };
 
+/// Traces, which a collector receives.
+pub const TRACES: Section = Section {
+    name: "traces",
+    heading: "Traces",
+    settings: &[
+        setting(
+            "otlp_endpoint",
+            "",
+            "http://HOST:PORT",
+            "OpenTelemetry collector that gets the traces (OTLP, protobuf over plain HTTP); empty for no traces",
+        ),
+        setting(
+            "trace_ratio",
+            "0.1",
+            "0..1",
+            "Share of traces that are recorded; behind the gateway, of those that no caller decided on",
+        ),
+        setting(
+            "trace_service",
+            "",
+            "NAME",
+            "The process's name in the traces; empty for the program's name",
+        ),
+    ],
+};
+
 impl Reader<'_> {
+    /// The settings of [`TRACES`]. `program` is the default name.
+    pub fn traces(&mut self, program: &str, follows_caller: bool) -> Option<Traces> {
+        let ratio: f64 = self.value("trace_ratio", "a number from 0 to 1", 0.0);
+        if !(0.0..=1.0).contains(&ratio) {
+            self.fault("trace_ratio", "must be a number from 0 to 1");
+        }
+        let name = self.resolved.text("trace_service");
+        let service = if name.is_empty() { program } else { name }.to_owned();
+        if self.resolved.text("otlp_endpoint").is_empty() {
+            return None;
+        }
+        // A credential in a URL must not be in a message.
+        let Some(collector) = traces::collector_address(self.resolved.text("otlp_endpoint")) else {
+            self.fault("otlp_endpoint", "must be `http://HOST:PORT`, without credentials");
+            return None;
+        };
+        Some(Traces { collector, ratio, service, follows_caller })
+    }
+
     /// The settings of [`CONNECTIONS`].
     pub fn connections(&mut self) -> Limits {
         Limits {
