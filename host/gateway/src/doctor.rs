@@ -22,7 +22,7 @@ use gateway_store::Store;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -284,7 +284,7 @@ impl Doctor<'_> {
     }
 
     /// Reports the certificate of a file that ends first. A file that cannot be read is reported by what opens it.
-    fn certificate(&mut self, path: &PathBuf) {
+    fn certificate(&mut self, path: &Path) {
         let Some(ends) = first_end(path) else { return };
         let file = path.display();
         if ends <= self.now {

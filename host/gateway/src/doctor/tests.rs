@@ -136,7 +136,7 @@ async fn certificates_that_end_soon_are_warned_of_and_expired_ones_are_errors() 
         let settings = Settings::parse(&settings::resolve(&BTreeMap::new(), [], None).unwrap()).unwrap();
         let now = EpochMs(ends.0 - n_days * DAY_MS);
         let mut doctor = Doctor { settings: &settings, now, findings: Vec::new() };
-        doctor.certificate(&certificate.clone().into());
+        doctor.certificate(Path::new(&certificate));
         let levels: Vec<_> = doctor.findings.iter().map(|finding| finding.level).collect();
         assert_eq!(levels, [expected], "{n_days}");
     }
