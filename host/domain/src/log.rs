@@ -3,7 +3,8 @@
 //! A leaf is the hash of an event in its operation's chain; the tree's root is the contract's `ledger_root`. [`tree`]
 //! hashes and appends, [`subtree`] selects the nodes of a proof, and [`proof`] verifies one. The log's operator signs
 //! its head as a [`checkpoint`], which is a signed [`note`]; a [`tlog_proof`] combines an inclusion proof with a
-//! checkpoint. These three formats are C2SP specifications, so that other tools can read them.
+//! checkpoint, and [`witness`] has what witnesses add to it. These formats are C2SP specifications, so that other tools
+//! can read them.
 //!
 //! Deliberately absent: storage, and private keys.
 
@@ -14,6 +15,7 @@ pub mod statement;
 pub mod subtree;
 pub mod tlog_proof;
 pub mod tree;
+pub mod witness;
 
 pub use checkpoint::{Checkpoint, SignedCheckpoint};
 pub use note::{KeyName, SignedNote, VerifierKey};
@@ -22,6 +24,7 @@ pub use statement::{SignedStatement, StatementError};
 pub use subtree::{NodePosition, Subtree};
 pub use tlog_proof::TlogProof;
 pub use tree::{Completed, Frontier, empty_root, leaf_hash, node_hash};
+pub use witness::{LogStanding, WitnessKey, Witnesses};
 
 use crate::ids::Hex32;
 use base64::Engine as _;

@@ -21,8 +21,8 @@ pub struct Checkpoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedCheckpoint {
     // INVARIANT: equal to the text of `note`.
-    checkpoint: Checkpoint,
-    note: SignedNote,
+    pub(super) checkpoint: Checkpoint,
+    pub(super) note: SignedNote,
 }
 
 /// The reason why a text is not a checkpoint.

@@ -17,7 +17,10 @@ pub const SIGNATURES_MAX: usize = 64;
 /// The signature type of plain Ed25519 signatures.
 const ED25519: u8 = 1;
 
-const KEY_ID_BYTES: usize = 4;
+/// The signature type of timestamped Ed25519 cosignatures (C2SP `tlog-cosignature`).
+pub(super) const COSIGNATURE: u8 = 4;
+
+pub(super) const KEY_ID_BYTES: usize = 4;
 
 /// The start of a signature line: an em dash and a space.
 const SIGNATURE_LINE: &str = "\u{2014} ";
@@ -47,10 +50,10 @@ pub struct SignedNote {
 
 /// One signature line. The meaning of its bytes depends on the key that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NoteSignature {
-    name: KeyName,
-    id: [u8; KEY_ID_BYTES],
-    bytes: Vec<u8>,
+pub(super) struct NoteSignature {
+    pub(super) name: KeyName,
+    pub(super) id: [u8; KEY_ID_BYTES],
+    pub(super) bytes: Vec<u8>,
 }
 
 /// The text is empty, or has white space, a control character or `+`.
@@ -76,6 +79,9 @@ pub enum VerifierKeyError {
     /// Its key is not an Ed25519 key.
     #[error("keys of type {0} are not supported, only Ed25519, which is type 1")]
     Type(u8),
+    /// Its key is not one of a witness.
+    #[error("keys of type {0} are not keys of witnesses, only Ed25519 cosignatures, which are type 4")]
+    NotAWitness(u8),
     /// The 32 bytes are not an Ed25519 public key.
     #[error("the key is not an Ed25519 public key")]
     NotAPoint,
@@ -152,9 +158,7 @@ impl VerifierKey {
     /// The verifier key of this name and Ed25519 key.
     #[must_use]
     pub fn new(name: KeyName, key: PublicKey) -> Self {
-        let hasher = Sha256::new().chain_update(&name.0).chain_update([b'\n', ED25519]);
-        let [a, b, c, d, ..] = <[u8; 32]>::from(hasher.chain_update(key.to_bytes()).finalize());
-        Self { name, id: [a, b, c, d], key }
+        Self { id: key_id(&name, ED25519, key), name, key }
     }
 
     /// The name of the key.
@@ -172,23 +176,37 @@ impl FromStr for VerifierKey {
     type Err = VerifierKeyError;
 
     fn from_str(text: &str) -> Result<Self, VerifierKeyError> {
-        let mut parts = text.splitn(3, '+');
-        let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(VerifierKeyError::Shape);
-        };
-        let name = name.parse()?;
-        if id.len() != 2 * KEY_ID_BYTES || !id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(VerifierKeyError::Id);
-        }
-        let typed = STANDARD.decode(key).map_err(|_| VerifierKeyError::Key)?;
-        let (kind, bytes) = typed.split_first().ok_or(VerifierKeyError::Key)?;
-        if *kind != ED25519 {
-            return Err(VerifierKeyError::Type(*kind));
-        }
-        let bytes: &[u8; 32] = bytes.try_into().map_err(|_| VerifierKeyError::Key)?;
-        let key = Self::new(name, PublicKey::from_bytes(bytes).ok_or(VerifierKeyError::NotAPoint)?);
-        if hex::encode(key.id) == id { Ok(key) } else { Err(VerifierKeyError::OtherId) }
+        let (name, kind, key) = parse_key(text)?;
+        if kind == ED25519 { Ok(Self::new(name, key)) } else { Err(VerifierKeyError::Type(kind)) }
     }
+}
+
+/// The id of a key: the start of a hash of its name, signature type and bytes.
+pub(super) fn key_id(name: &KeyName, kind: u8, key: PublicKey) -> [u8; KEY_ID_BYTES] {
+    let hasher = Sha256::new().chain_update(&name.0).chain_update([b'\n', kind]);
+    let [a, b, c, d, ..] = <[u8; 32]>::from(hasher.chain_update(key.to_bytes()).finalize());
+    [a, b, c, d]
+}
+
+/// Parses `name+id+key` into the name, the signature type and an Ed25519 key. Other types than Ed25519's own and that of
+/// its cosignatures are errors, because the form of their keys is unknown.
+pub(super) fn parse_key(text: &str) -> Result<(KeyName, u8, PublicKey), VerifierKeyError> {
+    let mut parts = text.splitn(3, '+');
+    let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(VerifierKeyError::Shape);
+    };
+    let name = name.parse()?;
+    if id.len() != 2 * KEY_ID_BYTES || !id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return Err(VerifierKeyError::Id);
+    }
+    let typed = STANDARD.decode(key).map_err(|_| VerifierKeyError::Key)?;
+    let (kind, bytes) = typed.split_first().ok_or(VerifierKeyError::Key)?;
+    if !matches!(*kind, ED25519 | COSIGNATURE) {
+        return Err(VerifierKeyError::Type(*kind));
+    }
+    let bytes: &[u8; 32] = bytes.try_into().map_err(|_| VerifierKeyError::Key)?;
+    let key = PublicKey::from_bytes(bytes).ok_or(VerifierKeyError::NotAPoint)?;
+    if hex::encode(key_id(&name, *kind, key)) == id { Ok((name, *kind, key)) } else { Err(VerifierKeyError::OtherId) }
 }
 
 impl fmt::Display for VerifierKey {
@@ -204,6 +222,18 @@ impl SignedNote {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    pub(super) fn signatures(&self) -> &[NoteSignature] {
+        &self.signatures
+    }
+
+    /// This note with one more signature line, without the earlier lines for which `is_replaced` holds.
+    pub(super) fn replacing(&self, is_replaced: impl Fn(&NoteSignature) -> bool, line: NoteSignature) -> Self {
+        let mut signatures = self.signatures.clone();
+        signatures.retain(|other| !is_replaced(other));
+        signatures.push(line);
+        Self { text: self.text.clone(), signatures }
     }
 
     /// A note with one signature over exactly `text`. The caller guarantees the form of `text`.
@@ -269,7 +299,7 @@ impl fmt::Display for SignedNote {
 }
 
 impl NoteSignature {
-    fn parse(line: &str) -> Option<Self> {
+    pub(super) fn parse(line: &str) -> Option<Self> {
         let (name, signature) = line.strip_prefix(SIGNATURE_LINE)?.split_once(' ')?;
         let signature = STANDARD.decode(signature).ok()?;
         let (id, bytes) = signature.split_first_chunk::<KEY_ID_BYTES>()?;

@@ -5,3 +5,4 @@ mod ed25519;
 mod oracle;
 mod texts;
 mod vectors;
+mod witness;
