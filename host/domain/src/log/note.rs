@@ -206,7 +206,11 @@ pub(super) fn parse_key(text: &str) -> Result<(KeyName, u8, PublicKey), Verifier
     }
     let bytes: &[u8; 32] = bytes.try_into().map_err(|_| VerifierKeyError::Key)?;
     let key = PublicKey::from_bytes(bytes).ok_or(VerifierKeyError::NotAPoint)?;
-    if hex::encode(key_id(&name, *kind, key)) == id { Ok((name, *kind, key)) } else { Err(VerifierKeyError::OtherId) }
+    if hex::encode(key_id(&name, *kind, key)) == id {
+        Ok((name, *kind, key))
+    } else {
+        Err(VerifierKeyError::OtherId)
+    }
 }
 
 impl fmt::Display for VerifierKey {
@@ -229,7 +233,11 @@ impl SignedNote {
     }
 
     /// This note with one more signature line, without the earlier lines for which `is_replaced` holds.
-    pub(super) fn replacing(&self, is_replaced: impl Fn(&NoteSignature) -> bool, line: NoteSignature) -> Self {
+    pub(super) fn replacing(
+        &self,
+        is_replaced: impl Fn(&NoteSignature) -> bool,
+        line: NoteSignature,
+    ) -> Self {
         let mut signatures = self.signatures.clone();
         signatures.retain(|other| !is_replaced(other));
         signatures.push(line);

@@ -5,7 +5,9 @@
 //! only a checkpoint that the log's own key signed proves what the log once was, which [`LogStanding`] compares.
 
 use super::checkpoint::{Checkpoint, SignedCheckpoint, SignedCheckpointError};
-use super::note::{COSIGNATURE, KEY_ID_BYTES, KeyName, NoteError, NoteSignature, VerifierKeyError, key_id, parse_key};
+use super::note::{
+    COSIGNATURE, KEY_ID_BYTES, KeyName, NoteError, NoteSignature, VerifierKeyError, key_id, parse_key,
+};
 use super::{empty_root, hash_to_base64, number};
 use crate::ed25519::{PublicKey, SIGNATURE_BYTES};
 use crate::ids::Hex32;
@@ -227,7 +229,9 @@ impl SignedCheckpoint {
                 let time = witness.verify(self.note.text(), line);
                 latest = latest.max(Some(time.ok_or_else(|| NoteError::BadSignature(witness.name.clone()))?));
             }
-            found.extend(latest.map(|time_seconds| Cosignature { witness: witness.name.clone(), time_seconds }));
+            found.extend(
+                latest.map(|time_seconds| Cosignature { witness: witness.name.clone(), time_seconds }),
+            );
         }
         Ok(found)
     }
@@ -237,11 +241,17 @@ impl SignedCheckpoint {
     ///
     /// # Errors
     /// [`AnswerError`].
-    pub fn with_answer(&self, answer: &str, witness: &WitnessKey, now_seconds: u64) -> Result<Self, AnswerError> {
+    pub fn with_answer(
+        &self,
+        answer: &str,
+        witness: &WitnessKey,
+        now_seconds: u64,
+    ) -> Result<Self, AnswerError> {
         if answer.len() > ANSWER_BYTES_MAX {
             return Err(AnswerError::TooLong);
         }
-        let lines = answer.strip_suffix('\n').ok_or(AnswerError::NotLines)?.split('\n').map(NoteSignature::parse);
+        let lines =
+            answer.strip_suffix('\n').ok_or(AnswerError::NotLines)?.split('\n').map(NoteSignature::parse);
         let lines = lines.collect::<Option<Vec<_>>>().ok_or(AnswerError::NotLines)?;
         let line = lines.into_iter().find(|line| witness.is_named_by(line));
         let line = line.ok_or_else(|| AnswerError::NoCosignature(witness.name.clone()))?;
@@ -260,7 +270,11 @@ impl SignedCheckpoint {
 ///
 /// # Errors
 /// [`RequestError`].
-pub fn add_checkpoint(old: u64, proof: &[Hex32], checkpoint: &SignedCheckpoint) -> Result<String, RequestError> {
+pub fn add_checkpoint(
+    old: u64,
+    proof: &[Hex32],
+    checkpoint: &SignedCheckpoint,
+) -> Result<String, RequestError> {
     let size = checkpoint.unverified().size();
     if old > size {
         return Err(RequestError::Sizes { old, size });

@@ -89,7 +89,7 @@ fn malformed_verifier_key_is_rejected() {
         (format!("{name}+{id}+{key}="), Key),
         (format!("{name}+{id}+"), Key),
         (format!("{name}+{id}+{}", base64(1, &bytes[1..])), Key),
-        (format!("{name}+{id}+{}", base64(4, &bytes)), Type(4)),
+        (format!("{name}+{id}+{}", base64(5, &bytes)), Type(5)),
         (format!("{name}+{id}+{}", base64(1, &no_point)), NotAPoint),
         (format!("x{name}+{id}+{key}"), OtherId),
         (format!("{name}+{id}+{}", base64(1, &signer(2).verifying_key().to_bytes())), OtherId),
