@@ -194,6 +194,7 @@ impl Settings {
         let settings = reader.settings();
         if let Some(settings) = &settings {
             reader.check_server(settings);
+            reader.check_database(settings);
             reader.check_exceptions(settings);
             reader.check_services(settings);
             reader.check_approvals(settings);
@@ -222,6 +223,25 @@ impl DerefMut for Reader<'_> {
 }
 
 impl Reader<'_> {
+    fn check_database(&mut self, settings: &Settings) {
+        let url = &settings.database_url;
+        if settings.profile != Profile::Production {
+            return;
+        }
+        if let Some(fault) = gateway_store::production_fault(url) {
+            self.fault("database_url", fault);
+        }
+        if gateway_store::is_shared(url)
+            && settings.nodes.remote.is_none()
+            && !self.has_fault("runtime_nodes")
+        {
+            self.fault(
+                "runtime_nodes",
+                "must be given with a PostgreSQL database: each replica would have other embedded nodes",
+            );
+        }
+    }
+
     /// Parses every setting. `None` if one has a fault and no placeholder that would let the others be checked.
     fn settings(&mut self) -> Option<Settings> {
         let log = self.log();

@@ -62,6 +62,18 @@ fn refuse_postgres(location: &str) -> Result<(), CopyError> {
     if is_postgres(location) { Err(CopyError::Postgres) } else { Ok(()) }
 }
 
+/// What forbids this location in production, to follow the name of its setting.
+#[must_use]
+pub fn production_fault(location: &str) -> Option<&'static str> {
+    if is_postgres(location) { postgres::production_fault(location) } else { None }
+}
+
+/// Whether replicas share the store at this location.
+#[must_use]
+pub fn is_shared(location: &str) -> bool {
+    is_postgres(location)
+}
+
 impl Database {
     pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
         Ok(match is_postgres(location) {

@@ -26,6 +26,7 @@ use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
 pub use connect::OpenError;
 use connect::Server;
+pub(crate) use connect::production_fault;
 use decision::DecisionJob;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::time::EpochMs;

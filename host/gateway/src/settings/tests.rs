@@ -41,6 +41,7 @@ fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
         "authority_key",
         "log_key",
         "log_origin",
+        "trace_service",
         "log",
     ];
     let paths = [
@@ -197,6 +198,24 @@ fn production_refuses_development_conveniences() {
     // Faults of an incomplete mode and of other settings are reported together.
     let faults = settings(&[&given[..], &[("AUTH_MODE", "jwks"), none]].concat()).unwrap_err();
     assert_eq!(faults.len(), 4, "{faults:?}");
+}
+
+#[test]
+fn production_refuses_an_unauthenticated_database_server_and_embedded_nodes_of_replicas() {
+    let headers = [("AUTH_MODE", "trusted_headers"), ("TRUSTED_PROXIES", "10.0.0.1"), EXCEPTIONS];
+    let faults_of = |url: &str| {
+        settings(&[&PRODUCTION[..], &headers, &[("DATABASE_URL", url)]].concat()).err().unwrap_or_default()
+    };
+    let embedded = "setting `runtime_nodes` must be given with a PostgreSQL database: each replica would have other embedded nodes";
+    assert_eq!(faults_of("sqlite://data/gateway.db"), [""; 0]);
+    assert_eq!(faults_of("postgres://gateway@db.example/gateway?sslmode=verify-full"), [embedded]);
+    let unverified =
+        "setting `database_url` must have `sslmode=verify-full`, since its server is another machine";
+    assert_eq!(faults_of("postgres://gateway@db.example/gateway"), [unverified, embedded]);
+    let faults = faults_of("postgres://gateway:secret@127.0.0.1/gateway");
+    assert!(faults[0].starts_with("setting `database_url` must not have a password"), "{faults:?}");
+    assert!(!faults.join("").contains("secret"));
+    assert!(settings(&[("DATABASE_URL", "postgres://gateway:secret@db.example/gateway")]).is_ok());
 }
 
 #[test]

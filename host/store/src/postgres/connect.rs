@@ -1,7 +1,9 @@
 //! The server and its connections: settings of a session, and what a server must be.
 
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
+use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -116,9 +118,43 @@ pub enum OpenError {
 }
 
 /// The database that a URL names.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Server {
     options: PgConnectOptions,
+}
+
+/// Without the password.
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.name()).finish()
+    }
+}
+
+/// What forbids a URL in production. A URL that cannot be parsed is reported when it is opened.
+pub(crate) fn production_fault(url: &str) -> Option<&'static str> {
+    let options = PgConnectOptions::from_str(url).ok()?;
+    if has_password(url) {
+        return Some(
+            "must not have a password, since more people read settings: give it in `PGPASSWORD`, or in the file that `PGPASSFILE` names",
+        );
+    }
+    let host = options.get_host();
+    let is_local = options.get_socket().is_some()
+        || host == "localhost"
+        || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    if is_local || matches!(options.get_ssl_mode(), PgSslMode::VerifyFull) {
+        return None;
+    }
+    Some("must have `sslmode=verify-full`, since its server is another machine")
+}
+
+/// Whether the URL has a password, before the host or among its parameters.
+fn has_password(url: &str) -> bool {
+    let Some((_, rest)) = url.split_once("://") else { return false };
+    let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let authority = place.split('/').next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+    user.contains(':') || parameters.split('&').any(|one| one.split('=').next() == Some("password"))
 }
 
 impl Server {
@@ -213,4 +249,44 @@ pub(super) async fn check_server(server: &Server, conn: &mut PgConnection) -> Re
         return Ok(());
     };
     Err(OpenError::Unsuitable { server: server.name(), reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn production_needs_an_authenticated_server_and_no_password_in_the_url() {
+        let place = "gateway@db.example:5432/gateway";
+        for url in [
+            format!("postgres://{place}?sslmode=verify-full"),
+            format!("postgresql://{place}?sslrootcert=/ca.pem&sslmode=verify-full"),
+            "postgres://gateway@127.0.0.1/gateway".to_owned(),
+            "postgres://gateway@[::1]:5432/gateway".to_owned(),
+            "postgres://gateway@localhost/gateway".to_owned(),
+            "postgres://gateway@%2Fvar%2Frun%2Fpostgresql/gateway".to_owned(),
+        ] {
+            assert_eq!(production_fault(&url), None, "{url}");
+        }
+        for url in ["", "?sslmode=require", "?sslmode=verify-ca", "?sslmode=prefer"]
+            .map(|more| format!("postgres://{place}{more}"))
+        {
+            assert!(production_fault(&url).is_some_and(|why| why.contains("sslmode=verify-full")), "{url}");
+        }
+        for url in [
+            "postgres://gateway:secret@127.0.0.1/gateway",
+            "postgres://gateway:@127.0.0.1/gateway",
+            "postgres://gateway@127.0.0.1/gateway?password=secret",
+            "postgres://gateway@127.0.0.1/gateway?application_name=a&password=secret",
+        ] {
+            let why = production_fault(url).unwrap();
+            assert!(why.contains("password") && !why.contains("secret"), "{url}: {why}");
+        }
+    }
+
+    #[test]
+    fn debug_output_has_no_password() {
+        let server = Server::parse("postgres://gateway:secret@db.example/gateway").unwrap();
+        assert_eq!(format!("{server:?}"), "Server(\"`gateway` at `db.example:5432`\")");
+    }
 }
