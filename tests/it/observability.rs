@@ -205,7 +205,13 @@ fn dashboard_and_alerts_name_metrics_and_labels_that_the_gateway_has() {
     // A page of another site.
     let call = Call::new("POST", SIGN, "{}".into()).header("origin", "https://elsewhere.example");
     assert_eq!(call.send(&process.address).unwrap().status, 403);
-    let text = text(&process.address, "/metrics");
+    // The nodes' gauges are set every second.
+    let scrapes = std::iter::repeat_with(|| {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        text(&process.address, "/metrics")
+    });
+    let has_nodes = |text: &String| text.contains("operation_gateway_node_usable{");
+    let text = scrapes.take(50).find(has_nodes).expect("no metrics of nodes within ten seconds");
     let real = metrics(&text);
 
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/observability");
