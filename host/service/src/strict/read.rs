@@ -168,10 +168,14 @@ impl<'de> Deserializer<'de> for &'de Json {
         visitor.visit_seq(SeqDeserializer::new(items.iter()))
     }
 
+    /// A map keeps the names of its members, unlike a struct.
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Json::Object(members) = self else { return Err(self.must_be("an object")) };
-        check_length(members.len(), "members")?;
-        visitor.visit_map(MapDeserializer::new(members.iter().map(|(name, value)| (name.as_str(), value))))
+        if let Json::Object(members) = self
+            && members.iter().any(|(name, _)| name.contains('\0'))
+        {
+            return Err(Fault::at("", "must not have the character U+0000 in the name of a member"));
+        }
+        self.deserialize_struct("", &[], visitor)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -180,7 +184,9 @@ impl<'de> Deserializer<'de> for &'de Json {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        self.deserialize_map(visitor)
+        let Json::Object(members) = self else { return Err(self.must_be("an object")) };
+        check_length(members.len(), "members")?;
+        visitor.visit_map(MapDeserializer::new(members.iter().map(|(name, value)| (name.as_str(), value))))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -300,6 +306,11 @@ mod tests {
         }
         let long = format!(r#"{{"name":"{}","amount":1,"indices":[]}}"#, "a".repeat(1025));
         assert_eq!(shape(&long).unwrap_err(), "`/name` must be at most 1024 bytes, not 1025");
+        let named = read::<std::collections::BTreeMap<String, String>>;
+        let zero = super::super::parse::parse(br#"{"a\u0000":"b"}"#).unwrap();
+        let why = named(&zero).unwrap_err().to_string();
+        assert_eq!(why, "the body must not have the character U+0000 in the name of a member");
+        assert_eq!(shape(r#"{"name":"a","amount":1,"indices":[],"x\u0000":1}"#).unwrap().unknown, ["/x\0"]);
         let zero = r#"{"name":"a\u0000b","amount":1,"indices":[]}"#;
         assert_eq!(shape(zero).unwrap_err(), "`/name` must not have the character U+0000");
     }
