@@ -13,7 +13,7 @@ use gateway_engine::{Dependency, Unavailable};
 use gateway_policy::{BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OfferBundleRequest};
 use gateway_runtime::FindBundle;
 use gateway_service::client::{CallError, ServiceClient, Url};
-use gateway_service::telemetry::{Histograms, MILLISECONDS};
+use gateway_service::telemetry::Descriptions;
 use metrics::histogram;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -62,8 +62,8 @@ struct Embedded {
 }
 
 /// The histogram of this file.
-pub(crate) const HISTOGRAMS: Histograms =
-    &[(DURATION, "Time until enough authorities signed a decision, or too few did, by result", MILLISECONDS)];
+pub(crate) const HISTOGRAMS: Descriptions =
+    &[(DURATION, "Time until enough authorities signed a decision, or too few did, by result")];
 
 const DURATION: &str = "operation_gateway_authority_decision_duration_seconds";
 

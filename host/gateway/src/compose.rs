@@ -28,7 +28,7 @@ use gateway_seal::kek_source::Creates;
 use gateway_seal::key_file::{self, KeyFileError};
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::approvers::Verifiers;
-use gateway_service::telemetry::{self, Metrics};
+use gateway_service::telemetry::{self, MICROSECONDS, MILLISECONDS, Metrics};
 
 pub use gateway_service::StartError;
 use gateway_store::Store;
@@ -74,10 +74,10 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
         counters: &counters,
         gauges: &[crate::nodes::DESCRIPTIONS, crate::gauges::GAUGES],
         histograms: &[
-            crate::authority::HISTOGRAMS,
-            gateway_policy_host::counters::HISTOGRAMS,
-            gateway_runtime::HISTOGRAMS,
-            gateway_store::HISTOGRAMS,
+            (crate::authority::HISTOGRAMS, MILLISECONDS),
+            (gateway_policy_host::counters::HISTOGRAMS, MICROSECONDS),
+            (gateway_runtime::HISTOGRAMS, MILLISECONDS),
+            (gateway_store::HISTOGRAMS, MILLISECONDS),
         ],
     });
     let prepared = policy_sources(settings)?.prepare(SystemClock.now());

@@ -146,7 +146,7 @@ impl EvaluatePolicy for PolicyHost {
     async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
         let span = tracing::info_span!(
             target: "trace", "policy.evaluate",
-            moment = counters::moment_name(request.moment),
+            moment = request.moment.as_str(),
             decision = tracing::field::Empty,
         );
         let started = Instant::now();

@@ -5,7 +5,7 @@ use crate::fleet::Fleet;
 use crate::node::Nodes;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::NodeError;
-use gateway_service::telemetry::{Histograms, MILLISECONDS};
+use gateway_service::telemetry::Descriptions;
 use metrics::histogram;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -78,10 +78,9 @@ impl<N: Nodes> Fleet<N> {
 }
 
 /// The histogram of this file.
-pub const HISTOGRAMS: Histograms = &[(
+pub const HISTOGRAMS: Descriptions = &[(
     DURATION,
     "Time until a node answered a step, or did not, by participant and result; calls that were not waited for are left out",
-    MILLISECONDS,
 )];
 
 const DURATION: &str = "operation_gateway_node_call_duration_seconds";

@@ -1,6 +1,6 @@
 //! The outermost layer around every request: a request id, a line of the access log, metrics, a span, and no caching.
 
-use crate::telemetry::{Descriptions, Histograms, MILLISECONDS};
+use crate::telemetry::Descriptions;
 use crate::traces;
 use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request};
@@ -21,8 +21,8 @@ pub(crate) const DESCRIPTIONS: Descriptions =
     &[(REQUESTS, "Requests answered, by method, route and status; status 499 if the client did not wait")];
 
 /// The histograms of this module.
-pub(crate) const HISTOGRAMS: Histograms =
-    &[(DURATION, "Time from a request's headers to its answer, by route and class of status", MILLISECONDS)];
+pub(crate) const HISTOGRAMS: Descriptions =
+    &[(DURATION, "Time from a request's headers to its answer, by route and class of status")];
 
 const REQUESTS: &str = "operation_gateway_requests_total";
 const DURATION: &str = "operation_gateway_request_duration_seconds";

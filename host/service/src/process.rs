@@ -73,7 +73,7 @@ pub fn start(
     if let Err(error) = telemetry::start_log(filter, format, traces) {
         return report_errors(name, &[error], EXIT_SETTINGS);
     }
-    telemetry::start_metrics(telemetry::Metrics { counters: &[], gauges: &[], histograms: &[] });
+    telemetry::start_metrics(telemetry::Metrics::default());
     let code = run(name, async {
         serving.await?;
         Ok(ExitCode::SUCCESS)

@@ -66,18 +66,15 @@ fn is_exported(metadata: &Metadata<'_>) -> bool {
 }
 
 /// The metrics of a process, each with its description.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Metrics<'a> {
     /// Counters.
     pub counters: &'a [Descriptions],
     /// Gauges.
     pub gauges: &'a [Descriptions],
     /// Histograms of durations, seconds, with the upper bounds of their buckets.
-    pub histograms: &'a [Histograms],
+    pub histograms: &'a [(Descriptions, &'static [f64])],
 }
-
-/// Names of histograms, each with its description and the upper bounds of its buckets.
-pub type Histograms = &'static [(&'static str, &'static str, &'static [f64])];
 
 /// Buckets for work that takes microseconds: from 5 us to 0.1 s, seconds.
 pub const MICROSECONDS: &[f64] =
@@ -96,7 +93,9 @@ pub fn start_metrics(own: Metrics<'_>) {
             crate::traces::DESCRIPTIONS,
             crate::transport::DESCRIPTIONS,
         ];
-        let histograms = own.histograms.iter().chain([&crate::layers::HISTOGRAMS]).copied().flatten();
+        let histograms = own.histograms.iter().chain([&(crate::layers::HISTOGRAMS, MILLISECONDS)]);
+        let histograms = histograms
+            .flat_map(|(all, buckets)| all.iter().map(move |(name, text)| (*name, *text, *buckets)));
         let recorder = histograms.clone().fold(PrometheusBuilder::new(), with_buckets).build_recorder();
         let handle = recorder.handle();
         let _already_set = set_global_recorder::<PrometheusRecorder>(recorder);
@@ -107,7 +106,7 @@ pub fn start_metrics(own: Metrics<'_>) {
             describe_gauge!(*name, *text);
         }
         for (name, text, _) in histograms {
-            describe_histogram!(*name, Unit::Seconds, *text);
+            describe_histogram!(name, Unit::Seconds, text);
         }
         traces::start_counters();
         // Without it, the values of histograms take memory until the next scrape, which may never come.
@@ -124,8 +123,8 @@ pub fn start_metrics(own: Metrics<'_>) {
 }
 
 /// A histogram without buckets of its own would be a summary, which cannot be added up over processes.
-fn with_buckets(builder: PrometheusBuilder, (name, _, buckets): &(&str, &str, &[f64])) -> PrometheusBuilder {
-    let full = Matcher::Full((*name).to_owned());
+fn with_buckets(builder: PrometheusBuilder, (name, _, buckets): (&str, &str, &[f64])) -> PrometheusBuilder {
+    let full = Matcher::Full(name.to_owned());
     // Fails only for a list without buckets, and consumes the builder.
     builder.set_buckets_for_metric(full, buckets).unwrap_or_default()
 }

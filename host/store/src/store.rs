@@ -34,11 +34,8 @@ pub struct Store {
 }
 
 /// The histogram of this crate.
-pub const HISTOGRAMS: &[(&str, &str, &[f64])] = &[(
-    DURATION,
-    "Time until a commit was durable, with waiting for others in its transaction, by result",
-    &[5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0],
-)];
+pub const HISTOGRAMS: &[(&str, &str)] =
+    &[(DURATION, "Time until a commit was durable, with waiting for others in its transaction, by result")];
 
 const DURATION: &str = "operation_gateway_store_commit_duration_seconds";
 
