@@ -1,6 +1,6 @@
 //! Metrics of the HTTP layer. No label value comes from a request, so that callers cannot create new time series.
 
-use gateway_engine::Readiness;
+use crate::wire::readiness::ReadinessView;
 use gateway_engine::ports::PolicyHealth;
 use metrics::counter;
 
@@ -32,21 +32,10 @@ pub(crate) fn approvers_gauge(can_verify: bool) -> String {
 }
 
 /// The gauges of readiness.
-pub(crate) fn check_gauges(readiness: &Readiness, authenticates: bool) -> String {
-    let Readiness { store, records, audit_append, policy, approvers, authority, nodes } = readiness;
-    let checks = [
-        ("store", store.is_ok()),
-        ("records", records.is_empty()),
-        ("audit_append", audit_append.is_ok()),
-        ("policy", policy.fault.is_none()),
-        ("approvers", approvers.is_ok()),
-        ("authority", authority.is_ok()),
-        ("nodes", nodes.is_ok()),
-        ("authentication", authenticates),
-    ];
+pub(crate) fn check_gauges(readiness: &ReadinessView) -> String {
     let gauge = |(check, is_ok)| format!("{CHECK}{{check=\"{check}\"}} {}\n", u8::from(is_ok));
-    let checks: String = checks.into_iter().map(gauge).collect();
-    let is_ready = u8::from(readiness.is_ready() && authenticates);
+    let checks: String = readiness.checks().into_iter().map(gauge).collect();
+    let is_ready = u8::from(readiness.is_ready());
     format!(
         "# HELP {READY} Whether all checks of readiness pass\n# TYPE {READY} gauge\n{READY} {is_ready}\n\
          # HELP {CHECK} Whether a check of readiness passes, by check\n# TYPE {CHECK} gauge\n{checks}"

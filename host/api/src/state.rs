@@ -1,6 +1,7 @@
 //! The state of the application: engine, authenticator, options.
 
 use crate::origin::AllowedOrigins;
+use crate::wire::readiness::ReadinessView;
 use gateway_auth::Authenticator;
 use gateway_domain::intent::{KeyUse, SIGNATURE_PROFILES};
 use gateway_engine::Engine;
@@ -132,14 +133,20 @@ impl App {
         &self.0.authenticator
     }
 
+    /// The results of all checks.
+    pub async fn readiness(&self) -> ReadinessView {
+        let (readiness, authentication) =
+            tokio::join!(self.0.engine.readiness(), self.0.authenticator.check());
+        ReadinessView::new(readiness, authentication, self.0.options.exceptions.clone())
+    }
+
     /// All metrics, in the text format of Prometheus. Runs the checks of readiness, the expensive ones at most once a second.
     pub async fn metrics(&self) -> String {
         let health = self.0.engine.policy_health();
-        let (readiness, authentication) =
-            tokio::join!(self.0.engine.readiness(), self.0.authenticator.check());
+        let readiness = self.readiness().await;
         let mut text = (self.0.metrics)();
         text.push_str(&crate::counters::policy_gauges(&health));
-        text.push_str(&crate::counters::check_gauges(&readiness, authentication.is_ok()));
+        text.push_str(&crate::counters::check_gauges(&readiness));
         text.push_str(&crate::counters::approvers_gauge(self.0.engine.can_verify_approvals()));
         text
     }

@@ -26,10 +26,9 @@ pub async fn healthz() -> Json<HealthView> {
     ),
 )]
 pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>) {
-    let (readiness, authentication) = tokio::join!(app.engine().readiness(), app.authenticator().check());
-    let is_ready = readiness.is_ready() && authentication.is_ok();
-    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(ReadinessView::new(readiness, authentication, app.options().exceptions.clone())))
+    let readiness = app.readiness().await;
+    let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(readiness))
 }
 
 /// Metrics in the text format of Prometheus.

@@ -10,6 +10,9 @@ use utoipa::ToSchema;
 /// Maximum number of damaged records in `detail`; further ones are counted.
 const DAMAGED_NAMED_MAX: usize = 8;
 
+/// The status if all checks pass.
+const READY: &str = "ready";
+
 /// Answer of `GET /healthz`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HealthView {
@@ -94,6 +97,38 @@ pub struct NodesCheckView {
 }
 
 impl ReadinessView {
+    /// Whether all checks pass.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.status == READY
+    }
+
+    /// Each check by its name, and whether it passes.
+    #[must_use]
+    pub fn checks(&self) -> [(&'static str, bool); 8] {
+        let ReadinessChecks {
+            store,
+            records,
+            audit_append,
+            policy,
+            approvers,
+            authority,
+            nodes,
+            authentication,
+        } = &self.checks;
+        [
+            ("store", store.status),
+            ("records", records.status),
+            ("audit_append", audit_append.status),
+            ("policy", policy.status),
+            ("approvers", approvers.status),
+            ("authority", authority.status),
+            ("nodes", nodes.status),
+            ("authentication", authentication.status),
+        ]
+        .map(|(name, status)| (name, status == check_status(true)))
+    }
+
     /// The answer from the results of all checks.
     #[must_use]
     pub fn new(
@@ -102,7 +137,7 @@ impl ReadinessView {
         exceptions: Vec<&'static str>,
     ) -> Self {
         let is_ready = readiness.is_ready() && authentication.is_ok();
-        let status = if is_ready { "ready" } else { "not_ready" };
+        let status = if is_ready { READY } else { "not_ready" };
         let policy = readiness.policy;
         let nodes = readiness.nodes.as_ref().ok();
         let faults = nodes.map(NodesStatus::faults_text).filter(|text| !text.is_empty());
