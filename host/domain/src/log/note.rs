@@ -215,10 +215,15 @@ pub(super) fn parse_key(text: &str) -> Result<(KeyName, u8, PublicKey), Verifier
 
 impl fmt::Display for VerifierKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut typed = vec![ED25519];
-        typed.extend(self.key.to_bytes());
-        write!(f, "{}+{}+{}", self.name, hex::encode(self.id), STANDARD.encode(typed))
+        write_key(f, &self.name, ED25519, self.key)
     }
+}
+
+/// Writes what [`parse_key`] reads.
+pub(super) fn write_key(f: &mut fmt::Formatter<'_>, name: &KeyName, kind: u8, key: PublicKey) -> fmt::Result {
+    let mut typed = vec![kind];
+    typed.extend(key.to_bytes());
+    write!(f, "{name}+{}+{}", hex::encode(key_id(name, kind, key)), STANDARD.encode(typed))
 }
 
 impl SignedNote {

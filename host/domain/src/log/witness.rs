@@ -7,12 +7,11 @@
 use super::checkpoint::{Checkpoint, SignedCheckpoint, SignedCheckpointError};
 use super::note::{
     COSIGNATURE, KEY_ID_BYTES, KeyName, NoteError, NoteSignature, VerifierKeyError, key_id, parse_key,
+    write_key,
 };
 use super::{empty_root, hash_to_base64, number};
 use crate::ed25519::{PublicKey, SIGNATURE_BYTES};
 use crate::ids::Hex32;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use std::fmt;
 use std::str::FromStr;
 
@@ -175,9 +174,7 @@ impl FromStr for WitnessKey {
 
 impl fmt::Display for WitnessKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut typed = vec![COSIGNATURE];
-        typed.extend(self.key.to_bytes());
-        write!(f, "{}+{}+{}", self.name, hex::encode(self.id), STANDARD.encode(typed))
+        write_key(f, &self.name, COSIGNATURE, self.key)
     }
 }
 
@@ -209,7 +206,7 @@ impl Witnesses {
         self.threshold
     }
 
-    /// Whether there is none.
+    /// Whether there are no witnesses.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.keys.is_empty()
