@@ -231,7 +231,7 @@ impl Reader<'_> {
         if let Some(fault) = gateway_store::production_fault(url) {
             self.fault("database_url", fault);
         }
-        if gateway_store::is_shared(url)
+        if gateway_store::is_postgres(url)
             && settings.nodes.remote.is_none()
             && !self.has_fault("runtime_nodes")
         {

@@ -33,8 +33,9 @@ pub(crate) enum Database {
     Postgres(Postgres),
 }
 
-/// Whether the location is a PostgreSQL database.
-pub(crate) fn is_postgres(location: &str) -> bool {
+/// Whether the location is a PostgreSQL database, which replicas share.
+#[must_use]
+pub fn is_postgres(location: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| location.starts_with(scheme))
 }
 
@@ -66,12 +67,6 @@ fn refuse_postgres(location: &str) -> Result<(), CopyError> {
 #[must_use]
 pub fn production_fault(location: &str) -> Option<&'static str> {
     if is_postgres(location) { postgres::production_fault(location) } else { None }
-}
-
-/// Whether replicas share the store at this location.
-#[must_use]
-pub fn is_shared(location: &str) -> bool {
-    is_postgres(location)
 }
 
 impl Database {

@@ -39,7 +39,7 @@ mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use database::{Counters, backup, is_shared, production_fault, restore};
+pub use database::{Counters, backup, is_postgres, production_fault, restore};
 pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, RecordedDecision};
 pub use error::{CopyError, OpenError};
 pub use fsck::{Checked, Finding, Fsck, Head};

@@ -39,7 +39,7 @@ pub(crate) type LastActivation = (i64, Vec<u8>, Vec<u8>);
 
 /// Where a new activation belongs.
 pub(crate) enum Place {
-    /// Behind the row with this hash, which is zero if there is none.
+    /// Behind the row with this hash; zero for the first row.
     Behind(Hex32),
     /// The bundle is active, or a newer row activated it.
     Active,
