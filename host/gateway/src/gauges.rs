@@ -3,13 +3,12 @@
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ReadLog as _;
 use gateway_service::telemetry::Descriptions;
-use gateway_service::transport::until_stopped;
+use gateway_service::transport::Rounds;
 use gateway_store::{Store, Unfinished};
 use metrics::{counter, gauge};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
 
 /// The counters of this file with their descriptions.
 pub(crate) const COUNTERS: Descriptions = &[
@@ -39,14 +38,9 @@ const LOG_ENTRIES: &str = "operation_gateway_log_entries";
 const READ_EVERY: Duration = Duration::from_secs(5);
 
 /// Reads the store until the gateway stops. Readings that fail leave the last values: readiness reports the store.
-pub(crate) async fn watch(store: Arc<Store>, now: fn() -> EpochMs, mut stopping: watch::Receiver<bool>) {
-    let mut rounds = tokio::time::interval(READ_EVERY);
-    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = rounds.tick() => {}
-            () = until_stopped(&mut stopping) => return,
-        }
+pub(crate) async fn watch(store: Arc<Store>, now: fn() -> EpochMs, stopping: watch::Receiver<bool>) {
+    let mut rounds = Rounds::every(READ_EVERY, stopping);
+    while rounds.next().await {
         read(&store, now()).await;
     }
 }

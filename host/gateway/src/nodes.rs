@@ -12,7 +12,7 @@ use gateway_engine::{Engine, Unavailable};
 use gateway_runtime::{Damage, check_file, missing_shares_in_file, open_file, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_service::telemetry::Descriptions;
-use gateway_service::transport::until_stopped;
+use gateway_service::transport::Rounds;
 use gateway_store::{Fsck, Store};
 use metrics::gauge;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
 
 /// The gauges of this file with their descriptions.
 pub(crate) const DESCRIPTIONS: Descriptions = &[
@@ -79,14 +78,9 @@ impl Reported {
 }
 
 /// Checks some rows of each node every second, until the gateway stops.
-pub(crate) async fn watch(engine: Engine, mut reported: Reported, mut stopping: watch::Receiver<bool>) {
-    let mut steps = tokio::time::interval(CHECK_EVERY);
-    steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = steps.tick() => {}
-            () = until_stopped(&mut stopping) => return,
-        }
+pub(crate) async fn watch(engine: Engine, mut reported: Reported, stopping: watch::Receiver<bool>) {
+    let mut rounds = Rounds::every(CHECK_EVERY, stopping);
+    while rounds.next().await {
         if let Err(error) = engine.check_nodes().await {
             tracing::warn!(%error, "nodes could not be compared with the keys");
         }

@@ -12,12 +12,11 @@ use gateway_seal::kek_source::Creates;
 use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
 use gateway_service::process::{Cause, Listeners, reload_certificates, watch_files};
-use gateway_service::transport::until_stopped;
+use gateway_service::transport::Rounds;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
 
 /// Interval between two steps of the background check of the database.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -149,15 +148,10 @@ pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
 }
 
 /// Checks some rows of the database every second, and logs a change of the findings.
-async fn check(node: Arc<Node>, mut stopping: watch::Receiver<bool>) {
-    let mut steps = tokio::time::interval(CHECK_EVERY);
-    steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+async fn check(node: Arc<Node>, stopping: watch::Receiver<bool>) {
+    let mut rounds = Rounds::every(CHECK_EVERY, stopping);
     let mut reported = Vec::new();
-    loop {
-        tokio::select! {
-            _ = steps.tick() => {}
-            () = until_stopped(&mut stopping) => return,
-        }
+    while rounds.next().await {
         node.check_next_rows().await;
         let found = node.status().await.findings;
         if found != reported {
