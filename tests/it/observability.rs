@@ -207,7 +207,7 @@ fn dashboard_and_alerts_name_metrics_and_labels_that_the_gateway_has() {
     assert_eq!(call.send(&process.address).unwrap().status, 403);
     // The nodes' gauges are set every second.
     let scrapes = std::iter::repeat_with(|| {
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(200));
         text(&process.address, "/metrics")
     });
     let has_nodes = |text: &String| text.contains("operation_gateway_node_usable{");

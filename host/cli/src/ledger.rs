@@ -1,5 +1,5 @@
-//! `operation-gateway ledger fsck`, `backup` and `restore`. `fsck` checks that the store's records agree with each other, and that the files of each stored
-//! bundle have the bundle's hash.
+//! `operation-gateway ledger fsck`, `backup` and `restore`. `ledger fsck` checks that the store's records agree with each other, and
+//! that the files of each stored bundle have the bundle's hash; the other two check the copy in the same way.
 
 use crate::progress::Progress;
 use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};

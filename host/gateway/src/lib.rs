@@ -7,7 +7,7 @@ pub mod approvers;
 mod authentication;
 pub mod authority;
 pub mod compose;
-pub mod doctor;
+mod doctor;
 pub mod evidence;
 mod gauges;
 mod keys;

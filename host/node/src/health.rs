@@ -18,7 +18,7 @@ const DAMAGE_KEPT_MAX: usize = 1024;
 const FINDINGS_REPORTED_MAX: usize = 16;
 
 /// Whether a node is usable, and its damage. A damaged share or record leaves the rest of a node usable.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeStatus {
     /// Whether the node can serve its undamaged keys.
@@ -127,13 +127,7 @@ impl NodeStatus {
     /// A node that cannot be used, for this reason.
     #[must_use]
     pub fn unusable(what: String) -> Self {
-        Self {
-            is_usable: false,
-            findings: vec![what],
-            n_findings: 1,
-            keys: BTreeSet::new(),
-            newest_decision: None,
-        }
+        Self { findings: vec![what], n_findings: 1, ..Self::default() }
     }
 
     fn of(damage: BTreeSet<Damage>) -> Self {
