@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::connect::{Link, disconnect};
 use crate::error::OpenError;
-use crate::files;
+use crate::files::{self, folder_of, with_suffix};
 use crate::options::Options;
 use crate::reader::Reader;
 
@@ -66,8 +66,8 @@ impl Reader {
     ///
     /// [`CopyError`]: `Exists`, `Unwritable`, `Failed`.
     pub async fn copy_to(&self, to: &Path, mut on_progress: impl FnMut(u64, u64)) -> Result<(), CopyError> {
-        if fs::symlink_metadata(to).is_ok() {
-            return Err(CopyError::Exists { path: to.to_owned() });
+        if let Some(path) = own_files(to).find(|path| fs::symlink_metadata(path).is_ok()) {
+            return Err(CopyError::Exists { path });
         }
         let partial = with_suffix(to, ".partial");
         create_private(&partial)?;
@@ -101,7 +101,7 @@ impl Reader {
         let copied = copied.await;
         let removed = fs::remove_file(&partial).map_err(|source| unwritable(&partial, source));
         copied.and(removed)?;
-        sync(&folder_of(to))
+        sync(folder_of(to))
     }
 }
 
@@ -124,8 +124,8 @@ pub async fn restore(options: Options, copy: &Path) -> Result<Option<PathBuf>, C
     }
     let existed = options.path.exists();
     let folder = folder_of(&options.path);
-    files::create_folder(&folder).map_err(|source| unwritable(&folder, source))?;
-    let path = fs::canonicalize(&folder).map_err(|source| unwritable(&folder, source))?;
+    files::create_folder(folder).map_err(|source| unwritable(folder, source))?;
+    let path = fs::canonicalize(folder).map_err(|source| unwritable(folder, source))?;
     let path = match options.path.file_name() {
         Some(_) if existed => files::existing(&options.path)?,
         Some(name) => path.join(name),
@@ -138,23 +138,27 @@ pub async fn restore(options: Options, copy: &Path) -> Result<Option<PathBuf>, C
     create_private(&new)?;
     fs::copy(&copy, &new).map_err(|source| unwritable(&new, source))?;
     sync(&new)?;
-    let kept = if existed { Some(keep(&Link::new(path.clone(), &options)).await?) } else { None };
+    let kept = keep(&Link::new(path.clone(), &options), existed).await?;
     fs::rename(&new, &path).map_err(|source| unwritable(&path, source))?;
-    sync(&folder)?;
-    Ok(kept)
+    sync(folder_of(&path))?;
+    Ok(existed.then_some(kept))
 }
 
-/// Gives the files of a database another name, by which it can be opened again. The database keeps its present name too.
-async fn keep(link: &Link) -> Result<PathBuf, CopyError> {
-    // A damaged database is kept with its log.
-    if let Ok(mut conn) = link.writer().await {
-        let _kept_with_its_log = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut conn).await;
-        disconnect(conn).await;
-    }
+/// Gives the files of a database another name, by which it can be opened again. The database keeps its present name too. A log without
+/// its database is renamed too: SQLite would write it into the copy.
+async fn keep(link: &Link, exists: bool) -> Result<PathBuf, CopyError> {
+    let is_free = |name: &PathBuf| own_files(name).all(|path| fs::symlink_metadata(path).is_err());
     let name = |n: u32| with_suffix(&link.path, &format!(".before-restore-{n}"));
-    let kept = (1..).map(name).find(|name| fs::symlink_metadata(name).is_err());
+    let kept = (1..).map(name).find(is_free);
     let kept = kept.ok_or_else(|| CopyError::Exists { path: link.path.clone() })?;
-    fs::hard_link(&link.path, &kept).map_err(|source| unwritable(&kept, source))?;
+    if exists {
+        // A damaged database is kept with its log.
+        if let Ok(mut conn) = link.writer().await {
+            let _kept_with_its_log = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut conn).await;
+            disconnect(conn).await;
+        }
+        fs::hard_link(&link.path, &kept).map_err(|source| unwritable(&kept, source))?;
+    }
     for suffix in SIDE_FILES {
         let (from, to) = (with_suffix(&link.path, suffix), with_suffix(&kept, suffix));
         match fs::rename(&from, &to) {
@@ -178,17 +182,9 @@ fn sync(path: &Path) -> Result<(), CopyError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(|source| unwritable(path, source))
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
+/// The database and its side files.
+fn own_files(path: &Path) -> impl Iterator<Item = PathBuf> {
+    [""].into_iter().chain(SIDE_FILES).map(|suffix| with_suffix(path, suffix))
 }
 
 fn unwritable(path: &Path, source: io::Error) -> CopyError {

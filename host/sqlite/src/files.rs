@@ -46,9 +46,7 @@ pub(crate) fn existing(path: &Path) -> Result<PathBuf, OpenError> {
 /// that way. Does not open the files: closing one would release SQLite's locks on it.
 pub(crate) fn check_private(path: &Path) -> Result<(), OpenError> {
     for suffix in SUFFIXES {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        let path = PathBuf::from(name);
+        let path = with_suffix(path, suffix);
         let mode = match fs::metadata(&path) {
             Ok(metadata) => metadata.mode() & 0o7777,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -73,9 +71,7 @@ fn check_folder(folder: &Path) -> Result<(), OpenError> {
 /// Takes the lock of the process that writes `path`, until the returned file is dropped. The lock file is never removed:
 /// otherwise two processes could lock two files of the same name.
 pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
-    let mut lock_path = path.as_os_str().to_owned();
-    lock_path.push(".lock");
-    let lock_path = PathBuf::from(lock_path);
+    let lock_path = with_suffix(path, ".lock");
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -103,15 +99,24 @@ pub(crate) fn check_header(path: &Path) -> Result<(), OpenError> {
     Err(OpenError::ForeignBytes { path: path.to_owned() })
 }
 
+/// The path with more behind its last name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The folder of a file, which for a name alone is the working directory.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Creates `folder` and its missing parents, and syncs each one's parent.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    let parent = match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = folder_of(folder);
     create_folder(parent)?;
     match DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => File::open(parent)?.sync_all(),

@@ -46,6 +46,10 @@ async fn copy_has_the_commits_before_it_and_disturbs_no_writer() {
     assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
     let again = copy(&path, &to).await.unwrap_err();
     assert_eq!(again, format!("`{}` exists already", to.display()));
+    let stale = folder.path().join("other.db-wal");
+    fs::write(&stale, "commits").unwrap();
+    let beside = copy(&path, &folder.path().join("other.db")).await.unwrap_err();
+    assert_eq!(beside, format!("`{}` exists already", stale.display()));
     let names: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().contains("partial")), "{names:?}");
@@ -90,6 +94,27 @@ async fn copy_is_put_where_no_database_is() {
     assert_eq!(n_entries(&elsewhere).await, 3);
     assert_eq!(fs::metadata(&elsewhere).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(n_entries(&backup).await, 3);
+}
+
+/// SQLite would write the commits of the log into the copy.
+#[tokio::test]
+async fn log_of_a_database_that_was_lost_is_not_left_beside_the_copy() {
+    let (folder, path) = fresh();
+    let backup = folder.path().join("copy.db");
+    let database = with_entries(&path, 1..=1).await;
+    copy(&path, &backup).await.unwrap();
+    for id in 2..=50 {
+        database.write(Add(id)).await.unwrap();
+    }
+    std::mem::forget(database);
+    let lost = folder.path().join("lost.db");
+    fs::copy(path.with_extension("db-wal"), lost.with_extension("db-wal")).unwrap();
+    assert_eq!(replace(&lost, &backup).await, Ok(None));
+    assert_eq!(n_entries(&lost).await, 1);
+    assert!(
+        fs::metadata(lost.with_extension("db.before-restore-1-wal")).unwrap().len() > 0,
+        "the log is kept"
+    );
 }
 
 #[tokio::test]
