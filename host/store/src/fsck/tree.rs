@@ -19,8 +19,8 @@ const LEAVES: &str =
         WHERE later.operation_id = page.operation_id AND later.seq > page.seq)
     UNION ALL SELECT ledger_index, row_hash, NULL, sequence, ledger_root FROM policy_activations WHERE ledger_index >= $1
     ORDER BY ledger_index LIMIT $2";
-/// The number of entries, if none is missing.
-const N_LEAVES: &str = "SELECT max(ledger_index) + 1 AS n_leaves FROM events";
+/// Without arithmetic, since an altered index may be the largest integer.
+const LAST_EVENT: &str = "SELECT max(ledger_index) AS ledger_index FROM events";
 const NODES: &str =
     "SELECT level, position, hash FROM ledger_nodes WHERE level = $1 AND position >= $2 AND position < $3";
 /// Nodes that a log with `$1` leaves does not have. Positions have at most 62 bits.
@@ -55,8 +55,8 @@ impl Check<'_> {
     pub(super) async fn tree(&mut self) -> Result<(), Stop> {
         let mut log = Log::default();
         let mut from = i64::MIN;
-        let n_all = self.rows(N_LEAVES, &[]).await?.first().and_then(|row| row.integer("n_leaves"));
-        let n_all = n_all.unwrap_or_default().unsigned_abs().max(1);
+        let n_all = self.rows(LAST_EVENT, &[]).await?.first().and_then(|row| row.integer("ledger_index"));
+        let n_all = n_all.unwrap_or_default().unsigned_abs().saturating_add(1);
         loop {
             let leaves = self.rows(LEAVES, &[from.into(), super::PAGE.into()]).await?;
             let Some(last) = leaves.last().and_then(|row| row.integer("ledger_index")) else { break };
