@@ -146,8 +146,9 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let services = open_services(settings)?;
     let rules = rules(settings);
     let authenticator = open_authenticator(settings)?;
-    let store =
-        Store::open(&settings.database_url).await.map_err(|error| StartError::new("database", error))?;
+    let store = Store::open_with(&settings.database_url, settings.database_connections)
+        .await
+        .map_err(|error| StartError::new("database", error))?;
     let store = Arc::new(store);
     let clock: Arc<dyn ReadClock> = Arc::new(SystemClock);
     let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;

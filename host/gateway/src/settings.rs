@@ -134,6 +134,12 @@ const GATEWAY: Section = Section {
             "The gateway's database: a file, or postgres://USER@HOST/DATABASE, which replicas share",
         ),
         setting(
+            "database_connections",
+            "9",
+            "CONNECTIONS",
+            "Most connections to a PostgreSQL server: one writes, the others read",
+        ),
+        setting(
             "reconcile_every_ms",
             "1000",
             "MILLISECONDS",
@@ -166,6 +172,7 @@ pub struct Settings {
     pub profile: Profile,
     pub production_exceptions: BTreeSet<Exception>,
     pub database_url: String,
+    pub database_connections: u32,
     pub reconcile_every: Duration,
     pub shutdown_within: Duration,
     pub log_filter: String,
@@ -253,6 +260,7 @@ impl Reader<'_> {
             ),
             production_exceptions: self.exceptions(),
             database_url: self.text("database_url"),
+            database_connections: self.number("database_connections", 2..=1000),
             reconcile_every: self.duration("reconcile_every_ms"),
             shutdown_within: self.duration("shutdown_within_ms"),
             log_filter: self.text("log"),

@@ -3,7 +3,7 @@
 use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::{CopyError, OpenError};
-use crate::postgres::{self, Postgres};
+use crate::postgres::{self, Peers, Postgres, Presence};
 use crate::rows::Pool;
 use crate::sqlite::{self, Sqlite};
 use gateway_domain::ids::Hex32;
@@ -70,9 +70,9 @@ pub fn production_fault(location: &str) -> Option<&'static str> {
 }
 
 impl Database {
-    pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
+    pub(crate) async fn open(location: &str, n_connections: u32) -> Result<Self, OpenError> {
         Ok(match is_postgres(location) {
-            true => Self::Postgres(Postgres::open(location).await?),
+            true => Self::Postgres(Postgres::open(location, n_connections).await?),
             false => Self::Sqlite(Sqlite::open(location).await?),
         })
     }
@@ -93,6 +93,14 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.counters(),
             Self::Postgres(database) => database.counters(),
+        }
+    }
+
+    /// As [`Store::meet`](crate::Store::meet).
+    pub(crate) async fn meet(&self, presence: &Presence) -> Result<Option<Peers>, Unavailable> {
+        match self {
+            Self::Sqlite(_) => Ok(None),
+            Self::Postgres(database) => database.meet(presence).await.map(Some),
         }
     }
 

@@ -43,6 +43,6 @@ pub use database::{Counters, backup, is_postgres, production_fault, restore};
 pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, RecordedDecision};
 pub use error::{CopyError, OpenError};
 pub use fsck::{Checked, Finding, Fsck, Head};
-pub use postgres::OpenError as PostgresError;
+pub use postgres::{CONNECTIONS, OpenError as PostgresError, Peer, Peers, Presence};
 pub use read::Unfinished;
 pub use store::{HISTOGRAMS, Store};

@@ -11,6 +11,7 @@ mod decision;
 mod job;
 mod migrate;
 mod preview;
+mod replicas;
 pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
@@ -21,12 +22,12 @@ use crate::database::Counters;
 use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::failed;
-use crate::rows::{Pool, Statements};
+use crate::rows::{PgReaders, Pool, Statements};
 use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
-pub use connect::OpenError;
 use connect::Server;
 pub(crate) use connect::production_fault;
+pub use connect::{CONNECTIONS, OpenError};
 use decision::DecisionJob;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::time::EpochMs;
@@ -34,6 +35,7 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, RateLimited};
 use job::Job;
 use preview::PreviewJob;
+pub use replicas::{Peer, Peers, Presence};
 use std::fmt::Display;
 use writer::Writer;
 
@@ -123,16 +125,17 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Opens the database that the URL names, which must exist, and brings its schema up to date.
-    pub(crate) async fn open(url: &str) -> Result<Self, OpenError> {
+    /// `n_connections` are at most open at the same time, at least two.
+    pub(crate) async fn open(url: &str, n_connections: u32) -> Result<Self, OpenError> {
         let server = Server::parse(url)?;
         let mut conn = server.connect().await?;
-        connect::check_server(&server, &mut conn).await?;
+        connect::check_room(&server, &mut conn, n_connections).await?;
         migrate::run(&server, &mut conn).await?;
-        let pool = server.pool().await?;
+        let pool = Pool::Postgres(server.pool(n_connections.saturating_sub(1).max(1)).await?);
         let mut replica = [0; 16];
         getrandom::fill(&mut replica).map_err(|error| OpenError::Randomness { reason: error.to_string() })?;
         let writer = Writer::start(server, conn).await?;
-        Ok(Self { writer, pool: Pool::Postgres(pool), replica })
+        Ok(Self { writer, pool, replica })
     }
 
     pub(crate) const fn pool(&self) -> &Pool {
@@ -141,8 +144,13 @@ impl Postgres {
 
     /// At most `n_max` operations that owe a step, which no other replica gets for a while.
     pub(crate) async fn owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
-        let Pool::Postgres(pool) = &self.pool else { return Ok(Vec::new()) };
+        let Pool::Postgres(PgReaders { pool, .. }) = &self.pool else { return Ok(Vec::new()) };
         work::take(pool, &self.replica, n_max).await
+    }
+
+    /// Says that this replica is here, and returns the others.
+    pub(crate) async fn meet(&self, presence: &Presence) -> Result<Peers, Unavailable> {
+        replicas::meet(&self.pool, &self.replica, presence).await
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -150,6 +158,8 @@ impl Postgres {
     }
 
     pub(crate) async fn close(&self) {
+        // If that fails, its row expires.
+        let _ = replicas::leave(&self.pool, &self.replica).await;
         self.pool.close().await;
         self.writer.close().await;
     }
@@ -209,7 +219,6 @@ impl Postgres {
 pub(crate) async fn check(url: &str) -> Result<EpochMs, OpenError> {
     let server = Server::parse(url)?;
     let mut conn = server.connect().await?;
-    connect::check_server(&server, &mut conn).await?;
     migrate::check_current(&server, &mut conn).await?;
     let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
     let now: i64 =
@@ -220,9 +229,9 @@ pub(crate) async fn check(url: &str) -> Result<EpochMs, OpenError> {
 /// One read-only connection to a database that gateways may have open.
 pub(crate) async fn reader(url: &str) -> Result<Pool, OpenError> {
     let server = Server::parse(url)?;
-    let pool = server.reader().await?;
-    let mut conn = pool.acquire().await.map_err(|error| server.failed(error))?;
+    let readers = server.reader().await?;
+    let mut conn = readers.pool.acquire().await.map_err(|error| server.failed(error))?;
     migrate::check_current(&server, &mut conn).await?;
     drop(conn);
-    Ok(Pool::Postgres(pool))
+    Ok(Pool::Postgres(readers))
 }

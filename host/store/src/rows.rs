@@ -10,7 +10,10 @@ use sqlx::{
     AssertSqlSafe, Column, Decode, PgConnection, PgPool, Postgres, Row as _, Sqlite, SqliteConnection,
     SqlitePool, Transaction, TypeInfo, ValueRef,
 };
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The SQL in which the databases differ.
 #[derive(Debug)]
@@ -35,20 +38,40 @@ pub(crate) struct Statements {
 #[derive(Clone, Debug)]
 pub(crate) enum Pool {
     Sqlite(SqlitePool),
-    Postgres(PgPool),
+    Postgres(PgReaders),
+}
+
+/// Read connections to a server, which may stop answering.
+#[derive(Clone, Debug)]
+pub(crate) struct PgReaders {
+    pub(crate) pool: PgPool,
+    /// Time for the answer to one statement, after which the connection is given up.
+    pub(crate) answer_within: Duration,
+}
+
+/// One of them. Dropped in the middle of a statement or of a transaction, it is closed, since waiting for the server's answer could take
+/// as long as the network does.
+#[derive(Debug)]
+pub(crate) struct PgReader {
+    conn: PoolConnection<Postgres>,
+    answer_within: Duration,
+    /// Whether a statement runs.
+    is_busy: bool,
+    /// Whether a transaction is open.
+    in_transaction: bool,
 }
 
 /// A read transaction: all its statements see one state.
 #[derive(Debug)]
 pub(crate) enum Snapshot {
     Sqlite(Transaction<'static, Sqlite>),
-    Postgres(Transaction<'static, Postgres>),
+    Postgres(PgReader),
 }
 
 /// A connection that reads outside of a transaction.
 pub(crate) enum Connection {
     Sqlite(PoolConnection<Sqlite>),
-    Postgres(PoolConnection<Postgres>),
+    Postgres(PgReader),
 }
 
 impl Pool {
@@ -62,7 +85,7 @@ impl Pool {
     pub(crate) async fn acquire(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
             Self::Sqlite(pool) => Connection::Sqlite(pool.acquire().await?),
-            Self::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
+            Self::Postgres(readers) => Connection::Postgres(readers.acquire().await?),
         })
     }
 
@@ -75,8 +98,11 @@ impl Pool {
     pub(crate) async fn snapshot(&self) -> Result<Snapshot, sqlx::Error> {
         Ok(match self {
             Self::Sqlite(pool) => Snapshot::Sqlite(pool.begin().await?),
-            Self::Postgres(pool) => {
-                Snapshot::Postgres(pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?)
+            Self::Postgres(readers) => {
+                let mut reader = readers.acquire().await?;
+                reader.in_transaction = true;
+                reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+                Snapshot::Postgres(reader)
             }
         })
     }
@@ -84,7 +110,58 @@ impl Pool {
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite(pool) => pool.close().await,
-            Self::Postgres(pool) => pool.close().await,
+            Self::Postgres(readers) => readers.pool.close().await,
+        }
+    }
+}
+
+impl PgReaders {
+    async fn acquire(&self) -> Result<PgReader, sqlx::Error> {
+        let conn = self.pool.acquire().await?;
+        Ok(PgReader { conn, answer_within: self.answer_within, is_busy: false, in_transaction: false })
+    }
+}
+
+impl PgReader {
+    /// Awaits the answer to a statement.
+    async fn answer<T>(
+        &mut self,
+        statement: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, sqlx::Error> {
+        self.is_busy = true;
+        let answer = timeout(self.answer_within, statement(&mut self.conn)).await;
+        let late = || {
+            let seconds = self.answer_within.as_secs();
+            io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("the database server did not answer within {seconds} s"),
+            )
+        };
+        let answer = answer.map_err(|_| sqlx::Error::Io(late()))?;
+        self.is_busy = false;
+        answer
+    }
+
+    /// The connection, whose statements are then not limited in time.
+    pub(crate) fn conn(&mut self) -> &mut PgConnection {
+        &mut self.conn
+    }
+
+    async fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
+        self.answer(async |conn| sqlx::query(sql).execute(conn).await.map(drop)).await
+    }
+}
+
+impl ReadRows for PgReader {
+    async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
+        self.answer(async |conn| ReadRows::rows(conn, sql, bound).await).await
+    }
+}
+
+impl Drop for PgReader {
+    fn drop(&mut self) {
+        if self.is_busy || self.in_transaction {
+            self.conn.close_on_drop();
         }
     }
 }
@@ -93,7 +170,7 @@ impl ReadRows for Connection {
     async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
         match self {
             Self::Sqlite(conn) => ReadRows::rows(&mut **conn, sql, bound).await,
-            Self::Postgres(conn) => ReadRows::rows(&mut **conn, sql, bound).await,
+            Self::Postgres(reader) => reader.rows(sql, bound).await,
         }
     }
 }
@@ -103,14 +180,18 @@ impl Snapshot {
     pub(crate) async fn end(self) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite(tx) => tx.commit().await,
-            Self::Postgres(tx) => tx.commit().await,
+            Self::Postgres(mut reader) => {
+                reader.run("COMMIT").await?;
+                reader.in_transaction = false;
+                Ok(())
+            }
         }
     }
 
     pub(crate) async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
         match self {
             Self::Sqlite(tx) => ReadRows::rows(&mut **tx, sql, bound).await,
-            Self::Postgres(tx) => ReadRows::rows(&mut **tx, sql, bound).await,
+            Self::Postgres(reader) => reader.rows(sql, bound).await,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::checked::Damaged;
 use crate::database::{Counters, Database, is_postgres};
 use crate::encode::{self, TokenRow};
 use crate::error::OpenError;
+use crate::postgres::{Peers, Presence};
 use crate::previews::Previews;
 use crate::{postgres, sqlite};
 use async_trait::async_trait;
@@ -46,8 +47,16 @@ impl Store {
     /// # Errors
     /// [`OpenError`]: the location is not a database of this program, is in use, or cannot be written durably.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
+        Self::open_with(location, postgres::CONNECTIONS).await
+    }
+
+    /// As [`Self::open`], with at most `n_connections` to a server, at least two; a file ignores it.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and when the server accepts fewer.
+    pub async fn open_with(location: &str, n_connections: u32) -> Result<Self, OpenError> {
         Ok(Self {
-            database: Arc::new(Database::open(location).await?),
+            database: Arc::new(Database::open(location, n_connections).await?),
             previews: Arc::default(),
             operations: LruCache::new(),
             keys: LruCache::new(),
@@ -80,6 +89,15 @@ impl Store {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.database.counters()
+    }
+
+    /// Says to the other replicas of the database that this one is here, for twenty seconds, and returns what they said. `None` for a
+    /// file, which has one process.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn meet(&self, presence: &Presence) -> Result<Option<Peers>, Unavailable> {
+        self.database.meet(presence).await
     }
 
     /// Finishes the queued commits, then releases the database. Later calls return `Unavailable`.

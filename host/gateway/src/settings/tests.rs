@@ -92,6 +92,7 @@ fn numbers_outside_their_range_prevent_startup() {
         ("recovery_body_bytes_max", 1024, 16_777_216),
         ("audit_bytes_max", 16_384, 524_288),
         ("answer_within_ms", 1, 316_224_000_000),
+        ("database_connections", 2, 1000),
         ("reconcile_every_ms", 1, 316_224_000_000),
         ("shutdown_within_ms", 1, 316_224_000_000),
     ];

@@ -41,7 +41,9 @@ impl Snapshot {
     pub(crate) async fn schema_faults(&mut self) -> Result<Vec<(String, &'static str)>, Stop> {
         match &mut self.rows {
             rows::Snapshot::Sqlite(tx) => sqlite::schema::faults(tx).await,
-            rows::Snapshot::Postgres(tx) => postgres::schema::faults(tx, self.reader.pool()).await,
+            rows::Snapshot::Postgres(reader) => {
+                postgres::schema::faults(reader.conn(), self.reader.pool()).await
+            }
         }
         .map_err(stop)
     }

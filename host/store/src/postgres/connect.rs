@@ -1,17 +1,22 @@
 //! The server and its connections: settings of a session, and what a server must be.
 
+use crate::rows::PgReaders;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Read connections of one replica. A read takes some hundred microseconds.
-const READERS_MAX: u32 = 8;
+/// Connections of one replica unless its settings say otherwise: one writes, the others read. A read takes some hundred microseconds.
+pub const CONNECTIONS: u32 = 9;
 
 /// Time to connect, or to get a read connection, before a request is answered with 503.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Time for the server's answer to a statement, after which its connection is given up. The server ends statements itself, earlier than
+/// this; a server that is gone, or a standby that it waits for, does not.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 /// Settings of each session. A session whose client is gone must not keep the end of the log locked, and no statement of a request
 /// takes seconds: then the server or the network is ill, and the request is answered with 503.
@@ -179,30 +184,41 @@ impl Server {
         self.connect_to_write().await.map_err(|error| self.failed(error))
     }
 
-    /// As [`Self::connect`].
+    /// As [`Self::connect`]. The server is checked each time, since it may be another one than before.
     pub(super) async fn connect_to_write(&self) -> Result<PgConnection, sqlx::Error> {
         let connecting = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(&self.options));
         let mut conn = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
         let sql = "SELECT set_config('synchronous_commit', 'on', false)
             WHERE current_setting('synchronous_commit') = 'off'";
         sqlx::query(sql).execute(&mut conn).await?;
+        check_server(&mut conn).await?;
         Ok(conn)
     }
 
-    /// The read connections of a replica.
-    pub(super) async fn pool(&self) -> Result<PgPool, OpenError> {
-        let pool = PgPoolOptions::new().max_connections(READERS_MAX).acquire_timeout(CONNECT_WITHIN);
-        pool.connect_with(self.options.clone()).await.map_err(|error| self.failed(error))
+    /// The read connections of a replica. A standby could show an older state than was acknowledged.
+    pub(super) async fn pool(&self, n_max: u32) -> Result<PgReaders, OpenError> {
+        let pool = PgPoolOptions::new().after_connect(|conn, _| Box::pin(check_server(conn)));
+        self.readers(pool.max_connections(n_max), self.options.clone(), ANSWER_WITHIN).await
     }
 
     /// The connections of a tool that reads the whole database: one for its long transaction, one beside it.
-    pub(super) async fn reader(&self) -> Result<PgPool, OpenError> {
+    pub(super) async fn reader(&self) -> Result<PgReaders, OpenError> {
         let options = self
             .options
             .clone()
             .options([("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
-        let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(CONNECT_WITHIN);
-        pool.connect_with(options).await.map_err(|error| self.failed(error))
+        self.readers(PgPoolOptions::new().max_connections(2), options, Duration::MAX).await
+    }
+
+    async fn readers(
+        &self,
+        pool: PgPoolOptions,
+        options: PgConnectOptions,
+        answer_within: Duration,
+    ) -> Result<PgReaders, OpenError> {
+        let pool = pool.acquire_timeout(CONNECT_WITHIN).connect_with(options).await;
+        let pool = pool.map_err(|error| self.failed(error))?;
+        Ok(PgReaders { pool, answer_within })
     }
 
     pub(super) fn failed(&self, error: sqlx::Error) -> OpenError {
@@ -217,6 +233,9 @@ impl Server {
             sqlx::Error::Database(error) if is_refusal(error.code().as_deref()) => {
                 OpenError::Refused { server, reason: error.message().to_owned() }
             }
+            sqlx::Error::Configuration(reason) => {
+                OpenError::Unsuitable { server, reason: reason.to_string() }
+            }
             source => OpenError::Failed { server, source },
         }
     }
@@ -228,13 +247,16 @@ fn is_refusal(code: Option<&str>) -> bool {
     code.is_some_and(|code| ["28", "3D", "53", "57"].iter().any(|class| code.starts_with(class)))
 }
 
-/// Checks that the server keeps what it acknowledges, and stores text as it is.
-pub(super) async fn check_server(server: &Server, conn: &mut PgConnection) -> Result<(), OpenError> {
+/// Checks that the server keeps what it acknowledges, stores text as it is, and shows the newest state.
+///
+/// # Errors
+/// [`sqlx::Error::Configuration`] with what is wrong, and what to do.
+async fn check_server(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     let sql = "SELECT current_setting('server_version_num')::int / 10000, current_setting('fsync') = 'on',
         current_setting('full_page_writes') = 'on', pg_is_in_recovery(), current_setting('server_encoding')";
     type Found = (i32, bool, bool, bool, String);
-    let found: Result<Found, _> = sqlx::query_as(sql).fetch_one(conn).await;
-    let (version, syncs, writes_pages, is_standby, encoding) = found.map_err(|error| server.failed(error))?;
+    let (version, syncs, writes_pages, is_standby, encoding): Found =
+        sqlx::query_as(sql).fetch_one(conn).await?;
     let reason = if version < VERSION_MIN {
         format!("its server has version {version}; version {VERSION_MIN} or newer is needed")
     } else if is_standby {
@@ -248,6 +270,24 @@ pub(super) async fn check_server(server: &Server, conn: &mut PgConnection) -> Re
     } else {
         return Ok(());
     };
+    Err(sqlx::Error::Configuration(reason.into()))
+}
+
+/// Checks that the server accepts as many connections as one replica may use. Other replicas and programs need theirs too.
+pub(super) async fn check_room(
+    server: &Server,
+    conn: &mut PgConnection,
+    n_used: u32,
+) -> Result<(), OpenError> {
+    let sql = "SELECT current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint";
+    let n_accepted: i64 =
+        sqlx::query_scalar(sql).fetch_one(conn).await.map_err(|error| server.failed(error))?;
+    if i64::from(n_used) <= n_accepted {
+        return Ok(());
+    }
+    let reason = format!(
+        "its server accepts {n_accepted} connections, and this gateway may use {n_used}: lower `database_connections`"
+    );
     Err(OpenError::Unsuitable { server: server.name(), reason })
 }
 

@@ -7,8 +7,10 @@ use sqlx::migrate::{Migrate as _, MigrateError, MigrationType, Migrator};
 use sqlx::{PgConnection, SqlSafeStr as _};
 use std::borrow::Cow;
 
-const MIGRATIONS: &[(i64, &str, &str)] =
-    &[(1, "store", include_str!("../../migrations/postgres/0001_store.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "store", include_str!("../../migrations/postgres/0001_store.sql")),
+    (2, "replicas", include_str!("../../migrations/postgres/0002_replicas.sql")),
+];
 
 /// The name of any table, if there are tables and none is of a migrator. An empty database has no row.
 const FOREIGN: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()
@@ -20,13 +22,25 @@ pub(super) async fn run(server: &Server, conn: &mut PgConnection) -> Result<(), 
     conn.lock().await.map_err(|error| open_error(server, error))?;
     let migrated = check_ours(server, conn).await;
     let migrated = match migrated {
-        Ok(()) => {
-            migrator().run_direct(None, &mut *conn, false).await.map_err(|error| open_error(server, error))
-        }
+        Ok(()) => migrate(conn).await.map_err(|error| open_error(server, error)),
         Err(error) => Err(error),
     };
     let unlocked = conn.unlock().await.map_err(|error| open_error(server, error));
     migrated.and(unlocked)
+}
+
+async fn migrate(conn: &mut PgConnection) -> Result<(), MigrateError> {
+    let mut migrator = migrator();
+    let has_limit = sqlx::query_scalar("SELECT to_regclass('schema_usable_from') IS NOT NULL");
+    if has_limit.fetch_one(&mut *conn).await? {
+        let usable_from: Option<i64> =
+            sqlx::query_scalar("SELECT version FROM schema_usable_from WHERE id = 1")
+                .fetch_optional(&mut *conn)
+                .await?;
+        // Migrations of the next release, which this one does not know, only added.
+        migrator.set_ignore_missing(usable_from.is_some_and(|usable_from| usable_from <= known()));
+    }
+    migrator.run_direct(None, conn, false).await
 }
 
 /// Refuses a schema that differs from the migrations. Changes nothing.

@@ -3,7 +3,7 @@
 //! A security check: in a database without a constraint or trigger, another program could write rows that ours never would.
 
 use super::migrate;
-use crate::rows::Pool;
+use crate::rows::{PgReaders, Pool};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(crate) async fn faults(
     stored: &mut PgConnection,
     pool: &Pool,
 ) -> Result<Vec<(String, &'static str)>, sqlx::Error> {
-    let Pool::Postgres(pool) = pool else { return Ok(Vec::new()) };
+    let Pool::Postgres(PgReaders { pool, .. }) = pool else { return Ok(Vec::new()) };
     let schema: String = sqlx::query_scalar("SELECT current_schema()::text").fetch_one(&mut *stored).await?;
     let stored = objects(stored, &schema).await?;
     let mut conn = pool.acquire().await?;

@@ -2,7 +2,7 @@
 
 use crate::database::Counters;
 use crate::frontier::{self, LogFrontier};
-use crate::postgres::connect::{OpenError, Server};
+use crate::postgres::connect::{ANSWER_WITHIN, OpenError, Server};
 use crate::postgres::job::{Job, Queued, WriteError, catch_panic, ticket};
 use crate::row::Row;
 use crate::rows::ReadRows;
@@ -10,7 +10,6 @@ use gateway_domain::ids::Hex32;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Changes that wait at most; further callers wait to queue theirs.
@@ -24,9 +23,6 @@ const RUNS_MAX: usize = 3;
 
 /// Entries that other replicas appended, up to which this one catches up by reading them. Beyond, it reads the tree.
 const CATCH_UP_MAX: u64 = 1024;
-
-/// Time for the server's answer, after which the connection is given up.
-const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
     SELECT n_leaves, root FROM ledger_head WHERE id = 1 FOR UPDATE";
@@ -212,8 +208,7 @@ const fn is_lost(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_))
 }
 
-/// Awaits the server. It ends statements and locks itself, earlier than this; a server that is gone, or a standby that it waits for,
-/// does not.
+/// Awaits the server.
 async fn within<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }

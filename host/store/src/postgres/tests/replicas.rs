@@ -1,7 +1,6 @@
 //! Several stores on one database, as replicas have it.
 
 use super::{Scratch, findings};
-use crate::Store;
 use crate::contract::Deployment;
 use crate::contract::samples::{
     decision, decision_signed, following, id, key_create, note, on_key, opening, opening_payment, preview,
@@ -10,6 +9,8 @@ use crate::contract::samples::{
 use crate::frontier::LogFrontier;
 use crate::postgres::Postgres;
 use crate::postgres::job::Job;
+use crate::{Presence, Store};
+use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, Committed, ReadLog, ReadOperations, Record};
@@ -221,10 +222,51 @@ impl Job for Panics {
 #[tokio::test(flavor = "multi_thread")]
 async fn change_that_panics_writes_nothing_and_the_others_are_written() {
     let scratch = Scratch::new();
-    let postgres = Postgres::open(&scratch.url()).await.unwrap();
+    let postgres = Postgres::open(&scratch.url(), crate::CONNECTIONS).await.unwrap();
     let rows = || sqlx::query_as::<_, (i64, i64)>("SELECT id, at_ms FROM write_probe");
     let (panicked, probed) = tokio::join!(postgres.write(Panics, "it panics"), postgres.probe(EpochMs(8)));
     assert!(panicked.is_err());
     assert_eq!(probed, Ok(()));
     assert_eq!(rows().fetch_all(&mut scratch.connection().await).await.unwrap(), [(1, 8)]);
+}
+
+fn presence(key: &str, policy: Option<u8>) -> Presence {
+    let policy = policy.map(|byte| Hex32::new([byte; 32]));
+    Presence { identity: [("log_key".to_owned(), key.to_owned())].into(), policy }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_meet_and_the_earlier_one_is_known() {
+    let scratch = Scratch::new();
+    let stores = replicas(&scratch, 2).await;
+    let (one, two) = (presence("a", Some(1)), presence("b", None));
+    let met = stores[0].meet(&one).await.unwrap().unwrap();
+    assert_eq!(met.others, []);
+    let own_clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    assert!(own_clock.abs_diff(met.clock.0.into()) < 60_000, "{own_clock} {met:?}");
+
+    let others = stores[1].meet(&two).await.unwrap().unwrap().others;
+    assert_eq!(others.len(), 1);
+    assert_eq!((others[0].presence.as_ref(), others[0].is_earlier), (Some(&one), true));
+    let others = stores[0].meet(&one).await.unwrap().unwrap().others;
+    assert_eq!((others[0].presence.as_ref(), others[0].is_earlier), (Some(&two), false));
+
+    // A replica that was not heard of for a while comes back as a later one.
+    scratch
+        .tamper("UPDATE replicas SET until = now() - interval '1 second' WHERE identity LIKE '%\"a\"%'")
+        .await;
+    assert_eq!(stores[1].meet(&two).await.unwrap().unwrap().others, []);
+    let others = stores[0].meet(&one).await.unwrap().unwrap().others;
+    assert!(others[0].is_earlier, "{others:?}");
+
+    // Rows that no replica wrote.
+    scratch.tamper("UPDATE replicas SET identity = '[' WHERE identity LIKE '%\"b\"%'").await;
+    let others = stores[0].meet(&one).await.unwrap().unwrap().others;
+    assert_eq!(others[0].presence, None);
+    scratch.tamper("UPDATE replicas SET until = now() + interval '1 day'").await;
+    assert_eq!(stores[0].meet(&one).await.unwrap().unwrap().others, []);
+
+    stores[1].meet(&two).await.unwrap();
+    stores[1].close().await;
+    assert_eq!(stores[0].meet(&one).await.unwrap().unwrap().others, []);
 }

@@ -2,10 +2,18 @@
 
 use super::Scratch;
 use crate::contract::Deployment;
+use crate::contract::samples::{opening_payment, written};
 use crate::postgres::connect::Server;
 use crate::{Decisions, Fsck, Store};
 use gateway_engine::ports::ReadOperations as _;
 use std::error::Error;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 async fn refused(url: &str) -> String {
     let error = Store::open(url).await.unwrap_err();
@@ -57,15 +65,33 @@ async fn database_of_another_program_or_release_is_refused_and_unchanged() {
 
     let scratch = Scratch::new();
     let old = Fsck::open(&scratch.url()).await.unwrap_err().to_string();
-    assert!(old.contains("has schema version 0 of 1: start the gateway once"), "{old}");
+    assert!(old.contains("has schema version 0 of 2: start the gateway once"), "{old}");
     scratch.open().await.close().await;
     scratch.tamper("UPDATE _sqlx_migrations SET checksum = 'x' WHERE version = 1").await;
     assert!(refused(&scratch.url()).await.starts_with("migration 1 of the PostgreSQL database"));
-    scratch.tamper("UPDATE _sqlx_migrations SET version = 9").await;
-    let newer = refused(&scratch.url()).await;
-    assert!(newer.ends_with("has schema version 9, newer than the 1 this program knows"), "{newer}");
+
+    let scratch = Scratch::new();
+    scratch.open().await.close().await;
+    let next = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (9, 'next', true, '', 0)";
+    scratch.tamper(next).await;
+    scratch.tamper("ALTER TABLE operations ADD COLUMN added BIGINT; CREATE TABLE added (id BIGINT)").await;
+    // During an update, the release before starts on what the next one only added to.
+    let store = scratch.open().await;
+    written(&*store, opening_payment(1)).await;
+    store.close().await;
+    // Commands that compare everything want exactly their own schema.
+    let expected = "has schema version 9, newer than the 2 this program knows";
     let newer = Decisions::open(&scratch.url()).await.unwrap_err().to_string();
-    assert!(newer.ends_with("has schema version 9, newer than the 1 this program knows"), "{newer}");
+    assert!(newer.ends_with(expected), "{newer}");
+    for limit in [
+        "UPDATE schema_usable_from SET version = 3",
+        "DELETE FROM schema_usable_from",
+        "DROP TABLE schema_usable_from",
+    ] {
+        scratch.tamper(limit).await;
+        let newer = refused(&scratch.url()).await;
+        assert!(newer.ends_with(expected), "{limit}: {newer}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,4 +124,84 @@ async fn commits_are_synced_whatever_the_default_is() {
         let used: String = sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&mut conn).await.unwrap();
         assert_eq!(used, expected);
     }
+}
+
+/// Connections to the server that can be cut off without being closed, as by a firewall that forgets them.
+struct Network {
+    address: SocketAddr,
+    /// Connections made before the last change are cut off.
+    cut: watch::Sender<()>,
+}
+
+impl Network {
+    async fn new(server: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let cut = watch::Sender::new(());
+        let cuts = cut.clone();
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut cut = cuts.subscribe();
+                let mut server = TcpStream::connect(&server).await.unwrap();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut client, &mut server) => {}
+                        _ = cut.changed() => pending::<()>().await,
+                    }
+                });
+            }
+        });
+        Self { address, cut }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_were_cut_off_are_given_up_and_replaced() {
+    let scratch = Scratch::new();
+    let url = scratch.url();
+    let server = url.split_once('@').unwrap().1.split_once('/').unwrap().0;
+    let network = Network::new(server.to_owned()).await;
+    let store = Store::open_with(&url.replace(server, &network.address.to_string()), 3).await.unwrap();
+    // Two connections read: one statement, and one in a transaction.
+    let pool = store.database.pool();
+    let slow = "SELECT pg_sleep(1)";
+    let statement = async || pool.rows(slow, &[]).await;
+    let transaction = async || {
+        let mut snapshot = pool.snapshot().await?;
+        snapshot.rows(slow, &[]).await?;
+        snapshot.end().await
+    };
+    let started = Instant::now();
+    let cut = async {
+        sleep(Duration::from_millis(500)).await;
+        network.cut.send(()).unwrap();
+    };
+    let (one, two, ()) = tokio::join!(statement(), transaction(), cut);
+    for error in [one.unwrap_err(), two.unwrap_err()] {
+        assert!(error.to_string().ends_with("did not answer within 15 s"), "{error}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    // Both are replaced, and so are those that were cut off while nothing used them.
+    let started = Instant::now();
+    let (one, two) = tokio::join!(statement(), transaction());
+    assert!(one.is_ok() && two.is_ok());
+    network.cut.send(()).unwrap();
+    let mut answers = Vec::new();
+    for _ in 0..4 {
+        answers.push(statement().await.is_ok());
+    }
+    assert!(answers[2] && answers[3], "{answers:?}");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_connections_than_the_server_accepts_are_refused() {
+    let scratch = Scratch::new();
+    let message = Store::open_with(&scratch.url(), 1000).await.unwrap_err().to_string();
+    assert!(
+        message.contains(
+            "its server accepts 397 connections, and this gateway may use 1000: lower `database_connections`"
+        ),
+        "{message}"
+    );
 }

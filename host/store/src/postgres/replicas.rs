@@ -1,0 +1,97 @@
+//! What the replicas of a database say of themselves, so that one with other keys or another policy is noticed.
+
+use crate::error::failed;
+use crate::row::{Cell, Row};
+use crate::rows::Pool;
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// For how long a replica counts after it last said something. Several times the interval at which each does.
+const LIVES_FOR: &str = "20 seconds";
+
+/// The own row is written, and the rows of others are read as they were before. A row that lasts longer than any replica says is not
+/// one of ours.
+const MEET: &str = "WITH gone AS (DELETE FROM replicas WHERE until <= now() - interval '1 hour'),
+    own AS (
+        INSERT INTO replicas (replica, since, until, identity, policy, policy_since)
+        VALUES ($1, now(), now() + $4::interval, $2, $3, now())
+        ON CONFLICT (replica) DO UPDATE SET until = excluded.until, identity = excluded.identity, policy = excluded.policy,
+            since = CASE WHEN replicas.until <= now() THEN now() ELSE replicas.since END,
+            policy_since = CASE WHEN replicas.policy IS NOT DISTINCT FROM excluded.policy
+                THEN replicas.policy_since ELSE now() END
+        RETURNING since, policy_since)
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock_ms, other.replica, other.identity, other.policy,
+        coalesce((other.since, other.replica) < (own.since, $1), false)::int::bigint AS is_earlier,
+        coalesce(extract(epoch FROM now() - greatest(own.policy_since, other.policy_since)), 0)::bigint AS policies_for_s
+    FROM own LEFT JOIN replicas AS other
+        ON other.replica <> $1 AND other.until > now() AND other.until <= now() + $4::interval
+    ORDER BY other.since, other.replica";
+
+const LEAVE: &str = "DELETE FROM replicas WHERE replica = $1";
+
+/// What a replica says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presence {
+    /// What all replicas must have in common, by name. Never a secret.
+    pub identity: BTreeMap<String, String>,
+    /// Hash of its active policy bundle.
+    pub policy: Option<Hex32>,
+}
+
+/// Another replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The beginning of its random name, hexadecimal.
+    pub name: String,
+    /// What it says of itself. `None` if its row cannot be read.
+    pub presence: Option<Presence>,
+    /// Whether it was here before this one.
+    pub is_earlier: bool,
+    /// For how long both have had their policy bundles, seconds.
+    pub policies_for: Duration,
+}
+
+/// The other replicas that are here, and the clock of the database server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peers {
+    /// In the order in which they came.
+    pub others: Vec<Peer>,
+    /// The server's time.
+    pub clock: EpochMs,
+}
+
+/// Says that this replica is here, and returns the others.
+pub(super) async fn meet(pool: &Pool, replica: &[u8], presence: &Presence) -> Result<Peers, Unavailable> {
+    let what = "the other replicas could not be read";
+    let identity = serde_json::to_string(&presence.identity).map_err(|error| failed(what, &error))?;
+    let policy = presence.policy.map_or(Cell::Null, |hash| Cell::Blob(hash.as_bytes().to_vec()));
+    let bound = [Cell::Blob(replica.to_vec()), identity.as_str().into(), policy, LIVES_FOR.into()];
+    let rows = pool.rows(MEET, &bound).await.map_err(|error| failed(what, &error))?;
+    let clock = rows.first().and_then(|row| row.integer("clock_ms")).unwrap_or_default().unsigned_abs();
+    Ok(Peers { others: rows.iter().filter_map(peer).collect(), clock: EpochMs(clock) })
+}
+
+/// Says that this replica is gone.
+pub(super) async fn leave(pool: &Pool, replica: &[u8]) -> Result<(), sqlx::Error> {
+    pool.rows(LEAVE, &[Cell::Blob(replica.to_vec())]).await.map(drop)
+}
+
+fn peer(row: &Row) -> Option<Peer> {
+    let name = row.bytes("replica")?.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let identity = row.text("identity").and_then(|text| serde_json::from_str(text).ok());
+    let policy = match row.cell("policy") {
+        Cell::Null => Some(None),
+        _ => row.hash("policy").map(Some),
+    };
+    let presence = identity.zip(policy).map(|(identity, policy)| Presence { identity, policy });
+    let policies_for = row.integer("policies_for_s").and_then(|seconds| seconds.try_into().ok());
+    Some(Peer {
+        name,
+        presence,
+        is_earlier: row.integer("is_earlier") == Some(1),
+        policies_for: Duration::from_secs(policies_for.unwrap_or_default()),
+    })
+}
