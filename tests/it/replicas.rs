@@ -1,10 +1,11 @@
 //! Several gateways over one PostgreSQL database, as replicas behind a load balancer, with nodes and an authority of their own.
 
+use crate::harness::certificates::Authority;
 use crate::harness::cluster::Cluster;
 use crate::harness::process::{EXECUTE, Process, SIGN, publish_step, request};
 use crate::harness::samples::{approval, payment, with};
-use gateway_store::Fsck;
 use gateway_store::testing::Scratch;
+use gateway_store::{Fsck, Store};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -194,9 +195,16 @@ impl Server {
         (server, format!("{}/postgres", url.trim()))
     }
 
+    /// With TLS if its folder has `server.pem` and `server.key`.
     fn run(&self, what: &str) -> String {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/postgres");
-        let output = Command::new(script).arg(what).env("POSTGRES_STATE", &self.0).output().unwrap();
+        let mut command = Command::new(script);
+        command.arg(what).env("POSTGRES_STATE", &self.0);
+        let folder = self.0.parent().unwrap();
+        if folder.join("server.pem").exists() {
+            command.env("POSTGRES_TLS", folder);
+        }
+        let output = command.output().unwrap();
         assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
@@ -267,5 +275,117 @@ fn daily_limit_holds_for_payments_admitted_at_different_replicas_at_once() {
         .collect();
     let n_admitted = states.iter().filter(|view| view["state"] == "admitted").count();
     assert_eq!(n_admitted, 1, "{answers:?} {states:?}");
+    replicas.stop();
+}
+
+#[test]
+fn replica_with_another_log_key_than_an_earlier_one_writes_nothing() {
+    let scratch = Scratch::new();
+    let mut replicas = Replicas::start(1, &scratch.url(), &[]);
+    let mut command = replicas.cluster.lock().unwrap().gateway_command();
+    command.arg("--log-origin=other.example/log");
+    replicas.gateways.push(Mutex::new(Process::start_command(command)));
+    let (status, readiness) = request(&replicas.address(1), "GET", "/readyz", None).unwrap();
+    let detail = readiness["checks"]["replicas"]["detail"].as_str().unwrap_or_default().to_owned();
+    assert!(status == 503 && detail.contains("which was here first, differs in: log key"), "{readiness}");
+    let (status, answer) = request(&replicas.address(1), "POST", SIGN, Some(&payment("one"))).unwrap();
+    assert!(status == 503 && answer["message"].as_str().unwrap().contains(&detail), "{answer}");
+    assert_eq!(request(&replicas.address(0), "GET", "/readyz", None).unwrap().0, 200);
+    let submitted = request(&replicas.address(0), "POST", SIGN, Some(&payment("one"))).unwrap();
+    assert_eq!(submitted.0, 200, "{submitted:?}");
+
+    // Once the earlier one has stopped, the other one is right.
+    let (status, log) = replicas.gateways.remove(0).into_inner().unwrap().terminate();
+    assert!(status.success(), "{log:#?}");
+    let deadline = Instant::now() + Duration::from_secs(15);
+    while request(&replicas.address(0), "GET", "/readyz", None).unwrap().0 != 200 {
+        assert!(Instant::now() < deadline, "it still is not ready");
+        thread::sleep(Duration::from_millis(100));
+    }
+    replicas.stop();
+}
+
+#[tokio::test]
+async fn database_server_is_authenticated_by_its_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let (ca, other) = (Authority::new("database"), Authority::new("other"));
+    ca.server().write(at, "server");
+    for (name, ca) in [("ca.pem", &ca), ("other.pem", &other)] {
+        std::fs::write(at.join(name), ca.pem()).unwrap();
+    }
+    let (_server, url) = Server::start(at);
+    let open = async |host: &str, mode: &str, ca: &str| {
+        let url = url.replace("127.0.0.1", host);
+        let url = format!("{url}?sslmode={mode}&sslrootcert={}", at.join(ca).display());
+        match Store::open(&url).await {
+            Ok(store) => {
+                store.close().await;
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        }
+    };
+    assert_eq!(open("127.0.0.1", "verify-full", "ca.pem").await, None);
+    // Its certificate is for 127.0.0.1.
+    assert_eq!(open("localhost", "verify-ca", "ca.pem").await, None);
+    for (host, ca, expected) in
+        [("localhost", "ca.pem", "certificate not valid for name"), ("127.0.0.1", "other.pem", "UnknownIssuer")]
+    {
+        let refused = open(host, "verify-full", ca).await.unwrap();
+        assert!(refused.contains("cannot be opened: ") && refused.contains(expected), "{refused}");
+    }
+
+    // A server without TLS, or one in the middle that suppresses it.
+    let plain = tempfile::tempdir().unwrap();
+    let (_plain, url) = Server::start(plain.path());
+    let refused = Store::open(&format!("{url}?sslmode=verify-full")).await.unwrap_err().to_string();
+    assert!(refused.contains("cannot be opened: server does not support TLS"), "{refused}");
+}
+
+/// Runs `doctor`; returns its exit code and the lines of the findings about other processes.
+fn doctor(cluster: &Cluster) -> (i32, Vec<String>) {
+    let output = cluster.gateway_command().arg("doctor").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let is_about = |line: &&str| {
+        ["database", "authority", "nodes"]
+            .contains(&line.get(9..).unwrap_or_default().split(' ').next().unwrap())
+    };
+    (output.status.code().unwrap(), text.lines().filter(is_about).map(str::to_owned).collect())
+}
+
+#[test]
+fn doctor_asks_nodes_authority_and_database_server() {
+    let scratch = Scratch::new();
+    let mut replicas = Replicas::start(1, &scratch.url(), &[]);
+    let cluster = replicas.cluster.get_mut().unwrap();
+    let (code, lines) = doctor(cluster);
+    assert_eq!((code, lines.len()), (0, 5), "{lines:#?}");
+    assert!(lines.iter().all(|line| line.starts_with("ok ")), "{lines:#?}");
+
+    // A node that is another one than the pinned identity says, one that is down, and a database that does not exist.
+    let urls = cluster.gateway_settings["runtime_nodes"].clone();
+    let urls: Vec<_> = urls.split(',').collect();
+    cluster.gateway_settings.insert("runtime_nodes", format!("{},{},{}", urls[1], urls[0], urls[2]));
+    cluster.gateway_settings.insert("database_url", format!("{}_absent", scratch.url()));
+    cluster.nodes[2].take().unwrap().kill();
+    let (code, lines) = doctor(cluster);
+    let find = |what: &str| {
+        lines.iter().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {lines:#?}"))
+    };
+    assert_eq!(code, 1);
+    for (what, why) in [
+        ("node 0 at", "does not have the pinned identity"),
+        ("node 1 at", "does not have the pinned identity"),
+        ("node 2 at", ": "),
+        ("_absent", "does not exist"),
+    ] {
+        let line = find(what);
+        assert!(line.starts_with("error ") && line.contains(why), "{line}");
+    }
+    assert!(find("authority").starts_with("ok "), "{lines:#?}");
+    cluster.gateway_settings.insert("runtime_nodes", urls.join(","));
+    cluster.gateway_settings.insert("database_url", scratch.url());
+    cluster.start_node(2);
     replicas.stop();
 }

@@ -6,6 +6,7 @@ use crate::holders::HolderCheck;
 use crate::locks::Locks;
 use crate::ports::{KeyQuorum, Ports};
 use crate::rate_limit::{RateLimit, RateLimiter};
+use crate::replica::ReplicaFault;
 use crate::restored::DecisionsCompared;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{OperationId, Tenant};
@@ -79,6 +80,8 @@ pub(crate) struct Inner {
     pub(crate) holders: HolderCheck,
     /// Decisions that nodes have and the store may lack.
     pub(crate) compared: DecisionsCompared,
+    /// What is wrong with this replica.
+    pub(crate) replica_fault: std::sync::Mutex<Option<ReplicaFault>>,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -100,6 +103,7 @@ impl Engine {
             last_key_quorums: Mutex::default(),
             holders: HolderCheck::default(),
             compared: DecisionsCompared::default(),
+            replica_fault: std::sync::Mutex::default(),
             tasks: TaskTracker::new(),
         }))
     }

@@ -7,7 +7,7 @@
 //! [`Engine`]: `submit`, `submit_on_key`, `approve`, `execute`, `publish`, `recover` and `export` move operations,
 //! `reads` answers questions, `reconcile` drives what a crash left behind.
 //!
-//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored` →
+//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored`, `replica` →
 //! `engine` → `session` → `policy`, `drive` → the use cases.
 
 mod approve;
@@ -26,6 +26,7 @@ mod rate_limit;
 mod readiness;
 mod reads;
 mod reconcile;
+mod replica;
 mod restored;
 mod session;
 mod submit;
@@ -38,5 +39,6 @@ pub use ports::{Ports, Visibility};
 pub use rate_limit::{Quota, RateLimit, Token};
 pub use readiness::Readiness;
 pub use reads::{InclusionEvidence, KeyOperations, KeyTarget, Preview, RequestedRecovery};
+pub use replica::ReplicaFault;
 pub use session::Target;
 pub use submit::{Submit, Submitted};

@@ -82,7 +82,7 @@ impl Inner {
         request: &policy::Request<'_>,
         outcome: policy::Outcome,
     ) -> Result<(), Unavailable> {
-        self.check_complete()?;
+        self.check_may_write()?;
         self.ports.commits.decision_record(self.decision(operation_id, request, outcome)).await
     }
 
@@ -108,7 +108,7 @@ impl Inner {
             self.record_decision(operation_id, request, outcome).await?;
             return Ok(None);
         };
-        self.check_complete()?;
+        self.check_may_write()?;
         let record = self.decision(operation_id, request, outcome);
         let written = self.ports.commits.decision_record_with_token(record, token.clone()).await?;
         let ((), quota) = self.check_written(&token, written)?;

@@ -32,6 +32,8 @@ pub struct Readiness {
     pub records: Vec<Damage>,
     /// Writes to the store and the log of all events.
     pub audit_append: Result<(), Unavailable>,
+    /// This process agrees with the other replicas of the store.
+    pub replicas: Result<(), Unavailable>,
     /// The policy bundles.
     pub policy: PolicyHealth,
     /// The registry of approvers, if approvals are verified.
@@ -49,6 +51,7 @@ impl Readiness {
         self.store.is_ok()
             && self.records.is_empty()
             && self.audit_append.is_ok()
+            && self.replicas.is_ok()
             && self.policy.fault.is_none()
             && self.approvers.is_ok()
             && self.authority.is_ok()
@@ -84,7 +87,8 @@ impl Engine {
         } else {
             Err(Unavailable::new(Dependency::Policy, ApprovalError::NoRegistry.to_string()))
         };
-        Readiness { store, records, audit_append, policy, approvers, authority, nodes }
+        let replicas = self.0.check_replica();
+        Readiness { store, records, audit_append, replicas, policy, approvers, authority, nodes }
     }
 
     /// Checks some more rows of each node and some more keys. Returns true when a round over all keys has ended.

@@ -27,7 +27,7 @@ impl Engine {
 
 impl Inner {
     async fn reconcile(&self) -> Result<usize, EngineError> {
-        self.check_complete()?;
+        self.check_may_write()?;
         let now = self.ports.clock.now();
         let deadline = EpochMs(now.0.saturating_sub(self.rules.approval_ttl_ms));
         let mut ids = self.ports.reads.operations_owing(ROUND_MAX).await?;

@@ -236,7 +236,7 @@ impl<'e> Session<'e> {
         if self.pending.is_empty() {
             return Ok(());
         }
-        self.engine.check_complete()?;
+        self.engine.check_may_write()?;
         let keys = self.key_changes().await?;
         let commit = Commit {
             operation: self.operation.clone(),

@@ -25,6 +25,7 @@ pub(crate) const GAUGES: Descriptions = &[
         "Time since the last change of the operation that owes a step and is unchanged for longest; 0 without one",
     ),
     (LOG_ENTRIES, "Entries of the log of all events"),
+    (READERS, "Connections to a PostgreSQL server that read, by state: busy or idle"),
 ];
 
 const JOBS: &str = "operation_gateway_store_jobs_total";
@@ -33,6 +34,7 @@ const ROLLBACKS: &str = "operation_gateway_store_rollbacks_total";
 const UNFINISHED: &str = "operation_gateway_unfinished_operations";
 const OLDEST: &str = "operation_gateway_oldest_unfinished_operation_seconds";
 const LOG_ENTRIES: &str = "operation_gateway_log_entries";
+const READERS: &str = "operation_gateway_database_readers";
 
 /// Interval between two readings.
 const READ_EVERY: Duration = Duration::from_secs(5);
@@ -51,6 +53,10 @@ async fn read(store: &Store, now: EpochMs) {
     counter!(JOBS).absolute(written.jobs);
     counter!(TRANSACTIONS).absolute(written.transactions);
     counter!(ROLLBACKS).absolute(written.rollbacks);
+    if let Some((n_open, n_idle)) = store.readers() {
+        gauge!(READERS, "state" => "busy").set(n_open - n_idle);
+        gauge!(READERS, "state" => "idle").set(n_idle);
+    }
     if let Ok(Unfinished { n_operations, unchanged_since }) = store.unfinished().await {
         let age_ms = unchanged_since.map_or(0, |since| now.0.saturating_sub(since.0));
         gauge!(UNFINISHED).set(n_operations as f64);

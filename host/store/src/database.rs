@@ -89,6 +89,13 @@ impl Database {
         }
     }
 
+    /// Open read connections to a server, and how many of them are idle. `None` for a file.
+    pub(crate) fn readers(&self) -> Option<(u32, u32)> {
+        let Pool::Postgres(readers) = self.pool() else { return None };
+        let n_open = readers.pool.size();
+        Some((n_open, u32::try_from(readers.pool.num_idle()).unwrap_or(u32::MAX).min(n_open)))
+    }
+
     pub(crate) fn counters(&self) -> Counters {
         match self {
             Self::Sqlite(database) => database.counters(),

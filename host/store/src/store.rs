@@ -85,6 +85,12 @@ impl Store {
         Ok(None)
     }
 
+    /// Open connections to a server that read, and how many of them are idle. `None` for a file.
+    #[must_use]
+    pub fn readers(&self) -> Option<(u32, u32)> {
+        self.database.readers()
+    }
+
     /// The totals of the writes so far.
     #[must_use]
     pub fn counters(&self) -> Counters {

@@ -16,7 +16,17 @@ async fn probes_answer_200() {
     let names: Vec<_> = checks.keys().collect();
     assert_eq!(
         names,
-        ["approvers", "audit_append", "authentication", "authority", "nodes", "policy", "records", "store"]
+        [
+            "approvers",
+            "audit_append",
+            "authentication",
+            "authority",
+            "nodes",
+            "policy",
+            "records",
+            "replicas",
+            "store"
+        ]
     );
     assert!(checks.values().all(|check| check["status"] == "ok"), "{ready}");
 }

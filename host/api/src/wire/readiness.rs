@@ -43,6 +43,8 @@ pub struct ReadinessChecks {
     pub records: CheckView,
     /// A trial write to the store, which has the log of all events, succeeds.
     pub audit_append: CheckView,
+    /// This process has the keys, the policy and the clock of the other replicas of its database.
+    pub replicas: CheckView,
     /// A policy bundle can be evaluated.
     pub policy: PolicyCheckView,
     /// Approvals can be verified, if the deployment verifies them.
@@ -105,11 +107,12 @@ impl ReadinessView {
 
     /// Each check by its name, and whether it passes.
     #[must_use]
-    pub fn checks(&self) -> [(&'static str, bool); 8] {
+    pub fn checks(&self) -> [(&'static str, bool); 9] {
         let ReadinessChecks {
             store,
             records,
             audit_append,
+            replicas,
             policy,
             approvers,
             authority,
@@ -120,6 +123,7 @@ impl ReadinessView {
             ("store", store.status),
             ("records", records.status),
             ("audit_append", audit_append.status),
+            ("replicas", replicas.status),
             ("policy", policy.status),
             ("approvers", approvers.status),
             ("authority", authority.status),
@@ -148,6 +152,7 @@ impl ReadinessView {
                 store: readiness.store.into(),
                 records: records_check(&readiness.records),
                 audit_append: readiness.audit_append.into(),
+                replicas: readiness.replicas.into(),
                 policy: PolicyCheckView {
                     status: check_status(policy.fault.is_none()),
                     bundle_hash: policy.bundle_hash,

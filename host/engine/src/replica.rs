@@ -1,0 +1,52 @@
+//! Whether this replica agrees with the other ones that share its store.
+
+use crate::engine::{Engine, Inner};
+use crate::error::{Dependency, Unavailable};
+use std::sync::PoisonError;
+
+/// Why this replica is not ready, as a line for an operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplicaFault {
+    /// It would make other records than the others, so it writes nothing.
+    #[error("{0}; this replica writes nothing")]
+    MustNotWrite(String),
+    /// It decides otherwise than the others, or at other times.
+    #[error("{0}")]
+    Differs(String),
+}
+
+impl Engine {
+    /// What is wrong with this replica, until the next call.
+    pub fn set_replica_fault(&self, fault: Option<ReplicaFault>) {
+        *self.0.replica_fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+}
+
+impl Inner {
+    fn replica_fault(&self) -> Option<ReplicaFault> {
+        self.replica_fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Checks that this replica agrees with the others.
+    ///
+    /// # Errors
+    /// [`Dependency::Store`] with the fault.
+    pub(crate) fn check_replica(&self) -> Result<(), Unavailable> {
+        self.replica_fault()
+            .map_or(Ok(()), |fault| Err(Unavailable::new(Dependency::Store, fault.to_string())))
+    }
+
+    /// Checks, before each write, that the store is complete and that this replica makes the records that the others make.
+    ///
+    /// # Errors
+    /// [`Dependency::Store`] with what is wrong.
+    pub(crate) fn check_may_write(&self) -> Result<(), Unavailable> {
+        self.check_complete()?;
+        match self.replica_fault() {
+            Some(fault @ ReplicaFault::MustNotWrite(_)) => {
+                Err(Unavailable::new(Dependency::Store, fault.to_string()))
+            }
+            Some(ReplicaFault::Differs(_)) | None => Ok(()),
+        }
+    }
+}
