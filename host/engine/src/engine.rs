@@ -7,6 +7,7 @@ use crate::locks::Locks;
 use crate::ports::{KeyQuorum, Ports};
 use crate::rate_limit::{RateLimit, RateLimiter};
 use crate::restored::DecisionsCompared;
+use crate::witnessed::Witnessed;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::policy::facts;
@@ -79,6 +80,8 @@ pub(crate) struct Inner {
     pub(crate) holders: HolderCheck,
     /// Decisions that nodes have and the store may lack.
     pub(crate) compared: DecisionsCompared,
+    /// The checkpoint that witnesses cosigned last.
+    pub(crate) witnessed: Witnessed,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -100,6 +103,7 @@ impl Engine {
             last_key_quorums: Mutex::default(),
             holders: HolderCheck::default(),
             compared: DecisionsCompared::default(),
+            witnessed: Witnessed::default(),
             tasks: TaskTracker::new(),
         }))
     }

@@ -7,7 +7,7 @@
 //! [`Engine`]: `submit`, `submit_on_key`, `approve`, `execute`, `publish`, `recover` and `export` move operations,
 //! `reads` answers questions, `reconcile` drives what a crash left behind.
 //!
-//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored` →
+//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored`, `witnessed` →
 //! `engine` → `session` → `policy`, `drive` → the use cases.
 
 mod approve;
@@ -29,6 +29,7 @@ mod reconcile;
 mod restored;
 mod session;
 mod submit;
+mod witnessed;
 
 pub use approve::Approve;
 pub use engine::{Engine, Rules};
@@ -40,3 +41,4 @@ pub use readiness::Readiness;
 pub use reads::{InclusionEvidence, KeyOperations, KeyTarget, Preview, RequestedRecovery};
 pub use session::Target;
 pub use submit::{Submit, Submitted};
+pub use witnessed::KeptCheckpoint;

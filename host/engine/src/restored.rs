@@ -67,11 +67,12 @@ impl Inner {
         }
     }
 
-    /// Checks that the store lacks no decision that a node admitted.
+    /// Checks that the store lacks no decision that a node admitted, and that its log is that of the witnessed checkpoint.
     ///
     /// # Errors
-    /// [`Dependency::Store`] naming the operations.
+    /// [`Dependency::Store`] naming the operations, or the sizes of the log.
     pub(crate) fn check_complete(&self) -> Result<(), Unavailable> {
+        self.witnessed.check()?;
         let lost: BTreeSet<_> = self.compared.lock().values().filter_map(|compared| compared.lost).collect();
         if lost.is_empty() {
             return Ok(());
