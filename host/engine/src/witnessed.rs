@@ -67,13 +67,13 @@ impl Engine {
         self.0.witnessed.lock().report = Some(report);
     }
 
-    /// Compares the log with the kept checkpoint. Until the next call, nothing is written if the log is not consistent with it.
+    /// Compares the log with the kept checkpoint. Returns the reason if it is not consistent with it: until the next call, nothing is
+    /// written then.
     ///
     /// # Errors
-    /// [`Dependency::Store`] when the log is not consistent with the checkpoint; [`Unavailable`] when it cannot be read, which changes
-    /// nothing.
-    pub async fn compare_with_checkpoint(&self) -> Result<(), Unavailable> {
-        let Some(kept) = self.0.witnessed.lock().kept.clone() else { return Ok(()) };
+    /// [`Unavailable`] when the log cannot be read, which changes nothing.
+    pub async fn compare_with_checkpoint(&self) -> Result<Option<Unavailable>, Unavailable> {
+        let Some(kept) = self.0.witnessed.lock().kept.clone() else { return Ok(None) };
         let size = kept.checkpoint.unverified().size();
         let head = self.0.ports.log.log_head().await?;
         let proof = self.0.ports.log.log_consistency(size, head.size).await?;
@@ -85,9 +85,8 @@ impl Engine {
                 Some(Unavailable::new(Dependency::Store, format!("the witnessed checkpoint: {error}")))
             }
         };
-        let mut state = self.0.witnessed.lock();
-        state.fault = compared;
-        state.fault.clone().map_or(Ok(()), Err)
+        self.0.witnessed.lock().fault.clone_from(&compared);
+        Ok(compared)
     }
 
     /// The newest checkpoint that a quorum of witnesses cosigned, while the log is consistent with it.

@@ -17,6 +17,7 @@ mod nodes;
 pub mod serve;
 mod services;
 pub mod settings;
+mod witnesses;
 
 pub use compose::SystemClock;
 pub use services::OpenFleet;

@@ -6,6 +6,7 @@ use crate::node_policy;
 use crate::nodes::{self, Reported};
 use crate::services::OpenFleet;
 use crate::settings::{Exception, Profile, Settings};
+use crate::witnesses;
 use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::TrustFile;
@@ -35,6 +36,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
     settings.production_exceptions.iter().for_each(Exception::warn);
     file_limit::raise(n_files(settings))?;
+    let mut witnesses = witnesses::open(settings)?;
     let policy = compose::open_policy(settings)?;
     let tls = settings.server.tls.clone().map(Tls::open).transpose();
     let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);
@@ -45,6 +47,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     };
     let mut gateway = compose::open(settings, policy).await?;
     let engine = gateway.app.engine().clone();
+    witnesses::compare(settings, witnesses.as_mut(), &engine).await?;
     let keys = engine.check_every_holder().await;
     keys.map_err(|error| StartError::new("nodes", error))?;
     let mut reported = Reported::default();
@@ -69,6 +72,10 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         Schedule::new(settings.policy.watch, signals.files),
         stopping.clone(),
     ));
+    let cosigned = witnesses.map(|witnesses| {
+        let every = settings.log.witness_every;
+        tokio::spawn(witnesses::watch(witnesses, engine.clone(), every, stopping.clone()))
+    });
     let nodes = tokio::spawn(nodes::watch(engine, reported, stopping.clone()));
     let gauges = tokio::spawn(gauges::watch(gateway.store.clone(), gateway_service::now, stopping.clone()));
     let limits = settings.server.limits;
@@ -86,7 +93,12 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::join!(server.run(stopping.clone()), admin);
     };
     serve_until(settings.shutdown_within, stopping.clone(), serving).await;
-    let tasks = async { tokio::join!(reconciler, watcher, files, nodes, gauges) };
+    let cosigned = async {
+        if let Some(cosigned) = cosigned {
+            let _panicked = cosigned.await;
+        }
+    };
+    let tasks = async { tokio::join!(reconciler, watcher, files, nodes, gauges, cosigned) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
