@@ -2,8 +2,9 @@
 
 mod restored;
 
+use crate::harness::certificates::Authority;
 use crate::harness::http::Call;
-use crate::harness::process::{EXECUTE, Process, SIGN, drive, publish_step, run, text};
+use crate::harness::process::{EXECUTE, Process, SIGN, command, drive, publish_step, run, text};
 use crate::harness::samples::{path, payment};
 use crate::harness::wire::{eventually, poll};
 use crate::harness::witness::{Mode, Seen, Witness, log_key, policy, vkey, write_policy};
@@ -38,7 +39,8 @@ fn checkpoint(text: &str) -> SignedCheckpoint {
 fn witnessed(process: &Process) -> String {
     let size = log_size(process);
     let read = || Call::get("/v1/log/checkpoint?witnessed=true").send(&process.address).unwrap();
-    let answer = poll(read, |answer| answer.status == 200 && checkpoint(&answer.text).unverified().size() >= size);
+    let answer =
+        poll(read, |answer| answer.status == 200 && checkpoint(&answer.text).unverified().size() >= size);
     answer.text
 }
 
@@ -74,7 +76,9 @@ fn witnessed_log_is_verified_offline_with_the_policy() {
     assert_eq!(report(&process), format!("the newest witnessed checkpoint has {size} entries"));
     let metrics = text(&process.address, "/metrics");
     assert!(metrics.contains(&format!("\noperation_gateway_witnessed_log_entries {size}\n")), "{metrics}");
-    let age = metrics.lines().find_map(|line| line.strip_prefix("operation_gateway_witnessed_checkpoint_age_seconds "));
+    let age = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("operation_gateway_witnessed_checkpoint_age_seconds "));
     assert!(age.unwrap().parse::<u64>().unwrap() < 600, "{metrics}");
 
     // Proofs have the cosigned checkpoint, and a program that ignores witnesses accepts them.
@@ -110,9 +114,14 @@ fn witnessed_log_is_verified_offline_with_the_policy() {
         let arguments = ["evidence", "verify", &evidence, "--trust", &roots, "--witness-policy", &policy];
         run(&reader.path().join("no-gateway"), &[], &arguments)
     };
-    let lines = |seeds: &[u8]| seeds.iter().map(|seed| format!("witness w{seed} {}\n", vkey(*seed))).collect::<String>();
+    let lines = |seeds: &[u8]| {
+        seeds.iter().map(|seed| format!("witness w{seed} {}\n", vkey(*seed))).collect::<String>()
+    };
     let (code, out, err) = verify(&evidence, &(lines(&[1, 2]) + "group g all w1 w2\nquorum g\n"));
-    assert!(code == 3 && out.contains("ok    witnesses: 2 of 2 needed cosigned: `witness.example/1` at "), "{out}{err}");
+    assert!(
+        code == 3 && out.contains("ok    witnesses: 2 of 2 needed cosigned: `witness.example/1` at "),
+        "{out}{err}"
+    );
     let (code, out, _) = verify(&evidence, &(lines(&[1, 3, 4]) + "group g 2 w1 w3 w4\nquorum g\n"));
     let missing = "FAIL  witnesses: /log/proof: the quorum needs 2 cosignatures, and there are 1: missing is any of `w3`, `w4`";
     assert!(code == 1 && out.contains(missing), "{out}");
@@ -129,7 +138,13 @@ fn witnessed_log_is_verified_offline_with_the_policy() {
     assert_eq!(old.lines().next(), shown.lines().next());
     forged["log"]["proof"] = json!(bare);
     let (code, out, _) = verify(&forged, &(lines(&[1]) + "quorum w1\n"));
-    assert!(code == 1 && out.contains("FAIL  witnesses: /log/proof: the signature of `witness.example/1` does not verify"), "{out}");
+    assert!(
+        code == 1
+            && out.contains(
+                "FAIL  witnesses: /log/proof: the signature of `witness.example/1` does not verify"
+            ),
+        "{out}"
+    );
 }
 
 #[test]
@@ -171,7 +186,10 @@ fn witness_that_says_it_is_ahead_is_shown_and_stops_nothing() {
     let process = start(folder.path(), &[&witness], 1, &[]);
     eventually("the refusal is not counted", || n_refusals(&process, "w1", "ahead") > 0);
     let shown = report(&process);
-    assert!(shown.starts_with("the newest witnessed checkpoint has 0 entries; `w1` has a log of 10"), "{shown}");
+    assert!(
+        shown.starts_with("the newest witnessed checkpoint has 0 entries; `w1` has a log of 10"),
+        "{shown}"
+    );
     assert_eq!(submit(&process, "goes on")["state"], "pending_approval");
     let answer = Call::get("/v1/log/checkpoint?witnessed=true").send(&process.address).unwrap();
     assert_eq!((answer.status, &answer.json()["error"]), (404, &json!("not_found")));
@@ -223,6 +241,46 @@ fn lying_witness_delays_nothing_and_leaves_no_line() {
     liar.state().mode = Mode::Honest;
 }
 
+/// The cosignatures are almost ten minutes old, so the log is sent again though it did not grow.
+#[test]
+fn log_that_did_not_grow_is_cosigned_again_after_ten_minutes() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = log_key(folder.path());
+    let witness = Witness::start(1, &key);
+    witness.state().mode = Mode::Late;
+    let process = start(folder.path(), &[&witness], 1, &[]);
+    let first = witnessed(&process);
+    let size = checkpoint(&first).unverified().size();
+    witness.state().mode = Mode::Honest;
+    let read = || text(&process.address, "/v1/log/checkpoint?witnessed=true");
+    let again = poll(read, |shown| *shown != first);
+    assert_eq!(checkpoint(&again).unverified(), checkpoint(&first).unverified());
+    let seen = witness.state().seen.clone();
+    assert_eq!(seen, [Seen { old: 0, size, status: 200 }, Seen { old: size, size, status: 200 }]);
+}
+
+#[test]
+fn https_witness_is_verified_with_the_system_s_authorities() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = log_key(folder.path());
+    let (authority, other) = (Authority::new("witness"), Authority::new("other"));
+    let witness = Witness::start_tls(1, &key, &authority);
+    let policy = policy(folder.path(), &[&witness], 1);
+    let settings = [("witness_policy", policy.to_str().unwrap()), ("witness_every_ms", "50")];
+    let trusting = |authority: &Authority| {
+        let file = folder.path().join("ca.pem");
+        fs::write(&file, authority.pem()).unwrap();
+        let mut command = command(folder.path(), &settings);
+        command.env("SSL_CERT_FILE", file);
+        Process::start_command(command)
+    };
+    let process = trusting(&other);
+    eventually("the certificate is accepted", || n_refusals(&process, "w1", "no_answer") > 0);
+    assert_eq!(witness.size(), 0);
+    process.terminate();
+    witnessed(&trusting(&authority));
+}
+
 #[test]
 fn wrong_policy_stops_the_start_and_names_the_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -233,9 +291,15 @@ fn wrong_policy_stops_the_start_and_names_the_line() {
     let key = vkey(1);
     for (text, why) in [
         (format!("witness a {key} https://w.example\nquorum b\n"), "line 2: no earlier line defines `b`"),
-        (format!("witness a {key} https://w.example\nquorum none\n"), "the quorum must be a witness or a group"),
+        (
+            format!("witness a {key} https://w.example\nquorum none\n"),
+            "the quorum must be a witness or a group",
+        ),
         (format!("witness a {key}\nquorum a\n"), "the witness `a` has no URL"),
-        (format!("witness a {key} http://w.example\nquorum a\n"), "the witness `a`: the URL `http://w.example` must be"),
+        (
+            format!("witness a {key} http://w.example\nquorum a\n"),
+            "the witness `a`: the URL `http://w.example` must be",
+        ),
         (String::new(), "there is no line `quorum`"),
     ] {
         let error = error(&text);

@@ -96,7 +96,6 @@ impl Engine {
         let kept = state.kept.as_ref().filter(|kept| kept.is_cosigned && state.fault.is_none());
         kept.map(|kept| kept.checkpoint.clone())
     }
-
 }
 
 fn fault_of(standing: LogStanding, kept: &SignedCheckpoint) -> Option<Unavailable> {

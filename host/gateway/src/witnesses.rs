@@ -28,11 +28,15 @@ use tokio::task::JoinSet;
 /// The gauges of this file with their descriptions.
 pub(crate) const GAUGES: Descriptions = &[
     (ENTRIES, "Entries of the newest checkpoint that a quorum of witnesses cosigned"),
-    (AGE, "Time since the quorum of witnesses cosigned the newest checkpoint, or since the start if there is none"),
+    (
+        AGE,
+        "Time since the quorum of witnesses cosigned the newest checkpoint, or since the start if there is none",
+    ),
 ];
 
 /// The counters of this file with their descriptions.
-pub(crate) const COUNTERS: Descriptions = &[(REFUSALS, "Checkpoints that a witness did not cosign, by reason")];
+pub(crate) const COUNTERS: Descriptions =
+    &[(REFUSALS, "Checkpoints that a witness did not cosign, by reason")];
 
 const ENTRIES: &str = "operation_gateway_witnessed_log_entries";
 const AGE: &str = "operation_gateway_witnessed_checkpoint_age_seconds";
@@ -49,9 +53,9 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<Witnesses>, StartError>
     let Log { witness_policy, witnessed_checkpoint, .. } = &settings.log;
     let Some(path) = witness_policy else { return Ok(None) };
     let failed = |why: String| StartError::new(format!("witness policy `{}`", path.display()), why);
-    let policy: WitnessPolicy = read_policy(path).and_then(|text| {
-        text.parse().map_err(|error| error_chain(&error))
-    }).map_err(failed)?;
+    let policy: WitnessPolicy = read_policy(path)
+        .and_then(|text| text.parse().map_err(|error| error_chain(&error)))
+        .map_err(failed)?;
     if policy.threshold() == 0 {
         return Err(failed("the quorum must be a witness or a group, not `none`".to_owned()));
     }
@@ -62,8 +66,12 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<Witnesses>, StartError>
     }
     let mut members = Vec::new();
     for witness in policy.witnesses() {
-        let url = witness.url.as_deref().ok_or_else(|| failed(format!("the witness `{}` has no URL", witness.name)))?;
-        let client = WitnessClient::new(url).map_err(|why| failed(format!("the witness `{}`: {why}", witness.name)))?;
+        let url = witness
+            .url
+            .as_deref()
+            .ok_or_else(|| failed(format!("the witness `{}` has no URL", witness.name)))?;
+        let client = WitnessClient::new(url)
+            .map_err(|why| failed(format!("the witness `{}`: {why}", witness.name)))?;
         members.push(Member {
             name: witness.name.clone(),
             key: witness.key.clone(),
@@ -130,7 +138,9 @@ pub(crate) async fn compare(
 /// Whether the checkpoint may be one of an earlier key or name of the log, rather than an altered one.
 fn may_be_replaced(error: &SignedCheckpointError) -> bool {
     match error {
-        SignedCheckpointError::UnknownOrigin(_) | SignedCheckpointError::Note(NoteError::UnknownSigner) => true,
+        SignedCheckpointError::UnknownOrigin(_) | SignedCheckpointError::Note(NoteError::UnknownSigner) => {
+            true
+        }
         SignedCheckpointError::Note(_) | SignedCheckpointError::Checkpoint(_) => false,
     }
 }
@@ -143,7 +153,11 @@ async fn give_up(engine: &Engine, path: &Path, lost: &SignedCheckpoint, why: &st
     let (entries, aside) = (head.unverified().size(), aside.display());
     tracing::warn!(why, entries, %aside, "the witnessed checkpoint was given up, as `lost_checkpoint` says");
     engine.expect_checkpoint(KeptCheckpoint { checkpoint: head, is_cosigned: false });
-    engine.compare_with_checkpoint().await.map(drop).map_err(|error| file::unusable(path, error_chain(&error)))
+    engine
+        .compare_with_checkpoint()
+        .await
+        .map(drop)
+        .map_err(|error| file::unusable(path, error_chain(&error)))
 }
 
 /// The witnesses, and what is known of each.
@@ -255,7 +269,9 @@ impl Watching {
         if size == 0 || self.is_up_to_date(size) {
             return;
         }
-        for (index, member) in self.witnesses.members.iter_mut().enumerate().filter(|(_, member)| member.asked.is_none()) {
+        for (index, member) in
+            self.witnesses.members.iter_mut().enumerate().filter(|(_, member)| member.asked.is_none())
+        {
             member.asked = Some(size);
             let (client, engine, old) = (member.client.clone(), self.engine.clone(), member.old);
             let checkpoint = checkpoint.clone();
@@ -294,7 +310,8 @@ impl Watching {
                 self.keep().await;
             }
             Err(refusal) => {
-                counter!(REFUSALS, "witness" => member.name.clone(), "reason" => refusal.reason()).increment(1);
+                counter!(REFUSALS, "witness" => member.name.clone(), "reason" => refusal.reason())
+                    .increment(1);
                 member.old = refusal.size().unwrap_or(member.old);
                 let why = error_chain(&refusal);
                 if member.refusal.as_ref() != Some(&why) {
@@ -307,7 +324,8 @@ impl Watching {
 
     /// Keeps the checkpoint of the round once a quorum cosigned it: on disk, and then in memory.
     async fn keep(&mut self) {
-        let Some(round) = self.round.clone().filter(|round| self.witnesses.policy.quorum(round).is_ok()) else {
+        let Some(round) = self.round.clone().filter(|round| self.witnesses.policy.quorum(round).is_ok())
+        else {
             return;
         };
         let (path, written) = (self.witnesses.path.clone(), round.clone());
@@ -327,20 +345,28 @@ impl Watching {
     fn age_seconds(&self) -> u64 {
         let witnessed = self.engine.witnessed_checkpoint();
         let found = witnessed.and_then(|checkpoint| self.witnesses.policy.quorum(&checkpoint).ok());
-        let mut times: Vec<_> = found.into_iter().flatten().map(|cosignature| cosignature.time_seconds).collect();
+        let mut times: Vec<_> =
+            found.into_iter().flatten().map(|cosignature| cosignature.time_seconds).collect();
         times.sort_unstable_by(|one, other| other.cmp(one));
         let needed = self.witnesses.policy.threshold().saturating_sub(1);
         now_seconds().saturating_sub(times.get(needed).copied().unwrap_or(self.started_at))
     }
 
     /// Sets the gauges, and the line of readiness.
-    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; 2^53 entries and seconds are far away")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge is a float; 2^53 entries and seconds are far away"
+    )]
     fn show(&self) {
         let size = self.engine.witnessed_checkpoint().map_or(0, |checkpoint| checkpoint.unverified().size());
         gauge!(ENTRIES).set(size as f64);
         gauge!(AGE).set(self.age_seconds() as f64);
-        let refusals: BTreeMap<_, _> =
-            self.witnesses.members.iter().filter_map(|member| Some((&member.name, member.refusal.as_ref()?))).collect();
+        let refusals: BTreeMap<_, _> = self
+            .witnesses
+            .members
+            .iter()
+            .filter_map(|member| Some((&member.name, member.refusal.as_ref()?)))
+            .collect();
         let mut report = format!("the newest witnessed checkpoint has {size} entries");
         for (name, why) in refusals {
             report += &format!("; `{name}` {why}");

@@ -1,6 +1,8 @@
 //! A witness of the log (C2SP `tlog-witness`) that keeps the last size and root, checks what it is sent as the protocol demands, and can
 //! be told to lie.
 
+use super::certificates::Authority;
+use super::world::parse_settings;
 use axum::Router;
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
@@ -11,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer as _, SigningKey};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{KeyName, SignedCheckpoint, VerifierKey, verify_consistency};
+use gateway_service::transport::{ClientAuth, Server, Tls, TlsFiles};
 use operation_gateway::log_signer::LogSigner;
 use sha2::{Digest as _, Sha256};
 use std::fs;
@@ -18,6 +21,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 /// The settings' default.
@@ -33,6 +37,8 @@ pub(crate) enum Mode {
     OtherText,
     /// Signs with a clock that is ahead.
     Future,
+    /// Signs with a clock that is almost ten minutes behind, which is allowed.
+    Late,
     /// Sends the cosignature, and much more.
     Huge,
     /// Sends a byte every second, without end.
@@ -85,7 +91,10 @@ pub(crate) fn log_key(folder: &Path) -> VerifierKey {
 
 fn verifier_key(seed: &[u8; 32]) -> VerifierKey {
     let public = LogSigner::new(ORIGIN.parse().unwrap(), seed).public_key();
-    VerifierKey::new(ORIGIN.parse().unwrap(), gateway_domain::ed25519::PublicKey::from_bytes(&public).unwrap())
+    VerifierKey::new(
+        ORIGIN.parse().unwrap(),
+        gateway_domain::ed25519::PublicKey::from_bytes(&public).unwrap(),
+    )
 }
 
 fn name(seed: u8) -> KeyName {
@@ -95,7 +104,8 @@ fn name(seed: u8) -> KeyName {
 fn key_id_and_bytes(seed: u8) -> (Vec<u8>, Vec<u8>) {
     let key = SigningKey::from_bytes(&[seed; 32]).verifying_key().to_bytes();
     let typed = [&[4][..], &key].concat();
-    let id = Sha256::new().chain_update(name(seed).as_str()).chain_update(b"\n").chain_update(&typed).finalize();
+    let id =
+        Sha256::new().chain_update(name(seed).as_str()).chain_update(b"\n").chain_update(&typed).finalize();
     (id[..4].to_vec(), typed)
 }
 
@@ -122,6 +132,37 @@ pub(crate) fn write_policy(folder: &Path, text: &str) -> PathBuf {
 impl Witness {
     /// Starts a witness of the log with this key.
     pub(crate) fn start(seed: u8, log: &VerifierKey) -> Self {
+        Self::start_with(seed, log, "http", |listener, router| {
+            tokio::spawn(async { axum::serve(listener, router).await });
+        })
+    }
+
+    /// As [`Self::start`], over TLS with a certificate of this authority.
+    pub(crate) fn start_tls(seed: u8, log: &VerifierKey, authority: &Authority) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        authority.server().write(folder.path(), "witness");
+        let tls = Tls::open(TlsFiles {
+            certificate: folder.path().join("witness.pem"),
+            key: folder.path().join("witness.key"),
+            clients: ClientAuth::Off,
+        });
+        let (tls, limits) = (Arc::new(tls.unwrap()), parse_settings(folder.path(), &[]).server.limits);
+        Self::start_with(seed, log, "https", |listener, router| {
+            let (stop, stopping) = tokio::sync::watch::channel(false);
+            let server = Server::new("witness", listener, router, limits, Some(tls));
+            tokio::spawn(async {
+                server.run(stopping).await;
+                drop(stop);
+            });
+        })
+    }
+
+    fn start_with(
+        seed: u8,
+        log: &VerifierKey,
+        scheme: &str,
+        serve: impl FnOnce(TcpListener, Router),
+    ) -> Self {
         let state = State { seed, log: log.clone(), mode: Mode::Honest, last: None, seen: Vec::new() };
         let state = Arc::new(Mutex::new(state));
         let router = Router::new()
@@ -129,9 +170,12 @@ impl Witness {
             .route("/honest/add-checkpoint", post(add_checkpoint_honestly))
             .with_state(Arc::clone(&state));
         let runtime = Runtime::new().unwrap();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-        let url = format!("http://{}/w", listener.local_addr().unwrap());
-        runtime.spawn(async { axum::serve(listener, router).await });
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("{scheme}://{}/w", listener.local_addr().unwrap());
+        {
+            let _entered = runtime.enter();
+            serve(listener, router);
+        }
         Self { url, seed, state, _runtime: runtime }
     }
 
@@ -166,7 +210,8 @@ impl State {
         let (head, note) = body.split_once("\n\n").unwrap();
         let mut lines = head.split('\n');
         let old: u64 = lines.next().unwrap().strip_prefix("old ").unwrap().parse().unwrap();
-        let proof: Vec<Hex32> = lines.map(|line| Hex32::new(STANDARD.decode(line).unwrap().try_into().unwrap())).collect();
+        let proof: Vec<Hex32> =
+            lines.map(|line| Hex32::new(STANDARD.decode(line).unwrap().try_into().unwrap())).collect();
         let checkpoint: SignedCheckpoint = note.parse().unwrap();
         let response = self.check(mode, old, &proof, &checkpoint);
         let (size, status) = (checkpoint.unverified().size(), response.status().as_u16());
@@ -182,7 +227,13 @@ impl State {
             Mode::EndlessConflict => return conflict(if old == 1 { 0 } else { 1 }),
             Mode::Ahead => return conflict(head.size() + 1000),
             Mode::Broken => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-            Mode::Honest | Mode::OtherKey | Mode::OtherText | Mode::Future | Mode::Huge | Mode::Silent => {}
+            Mode::Honest
+            | Mode::OtherKey
+            | Mode::OtherText
+            | Mode::Future
+            | Mode::Late
+            | Mode::Huge
+            | Mode::Silent => {}
         }
         if head.origin() != self.log.name().as_str() {
             return StatusCode::NOT_FOUND.into_response();
@@ -210,7 +261,11 @@ impl State {
 
     fn cosignature(&self, mode: Mode, text: &str) -> String {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-        let time = if mode == Mode::Future { now + 3600 } else { now };
+        let time = match mode {
+            Mode::Future => now + 3600,
+            Mode::Late => now - 595,
+            _ => now,
+        };
         let text = if mode == Mode::OtherText { format!("{text}more\n") } else { text.to_owned() };
         let seed = if mode == Mode::OtherKey { self.seed + 100 } else { self.seed };
         let message = format!("cosignature/v1\ntime {time}\n{text}");

@@ -183,7 +183,10 @@ async fn without_witnesses_there_is_no_witnessed_checkpoint() {
     for wrong in ["", "1", "yes", "true&witnessed=true"] {
         world.get(&format!("/v1/log/checkpoint?witnessed={wrong}")).await.fails(400, "invalid_request");
     }
-    assert_eq!(world.text("/v1/log/checkpoint?witnessed=false").await, world.text("/v1/log/checkpoint").await);
+    assert_eq!(
+        world.text("/v1/log/checkpoint?witnessed=false").await,
+        world.text("/v1/log/checkpoint").await
+    );
 }
 
 #[tokio::test]

@@ -60,7 +60,9 @@ fn older_copy_is_noticed_by_the_file_alone_until_the_loss_is_accepted() {
     assert!(log.iter().any(|line| line.contains("older copy") && line.contains("\"ERROR\"")), "{log:?}");
 
     // Neither another checkpoint nor the absence of witnesses accepts it.
-    for wrong in [format!("{in_copy}:{}", value.split_once(':').unwrap().1), format!("{signed}:{}", "0".repeat(64))] {
+    for wrong in
+        [format!("{in_copy}:{}", value.split_once(':').unwrap().1), format!("{signed}:{}", "0".repeat(64))]
+    {
         let process = start(folder, &[&witness], 1, &[("lost_checkpoint", &wrong)]);
         refusal(&process);
     }
@@ -75,7 +77,11 @@ fn older_copy_is_noticed_by_the_file_alone_until_the_loss_is_accepted() {
     assert_eq!(kept(folder).split_once(':').unwrap().0, in_copy.to_string());
     // The witness has more, so it cosigns nothing; it stops nothing either.
     eventually("no refusal is counted", || n_refusals(&process, "w1", "ahead") > 0);
-    assert!(report(&process).contains(&format!("; `w1` has a log of {signed} entries")), "{}", report(&process));
+    assert!(
+        report(&process).contains(&format!("; `w1` has a log of {signed} entries")),
+        "{}",
+        report(&process)
+    );
     submit(&process, "further");
     submit(&process, "and further");
     eventually("no refusal is counted", || n_refusals(&process, "w1", "inconsistent") > 0);
@@ -107,7 +113,7 @@ fn log_that_was_continued_from_a_copy_is_refused_by_the_witness_and_by_the_file(
     process.terminate();
     stdout(run(folder, &[], &["restore", copy.to_str().unwrap()]));
 
-    // Somebody removed the file: the witness refuses the other log at the same size, and a larger one.
+    // The file was removed: the witness refuses the other log at the same size, and a larger one.
     fs::rename(&file, &hidden).unwrap();
     let process = start(folder, &[&witness], 1, &[]);
     submit(&process, "another");
@@ -121,7 +127,8 @@ fn log_that_was_continued_from_a_copy_is_refused_by_the_witness_and_by_the_file(
     fs::rename(&hidden, &file).unwrap();
     let process = start(folder, &[&witness], 1, &[]);
     let detail = refusal(&process);
-    let what = format!("its first {signed} entries were changed, or an older copy of the database was continued");
+    let what =
+        format!("its first {signed} entries were changed, or an older copy of the database was continued");
     assert!(detail.contains(&what) && detail.contains(&kept(folder)), "{detail}");
 }
 
@@ -143,7 +150,10 @@ fn damaged_or_foreign_file_stops_the_start() {
         (shown[..shown.len() - 20].to_owned(), "it is damaged"),
         (shown.split_once("\n\n").unwrap().0.to_owned(), "it is damaged"),
         ("x".repeat(300_000), "longer than"),
-        (shown.replacen(&format!("\n{size}\n"), "\n1\n", 1), "the signature of `operation-gateway.local/log` does not verify"),
+        (
+            shown.replacen(&format!("\n{size}\n"), "\n1\n", 1),
+            "the signature of `operation-gateway.local/log` does not verify",
+        ),
     ] {
         fs::write(&file, &text).unwrap();
         // No value of the setting accepts such a file.

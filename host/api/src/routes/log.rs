@@ -30,7 +30,8 @@ pub async fn checkpoint(
     let checkpoint = match query::once(uri.query().unwrap_or_default(), "witnessed")? {
         None | Some("false") => app.engine().checkpoint().await?,
         Some("true") => {
-            let none = || ApiError::new(Code::NotFound, "no checkpoint was cosigned by a quorum of witnesses");
+            let none =
+                || ApiError::new(Code::NotFound, "no checkpoint was cosigned by a quorum of witnesses");
             app.engine().witnessed_checkpoint().ok_or_else(none)?
         }
         Some(_) => return Err(query::invalid_query("`witnessed` must be `true` or `false`".to_owned())),

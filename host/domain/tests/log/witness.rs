@@ -11,7 +11,9 @@ use gateway_domain::log::witness::{
     conflict_size,
 };
 use gateway_domain::log::witness_policy::{LineFault, Names, QuorumError, WITNESSES_MAX, WitnessPolicyError};
-use gateway_domain::log::{LogStanding, SignedCheckpoint, VerifierKey, WitnessKey, WitnessPolicy, empty_root};
+use gateway_domain::log::{
+    LogStanding, SignedCheckpoint, VerifierKey, WitnessKey, WitnessPolicy, empty_root,
+};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
@@ -142,12 +144,16 @@ fn policy_names_witnesses_and_the_quorum() {
         ("group g all c b a\nquorum a", 1, "a"),
     ] {
         let policy = read(rest);
-        let counts: String = policy.witnesses().iter().filter(|one| one.counts).map(|one| &*one.name).collect();
+        let counts: String =
+            policy.witnesses().iter().filter(|one| one.counts).map(|one| &*one.name).collect();
         assert_eq!((policy.threshold(), counts.as_str()), (threshold, counting), "{rest}");
     }
     let none = read("quorum none");
     let witness = &none.witnesses()[0];
-    assert_eq!((witness.url.as_deref(), witness.key.to_string()), (Some("https://a.example/w"), WITNESS.to_owned()));
+    assert_eq!(
+        (witness.url.as_deref(), witness.key.to_string()),
+        (Some("https://a.example/w"), WITNESS.to_owned())
+    );
     assert_eq!(policy("quorum none").unwrap().witnesses(), []);
 }
 

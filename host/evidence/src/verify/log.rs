@@ -1,8 +1,8 @@
 //! Checks the log proof: the last event is in a signed log of all events, and `ledger_root` is that log's root right after
 //! this event. With a policy of witnesses, also that a quorum of them cosigned this log.
 
-use super::pages::{Document, hash};
 use super::Reader;
+use super::pages::{Document, hash};
 use super::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::ids::Hex32;
@@ -57,12 +57,14 @@ fn check_witnesses(proven: &[Option<SignedCheckpoint>], policy: &WitnessPolicy, 
     for checkpoint in proven {
         match checkpoint.as_ref().map(|checkpoint| policy.quorum(checkpoint)) {
             Some(Ok(cosignatures)) => {
-                let by = cosignatures.iter().map(|one| format!("`{}` at {} s", one.witness, one.time_seconds));
+                let by =
+                    cosignatures.iter().map(|one| format!("`{}` at {} s", one.witness, one.time_seconds));
                 let by = by.collect::<Vec<_>>().join(", ");
                 seen = format!("{} of {} needed cosigned: {by}", cosignatures.len(), policy.threshold());
             }
             Some(Err(error)) => findings.add("/log/proof", error.to_string()),
-            None => findings.add("/log/proof", "has no checkpoint that the log signed, so none that witnesses cosigned"),
+            None => findings
+                .add("/log/proof", "has no checkpoint that the log signed, so none that witnesses cosigned"),
         }
     }
     report.add(WITNESSES, findings, seen);

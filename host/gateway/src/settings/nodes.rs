@@ -366,7 +366,8 @@ impl Reader<'_> {
         if text.is_empty() {
             return None;
         }
-        let parsed = text.split_once(':').and_then(|(size, root)| Some((size.parse().ok()?, root.parse().ok()?)));
+        let parsed =
+            text.split_once(':').and_then(|(size, root)| Some((size.parse().ok()?, root.parse().ok()?)));
         if parsed.is_none() {
             self.fault(
                 "lost_checkpoint",

@@ -4,7 +4,9 @@
 use gateway_auth::ProviderUrl;
 use gateway_domain::error_chain;
 use gateway_domain::log::SignedCheckpoint;
-use gateway_domain::log::witness::{ANSWER_BYTES_MAX, AnswerError, RequestError, add_checkpoint, conflict_size};
+use gateway_domain::log::witness::{
+    ANSWER_BYTES_MAX, AnswerError, RequestError, add_checkpoint, conflict_size,
+};
 use gateway_engine::{Engine, EngineError};
 use reqwest::{Client, StatusCode, Url, redirect};
 use std::time::Duration;
@@ -138,7 +140,12 @@ impl WitnessClient {
         }
     }
 
-    async fn ask_once(&self, engine: &Engine, checkpoint: &SignedCheckpoint, old: u64) -> Result<Asked, Refusal> {
+    async fn ask_once(
+        &self,
+        engine: &Engine,
+        checkpoint: &SignedCheckpoint,
+        old: u64,
+    ) -> Result<Asked, Refusal> {
         let size = checkpoint.unverified().size();
         let proof = if old == 0 || old == size {
             Vec::new()

@@ -23,7 +23,12 @@ pub(crate) fn read(path: &Path) -> Result<Option<SignedCheckpoint>, StartError> 
     file.take(bytes_max).read_to_string(&mut text).map_err(|error| unusable(path, error_chain(&error)))?;
     let damaged = |error| {
         let why = error_chain(&error);
-        unusable(path, format!("it is damaged ({why}): put back what was there, which shows whether the database is complete"))
+        unusable(
+            path,
+            format!(
+                "it is damaged ({why}): put back what was there, which shows whether the database is complete"
+            ),
+        )
     };
     text.parse().map(Some).map_err(damaged)
 }

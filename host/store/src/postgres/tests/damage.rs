@@ -83,7 +83,10 @@ async fn changed_schema_and_rows_are_named_by_fsck() {
         ("DELETE FROM policy_previews", "policy_previews, preview_index 1: missing"),
         ("INSERT INTO row_counters VALUES ('events', 7)", "row_counters, name"),
         ("UPDATE ledger_nodes SET hash = decode(repeat('00', 32), 'hex')", "ledger_nodes, level 1"),
-        ("UPDATE events SET ledger_index = 9223372036854775807 WHERE ledger_index = 4", "events, ledger_index"),
+        (
+            "UPDATE events SET ledger_index = 9223372036854775807 WHERE ledger_index = 4",
+            "events, ledger_index",
+        ),
         ("UPDATE ledger_head SET n_leaves = 4", "ledger_head"),
         ("UPDATE ledger_head SET root = decode(repeat('00', 32), 'hex')", "ledger_head"),
         ("UPDATE _sqlx_migrations SET description = 'x'", "_sqlx_migrations, version 1"),
