@@ -1,12 +1,13 @@
 """Verifies a C2SP tlog-proof file with only the log's verifier key. Uses no code of the gateway and no libraries.
 
-Usage: verify_tlog_proof.py PROOF_FILE VERIFIER_KEY EVENT_HASH
+Usage: verify_tlog_proof.py PROOF_FILE VERIFIER_KEY EVENT_HASH [WITNESS_KEY...]
 
 PROOF_FILE   the proof, - for standard input
 VERIFIER_KEY name+id+key, from the log's operator
 EVENT_HASH   the event's hash in hexadecimal, from its evidence; the leaf is SHA-256(00 || EVENT_HASH)
+WITNESS_KEY  name+id+key of a witness that must have cosigned the checkpoint; lines by other witnesses are ignored
 
-Sources: c2sp.org/tlog-proof, c2sp.org/tlog-checkpoint, c2sp.org/signed-note; RFC 9162, section 2.1.3.2; RFC 8032, section 5.1.7.
+Sources: c2sp.org/tlog-proof, c2sp.org/tlog-checkpoint, c2sp.org/signed-note, c2sp.org/tlog-cosignature; RFC 9162, section 2.1.3.2; RFC 8032, section 5.1.7.
 """
 import base64
 import hashlib
@@ -83,21 +84,21 @@ def ed25519(key, message, signature):
     need(multiply(BASE, s) == right, "the signature does not verify")
 
 
-def verifier_key(text):
+def verifier_key(text, kind=1):
     parts = text.split("+", 2)
     need(len(parts) == 3, "the verifier key is not name+id+key")
     name, key = parts[0], decoded(parts[2], "the verifier key")
-    need(len(key) == 33 and key[0] == 1, "the verifier key is not of type Ed25519")
+    need(len(key) == 33 and key[0] == kind, "the verifier key is not of type " + ("Ed25519" if kind == 1 else "cosignature"))
     identifier = hashlib.sha256(name.encode() + b"\n" + key).digest()[:4]
     need(identifier.hex() == parts[1], "the verifier key's id does not match its name and key")
     return name, identifier, key[1:]
 
 
-def checkpoint(note, name, identifier, key):
+def checkpoint(note, name, identifier, key, witnesses):
     text, separator, signatures = note.rpartition("\n\n")
     need(separator and signatures.endswith("\n"), "the checkpoint is not a signed note")
     text += "\n"
-    n_verified = 0
+    n_verified, cosigned = 0, set()
     for line in signatures[:-1].split("\n"):
         parts = re.fullmatch("\u2014 ([^ +]+) ([^ ]+)", line)
         need(parts, "a line of the signed note is not a signature")
@@ -105,7 +106,14 @@ def checkpoint(note, name, identifier, key):
         if parts[1] == name and signature[:4] == identifier:
             ed25519(key, text.encode(), signature[4:])
             n_verified += 1
+        for witness in witnesses:
+            if (parts[1], signature[:4]) == witness[:2]:
+                time = int.from_bytes(signature[4:12], "big")
+                ed25519(witness[2], f"cosignature/v1\ntime {time}\n{text}".encode(), signature[12:])
+                cosigned.add(witness[0])
     need(n_verified, "the log did not sign the checkpoint")
+    for witness in witnesses:
+        need(witness[0] in cosigned, "the witness " + witness[0] + " did not cosign the checkpoint")
     lines = text[:-1].split("\n")
     need(len(lines) >= 3 and all(lines), "the checkpoint does not have its three lines")
     need(lines[0] == name, "the checkpoint is from another log")
@@ -114,7 +122,7 @@ def checkpoint(note, name, identifier, key):
     return number(lines[1], "the size"), root
 
 
-def verify(proof, key, event_hash):
+def verify(proof, key, event_hash, witnesses):
     head, separator, note = proof.partition("\n\n")
     need(separator, "the proof has no checkpoint")
     lines = head.split("\n")
@@ -125,7 +133,8 @@ def verify(proof, key, event_hash):
     index = number(lines.pop(0)[len("index "):], "the index")
     path = [decoded(line, "a hash") for line in lines]
     need(all(len(hash) == 32 for hash in path), "a hash is not 32 bytes")
-    size, root = checkpoint(note, *verifier_key(key))
+    witnesses = [verifier_key(witness, kind=4) for witness in witnesses]
+    size, root = checkpoint(note, *verifier_key(key), witnesses)
 
     need(index < size, "the checkpoint is older than the event: its log is too small")
     hash = hashlib.sha256(b"\x00" + event_hash).digest()
@@ -141,13 +150,13 @@ def verify(proof, key, event_hash):
         node, last = node >> 1, last >> 1
     need(last == 0, "the proof has too few hashes")
     need(hash == root, "the event is not in the log at this place")
-    return index, size
+    return index, size, [witness[0] for witness in witnesses]
 
 
 def main(arguments):
-    if len(arguments) != 3:
+    if len(arguments) < 3:
         sys.exit(__doc__)
-    path, key, event_hash = arguments
+    path, key, event_hash, *witnesses = arguments
     try:
         if path == "-":
             proof = sys.stdin.buffer.read().decode()
@@ -156,10 +165,12 @@ def main(arguments):
                 proof = file.read().decode()
         event_hash = bytes.fromhex(event_hash)
         need(len(event_hash) == 32, "the event hash is not 32 bytes")
-        index, size = verify(proof, key.strip(), event_hash)
+        index, size, cosigned = verify(proof, key.strip(), event_hash, witnesses)
     except (Refused, ValueError) as why:
         sys.exit("the event is NOT proved to be in the log: " + str(why))
     print(f"log            has the event at {index} of {size} (C2SP tlog-proof, checked without the gateway)")
+    if cosigned:
+        print("witnesses      cosigned by " + ", ".join(cosigned))
 
 
 main(sys.argv[1:])

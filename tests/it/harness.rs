@@ -29,4 +29,5 @@ pub(crate) mod timed;
 pub(crate) mod tls;
 pub(crate) mod verify;
 pub(crate) mod wire;
+pub(crate) mod witness;
 pub(crate) mod world;

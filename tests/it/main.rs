@@ -45,3 +45,4 @@ mod start;
 mod tampering;
 mod transport;
 mod velocity;
+mod witnesses;

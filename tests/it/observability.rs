@@ -5,6 +5,7 @@ use crate::harness::collector::{Collector, Span};
 use crate::harness::http::Call;
 use crate::harness::process::{EXECUTE, Process, SIGN, drive, post, publish_step, text};
 use crate::harness::samples::payment;
+use crate::harness::witness::{Witness, log_key, policy};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -200,7 +201,9 @@ fn named(query: &str) -> (Vec<(String, Vec<String>)>, Vec<String>) {
 #[test]
 fn dashboard_and_alerts_name_metrics_and_labels_that_the_gateway_has() {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::start(folder.path(), None, &[]);
+    let witness = Witness::start(1, &log_key(folder.path()));
+    let witnesses = policy(folder.path(), &[&witness], 1);
+    let process = Process::start(folder.path(), None, &[("witness_policy", witnesses.to_str().unwrap())]);
     drive(&process.address, SIGN, &payment("k-1"), &[EXECUTE, publish_step()]).unwrap();
     // A page of another site.
     let call = Call::new("POST", SIGN, "{}".into()).header("origin", "https://elsewhere.example");
@@ -255,8 +258,9 @@ fn dashboard_and_alerts_name_metrics_and_labels_that_the_gateway_has() {
 }
 
 /// Metrics that appear with their first event, or over PostgreSQL only.
-const LATER: [&str; 9] = [
+const LATER: [&str; 10] = [
     "operation_gateway_database_readers",
+    "operation_gateway_witness_refusals_total",
     "operation_gateway_caller_requests_refused_total",
     "operation_gateway_connections_cut_total",
     "operation_gateway_connections_evicted_total",

@@ -329,9 +329,10 @@ async fn database_server_is_authenticated_by_its_certificate() {
     assert_eq!(open("127.0.0.1", "verify-full", "ca.pem").await, None);
     // Its certificate is for 127.0.0.1.
     assert_eq!(open("localhost", "verify-ca", "ca.pem").await, None);
-    for (host, ca, expected) in
-        [("localhost", "ca.pem", "certificate not valid for name"), ("127.0.0.1", "other.pem", "UnknownIssuer")]
-    {
+    for (host, ca, expected) in [
+        ("localhost", "ca.pem", "certificate not valid for name"),
+        ("127.0.0.1", "other.pem", "UnknownIssuer"),
+    ] {
         let refused = open(host, "verify-full", ca).await.unwrap();
         assert!(refused.contains("cannot be opened: ") && refused.contains(expected), "{refused}");
     }

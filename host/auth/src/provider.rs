@@ -54,6 +54,14 @@ impl FromStr for ProviderUrl {
     }
 }
 
+impl ProviderUrl {
+    /// The URL.
+    #[must_use]
+    pub const fn as_url(&self) -> &Url {
+        &self.0
+    }
+}
+
 impl fmt::Debug for ProviderUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_str())

@@ -6,6 +6,8 @@ use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault, escape, report_errors, with_path
 use clap::{Args, Subcommand};
 use gateway_domain::error_chain;
 use gateway_domain::ids::OperationId;
+use gateway_domain::log::WitnessPolicy;
+use gateway_domain::log::witness_policy::WitnessPolicyError;
 use gateway_domain::operation::Evaluation;
 use gateway_evidence::verify::{Check, Report, Status};
 use gateway_evidence::{NodeLogFile, NodeLogs, Reader, RerunPolicy, Roots, Verdict, audit, verify};
@@ -59,6 +61,9 @@ pub struct Verify {
     /// Compare the document with this log of a node, as `nodes log` writes it; may be repeated, once for each node
     #[arg(long = "nodes", value_name = "LOG")]
     nodes: Vec<PathBuf>,
+    /// Fail unless a quorum of witnesses cosigned the log, by this policy (C2SP tlog-policy)
+    #[arg(long = "witness-policy", value_name = "FILE")]
+    witness_policy: Option<PathBuf>,
     /// Fail unless the document is about this operation
     #[arg(long = "operation", value_name = "ID")]
     operation_id: Option<OperationId>,
@@ -107,14 +112,21 @@ fn print(checked: Result<(String, Verdict), Fault>) -> ExitCode {
 }
 
 fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
-    let Verify { files, roots, bundles, nodes, operation_id, json } = arguments;
+    let Verify { files, roots, bundles, nodes, witness_policy, operation_id, json } = arguments;
     let roots = read_roots(roots)?;
     let pages = files.iter().map(|file| read_page(file)).collect::<Result<_, _>>()?;
     let nodes = if nodes.is_empty() { None } else { Some(read_logs(nodes, &roots)?) };
     let bundles = if bundles.is_empty() { None } else { Some(Bundles::load(bundles)?) };
     let rerun = bundles.as_ref().map(|bundles| bundles as &dyn RerunPolicy);
-    let report =
-        verify(pages, &Reader { roots: &roots, rerun, operation_id: *operation_id, nodes: nodes.as_ref() });
+    let witnesses = witness_policy.as_deref().map(read_witnesses).transpose()?;
+    let reader = Reader {
+        roots: &roots,
+        rerun,
+        operation_id: *operation_id,
+        nodes: nodes.as_ref(),
+        witnesses: witnesses.as_ref(),
+    };
+    let report = verify(pages, &reader);
     let verdict = report.verdict();
     let text = if *json {
         serde_json::to_string_pretty(&json!({ "verdict": verdict, "checks": report.checks }))? + "\n"
@@ -172,6 +184,11 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
 
 fn read_roots(path: &Path) -> Result<Roots, Fault> {
     Roots::parse(&read(path)?).map_err(|error| with_path(path, &error))
+}
+
+fn read_witnesses(path: &Path) -> Result<WitnessPolicy, Fault> {
+    let text = String::from_utf8(read(path)?).map_err(|error| with_path(path, &error))?;
+    text.parse().map_err(|error: WitnessPolicyError| with_path(path, &error))
 }
 
 fn read_page(path: &Path) -> Result<Value, Fault> {

@@ -3,7 +3,7 @@
 //! A leaf is the hash of an event in its operation's chain; the tree's root is the contract's `ledger_root`. [`tree`]
 //! hashes and appends, [`subtree`] selects the nodes of a proof, and [`proof`] verifies one. The log's operator signs
 //! its head as a [`checkpoint`], which is a signed [`note`]; a [`tlog_proof`] combines an inclusion proof with a
-//! checkpoint, and [`witness`] has what witnesses add to it. These formats are C2SP specifications, so that other tools
+//! checkpoint, [`witness`] has what witnesses add to it, and [`witness_policy`] how many of them a reader requires. These formats are C2SP specifications, so that other tools
 //! can read them.
 //!
 //! Deliberately absent: storage, and private keys.
@@ -16,6 +16,7 @@ pub mod subtree;
 pub mod tlog_proof;
 pub mod tree;
 pub mod witness;
+pub mod witness_policy;
 
 pub use checkpoint::{Checkpoint, SignedCheckpoint};
 pub use note::{KeyName, SignedNote, VerifierKey};
@@ -24,7 +25,8 @@ pub use statement::{SignedStatement, StatementError};
 pub use subtree::{NodePosition, Subtree};
 pub use tlog_proof::TlogProof;
 pub use tree::{Completed, Frontier, empty_root, leaf_hash, node_hash};
-pub use witness::{LogStanding, WitnessKey, Witnesses};
+pub use witness::{LogStanding, WitnessKey};
+pub use witness_policy::WitnessPolicy;
 
 use crate::ids::Hex32;
 use base64::Engine as _;

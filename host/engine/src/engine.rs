@@ -8,6 +8,7 @@ use crate::ports::{KeyQuorum, Ports};
 use crate::rate_limit::{RateLimit, RateLimiter};
 use crate::replica::ReplicaFault;
 use crate::restored::DecisionsCompared;
+use crate::witnessed::Witnessed;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::policy::facts;
@@ -82,6 +83,8 @@ pub(crate) struct Inner {
     pub(crate) compared: DecisionsCompared,
     /// What is wrong with this replica.
     pub(crate) replica_fault: std::sync::Mutex<Option<ReplicaFault>>,
+    /// The checkpoint that witnesses cosigned last.
+    pub(crate) witnessed: Witnessed,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -104,6 +107,7 @@ impl Engine {
             holders: HolderCheck::default(),
             compared: DecisionsCompared::default(),
             replica_fault: std::sync::Mutex::default(),
+            witnessed: Witnessed::default(),
             tasks: TaskTracker::new(),
         }))
     }

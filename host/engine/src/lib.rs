@@ -7,8 +7,8 @@
 //! [`Engine`]: `submit`, `submit_on_key`, `approve`, `execute`, `publish`, `recover` and `export` move operations,
 //! `reads` answers questions, `reconcile` drives what a crash left behind.
 //!
-//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored`, `replica` →
-//! `engine` → `session` → `policy`, `drive` → the use cases.
+//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored`, `replica`,
+//! `witnessed` → `engine` → `session` → `policy`, `drive` → the use cases.
 
 mod approve;
 mod backoff;
@@ -30,6 +30,7 @@ mod replica;
 mod restored;
 mod session;
 mod submit;
+mod witnessed;
 
 pub use approve::Approve;
 pub use engine::{Engine, Rules};
@@ -42,3 +43,4 @@ pub use reads::{InclusionEvidence, KeyOperations, KeyTarget, Preview, RequestedR
 pub use replica::ReplicaFault;
 pub use session::Target;
 pub use submit::{Submit, Submitted};
+pub use witnessed::KeptCheckpoint;

@@ -42,6 +42,8 @@ pub struct Readiness {
     pub authority: Result<(), Unavailable>,
     /// The runtime nodes.
     pub nodes: Result<NodesStatus, Unavailable>,
+    /// What is known of the witnesses of the log, which is no check; `None` without witnesses.
+    pub witnesses: Option<String>,
 }
 
 impl Readiness {
@@ -88,7 +90,8 @@ impl Engine {
             Err(Unavailable::new(Dependency::Policy, ApprovalError::NoRegistry.to_string()))
         };
         let replicas = self.0.check_replica();
-        Readiness { store, records, audit_append, replicas, policy, approvers, authority, nodes }
+        let witnesses = self.0.witnessed.report();
+        Readiness { store, records, audit_append, replicas, policy, approvers, authority, nodes, witnesses }
     }
 
     /// Checks some more rows of each node and some more keys. Returns true when a round over all keys has ended.

@@ -352,8 +352,8 @@ impl Engine {
         Ok(self.inclusion_evidence(id, seq).await?.map(|evidence| evidence.tlog_proof))
     }
 
-    /// Proof that an event of an operation, numbered from 1, is in the log. `None` when there is no such event. Does
-    /// not check that the caller can see the operation.
+    /// Proof that an event of an operation, numbered from 1, is in the log. `None` when there is no such event. The checkpoint is the
+    /// witnessed one if it has the event, or else signed now. Does not check that the caller can see the operation.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].
@@ -364,11 +364,29 @@ impl Engine {
     ) -> Result<Option<InclusionEvidence>, EngineError> {
         let log = &self.0.ports.log;
         let Some(index) = log.log_index(id, seq).await? else { return Ok(None) };
-        let checkpoint = self.checkpoint().await?;
-        let size = checkpoint.unverified().size();
-        let not_found = || EngineError::Internal(format!("event {index} is not in the log of {size}"));
-        let inclusion = log.log_inclusion(index, size).await?.ok_or_else(not_found)?;
-        let consistency = log.log_consistency(index.saturating_add(1), size).await?.ok_or_else(not_found)?;
+        if let Some(witnessed) = self.witnessed_checkpoint()
+            && let Some(evidence) = self.inclusion_in(witnessed, index).await?
+        {
+            return Ok(Some(evidence));
+        }
+        let evidence = self.inclusion_in(self.checkpoint().await?, index).await?;
+        evidence.map(Some).ok_or_else(|| EngineError::Internal(format!("event {index} is not in the log")))
+    }
+
+    /// Proof that the checkpoint's log has the event at `index`; `None` if it has not, or the checkpoint is of another log.
+    async fn inclusion_in(
+        &self,
+        checkpoint: SignedCheckpoint,
+        index: u64,
+    ) -> Result<Option<InclusionEvidence>, EngineError> {
+        let (log, head) = (&self.0.ports.log, checkpoint.unverified());
+        let Some(inclusion) = log.log_inclusion(index, head.size()).await? else { return Ok(None) };
+        let Some(consistency) = log.log_consistency(index.saturating_add(1), head.size()).await? else {
+            return Ok(None);
+        };
+        if inclusion.head.root != head.root() {
+            return Ok(None);
+        }
         Ok(Some(InclusionEvidence {
             index,
             tlog_proof: TlogProof { extra: Vec::new(), index, hashes: inclusion.hashes, checkpoint },

@@ -44,7 +44,7 @@ impl Engine {
             let lost = self.0.lost(envelope).await?;
             self.0.compared.lock().insert(*node, Compared { envelope: envelope.clone(), lost });
         }
-        self.0.check_complete()
+        self.0.check_decisions()
     }
 }
 
@@ -67,11 +67,16 @@ impl Inner {
         }
     }
 
-    /// Checks that the store lacks no decision that a node admitted.
+    /// Checks that the store lacks no decision that a node admitted, and that its log is that of the witnessed checkpoint.
     ///
     /// # Errors
-    /// [`Dependency::Store`] naming the operations.
+    /// [`Dependency::Store`] naming the operations, or the sizes of the log.
     pub(crate) fn check_complete(&self) -> Result<(), Unavailable> {
+        self.witnessed.check()?;
+        self.check_decisions()
+    }
+
+    fn check_decisions(&self) -> Result<(), Unavailable> {
         let lost: BTreeSet<_> = self.compared.lock().values().filter_map(|compared| compared.lost).collect();
         if lost.is_empty() {
             return Ok(());

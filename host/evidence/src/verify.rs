@@ -23,6 +23,7 @@ mod result;
 use crate::node_logs::NodeLogs;
 use crate::roots::Roots;
 use gateway_domain::ids::OperationId;
+use gateway_domain::log::WitnessPolicy;
 use gateway_domain::operation::Evaluation;
 use serde_json::Value;
 
@@ -47,13 +48,15 @@ pub struct Reader<'a> {
     pub operation_id: Option<OperationId>,
     /// The nodes' own logs; `None` to skip the comparison with them.
     pub nodes: Option<&'a NodeLogs>,
+    /// The witnesses that must have cosigned the log; `None` to skip that.
+    pub witnesses: Option<&'a WitnessPolicy>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader without bundles and nodes' logs, for any operation.
+    /// A reader without bundles, nodes' logs and witnesses, for any operation.
     #[must_use]
     pub const fn new(roots: &'a Roots) -> Self {
-        Self { roots, rerun: None, operation_id: None, nodes: None }
+        Self { roots, rerun: None, operation_id: None, nodes: None, witnesses: None }
     }
 }
 
@@ -74,7 +77,7 @@ pub fn verify(pages: Vec<Value>, reader: &Reader<'_>) -> Report {
     }
     // The statement about the key names the size of the log, so the log is checked first. It is reported last.
     let mut of_log = Report::default();
-    let log_sizes = log::check(&document, roots, &mut of_log);
+    let log_sizes = log::check(&document, reader, &mut of_log);
     if let Some(replayed) = &replayed {
         key::check(&document, replayed, &log_sizes, at_ms, roots, &mut report);
     }

@@ -6,7 +6,7 @@
 use crate::compose::{self, StartError};
 use crate::services::{self, Services, authority_keys};
 use crate::settings::{Profile, Settings};
-use crate::{approvers, authentication};
+use crate::{approvers, authentication, witnesses};
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault, escape};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::error_chain;
@@ -255,6 +255,28 @@ impl Doctor<'_> {
         }
         let opened = authentication::open(self.settings).map(drop);
         self.started("authentication", opened, "correct the file that it names");
+        self.witnesses();
+    }
+
+    fn witnesses(&mut self) {
+        let witnesses = witnesses::open(self.settings);
+        if let Ok(Some(witnesses)) = &witnesses {
+            let (n_witnesses, threshold) = witnesses.quorum();
+            self.ok("witnesses", format!("{threshold} of {n_witnesses} witnesses must cosign the log"));
+        }
+        match (witnesses::file::read(&self.settings.log.witnessed_checkpoint), &witnesses) {
+            (Ok(Some(kept)), _) => {
+                let size = kept.unverified().size();
+                self.ok("witnesses", format!("the log is compared with a checkpoint of {size} entries"));
+            }
+            (Ok(None), Ok(Some(_))) => {
+                let action = "nothing at the first start; otherwise put back the file `witnessed_checkpoint`";
+                self.warning("witnesses", "there is no witnessed checkpoint yet", action);
+            }
+            (Ok(None), _) => {}
+            (Err(error), _) => self.error("witnesses", error.to_string(), "put back the file"),
+        }
+        self.started("witnesses", witnesses.map(drop), "correct the file that it names");
     }
 
     fn started(&mut self, part: &'static str, opened: Result<(), StartError>, action: &'static str) {

@@ -18,6 +18,7 @@ mod replicas;
 pub mod serve;
 mod services;
 pub mod settings;
+mod witnesses;
 
 pub use compose::SystemClock;
 pub use services::OpenFleet;

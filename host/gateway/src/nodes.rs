@@ -39,20 +39,27 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Reported {
     /// The damage of each node.
     nodes: BTreeMap<ParticipantIndex, String>,
-    /// Why the store cannot be continued.
+    /// Why the store cannot be continued, by its log.
+    log: Option<Unavailable>,
+    /// Why the store cannot be continued, by what the nodes admitted.
     store: Option<Unavailable>,
+}
+
+/// Logs why the store cannot be continued, if that is new.
+fn note_loss(reported: &mut Option<Unavailable>, found: Option<Unavailable>) {
+    if let Some(why) = found.as_ref().filter(|why| reported.as_ref() != Some(*why)) {
+        tracing::error!(%why, "nothing is written");
+    }
+    *reported = found;
 }
 
 impl Reported {
     /// Sets the gauges, and logs the changes since the last call.
     pub(crate) async fn report(&mut self, engine: &Engine) {
+        note_loss(&mut self.log, engine.compare_with_checkpoint().await.unwrap_or_else(Some));
         // If the nodes do not answer, readiness reports that.
         let Ok(nodes) = engine.nodes().await else { return };
-        let compared = engine.compare_with_nodes(&nodes).await.err();
-        if let Some(why) = compared.as_ref().filter(|why| self.store.as_ref() != Some(*why)) {
-            tracing::error!(%why, "nothing is written");
-        }
-        self.store = compared;
+        note_loss(&mut self.store, engine.compare_with_nodes(&nodes).await.err());
         let participants: BTreeSet<_> =
             nodes.open.iter().chain(nodes.faults.keys()).chain(self.nodes.keys()).copied().collect();
         for participant in participants {

@@ -7,6 +7,7 @@ use crate::nodes::{self, Reported};
 use crate::replicas::Replicas;
 use crate::services::OpenFleet;
 use crate::settings::{Exception, Profile, Settings};
+use crate::witnesses;
 use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::TrustFile;
@@ -36,6 +37,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
     settings.production_exceptions.iter().for_each(Exception::warn);
     file_limit::raise(n_files(settings))?;
+    let mut witnesses = witnesses::open(settings)?;
     let policy = compose::open_policy(settings)?;
     let tls = settings.server.tls.clone().map(Tls::open).transpose();
     let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);
@@ -46,6 +48,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     };
     let mut gateway = compose::open(settings, policy).await?;
     let engine = gateway.app.engine().clone();
+    witnesses::compare(settings, witnesses.as_mut(), &engine).await?;
     let keys = engine.check_every_holder().await;
     keys.map_err(|error| StartError::new("nodes", error))?;
     let mut reported = Reported::default();
@@ -72,6 +75,10 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         Schedule::new(settings.policy.watch, signals.files),
         stopping.clone(),
     ));
+    let cosigned = witnesses.map(|witnesses| {
+        let every = settings.log.witness_every;
+        tokio::spawn(witnesses::watch(witnesses, engine.clone(), every, stopping.clone()))
+    });
     let nodes = tokio::spawn(nodes::watch(engine, reported, stopping.clone()));
     let gauges = tokio::spawn(gauges::watch(gateway.store.clone(), gateway_service::now, stopping.clone()));
     let replicas = tokio::spawn(replicas.watch(met, stopping.clone()));
@@ -90,7 +97,12 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::join!(server.run(stopping.clone()), admin);
     };
     serve_until(settings.shutdown_within, stopping.clone(), serving).await;
-    let tasks = async { tokio::join!(reconciler, watcher, files, nodes, gauges, replicas) };
+    let cosigned = async {
+        if let Some(cosigned) = cosigned {
+            let _panicked = cosigned.await;
+        }
+    };
+    let tasks = async { tokio::join!(reconciler, watcher, files, nodes, gauges, replicas, cosigned) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");

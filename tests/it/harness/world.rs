@@ -97,6 +97,7 @@ pub(crate) fn settings(folder: &Path, overrides: &[(&str, &str)]) -> BTreeMap<St
         ("node_directory".to_owned(), path(&folder.join("nodes"))),
         ("authority_key".to_owned(), path(&folder.join("authority.key"))),
         ("log_key".to_owned(), path(&folder.join("log.key"))),
+        ("witnessed_checkpoint".to_owned(), path(&folder.join("log.checkpoint"))),
         ("policy_bundle".to_owned(), path(&root.join("bundles/payment-guard"))),
         ("policy_trust_roots".to_owned(), path(&root.join("bundles/trust-development.json"))),
         ("admission_rate".to_owned(), "0".to_owned()),

@@ -177,6 +177,19 @@ async fn invalid_log_queries_are_refused() {
 }
 
 #[tokio::test]
+async fn without_witnesses_there_is_no_witnessed_checkpoint() {
+    let world = World::start().await;
+    world.get("/v1/log/checkpoint?witnessed=true").await.fails(404, "not_found");
+    for wrong in ["", "1", "yes", "true&witnessed=true"] {
+        world.get(&format!("/v1/log/checkpoint?witnessed={wrong}")).await.fails(400, "invalid_request");
+    }
+    assert_eq!(
+        world.text("/v1/log/checkpoint?witnessed=false").await,
+        world.text("/v1/log/checkpoint").await
+    );
+}
+
+#[tokio::test]
 async fn log_proof_of_another_tenants_operation_is_not_found() {
     let world = World::start().await;
     let operation = submit(&world, &payment("tenant")).await;

@@ -13,15 +13,30 @@ use axum::response::IntoResponse;
 use gateway_auth::Scope::*;
 use gateway_domain::ids::OperationId;
 
-/// The head of the log, signed now, as a C2SP `checkpoint`.
+/// The head of the log, signed now, as a C2SP `checkpoint`. With `?witnessed=true` the newest checkpoint that a quorum of witnesses
+/// cosigned, with their lines; 404 if there is none.
 #[utoipa::path(
     get, path = "/v1/log/checkpoint", operation_id = "log_checkpoint", tag = "log",
     security(("bearer" = [AuditRead])),
     responses((status = 200, description = "the signed checkpoint", body = String, content_type = "text/plain")),
-    extensions(("x-errors" = json!([PolicyUnavailable]))),
+    params(("witnessed" = Option<bool>, Query, description = "Whether the newest cosigned checkpoint is returned instead")),
+    extensions(("x-errors" = json!([NotFound, PolicyUnavailable]))),
 )]
-pub async fn checkpoint(_caller: Caller, State(app): State<App>) -> Result<impl IntoResponse, ApiError> {
-    Ok(text(app.engine().checkpoint().await?.to_string()))
+pub async fn checkpoint(
+    _caller: Caller,
+    uri: Uri,
+    State(app): State<App>,
+) -> Result<impl IntoResponse, ApiError> {
+    let checkpoint = match query::once(uri.query().unwrap_or_default(), "witnessed")? {
+        None | Some("false") => app.engine().checkpoint().await?,
+        Some("true") => {
+            let none =
+                || ApiError::new(Code::NotFound, "no checkpoint was cosigned by a quorum of witnesses");
+            app.engine().witnessed_checkpoint().ok_or_else(none)?
+        }
+        Some(_) => return Err(query::invalid_query("`witnessed` must be `true` or `false`".to_owned())),
+    };
+    Ok(text(checkpoint.to_string()))
 }
 
 /// The public key for checkpoints, as a C2SP verifier key. Get it from the operator over another channel to rely on it: a
@@ -82,8 +97,8 @@ pub async fn inclusion(
     Ok(Json(proof.ok_or_else(out_of_range)?.into()))
 }
 
-/// Proves that an event of an operation is in the log, as a C2SP `tlog-proof` file with a checkpoint signed now. It can be
-/// verified offline with the log's key.
+/// Proves that an event of an operation is in the log, as a C2SP `tlog-proof` file with the witnessed checkpoint if that has
+/// the event, or else with one signed now. It can be verified offline with the log's key.
 #[utoipa::path(
     get, path = "/v1/log/tlog-proof", operation_id = "log_tlog_proof", tag = "log",
     security(("bearer" = [AuditRead])),

@@ -32,6 +32,10 @@ pub struct ReadinessView {
     /// The safeguards that the settings of this production deployment disable: `unsigned_approvals`, `embedded_nodes`,
     /// `embedded_authority`. They do not affect readiness.
     pub exceptions: Vec<&'static str>,
+    /// The newest witnessed checkpoint of the log, and the witnesses that do not cosign. They do not affect readiness; absent without
+    /// witnesses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub witnesses: Option<String>,
 }
 
 /// The result of each check.
@@ -173,6 +177,7 @@ impl ReadinessView {
                 },
             },
             exceptions,
+            witnesses: readiness.witnesses,
         }
     }
 }

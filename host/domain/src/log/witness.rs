@@ -33,15 +33,6 @@ pub struct WitnessKey {
     key: PublicKey,
 }
 
-/// The witnesses that a reader trusts, and how many of them must have cosigned.
-#[derive(Clone, Debug, Default)]
-pub struct Witnesses {
-    // INVARIANT: names and keys are unique, so that no witness counts twice; kept by `new`.
-    keys: Vec<WitnessKey>,
-    // INVARIANT: at most the number of keys; kept by `new`.
-    threshold: usize,
-}
-
 /// A cosignature that verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cosignature {
@@ -67,30 +58,6 @@ pub enum LogStanding {
     Forked {
         /// The size of the checkpoint.
         size: u64,
-    },
-}
-
-/// The reason why witnesses and their threshold contradict each other.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WitnessesError {
-    /// A text is not a key of a witness.
-    #[error("`{text}` is not the key of a witness")]
-    Key {
-        /// The text.
-        text: String,
-        /// Why.
-        source: VerifierKeyError,
-    },
-    /// Two witnesses have the same name or the same key.
-    #[error("the witness `{0}` has the name or the key of another witness")]
-    Duplicate(KeyName),
-    /// More cosignatures are required than there are witnesses.
-    #[error("the witness threshold is {threshold}, but there are {witnesses} witnesses")]
-    Threshold {
-        /// The required number.
-        threshold: usize,
-        /// The number of witnesses.
-        witnesses: usize,
     },
 }
 
@@ -142,6 +109,11 @@ impl WitnessKey {
         &self.name
     }
 
+    /// Whether this is the same key, or one of the same name.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.name == other.name || self.key == other.key
+    }
+
     /// The time of this line if the witness signed exactly `text`. `None` when it did not.
     fn verify(&self, text: &str, line: &NoteSignature) -> Option<u64> {
         let (time, signature) = line.bytes.split_first_chunk::<8>()?;
@@ -178,49 +150,17 @@ impl fmt::Display for WitnessKey {
     }
 }
 
-impl Witnesses {
-    /// The witnesses with these keys, of which `threshold` must have cosigned.
-    ///
-    /// # Errors
-    /// [`WitnessesError`].
-    pub fn new(keys: &[String], threshold: usize) -> Result<Self, WitnessesError> {
-        let mut unique: Vec<WitnessKey> = Vec::new();
-        for text in keys {
-            let wrong = |source| WitnessesError::Key { text: text.clone(), source };
-            let key: WitnessKey = text.parse().map_err(wrong)?;
-            // The signed message does not name the witness, so one key under two names would count twice.
-            if unique.iter().any(|other| other.name == key.name || other.key == key.key) {
-                return Err(WitnessesError::Duplicate(key.name));
-            }
-            unique.push(key);
-        }
-        if threshold > unique.len() {
-            return Err(WitnessesError::Threshold { threshold, witnesses: unique.len() });
-        }
-        Ok(Self { keys: unique, threshold })
-    }
-
-    /// How many must have cosigned.
-    #[must_use]
-    pub const fn threshold(&self) -> usize {
-        self.threshold
-    }
-
-    /// Whether there are no witnesses.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-}
-
 impl SignedCheckpoint {
     /// The cosignatures by these witnesses, at most one of each. Lines by other keys are ignored.
     ///
     /// # Errors
     /// [`NoteError::BadSignature`] when a line by one of these witnesses is not a cosignature of this checkpoint.
-    pub fn cosignatures(&self, witnesses: &Witnesses) -> Result<Vec<Cosignature>, NoteError> {
+    pub fn cosignatures<'a>(
+        &self,
+        witnesses: impl IntoIterator<Item = &'a WitnessKey>,
+    ) -> Result<Vec<Cosignature>, NoteError> {
         let mut found = Vec::new();
-        for witness in &witnesses.keys {
+        for witness in witnesses {
             let mut latest = None;
             for line in self.note.signatures().iter().filter(|line| witness.is_named_by(line)) {
                 let time = witness.verify(self.note.text(), line);

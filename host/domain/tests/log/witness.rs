@@ -7,11 +7,15 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::log::checkpoint::SignedCheckpointError;
 use gateway_domain::log::note::{NoteError, VerifierKeyError};
 use gateway_domain::log::witness::{
-    ANSWER_BYTES_MAX, AnswerError, CLOCK_SKEW_SECONDS_MAX, Cosignature, RequestError, WitnessesError,
-    add_checkpoint, conflict_size,
+    ANSWER_BYTES_MAX, AnswerError, CLOCK_SKEW_SECONDS_MAX, Cosignature, RequestError, add_checkpoint,
+    conflict_size,
 };
-use gateway_domain::log::{LogStanding, SignedCheckpoint, VerifierKey, WitnessKey, Witnesses, empty_root};
+use gateway_domain::log::witness_policy::{LineFault, Names, QuorumError, WITNESSES_MAX, WitnessPolicyError};
+use gateway_domain::log::{
+    LogStanding, SignedCheckpoint, VerifierKey, WitnessKey, WitnessPolicy, empty_root,
+};
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 
 // Made with the Python package `cryptography`: Ed25519 seeds of 32 times 1 (log) and 2 (witness), time 1700000000.
 const LOG: &str = "example.com/log+9be5d3c6+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c";
@@ -30,8 +34,8 @@ fn witness() -> WitnessKey {
     WITNESS.parse().unwrap()
 }
 
-fn witnesses(threshold: usize) -> Witnesses {
-    Witnesses::new(&[WITNESS.to_owned()], threshold).unwrap()
+fn policy(text: &str) -> Result<WitnessPolicy, WitnessPolicyError> {
+    text.parse()
 }
 
 fn log() -> [VerifierKey; 1] {
@@ -59,8 +63,8 @@ fn cosignature_of_another_implementation_verifies_and_is_written_back() {
     let witnessed = answer(COSIGNATURE).unwrap();
     assert_eq!(witnessed.to_string(), format!("{CHECKPOINT}{COSIGNATURE}"));
     let found = Cosignature { witness: NAME.parse().unwrap(), time_seconds: NOW };
-    assert_eq!(witnessed.cosignatures(&witnesses(1)), Ok(vec![found]));
-    assert_eq!(checkpoint().cosignatures(&witnesses(1)), Ok(vec![]));
+    assert_eq!(witnessed.cosignatures(&[witness()]), Ok(vec![found]));
+    assert_eq!(checkpoint().cosignatures(&[witness()]), Ok(vec![]));
     assert_eq!(witness().to_string(), WITNESS);
     assert_eq!(line(2, NOW, &body()), COSIGNATURE);
     // The log's own signature still verifies, and readers that do not know the witness ignore its line.
@@ -103,27 +107,128 @@ fn lies_of_a_witness_are_rejected() {
 #[test]
 fn wrong_line_of_a_known_witness_in_a_checkpoint_is_an_error() {
     let forged: SignedCheckpoint = format!("{CHECKPOINT}{}", line(3, NOW, &body())).parse().unwrap();
-    assert_eq!(forged.cosignatures(&witnesses(1)), Err(NoteError::BadSignature(NAME.parse().unwrap())));
-    assert_eq!(forged.cosignatures(&Witnesses::default()), Ok(vec![]));
+    assert_eq!(forged.cosignatures(&[witness()]), Err(NoteError::BadSignature(NAME.parse().unwrap())));
+    assert_eq!(forged.cosignatures(&[]), Ok(vec![]));
+}
+
+/// The key of `WITNESS` under another name, with the id that belongs to it.
+const RENAMED: &str = "witness.example/w2+92e6b37c+BIE5dw6ofRdfVqNUZsNMfszLjYqRtO43ol32D1uPybOU";
+
+/// Another witness: the seed is 32 times `seed`.
+fn other_key(seed: u8) -> String {
+    let key = SigningKey::from_bytes(&[seed; 32]).verifying_key().to_bytes();
+    let (name, typed) = (format!("witness.example/{seed}"), [&[4][..], &key].concat());
+    let id = Sha256::new().chain_update(&name).chain_update(b"\n").chain_update(&typed).finalize();
+    format!("{name}+{}+{}", hex::encode(&id[..4]), STANDARD.encode(typed))
 }
 
 #[test]
-fn contradictory_witnesses_are_rejected() {
-    let new = |keys: &[&str], threshold| {
-        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-        Witnesses::new(&keys, threshold).map(|witnesses| witnesses.threshold())
-    };
-    assert_eq!(new(&[WITNESS], 1), Ok(1));
-    assert_eq!(new(&[WITNESS], 2), Err(WitnessesError::Threshold { threshold: 2, witnesses: 1 }));
-    assert_eq!(new(&[WITNESS, WITNESS], 2), Err(WitnessesError::Duplicate(NAME.parse().unwrap())));
-    // The key of `WITNESS` under another name, with the id that belongs to it.
-    let renamed = "witness.example/w2+92e6b37c+BIE5dw6ofRdfVqNUZsNMfszLjYqRtO43ol32D1uPybOU";
-    let name = "witness.example/w2".parse().unwrap();
-    assert_eq!(new(&[WITNESS, renamed], 2), Err(WitnessesError::Duplicate(name)));
+fn keys_of_logs_and_witnesses_are_not_confused() {
     assert_eq!(LOG.parse::<WitnessKey>(), Err(VerifierKeyError::NotAWitness(1)));
     assert_eq!(WITNESS.parse::<VerifierKey>(), Err(VerifierKeyError::Type(4)));
     let other_id = WITNESS.replace("df1c0a35", "df1c0a36");
     assert_eq!(other_id.parse::<WitnessKey>(), Err(VerifierKeyError::OtherId));
+}
+
+#[test]
+fn policy_names_witnesses_and_the_quorum() {
+    let (two, three) = (other_key(5), other_key(6));
+    let witnesses = format!("witness a {WITNESS} https://a.example/w\nwitness b {two}\nwitness c {three}\n");
+    let read = |rest: &str| policy(&format!("{witnesses}{rest}")).unwrap();
+    for (rest, threshold, counting) in [
+        ("quorum none", 0, ""),
+        ("quorum b\n", 1, "b"),
+        ("group g 2 a b\nquorum g\n", 2, "ab"),
+        ("  group\tg any  a b c \n\n # all of them\nquorum g", 1, "abc"),
+        ("group g all c b a\nquorum g", 3, "abc"),
+        ("group g all c b a\nquorum a", 1, "a"),
+    ] {
+        let policy = read(rest);
+        let counts: String =
+            policy.witnesses().iter().filter(|one| one.counts).map(|one| &*one.name).collect();
+        assert_eq!((policy.threshold(), counts.as_str()), (threshold, counting), "{rest}");
+    }
+    let none = read("quorum none");
+    let witness = &none.witnesses()[0];
+    assert_eq!(
+        (witness.url.as_deref(), witness.key.to_string()),
+        (Some("https://a.example/w"), WITNESS.to_owned())
+    );
+    assert_eq!(policy("quorum none").unwrap().witnesses(), []);
+}
+
+#[test]
+fn wrong_policy_is_an_error_that_names_the_line() {
+    let two = other_key(5);
+    let both = format!("witness a {WITNESS}\nwitness b {two}\n");
+    let at = |line, fault| Err(WitnessPolicyError::Line { line, fault });
+    let name = |name: &str| LineFault::Name(name.to_owned());
+    let unknown = |name: &str| LineFault::Unknown(name.to_owned());
+    let threshold = |text: &str, members| LineFault::Threshold { text: text.to_owned(), members };
+    let log_key = VerifierKeyError::NotAWitness(1);
+    for (rest, fault) in [
+        ("log x", LineFault::Keyword("log".to_owned())),
+        ("Quorum a", LineFault::Keyword("Quorum".to_owned())),
+        ("quorum a\r", LineFault::ControlCharacter),
+        ("witness x", LineFault::Form("witness NAME VKEY [URL]")),
+        (&format!("witness x {WITNESS} url more"), LineFault::Form("witness NAME VKEY [URL]")),
+        (&format!("witness x {LOG}"), LineFault::Key { text: LOG.to_owned(), source: log_key }),
+        (&format!("witness x {RENAMED}"), LineFault::SameKey("a".to_owned())),
+        (&format!("witness a {}", other_key(6)), name("a")),
+        (&format!("witness none {}", other_key(6)), name("none")),
+        ("group a 1 b", name("a")),
+        ("group none 1 b", name("none")),
+        ("group g 1", LineFault::Form("group NAME all|any|K MEMBER...")),
+        ("group g 1 c", unknown("c")),
+        ("group g 1 none", unknown("none")),
+        ("group g 1 g", unknown("g")),
+        ("group g 1 a b a", LineFault::Twice("a".to_owned())),
+        ("group g 0 a b", threshold("0", 2)),
+        ("group g 3 a b", threshold("3", 2)),
+        ("group g 01 a b", threshold("01", 2)),
+        ("group g most a b", threshold("most", 2)),
+        ("quorum c", unknown("c")),
+        ("quorum a b", LineFault::Form("quorum NAME|none")),
+    ] {
+        assert_eq!(policy(&format!("{both}{rest}")), at(3, fault), "{rest}");
+    }
+    assert_eq!(policy(&format!("{both}group g 1 a\ngroup h 1 b")), at(4, LineFault::Second("group")));
+    assert_eq!(policy(&format!("{both}quorum a\nquorum a")), at(4, LineFault::Second("quorum")));
+    assert_eq!(policy(&format!("quorum a\n{both}")), at(1, unknown("a")));
+    assert_eq!(policy(&both), Err(WitnessPolicyError::NoQuorum));
+    assert_eq!(policy(""), Err(WitnessPolicyError::NoQuorum));
+    assert_eq!(policy(&"#".repeat(64 * 1024 + 1)), Err(WitnessPolicyError::TooLong));
+    let many = (0..=32_u8).map(|seed| format!("witness {seed} {}\n", other_key(seed))).collect::<String>();
+    assert_eq!(policy(&many), at(WITNESSES_MAX + 1, LineFault::TooManyWitnesses));
+    let shown = policy(&format!("{both}quorum c")).unwrap_err().to_string();
+    assert_eq!(shown, "line 3: no earlier line defines `c`");
+}
+
+#[test]
+fn quorum_counts_each_witness_of_the_policy_once() {
+    let two = other_key(5);
+    let read = |rest: &str| policy(&format!("witness a {WITNESS}\nwitness b {two}\n{rest}")).unwrap();
+    let witnessed = answer(COSIGNATURE).unwrap();
+    let found = Cosignature { witness: NAME.parse().unwrap(), time_seconds: NOW };
+    let missing = |needed, found, names: &[&str]| {
+        let missing = Names(names.iter().map(|name| (*name).to_owned()).collect());
+        Err(QuorumError::Missing { needed, found, missing })
+    };
+    assert_eq!(read("quorum a").quorum(&witnessed), Ok(vec![found.clone()]));
+    assert_eq!(read("group g any a b\nquorum g").quorum(&witnessed), Ok(vec![found]));
+    assert_eq!(read("quorum none").quorum(&witnessed), Ok(vec![]));
+    assert_eq!(read("quorum b").quorum(&witnessed), missing(1, 0, &["b"]));
+    assert_eq!(read("group g all a b\nquorum g").quorum(&witnessed), missing(2, 1, &["b"]));
+    assert_eq!(read("group g all a b\nquorum g").quorum(&checkpoint()), missing(2, 0, &["a", "b"]));
+    let twice: SignedCheckpoint =
+        format!("{CHECKPOINT}{COSIGNATURE}{}", line(2, NOW + 1, &body())).parse().unwrap();
+    let error = read("group g all a b\nquorum g").quorum(&twice).unwrap_err();
+    assert_eq!(error.to_string(), "the quorum needs 2 cosignatures, and there are 1: missing is any of `b`");
+    // A wrong line of a known witness is an error, whether it counts or not.
+    let forged: SignedCheckpoint = format!("{CHECKPOINT}{}", line(3, NOW, &body())).parse().unwrap();
+    let wrong = Err(QuorumError::Signature(NoteError::BadSignature(NAME.parse().unwrap())));
+    assert_eq!(read("quorum a").quorum(&forged), wrong);
+    assert_eq!(read("quorum none").quorum(&forged), wrong);
 }
 
 #[test]
@@ -183,7 +288,7 @@ proptest! {
     #[test]
     fn any_answer_is_rejected_or_leaves_a_checkpoint_that_verifies(text in ".{0,200}") {
         if let Ok(witnessed) = answer(&text) {
-            prop_assert_eq!(witnessed.cosignatures(&witnesses(1)).unwrap().len(), 1);
+            prop_assert_eq!(witnessed.cosignatures(&[witness()]).unwrap().len(), 1);
         }
     }
 }

@@ -53,7 +53,8 @@ pub(crate) fn check(
         }
         let (state, size) =
             (state.map_or("no key exists".to_owned(), |state| format!("`{state}`")), statement.log_size);
-        seen = format!("{state} at {stated_at_ms}, when the log had {size} events, signed by the log's key");
+        seen =
+            format!("{state} at {stated_at_ms}, with a checkpoint of {size} events, signed by the log's key");
     }
     check_new_shares(replayed, &mut findings);
     report.add(NAME, findings, seen);

@@ -176,3 +176,26 @@ fn invalid_settings_are_findings_and_other_processes_texts_stay_on_their_line() 
     assert_eq!(parsed["findings"][0]["level"], "error");
     assert_eq!(parsed["findings"][0]["part"], "settings");
 }
+
+#[tokio::test]
+async fn witness_policy_and_kept_checkpoint_are_read() {
+    let world = World::new();
+    let kept = world.path("log.checkpoint");
+    let key = "witness.example/w1+df1c0a35+BIE5dw6ofRdfVqNUZsNMfszLjYqRtO43ol32D1uPybOU";
+    let good = world.write("good", format!("witness a {key} https://w.example\nquorum a\n"), 0o644);
+    let wrong = world.write("wrong", format!("witness a {key} https://w.example\nquorum b\n"), 0o644);
+    let findings = async |policy: &str| {
+        let mut found = world.findings(&[("witness_policy", policy), ("witnessed_checkpoint", &kept)]).await;
+        found.retain(|line| line.contains(" witnesses: "));
+        found
+    };
+    assert_eq!(findings(&good).await, ["warning witnesses: there is no witnessed checkpoint yet"]);
+    let line = "error witnesses: witness policy `FOLDER/wrong`: line 2: no earlier line defines `b`";
+    assert_eq!(findings(&wrong).await, [line]);
+    world.write("log.checkpoint", "x", 0o600);
+    let found = findings("").await;
+    assert!(
+        found.len() == 1 && found[0].starts_with("error witnesses: witnessed checkpoint `FOLDER/"),
+        "{found:?}"
+    );
+}

@@ -11,6 +11,7 @@ use gateway_service::client::{ClientFiles, Url};
 use gateway_service::settings::{Section, setting};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(super) const AUTHORITY: Section = Section {
     name: "authority",
@@ -65,6 +66,30 @@ pub(super) const LOG: Section = Section {
             "operation-gateway.local/log",
             "NAME",
             "The log's name in checkpoints: a URL without scheme, unique to this log, without white space and +",
+        ),
+        setting(
+            "witness_policy",
+            "",
+            "FILE",
+            "Witnesses that cosign the log, and how many must (C2SP tlog-policy); empty for none",
+        ),
+        setting(
+            "witness_every_ms",
+            "60000",
+            "MILLISECONDS",
+            "Interval at which a log that grew is sent to the witnesses",
+        ),
+        setting(
+            "witnessed_checkpoint",
+            "data/log.checkpoint",
+            "FILE",
+            "The newest checkpoint that a quorum of witnesses cosigned; not in a backup of the database, and one for each replica",
+        ),
+        setting(
+            "lost_checkpoint",
+            "",
+            "SIZE:ROOT",
+            "The witnessed checkpoint that a restored database does not have, which is given up. Without it the gateway writes nothing then",
         ),
     ],
 };
@@ -164,6 +189,10 @@ pub struct RemoteAuthority {
 pub struct Log {
     pub key: PathBuf,
     pub origin: KeyName,
+    pub witness_policy: Option<PathBuf>,
+    pub witness_every: Duration,
+    pub witnessed_checkpoint: PathBuf,
+    pub lost_checkpoint: Option<(u64, Hex32)>,
 }
 
 impl Reader<'_> {
@@ -322,7 +351,30 @@ impl Reader<'_> {
             self.fault("log_origin", &format!("{rule}, not `{}`", text.escape_debug()));
             return None;
         };
-        Some(Log { key, origin })
+        Some(Log {
+            key,
+            origin,
+            witness_policy: self.path("witness_policy"),
+            witness_every: self.duration("witness_every_ms"),
+            witnessed_checkpoint: self.text("witnessed_checkpoint").into(),
+            lost_checkpoint: self.lost_checkpoint(),
+        })
+    }
+
+    fn lost_checkpoint(&mut self) -> Option<(u64, Hex32)> {
+        let text = self.resolved.text("lost_checkpoint");
+        if text.is_empty() {
+            return None;
+        }
+        let parsed =
+            text.split_once(':').and_then(|(size, root)| Some((size.parse().ok()?, root.parse().ok()?)));
+        if parsed.is_none() {
+            self.fault(
+                "lost_checkpoint",
+                "must be the size of a checkpoint, a colon, and its root of 64 hexadecimal characters",
+            );
+        }
+        parsed
     }
 }
 

@@ -41,6 +41,7 @@ fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
         "authority_key",
         "log_key",
         "log_origin",
+        "witnessed_checkpoint",
         "trace_service",
         "log",
     ];
@@ -51,6 +52,7 @@ fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
         "policy_candidate",
         "node_key",
         "node_passphrase_file",
+        "witness_policy",
         "tls_certificate",
         "tls_key",
     ];
