@@ -1,10 +1,13 @@
 //! Measures a small and a large log of all events: `cargo bench -p gateway-store --bench log [-- events of the larger
 //! log]`. The measurements alternate between the two in one process, so that other load slows both equally.
 //!
+//! `-- commits LOCATION...` instead measures how many commits a second each database makes: a file, or the URL of an empty PostgreSQL
+//! database.
+//!
 //! Both logs are in a store and have the same number of operations. The operations of the larger log have more
 //! events. To write a million of them quickly, a commit has many.
 
-#![expect(clippy::print_stdout, reason = "a measuring tool")]
+#![expect(clippy::print_stdout, clippy::cast_precision_loss, reason = "a measuring tool")]
 
 use gateway_domain::binding::{ClientBinding, CredentialDigest};
 use gateway_domain::canonical::digest_bytes;
@@ -15,7 +18,9 @@ use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadLog, Record
 use gateway_store::Store;
 use std::error::Error;
 use std::path::Path;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
 
 type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -28,6 +33,11 @@ const N_OPERATIONS: u64 = 500;
 /// Measurements of each kind on each log.
 const N_ROUNDS: usize = 2_000;
 
+/// Clients that commit at the same time.
+const CLIENTS: [u64; 3] = [1, 32, 256];
+
+const COMMITS_FOR: Duration = Duration::from_secs(5);
+
 const KINDS: [&str; 5] = [
     "append: a commit of one event, synced",
     "head",
@@ -39,7 +49,16 @@ const KINDS: [&str; 5] = [
 #[tokio::main]
 async fn main() -> Measured<()> {
     // `cargo bench` adds the argument `--bench`.
-    let large = std::env::args().nth(1).filter(|arg| arg != "--bench").map_or(Ok(LARGE), |n| n.parse())?;
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let [command, locations @ ..] = &arguments[..]
+        && command == "commits"
+    {
+        for location in locations {
+            commits(location).await?;
+        }
+        return Ok(());
+    }
+    let large = arguments.first().map_or(Ok(LARGE), |n| n.parse())?;
     let folder = tempfile::tempdir()?;
     let mut logs = [
         Log::seeded(&folder.path().join("small.db"), SMALL).await?,
@@ -62,6 +81,43 @@ async fn main() -> Measured<()> {
         let ratio = large / small;
         println!("  {name:38} {small:8.1} ({small_90:.1}) {large:10.1} ({large_90:.1})   ratio {ratio:.2}");
     }
+    Ok(())
+}
+
+/// Prints the commits of one event a second, by numbers of clients, each with an operation of its own.
+async fn commits(location: &str) -> Measured<()> {
+    let store = Arc::new(Store::open(location).await?);
+    let mut number = 0;
+    for n_clients in CLIENTS {
+        let before = store.counters();
+        let start = Instant::now();
+        let mut clients = JoinSet::new();
+        for _ in 0..n_clients {
+            number += 1;
+            let (store, mut record) = (store.clone(), written(store.commit(seed(number, 2)?).await?)?);
+            clients.spawn(async move {
+                let mut n_commits = 0_u64;
+                while start.elapsed() < COMMITS_FOR {
+                    record = written(store.commit(appending(&record, n_commits)).await?)?;
+                    n_commits += 1;
+                }
+                Measured::Ok(n_commits)
+            });
+        }
+        let mut n_commits = 0;
+        while let Some(done) = clients.join_next().await {
+            n_commits += done??;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let after = store.counters();
+        let per_transaction =
+            (after.jobs - before.jobs) as f64 / (after.transactions - before.transactions) as f64;
+        println!(
+            "{n_clients} clients: {:.0} commits/s, {per_transaction:.1} in a transaction",
+            n_commits as f64 / seconds
+        );
+    }
+    store.close().await;
     Ok(())
 }
 
@@ -111,21 +167,26 @@ impl Log {
     async fn append(&mut self, random: u64) -> Measured<f64> {
         let at = usize::try_from(random % N_OPERATIONS)?;
         let record = self.records.get_mut(at).ok_or("no operation")?;
-        let event = filler(self.size);
-        let commit = Commit {
-            operation: evolve(record.operation.clone(), &event),
-            events: vec![event],
-            previous_record_root: record.record_root,
-            keys: Vec::new(),
-            claim: None,
-            spending: None,
-        };
+        let commit = appending(record, self.size);
         let start = Instant::now();
         let committed = self.store.commit(commit).await?;
         let elapsed = start.elapsed();
         *record = written(committed)?;
         self.size += 1;
         Ok(elapsed.as_secs_f64() * 1e6)
+    }
+}
+
+/// The commit that adds one event to an operation.
+fn appending(record: &Record, number: u64) -> Commit {
+    let event = filler(number);
+    Commit {
+        operation: evolve(record.operation.clone(), &event),
+        events: vec![event],
+        previous_record_root: record.record_root,
+        keys: Vec::new(),
+        claim: None,
+        spending: None,
     }
 }
 
