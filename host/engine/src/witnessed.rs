@@ -78,13 +78,13 @@ impl Engine {
         let head = self.0.ports.log.log_head().await?;
         let proof = self.0.ports.log.log_consistency(size, head.size).await?;
         let root = proof.map(|proof| proof.first.root);
-        let keys = [self.log_key().clone()];
-        let compared = match LogStanding::of(head.size, root, &kept.checkpoint, &keys) {
-            Ok(standing) => fault_of(standing, &kept.checkpoint),
-            Err(error) => {
-                Some(Unavailable::new(Dependency::Store, format!("the witnessed checkpoint: {error}")))
-            }
-        };
+        let compared =
+            match LogStanding::of(head.size, root, &kept.checkpoint, std::slice::from_ref(self.log_key())) {
+                Ok(standing) => fault_of(standing, &kept.checkpoint),
+                Err(error) => {
+                    Some(Unavailable::new(Dependency::Store, format!("the witnessed checkpoint: {error}")))
+                }
+            };
         self.0.witnessed.lock().fault.clone_from(&compared);
         Ok(compared)
     }

@@ -75,10 +75,8 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         Schedule::new(settings.policy.watch, signals.files),
         stopping.clone(),
     ));
-    let cosigned = witnesses.map(|witnesses| {
-        let every = settings.log.witness_every;
-        tokio::spawn(witnesses::watch(witnesses, engine.clone(), every, stopping.clone()))
-    });
+    let every = settings.log.witness_every;
+    let cosigned = tokio::spawn(witnesses::watch(witnesses, engine.clone(), every, stopping.clone()));
     let nodes = tokio::spawn(nodes::watch(engine, reported, stopping.clone()));
     let gauges = tokio::spawn(gauges::watch(gateway.store.clone(), gateway_service::now, stopping.clone()));
     let replicas = tokio::spawn(replicas.watch(met, stopping.clone()));
@@ -97,11 +95,6 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::join!(server.run(stopping.clone()), admin);
     };
     serve_until(settings.shutdown_within, stopping.clone(), serving).await;
-    let cosigned = async {
-        if let Some(cosigned) = cosigned {
-            let _panicked = cosigned.await;
-        }
-    };
     let tasks = async { tokio::join!(reconciler, watcher, files, nodes, gauges, replicas, cosigned) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;

@@ -110,7 +110,7 @@ pub(crate) async fn compare(
     };
     let (size, root) = (checkpoint.unverified().size(), checkpoint.unverified().root());
     let is_lost = *lost_checkpoint == Some((size, root));
-    match checkpoint.verify(&[engine.log_key().clone()]) {
+    match checkpoint.verify(std::slice::from_ref(engine.log_key())) {
         Ok(_) => {}
         Err(error) if may_be_replaced(&error) && is_lost => {
             return give_up(engine, path, &checkpoint, &error_chain(&error)).await;
@@ -203,13 +203,14 @@ impl Witnesses {
     }
 }
 
-/// Sends the log to the witnesses at intervals, until the gateway stops.
+/// Sends the log to the witnesses at intervals, until the gateway stops. Does nothing without witnesses.
 pub(crate) async fn watch(
-    witnesses: Witnesses,
+    witnesses: Option<Witnesses>,
     engine: Engine,
     every: std::time::Duration,
     stopping: watch::Receiver<bool>,
 ) {
+    let Some(witnesses) = witnesses else { return };
     let mut watching = Watching {
         witnesses,
         engine,

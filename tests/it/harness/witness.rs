@@ -20,7 +20,6 @@ use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::SystemTime;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
@@ -260,7 +259,7 @@ impl State {
     }
 
     fn cosignature(&self, mode: Mode, text: &str) -> String {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        let now = gateway_service::now().0 / 1000;
         let time = match mode {
             Mode::Future => now + 3600,
             Mode::Late => now - 595,

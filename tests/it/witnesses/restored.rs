@@ -3,7 +3,7 @@
 use super::{checkpoint, log_size, n_refusals, report, start, submit, witnessed};
 use crate::harness::process::{Process, SIGN, run, stdout};
 use crate::harness::samples::{path, payment};
-use crate::harness::wire::eventually;
+use crate::harness::wire::{eventually, poll};
 use crate::harness::witness::{Witness, log_key};
 use serde_json::json;
 use std::fs;
@@ -77,11 +77,8 @@ fn older_copy_is_noticed_by_the_file_alone_until_the_loss_is_accepted() {
     assert_eq!(kept(folder).split_once(':').unwrap().0, in_copy.to_string());
     // The witness has more, so it cosigns nothing; it stops nothing either.
     eventually("no refusal is counted", || n_refusals(&process, "w1", "ahead") > 0);
-    assert!(
-        report(&process).contains(&format!("; `w1` has a log of {signed} entries")),
-        "{}",
-        report(&process)
-    );
+    let ahead = format!("; `w1` has a log of {signed} entries");
+    poll(|| report(&process), |report| report.contains(&ahead));
     submit(&process, "further");
     submit(&process, "and further");
     eventually("no refusal is counted", || n_refusals(&process, "w1", "inconsistent") > 0);

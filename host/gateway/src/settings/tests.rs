@@ -96,6 +96,7 @@ fn numbers_outside_their_range_prevent_startup() {
         ("answer_within_ms", 1, 316_224_000_000),
         ("database_connections", 2, 1000),
         ("reconcile_every_ms", 1, 316_224_000_000),
+        ("witness_every_ms", 1, 316_224_000_000),
         ("shutdown_within_ms", 1, 316_224_000_000),
     ];
     // Not listed: `connections_per_address_max`, which must not exceed another setting, and `jwks_max_age_ms`, which needs a
