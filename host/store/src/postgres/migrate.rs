@@ -7,8 +7,10 @@ use sqlx::migrate::{Migrate as _, MigrateError, MigrationType, Migrator};
 use sqlx::{PgConnection, SqlSafeStr as _};
 use std::borrow::Cow;
 
-const MIGRATIONS: &[(i64, &str, &str)] =
-    &[(1, "store", include_str!("../../migrations/postgres/0001_store.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "store", include_str!("../../migrations/postgres/0001_store.sql")),
+    (2, "retention", include_str!("../../migrations/postgres/0002_retention.sql")),
+];
 
 /// The name of any table, if there are tables and none is of a migrator. An empty database has no row.
 const FOREIGN: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()
