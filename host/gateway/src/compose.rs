@@ -69,10 +69,11 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
         gateway_api::counters::DESCRIPTIONS,
         gateway_policy_host::counters::DESCRIPTIONS,
         crate::gauges::COUNTERS,
+        crate::retention::COUNTERS,
     ];
     telemetry::start_metrics(Metrics {
         counters: &counters,
-        gauges: &[crate::nodes::DESCRIPTIONS, crate::gauges::GAUGES],
+        gauges: &[crate::nodes::DESCRIPTIONS, crate::gauges::GAUGES, crate::retention::GAUGES],
         histograms: &[
             (crate::authority::HISTOGRAMS, MILLISECONDS),
             (gateway_policy_host::counters::HISTOGRAMS, MICROSECONDS),

@@ -14,6 +14,7 @@ mod keys;
 pub mod log_signer;
 mod node_policy;
 mod nodes;
+mod retention;
 pub mod serve;
 mod services;
 pub mod settings;
