@@ -3,7 +3,7 @@
 //! Each table that loses rows has a watermark in `rows_dropped`, written in the same transaction, so that `ledger fsck` tells a row that
 //! was deleted on purpose from one that is missing. Replicas may all delete: each transaction begins with the oldest rows that are left.
 
-use crate::database::Database;
+use crate::database::{Database, read_only};
 use crate::decode;
 use crate::encode::instant;
 use crate::error::failed;
@@ -84,6 +84,7 @@ impl Store {
         match &*self.database {
             Database::Sqlite(database) => database.drop_rows(job, what).await,
             Database::Postgres(database) => database.drop_rows(job, what).await,
+            Database::ReadOnly(_) => Err(read_only()),
         }
     }
 
@@ -167,7 +168,9 @@ impl DropRows {
         let before = instant(self.before);
         let is_due = |row: &&Row| row.integer("at_ms").is_some_and(|at_ms| at_ms < before);
         let due: Vec<_> = oldest.iter().take_while(is_due).collect();
-        let Some(last) = due.last().and_then(|row| row.integer("decision_index")) else { return Ok((0, None)) };
+        let Some(last) = due.last().and_then(|row| row.integer("decision_index")) else {
+            return Ok((0, None));
+        };
         conn.rows(DROP_REFUSALS, &[last.into()]).await?;
         Ok((due.len() as u64, Some(last)))
     }

@@ -2,7 +2,7 @@
 
 use crate::cache::LruCache;
 use crate::checked::Damaged;
-use crate::database::{Counters, Database, is_postgres};
+use crate::database::{Counters, Database, Reader, is_postgres};
 use crate::encode::{self, TokenRow};
 use crate::error::OpenError;
 use crate::previews::Previews;
@@ -46,13 +46,25 @@ impl Store {
     /// # Errors
     /// [`OpenError`]: the location is not a database of this program, is in use, or cannot be written durably.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
-        Ok(Self {
-            database: Arc::new(Database::open(location).await?),
+        Ok(Self::of(Database::open(location).await?))
+    }
+
+    /// Opens a database for reading only, which a gateway may have open: every write fails.
+    ///
+    /// # Errors
+    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
+    pub async fn read_only(location: &str) -> Result<Self, OpenError> {
+        Ok(Self::of(Database::ReadOnly(Reader::open(location).await?)))
+    }
+
+    fn of(database: Database) -> Self {
+        Self {
+            database: Arc::new(database),
             previews: Arc::default(),
             operations: LruCache::new(),
             keys: LruCache::new(),
             damaged: Damaged::default(),
-        })
+        }
     }
 
     /// Whether a database file exists at `location`; true for a database on a server. Creates nothing.

@@ -86,7 +86,8 @@ async fn write_old_payment(world: &World, copied: OperationId) {
         events.map(|event| Event { at_ms: EpochMs(event.at_ms.0 - 3 * DAY_MS), ..event }).collect();
     let Change::Submitted(submission) = &mut events[0].change else { panic!("no submission") };
     let claim = "old".to_owned();
-    submission.operation_id = intent::operation_id(&submission.tenant, Family::Product, None, &claim).unwrap();
+    submission.operation_id =
+        intent::operation_id(&submission.tenant, Family::Product, None, &claim).unwrap();
     let (operation, keys) = (replay(&events).unwrap(), Vec::new());
     let (previous_record_root, claim) = (Hex32::ZERO, Some(claim));
     let commit = Commit { operation, events, previous_record_root, keys, claim, spending: None };

@@ -1,7 +1,9 @@
 //! Rows that no decision needs are deleted, and the check tells them from missing ones.
 
 use super::Deployment;
-use super::samples::{decision, decision_signed, failed, following, opening, payment, preview, submission, written};
+use super::samples::{
+    decision, decision_signed, failed, following, opening, payment, preview, submission, written,
+};
 use crate::{Expiring, Finding, ROWS_PER_TRANSACTION_MAX, Size, Store};
 use gateway_domain::policy::Moment;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
@@ -56,18 +58,30 @@ pub(crate) async fn payment_without_a_row_is_told_from_a_missing_one(
     assert_eq!(findings(deployment).await, []);
     for (damage, named) in [
         // The row of another payment is deleted.
-        (format!("DELETE FROM spending WHERE at_ms = {}", AT + DAY_MS), "missing: its events spend an amount"),
+        (
+            format!("DELETE FROM spending WHERE at_ms = {}", AT + DAY_MS),
+            "missing: its events spend an amount",
+        ),
         // The watermark hides a payment that limits need, or names a time at which none was decided.
         (
             format!("DELETE FROM spending; UPDATE rows_dropped SET through = {}", AT + 3 * DAY_MS),
             "limits may need payments",
         ),
-        ("UPDATE rows_dropped SET through = through + 1".to_owned(), "no payment without a row was decided then"),
+        (
+            "UPDATE rows_dropped SET through = through + 1".to_owned(),
+            "no payment without a row was decided then",
+        ),
         ("UPDATE rows_dropped SET through = through - 1".to_owned(), "missing: its events spend an amount"),
         ("DELETE FROM rows_dropped".to_owned(), "missing: its events spend an amount"),
-        ("UPDATE rows_dropped SET name = 'policy_decisions'".to_owned(), "missing: its events spend an amount"),
+        (
+            "UPDATE rows_dropped SET name = 'policy_decisions'".to_owned(),
+            "missing: its events spend an amount",
+        ),
     ] {
-        let rows = ["CREATE TABLE copied AS SELECT * FROM spending", "CREATE TABLE marks AS SELECT * FROM rows_dropped"];
+        let rows = [
+            "CREATE TABLE copied AS SELECT * FROM spending",
+            "CREATE TABLE marks AS SELECT * FROM rows_dropped",
+        ];
         for sql in rows {
             deployment.tamper(sql).await;
         }
@@ -167,7 +181,10 @@ pub(crate) async fn size_counts_rows_without_those_that_were_deleted(
     let Size { database_bytes, n_refusals, n_previews, oldest_spending } = store.size().await.unwrap();
     assert_eq!((n_refusals, n_previews, oldest_spending), (0, 0, None));
     for at in 0..4 {
-        store.decision_record(DecisionRecord { at_ms: EpochMs(at), ..decision(7, Moment::Submit) }).await.unwrap();
+        store
+            .decision_record(DecisionRecord { at_ms: EpochMs(at), ..decision(7, Moment::Submit) })
+            .await
+            .unwrap();
         store.preview_record(preview(EpochMs(at)), 3).await.unwrap();
     }
     for byte in 1..60 {

@@ -1,7 +1,9 @@
 //! Checks the events of each operation, and the rows that are derived from them alone.
 
 use super::{Check, Stop};
-use crate::encode::{FORMAT, OperationRow, Spending, SpendingRow, instant, listed_keys, operation_row, spending};
+use crate::encode::{
+    FORMAT, OperationRow, Spending, SpendingRow, instant, listed_keys, operation_row, spending,
+};
 use crate::history::{self, Chain, EVENTS, History};
 use crate::row::{Cell, Expected, Row, is};
 use gateway_domain::ids::KeyId;

@@ -45,7 +45,9 @@ impl Check<'_> {
         let newest = self.rows(NEWEST, &[]).await?;
         let newest = newest.first().and_then(|row| row.integer("updated_at_ms")).unwrap_or_default();
         if through > newest.saturating_sub(instant(EpochMs(DAY_MS))) {
-            let what = format!("`through` is {through}, but limits may need payments from after the day before {newest}");
+            let what = format!(
+                "`through` is {through}, but limits may need payments from after the day before {newest}"
+            );
             self.finding("rows_dropped", "name \"spending\"", what);
         }
         Ok(())
