@@ -1,5 +1,6 @@
 //! `ledger fsck`: an undamaged store has no findings, and damage is found and named.
 
+mod archive;
 mod backup;
 mod bundles;
 pub(crate) mod history;

@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit code when no check fails, and one could not be made.
-const EXIT_NOT_CHECKED: u8 = 3;
+pub const EXIT_NOT_CHECKED: u8 = 3;
 
 /// Largest file that is read, in bytes: thirty times the largest export of the gateway.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -49,7 +49,7 @@ pub enum EvidenceCommand<S: Args> {
 
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// The document; if it has several pages, all of them
+    /// The document; if it has several pages, all of them. Or an archive that `ledger archive` wrote
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// The roots of trust, obtained from a trusted source
@@ -114,7 +114,6 @@ fn print(checked: Result<(String, Verdict), Fault>) -> ExitCode {
 fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
     let Verify { files, roots, bundles, nodes, witness_policy, operation_id, json } = arguments;
     let roots = read_roots(roots)?;
-    let pages = files.iter().map(|file| read_page(file)).collect::<Result<_, _>>()?;
     let nodes = if nodes.is_empty() { None } else { Some(read_logs(nodes, &roots)?) };
     let bundles = if bundles.is_empty() { None } else { Some(Bundles::load(bundles)?) };
     let rerun = bundles.as_ref().map(|bundles| bundles as &dyn RerunPolicy);
@@ -126,6 +125,12 @@ fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
         nodes: nodes.as_ref(),
         witnesses: witnesses.as_ref(),
     };
+    if let [file] = &files[..]
+        && is_archive(file)?
+    {
+        return check_archive(file, &reader, *json);
+    }
+    let pages = files.iter().map(|file| read_page(file)).collect::<Result<_, _>>()?;
     let report = verify(pages, &reader);
     let verdict = report.verdict();
     let text = if *json {
@@ -134,6 +139,120 @@ fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
         text(&report)
     };
     Ok((text, verdict))
+}
+
+/// Checks the documents of an archive, or the one of the reader's operation.
+fn check_archive(file: &Path, reader: &Reader<'_>, json: bool) -> Result<(String, Verdict), Fault> {
+    let CheckedArchive { mut lines, verdict, n_documents } = verify_archive(file, reader)?;
+    if n_documents == 0 {
+        return Err(format!("`{}` has no document to verify", file.display()).into());
+    }
+    if json {
+        let summary = json!({ "verdict": verdict, "n_documents": n_documents, "lines": lines.lines().collect::<Vec<_>>() });
+        return Ok((serde_json::to_string_pretty(&summary)? + "\n", verdict));
+    }
+    let _never = writeln!(lines, "{n_documents} documents");
+    lines.push_str(match verdict {
+        Verdict::Holds => "every check that applies was made and holds\n",
+        Verdict::Fails => "the archive is not valid\n",
+        Verdict::NotChecked => NOT_CHECKED,
+    });
+    Ok((lines, verdict))
+}
+
+/// The result of verifying an archive.
+#[derive(Debug)]
+pub struct CheckedArchive {
+    /// A line for each failure, and for each check that could not be made in some documents.
+    pub lines: String,
+    pub verdict: Verdict,
+    pub n_documents: u64,
+}
+
+/// Verifies an archive: a page on each line, the pages of a document one after the other. Only one document is in memory. With an
+/// operation in `reader`, other documents are skipped.
+///
+/// # Errors
+/// The file cannot be read, or a line is not a document.
+pub fn verify_archive(path: &Path, reader: &Reader<'_>) -> Result<CheckedArchive, Fault> {
+    let mut checked = CheckedArchive { lines: String::new(), verdict: Verdict::Holds, n_documents: 0 };
+    let mut unchecked = BTreeMap::new();
+    let mut document: Option<(String, Vec<Value>)> = None;
+    for_each_page(path, &mut |page| {
+        let id = page.get("operation_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        match &mut document {
+            Some((of, pages)) if *of == id => pages.push(page),
+            other => {
+                let before = other.replace((id, vec![page]));
+                before.into_iter().for_each(|(id, pages)| checked.add(&id, pages, reader, &mut unchecked));
+            }
+        }
+    })?;
+    document.into_iter().for_each(|(id, pages)| checked.add(&id, pages, reader, &mut unchecked));
+    for (name, n_documents) in unchecked {
+        let why = format!("not made in {n_documents} documents; `--operation ID` says why");
+        push_line(&mut checked.lines, "--  ", &name, &why);
+    }
+    Ok(checked)
+}
+
+impl CheckedArchive {
+    fn add(
+        &mut self,
+        id: &str,
+        pages: Vec<Value>,
+        reader: &Reader<'_>,
+        unchecked: &mut BTreeMap<String, u64>,
+    ) {
+        if reader.operation_id.is_some_and(|wanted| id.parse() != Ok(wanted)) {
+            return;
+        }
+        self.n_documents = self.n_documents.saturating_add(1);
+        let report = verify(pages, reader);
+        for Check { name, status } in &report.checks {
+            match status {
+                // There may be millions of these.
+                Status::NotChecked(_) if reader.operation_id.is_none() => {
+                    let n_documents = unchecked.entry((*name).to_owned()).or_default();
+                    *n_documents = n_documents.saturating_add(1);
+                }
+                Status::NotChecked(_) | Status::Holds(_) | Status::Fails(_) => {
+                    push_status(&mut self.lines, &format!("{id}: {name}"), status, false);
+                }
+            }
+        }
+        self.verdict = worse(self.verdict, report.verdict());
+    }
+}
+
+/// Reads the lines of an archive, each of which must be a page and end with a line feed.
+fn for_each_page(path: &Path, each: &mut dyn FnMut(Value)) -> Result<(), Fault> {
+    let mut file = BufReader::new(File::open(path).map_err(|error| with_path(path, &error))?);
+    for number in 1_u64.. {
+        let mut line = Vec::new();
+        let n_read = file.by_ref().take(FILE_BYTES_MAX).read_until(b'\n', &mut line);
+        if n_read.map_err(|error| with_path(path, &error))? == 0 {
+            break;
+        }
+        if line.last() != Some(&b'\n') {
+            return Err(format!("`{}`: line {number} is cut off or too long", path.display()).into());
+        }
+        let page = gateway_evidence::parse(&line);
+        each(page.map_err(|error| Fault::from(format!("`{}`: line {number}: {error}", path.display())))?);
+    }
+    Ok(())
+}
+
+/// Whether the first line is a whole JSON document that ends with a line feed, and another line follows.
+fn is_archive(path: &Path) -> Result<bool, Fault> {
+    let mut file = BufReader::new(File::open(path).map_err(|error| with_path(path, &error))?);
+    let mut lines = [Vec::new(), Vec::new()];
+    for line in &mut lines {
+        let read = file.by_ref().take(FILE_BYTES_MAX).read_until(b'\n', line);
+        read.map_err(|error| with_path(path, &error))?;
+    }
+    let [first, second] = lines;
+    Ok(first.ends_with(b"\n") && !second.is_empty() && gateway_evidence::parse(&first).is_ok())
 }
 
 fn check_all(arguments: &Audit) -> Result<(String, Verdict), Fault> {

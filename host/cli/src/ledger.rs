@@ -4,6 +4,8 @@
 use crate::progress::Progress;
 use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use clap::{Args, Subcommand};
+use gateway_domain::policy::spending::DAY_MS;
+use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
 use gateway_policy::BundleFiles;
@@ -11,7 +13,7 @@ use gateway_policy::bundle::{BundleError, MANIFEST_FILE, Manifest};
 use gateway_store::{Checked, Finding, Fsck};
 use serde_json::json;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Debug, Subcommand)]
@@ -27,6 +29,56 @@ pub enum LedgerCommand<S: Args> {
         #[arg(long)]
         json: bool,
     },
+    /// Write the evidence of operations that ended to a file, one document on each line, and verify the file; a gateway may be running
+    #[command(
+        after_help = "Nothing is deleted from the database. `evidence verify FILE` verifies the file again. Exit code 0: the file is \
+                      complete and holds. 1: a check fails, and the file was not put in place. 2: nothing was written. 3: the file is \
+                      complete, and a check could not be made."
+    )]
+    Archive {
+        #[command(flatten)]
+        archive: ArchiveOptions,
+        #[command(flatten)]
+        settings: S,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ArchiveOptions {
+    /// The archive, which must not exist yet
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Only operations whose last event is from before this day (YYYY-MM-DD, UTC)
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    pub before: EpochMs,
+    /// Only operations whose last event is from this day or later
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    pub from: Option<EpochMs>,
+}
+
+/// The first millisecond of a day in the Gregorian calendar, UTC, from 1970 on.
+fn parse_date(text: &str) -> Result<EpochMs, &'static str> {
+    const WRONG: &str = "must be a day from 1970 on, as `YYYY-MM-DD`";
+    let digits =
+        |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse::<u64>().ok())?;
+    let parts: Vec<&str> = text.split('-').collect();
+    let [year, month, day] = parts[..] else { return Err(WRONG) };
+    if (year.len(), month.len(), day.len()) != (4, 2, 2) {
+        return Err(WRONG);
+    }
+    let (Some(year), Some(month), Some(day)) = (digits(year), digits(month), digits(day)) else {
+        return Err(WRONG);
+    };
+    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let lengths = [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let index = usize::try_from(month).ok().and_then(|month| month.checked_sub(1)).ok_or(WRONG)?;
+    let length = lengths.get(index).ok_or(WRONG)?;
+    if year < 1970 || !(1..=*length).contains(&day) {
+        return Err(WRONG);
+    }
+    let years: u64 = (1970..year).map(|year| if is_leap(year) { 366 } else { 365 }).sum();
+    let months: u64 = lengths.iter().take(index).sum();
+    Ok(EpochMs((years + months + day - 1) * DAY_MS))
 }
 
 /// Runs `ledger fsck`, printing to standard output.
@@ -183,5 +235,35 @@ impl Report<'_> {
         // A reader that closed its end, as `head` does, is not an error.
         let broken = self.broken.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
         broken.map_or(Ok(self.n_findings), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_days_of_the_calendar() {
+        let days = |text| parse_date(text).map(|at| at.0 / DAY_MS);
+        assert_eq!(days("1970-01-01"), Ok(0));
+        assert_eq!(days("2000-02-29"), Ok(11_016));
+        assert_eq!(days("2026-11-25"), Ok(20_782));
+        for wrong in [
+            "",
+            "2026",
+            "2026-11",
+            "1969-12-31",
+            "2026-02-29",
+            "2100-02-29",
+            "2026-13-01",
+            "2026-00-01",
+            "2026-11-31",
+            "2026-11-00",
+            "2026-1-01",
+            "+026-01-01",
+            "2026-11-25T00",
+        ] {
+            assert!(days(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -69,11 +69,17 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
         gateway_api::counters::DESCRIPTIONS,
         gateway_policy_host::counters::DESCRIPTIONS,
         crate::gauges::COUNTERS,
+        crate::retention::COUNTERS,
         crate::witnesses::COUNTERS,
     ];
     telemetry::start_metrics(Metrics {
         counters: &counters,
-        gauges: &[crate::nodes::DESCRIPTIONS, crate::gauges::GAUGES, crate::witnesses::GAUGES],
+        gauges: &[
+            crate::nodes::DESCRIPTIONS,
+            crate::gauges::GAUGES,
+            crate::retention::GAUGES,
+            crate::witnesses::GAUGES,
+        ],
         histograms: &[
             (crate::authority::HISTOGRAMS, MILLISECONDS),
             (gateway_policy_host::counters::HISTOGRAMS, MICROSECONDS),

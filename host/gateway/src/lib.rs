@@ -4,6 +4,7 @@
 //! commands that need none of these are in the crate `gateway-cli`.
 
 pub mod approvers;
+mod archive;
 mod authentication;
 pub mod authority;
 pub mod compose;
@@ -15,6 +16,7 @@ pub mod log_signer;
 mod node_policy;
 mod nodes;
 mod replicas;
+mod retention;
 pub mod serve;
 mod services;
 pub mod settings;
@@ -79,6 +81,9 @@ pub fn main() -> ExitCode {
         }
         Some(Command::Ledger(LedgerCommand::Fsck { settings, json })) => {
             run_with(settings, &|settings| gateway_cli::ledger::fsck(&settings.database_url, *json))
+        }
+        Some(Command::Ledger(LedgerCommand::Archive { archive, settings })) => {
+            run_with(settings, &|settings| archive::run(settings, archive, now))
         }
         Some(Command::Backup { file, settings }) => {
             run_with(settings, &|settings| gateway_cli::ledger::backup(&settings.database_url, file))

@@ -5,6 +5,7 @@ use crate::gauges;
 use crate::node_policy;
 use crate::nodes::{self, Reported};
 use crate::replicas::Replicas;
+use crate::retention::{self, Retention};
 use crate::services::OpenFleet;
 use crate::settings::{Exception, Profile, Settings};
 use crate::witnesses;
@@ -80,6 +81,12 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let nodes = tokio::spawn(nodes::watch(engine, reported, stopping.clone()));
     let gauges = tokio::spawn(gauges::watch(gateway.store.clone(), gateway_service::now, stopping.clone()));
     let replicas = tokio::spawn(replicas.watch(met, stopping.clone()));
+    let retention = tokio::spawn(retention::run(
+        gateway.store.clone(),
+        Retention::of(settings),
+        gateway_service::now,
+        stopping.clone(),
+    ));
     let limits = settings.server.limits;
     announce(settings, &gateway, address, admin.as_ref().map(|(_, address)| *address));
     let server = Server::new("api", listener, gateway_api::router(gateway.app.clone()), limits, tls);
@@ -95,7 +102,8 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::join!(server.run(stopping.clone()), admin);
     };
     serve_until(settings.shutdown_within, stopping.clone(), serving).await;
-    let tasks = async { tokio::join!(reconciler, watcher, files, nodes, gauges, replicas, cosigned) };
+    let tasks =
+        async { tokio::join!(reconciler, watcher, files, nodes, gauges, retention, replicas, cosigned) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");

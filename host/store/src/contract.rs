@@ -10,6 +10,7 @@ pub(crate) mod log;
 pub(crate) mod policies;
 pub(crate) mod queries;
 pub(crate) mod quota;
+pub(crate) mod retention;
 pub(crate) mod samples;
 pub(crate) mod spending;
 
@@ -36,6 +37,9 @@ pub(crate) trait Deployment {
 
     /// Ends the time for which operations were given to replicas, if the store does that.
     async fn return_work(&self);
+
+    /// Runs a statement beside the store, as another program could.
+    async fn tamper(&self, sql: &str);
 
     /// Closes the store and releases the database.
     async fn close(&self, store: Arc<Self::Store>);
@@ -92,6 +96,11 @@ macro_rules! contract_cases {
             quota::refusal_takes_a_token_with_its_record
             quota::only_the_burst_of_200_concurrent_submissions_is_written
             quota::quota_arithmetic_matches_the_engine
+            retention::payment_without_a_row_is_told_from_a_missing_one
+            retention::rows_that_a_limit_may_need_stay
+            retention::payment_may_fail_after_its_row_was_deleted
+            retention::old_refusals_are_deleted_in_small_transactions
+            retention::size_counts_rows_without_those_that_were_deleted
             policies::high_water_mark_only_rises
             policies::rollback_is_an_activation_with_a_higher_sequence
             policies::bundle_is_read_back_with_the_latest_signatures

@@ -2,7 +2,7 @@
 
 use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
-use crate::error::{CopyError, OpenError};
+use crate::error::{CopyError, OpenError, unavailable};
 use crate::postgres::{self, Peers, Postgres, Presence};
 use crate::rows::Pool;
 use crate::sqlite::{self, Sqlite};
@@ -31,6 +31,8 @@ pub struct Counters {
 pub(crate) enum Database {
     Sqlite(Sqlite),
     Postgres(Postgres),
+    /// For tools that read a store which a gateway may have open. Every write fails.
+    ReadOnly(Reader),
 }
 
 /// Whether the location is a PostgreSQL database, which replicas share.
@@ -79,13 +81,14 @@ impl Database {
 
     /// Whether other processes may write at the same time.
     pub(crate) const fn is_shared(&self) -> bool {
-        matches!(self, Self::Postgres(_))
+        matches!(self, Self::Postgres(_) | Self::ReadOnly(_))
     }
 
     pub(crate) const fn pool(&self) -> &Pool {
         match self {
             Self::Sqlite(database) => database.pool(),
             Self::Postgres(database) => database.pool(),
+            Self::ReadOnly(reader) => reader.pool(),
         }
     }
 
@@ -100,13 +103,14 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.counters(),
             Self::Postgres(database) => database.counters(),
+            Self::ReadOnly(_) => Counters::default(),
         }
     }
 
     /// As [`Store::meet`](crate::Store::meet).
     pub(crate) async fn meet(&self, presence: &Presence) -> Result<Option<Peers>, Unavailable> {
         match self {
-            Self::Sqlite(_) => Ok(None),
+            Self::Sqlite(_) | Self::ReadOnly(_) => Ok(None),
             Self::Postgres(database) => database.meet(presence).await.map(Some),
         }
     }
@@ -116,6 +120,7 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.close().await,
             Self::Postgres(database) => database.close().await,
+            Self::ReadOnly(reader) => reader.close().await,
         }
     }
 
@@ -129,6 +134,7 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.commit(rows, token, what).await,
             Self::Postgres(database) => database.commit(rows, token, what).await,
+            Self::ReadOnly(_) => Err(read_only()),
         }
     }
 
@@ -142,6 +148,7 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.decision(row, token, what).await,
             Self::Postgres(database) => database.decision(row, token, what).await,
+            Self::ReadOnly(_) => Err(read_only()),
         }
     }
 
@@ -155,6 +162,7 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.previews(rows, n_kept, what).await,
             Self::Postgres(database) => database.previews(rows, n_kept, what).await,
+            Self::ReadOnly(_) => Err(read_only()),
         }
     }
 
@@ -168,6 +176,7 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.activation(activation, bundle, what).await,
             Self::Postgres(database) => database.activation(activation, bundle, what).await,
+            Self::ReadOnly(_) => Err(read_only()),
         }
     }
 
@@ -176,8 +185,14 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.probe(at).await,
             Self::Postgres(database) => database.probe(at).await,
+            Self::ReadOnly(_) => Err(read_only()),
         }
     }
+}
+
+/// The error of every write to a store that is open for reading.
+pub(crate) fn read_only() -> Unavailable {
+    unavailable("the store is open for reading only")
 }
 
 /// A read-only connection to a store that a gateway may have open, whose schema is exactly that of this release.

@@ -14,6 +14,7 @@ mod file;
 pub(crate) mod keys;
 pub(crate) mod operations;
 mod policies;
+mod retention;
 mod snapshot;
 mod tree;
 
@@ -24,6 +25,7 @@ use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
+use retention::Dropped;
 use snapshot::Snapshot;
 use std::fmt;
 
@@ -130,11 +132,17 @@ impl Fsck {
         progress: &mut (dyn FnMut(u64, u64) + Send),
     ) -> Result<Checked, Unavailable> {
         let checked = Checked::default();
-        let mut check = Check { snapshot: &mut self.snapshot, findings, progress, checked };
+        let dropped = Dropped::default();
+        let mut check = Check { snapshot: &mut self.snapshot, findings, progress, checked, dropped };
         let file = check.file().await;
         check.ended("sqlite_schema", file)?;
+        let dropped = check.read_dropped().await;
+        check.ended("rows_dropped", dropped)?;
         let operations = check.operations().await;
         let key_events = check.ended("operations", operations)?;
+        if key_events.is_some() {
+            check.spending_dropped();
+        }
         let tree = check.tree().await;
         check.ended("ledger_nodes", tree)?;
         if let Some(key_events) = key_events {
@@ -214,6 +222,7 @@ pub(crate) struct Check<'a> {
     findings: &'a mut (dyn FnMut(Finding) + Send),
     progress: &'a mut (dyn FnMut(u64, u64) + Send),
     checked: Checked,
+    dropped: Dropped,
 }
 
 /// The parts of a long pass over a table, of which there are two: over operations, whose ids are evenly distributed, and over the log.

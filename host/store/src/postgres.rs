@@ -12,6 +12,7 @@ mod job;
 mod migrate;
 mod preview;
 mod replicas;
+mod retention;
 pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use crate::database::Counters;
 use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::failed;
+use crate::retention::DropRows;
 use crate::rows::{PgReaders, Pool, Statements};
 use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
@@ -112,6 +114,7 @@ pub(crate) const STATEMENTS: Statements = Statements {
         ORDER BY ledger_index",
     counters: "row_counters",
     counted: "SELECT * FROM row_counters WHERE name = $1",
+    database_bytes: "SELECT pg_database_size(current_database())",
 };
 
 /// An open database. Dropping it lets queued changes finish.
@@ -198,6 +201,10 @@ impl Postgres {
         what: impl Display,
     ) -> Result<Activated, Unavailable> {
         self.write(ActivationJob { activation, bundle }, what).await
+    }
+
+    pub(crate) async fn drop_rows(&self, job: DropRows, what: impl Display) -> Result<u64, Unavailable> {
+        self.write(job, what).await
     }
 
     pub(crate) async fn probe(&self, at: EpochMs) -> Result<(), Unavailable> {

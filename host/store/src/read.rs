@@ -35,6 +35,11 @@ pub(super) const PENDING: &str =
     "SELECT operation_id FROM operations WHERE awaits_approvals = 1 AND created_at_ms < $2
     ORDER BY created_at_ms LIMIT $1";
 
+/// The empty blob sorts before every id.
+const ENDED: &str = "SELECT operation_id FROM operations
+    WHERE operation_id > $1 AND state IN ('published', 'failed') AND updated_at_ms >= $2 AND updated_at_ms < $3
+    ORDER BY operation_id LIMIT $4";
+
 const UNFINISHED: &str = "SELECT count(*) AS n_operations, coalesce(min(updated_at_ms), 0) AS since FROM operations WHERE owes = 1";
 
 /// The operations that owe a step.
@@ -118,6 +123,23 @@ impl Store {
         self.operation_ids(sql, &[i64::from(n_max).into()]).await
     }
 
+    /// At most `n_max` operations that were published or have failed, by id, starting after `after`, whose last event is from
+    /// `from` or later, and from before `before`. Reads through all operations.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the store failed.
+    pub async fn operations_ended(
+        &self,
+        after: Option<OperationId>,
+        from: EpochMs,
+        before: EpochMs,
+        n_max: u32,
+    ) -> Result<Vec<OperationId>, Unavailable> {
+        let after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
+        let bound = [after, instant(from).into(), instant(before).into(), i64::from(n_max).into()];
+        self.operation_ids(ENDED, &bound).await
+    }
+
     async fn operation_ids(&self, sql: &str, bound: &[Cell]) -> Result<Vec<OperationId>, Unavailable> {
         let rows = self.database.pool().rows(sql, bound).await;
         let rows = rows.map_err(|error| failed("the operations to drive could not be read", &error))?;
@@ -150,7 +172,9 @@ impl ReadOperations for Store {
 
     async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
         match &*self.database {
-            Database::Sqlite(_) => self.operation_ids(OWING, &[i64::from(n_max).into()]).await,
+            Database::Sqlite(_) | Database::ReadOnly(_) => {
+                self.operation_ids(OWING, &[i64::from(n_max).into()]).await
+            }
             Database::Postgres(database) => database.owing(n_max).await,
         }
     }

@@ -32,6 +32,8 @@ pub(crate) struct Statements {
     pub(crate) counters: &'static str,
     /// The count of the numbered table `$1`, as `seq`.
     pub(crate) counted: &'static str,
+    /// One number: bytes of the database.
+    pub(crate) database_bytes: &'static str,
 }
 
 /// Read connections.

@@ -5,6 +5,7 @@ mod commit;
 mod decision;
 mod preview;
 mod quota;
+mod retention;
 pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::{OpenError, failed, unavailable, unwritten};
 use crate::frontier::{self, LogFrontier};
+use crate::retention::DropRows;
 use crate::rows::{Pool, Statements};
 use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
@@ -44,6 +46,7 @@ const MIGRATIONS: &[Migration] = &[
     migration(8, "key_quorums", include_str!("../migrations/sqlite/0008_key_quorums.sql")),
     migration(9, "admission_budgets", include_str!("../migrations/sqlite/0009_admission_budgets.sql")),
     migration(10, "logged_activations", include_str!("../migrations/sqlite/0010_logged_activations.sql")),
+    migration(11, "retention", include_str!("../migrations/sqlite/0011_retention.sql")),
 ];
 
 const fn migration(version: u32, name: &'static str, sql: &'static str) -> Migration {
@@ -113,6 +116,7 @@ pub(crate) const STATEMENTS: Statements = Statements {
         WHERE ledger_index IN (SELECT value FROM json_each($1)) ORDER BY ledger_index",
     counters: "sqlite_sequence",
     counted: "SELECT * FROM sqlite_sequence WHERE name = $1",
+    database_bytes: "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 };
 
 impl State for LogFrontier {
@@ -217,6 +221,10 @@ impl Sqlite {
         what: impl Display,
     ) -> Result<Activated, Unavailable> {
         let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
+        self.write(job, what).await
+    }
+
+    pub(crate) async fn drop_rows(&self, job: DropRows, what: impl Display) -> Result<u64, Unavailable> {
         self.write(job, what).await
     }
 

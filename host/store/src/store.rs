@@ -2,7 +2,7 @@
 
 use crate::cache::LruCache;
 use crate::checked::Damaged;
-use crate::database::{Counters, Database, is_postgres};
+use crate::database::{Counters, Database, Reader, is_postgres};
 use crate::encode::{self, TokenRow};
 use crate::error::OpenError;
 use crate::postgres::{Peers, Presence};
@@ -55,13 +55,25 @@ impl Store {
     /// # Errors
     /// As [`Self::open`], and when the server accepts fewer.
     pub async fn open_with(location: &str, n_connections: u32) -> Result<Self, OpenError> {
-        Ok(Self {
-            database: Arc::new(Database::open(location, n_connections).await?),
+        Ok(Self::of(Database::open(location, n_connections).await?))
+    }
+
+    /// Opens a database for reading only, which a gateway may have open: every write fails.
+    ///
+    /// # Errors
+    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
+    pub async fn read_only(location: &str) -> Result<Self, OpenError> {
+        Ok(Self::of(Database::ReadOnly(Reader::open(location).await?)))
+    }
+
+    fn of(database: Database) -> Self {
+        Self {
+            database: Arc::new(database),
             previews: Arc::default(),
             operations: LruCache::new(),
             keys: LruCache::new(),
             damaged: Damaged::default(),
-        })
+        }
     }
 
     /// Whether a database file exists at `location`; true for a database on a server. Creates nothing.

@@ -5,8 +5,16 @@ use crate::harness::custody::{self, create_key, key, key_path, refresh, rotate};
 use crate::harness::process::SIGN;
 use crate::harness::samples::{admit, approval, path, payment, publish, submit, with};
 use crate::harness::world::World;
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::intent::{self, Family};
+use gateway_domain::operation::{Change, Event, replay};
+use gateway_domain::policy::spending::DAY_MS;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Activated, Activation, ActivationKind, StorePolicies, StoredBundle};
+use gateway_engine::ports::{
+    Activated, Activation, ActivationKind, Commit, CommitOperations, Committed, ReadOperations,
+    StorePolicies, StoredBundle,
+};
+use gateway_store::Expiring;
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
@@ -71,6 +79,24 @@ pub(crate) async fn run_sql(path: &Path, sql: impl Into<String>) {
     conn.close().await.unwrap();
 }
 
+/// Copies a payment three days into the past, and deletes the row that it had for limits.
+async fn write_old_payment(world: &World, copied: OperationId) {
+    let events = world.store.operation_events(copied).await.unwrap().into_iter().map(|chained| chained.event);
+    let mut events: Vec<Event> =
+        events.map(|event| Event { at_ms: EpochMs(event.at_ms.0 - 3 * DAY_MS), ..event }).collect();
+    let Change::Submitted(submission) = &mut events[0].change else { panic!("no submission") };
+    let claim = "old".to_owned();
+    submission.operation_id =
+        intent::operation_id(&submission.tenant, Family::Product, None, &claim).unwrap();
+    let (operation, keys) = (replay(&events).unwrap(), Vec::new());
+    let (previous_record_root, claim) = (Hex32::ZERO, Some(claim));
+    let commit = Commit { operation, events, previous_record_root, keys, claim, spending: None };
+    assert!(matches!(world.store.commit(commit).await.unwrap(), Committed::Written(_)));
+    // The newest event of the log is from now, again.
+    submit(world, &payment("newest")).await;
+    assert_eq!(world.store.drop_rows(Expiring::Spending, EpochMs(u64::MAX)).await, Ok(1));
+}
+
 async fn write_payments(world: &World) {
     let paid = publish(world, &payment("paid")).await;
     world.post(&path(&paid, "/approve"), &approval("late")).await.ok();
@@ -83,6 +109,7 @@ async fn write_payments(world: &World) {
     world.post_nothing(&path(&failing, "/execute")).await.fails(409, "operation_failed");
     world.faults.set_rejecting(false);
     submit(world, &payment("waiting")).await;
+    write_old_payment(world, OperationId(paid["operation_id"].as_str().unwrap().parse().unwrap())).await;
 }
 
 async fn write_keys(world: &World) {
@@ -103,9 +130,12 @@ async fn write_keys(world: &World) {
 }
 
 async fn write_policy_records(world: &World) {
-    for idempotency_key in ["refused-1", "refused-2"] {
+    for idempotency_key in ["refused-0", "refused-1", "refused-2"] {
         let refused = with(payment(idempotency_key), "/payment/to_account", json!("acct-else"));
         world.post(SIGN, &refused).await.fails(403, "policy_rejected");
+        if idempotency_key == "refused-0" {
+            assert_eq!(world.store.drop_rows(Expiring::Refusals, EpochMs(u64::MAX)).await, Ok(1));
+        }
     }
     for n in 0..4 {
         let preview = json!({ "intent": payment(&format!("preview-{n}")) });

@@ -15,8 +15,8 @@ async fn store_with_rows_in_every_table_is_sound() {
     assert_eq!(findings, []);
     let head = checked.head.unwrap();
     assert_eq!(head.n_leaves, checked.n_events + checked.n_activations);
-    // Three payments, three key creations (one of them for a payment), two refreshes, two rotations.
-    assert_eq!((checked.n_operations, checked.n_keys), (10, 4));
+    // Five payments, three key creations (one of them for a payment), two refreshes, two rotations.
+    assert_eq!((checked.n_operations, checked.n_keys), (12, 4));
     assert_eq!((checked.n_decisions, checked.n_previews, checked.n_activations), (2, 2, 3));
 
     let (code, out, err) = run(history.world.folder(), &[], &["ledger", "fsck", "--json"]);

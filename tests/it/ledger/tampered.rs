@@ -264,6 +264,7 @@ fn is_named(alteration: &Alteration, finding: &Finding) -> bool {
         // These only count the rows of other tables, so either table may be reported.
         "sqlite_sequence" => ["sqlite_sequence", "policy_decisions", "policy_previews", "policy_activations"]
             .contains(&finding.table.as_str()),
+        "rows_dropped" => ["rows_dropped", "spending", "policy_decisions"].contains(&finding.table.as_str()),
         "policy_previews_dropped" => {
             ["policy_previews", "policy_previews_dropped"].contains(&finding.table.as_str())
         }

@@ -9,11 +9,13 @@ use crate::wire::evidence_view::{AuditDocument, EvidenceDocument};
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use gateway_auth::Scope::*;
+use gateway_domain::canonical::CanonicalError;
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::Operation;
 use gateway_domain::time::EpochMs;
+use gateway_engine::ports::Record;
 use gateway_engine::{EngineError, InclusionEvidence, Target};
 use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use serde_json::{Value, json};
@@ -71,44 +73,91 @@ async fn export(
     query: Option<String>,
 ) -> Result<Json<Value>, ApiError> {
     let after_seq = query::optional_number(query.as_deref().unwrap_or_default(), "after_seq")?;
-    let page = Page { after_seq, bytes_max: app.options().audit_bytes_max };
-    let (record, events) = app.engine().history(&target).await?;
-    let log = app.engine().inclusion_evidence(target.id, record.operation.revision).await?;
-    let log_size = log.as_ref().map_or(0, |log| log.tlog_proof.checkpoint.unverified().size());
-    let record_root = events.last().map_or(Hex32::ZERO, |last| last.hash);
+    let selected = Page { after_seq, bytes_max: app.options().audit_bytes_max };
+    let engine = app.engine();
+    let (record, events) = engine.history(&target).await?;
+    let log = engine.inclusion_evidence(target.id, record.operation.revision).await?;
     let key = match kind {
-        Kind::Evidence => Some(stated_key(app, &record.operation, record_root, log_size).await?),
+        Kind::Evidence => engine.key_of(&record.operation).await?,
         Kind::Audit => None,
     };
-    let source = Source {
-        operation: &record.operation,
-        events: &events,
-        ledger_root: record.ledger_root,
-        log: &json!(log.map(log_section)),
-        key: key.as_ref().map(|(key, note, at_ms)| StatedKey { key, note, at_ms: *at_ms }),
+    let source = PageSource { record: &record, events: &events, log, key: key.as_ref() };
+    let stated = match kind {
+        Kind::Evidence => {
+            let statement = source.statement(engine.now());
+            let note = engine.sign_statement(KEY_STATE, &statement.value).await?.to_string();
+            Some((statement, note))
+        }
+        Kind::Audit => None,
     };
-    Ok(Json(gateway_evidence::write(kind, &source, page).map_err(EngineError::from)?))
+    let stated = stated.as_ref().map(|(statement, note)| (statement, note.as_str()));
+    Ok(Json(source.page(kind, selected, stated).map_err(EngineError::from)?))
 }
 
-/// The current key, the signed statement about it for this document, and the time of the statement.
-async fn stated_key(
-    app: &App,
-    operation: &Operation,
-    record_root: Hex32,
-    log_size: u64,
-) -> Result<(Value, String, EpochMs), ApiError> {
-    let key = app.engine().key_of(operation).await?;
-    let key = json!(key.as_ref().map(key_evidence));
-    // The clock may have been set back since the operation's last event.
-    let stated_at_ms = app.engine().now().max(operation.updated_at_ms);
-    let statement =
-        KeyStatement { operation_id: operation.id, record_root, log_size, stated_at_ms, key: &key };
-    let note = app.engine().sign_statement(KEY_STATE, &json!(statement)).await?.to_string();
-    Ok((key, note, stated_at_ms))
+/// What a document is made of.
+#[derive(Debug)]
+pub struct PageSource<'a> {
+    /// The operation.
+    pub record: &'a Record,
+    /// All its events.
+    pub events: &'a [ChainedEvent],
+    /// The proof that the last event is in the log.
+    pub log: Option<InclusionEvidence>,
+    /// The operation's key now, read after the proof; `None` while it does not exist.
+    pub key: Option<&'a CustodyKey>,
+}
+
+/// The statement about the key in a document.
+#[derive(Debug)]
+pub struct Statement {
+    /// The key; null while it does not exist.
+    key: Value,
+    at_ms: EpochMs,
+    /// What the log's key signs.
+    pub value: Value,
+}
+
+impl PageSource<'_> {
+    /// The statement about the key for this document.
+    #[must_use]
+    pub fn statement(&self, now: EpochMs) -> Statement {
+        let key = json!(self.key.map(key_evidence));
+        // The clock may have been set back since the operation's last event.
+        let at_ms = now.max(self.record.operation.updated_at_ms);
+        let statement = KeyStatement {
+            operation_id: self.record.operation.id,
+            record_root: self.events.last().map_or(Hex32::ZERO, |last| last.hash),
+            log_size: self.log.as_ref().map_or(0, |log| log.tlog_proof.checkpoint.unverified().size()),
+            stated_at_ms: at_ms,
+            key: &key,
+        };
+        let value = json!(statement);
+        Statement { key, at_ms, value }
+    }
+
+    /// Writes a page of the document. Evidence needs the statement and its signed note, an audit log has none.
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which does not occur for stored events.
+    pub fn page(
+        &self,
+        kind: Kind,
+        selected: Page,
+        stated: Option<(&Statement, &str)>,
+    ) -> Result<Value, CanonicalError> {
+        let source = Source {
+            operation: &self.record.operation,
+            events: self.events,
+            ledger_root: self.record.ledger_root,
+            log: &json!(self.log.as_ref().map(log_section)),
+            key: stated.map(|(Statement { key, at_ms, .. }, note)| StatedKey { key, note, at_ms: *at_ms }),
+        };
+        gateway_evidence::write(kind, &source, selected)
+    }
 }
 
 /// The proof that the last event is in the log.
-fn log_section(evidence: InclusionEvidence) -> Value {
+fn log_section(evidence: &InclusionEvidence) -> Value {
     json!({
         "index": evidence.index,
         "proof": evidence.tlog_proof.to_string(),

@@ -5,6 +5,7 @@ use gateway_api::state::ProfileAliases;
 use gateway_domain::ids::OperationId;
 use gateway_service::settings::{Section, setting};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 pub(super) const OPERATIONS: Section = Section {
     name: "operations",
@@ -50,6 +51,18 @@ pub(super) const OPERATIONS: Section = Section {
             "How many of the latest previews stay recorded; each is on disk before its response. 0 records none",
         ),
         setting(
+            "spending_kept_days",
+            "7",
+            "DAYS",
+            "How long payments are kept for limits over time, whose longest window is a day",
+        ),
+        setting(
+            "refusals_kept_days",
+            "0",
+            "DAYS",
+            "How long recorded refusals and faults of the policy are kept; 0 keeps them forever",
+        ),
+        setting(
             "lost_operations",
             "",
             "OPERATION ID,...",
@@ -77,8 +90,15 @@ pub struct Operations {
     pub preview_rate: u32,
     pub preview_burst: u32,
     pub preview_records_max: u32,
+    pub spending_kept: Duration,
+    /// `None`: forever.
+    pub refusals_kept: Option<Duration>,
     pub lost_operations: BTreeSet<OperationId>,
-    pub answer_within: std::time::Duration,
+    pub answer_within: Duration,
+}
+
+const fn days(n_days: u32) -> Duration {
+    Duration::from_secs(n_days as u64 * 86_400)
 }
 
 impl Reader<'_> {
@@ -93,6 +113,11 @@ impl Reader<'_> {
             preview_rate: self.number("preview_rate", 0..=limits::RATE_MAX),
             preview_burst: self.number("preview_burst", 0..=limits::BURST_MAX),
             preview_records_max: self.number("preview_records_max", 0..=limits::PREVIEW_RECORDS_MAX),
+            spending_kept: days(self.number("spending_kept_days", limits::SPENDING_KEPT_DAYS)),
+            refusals_kept: match self.number("refusals_kept_days", 0..=limits::KEPT_DAYS_MAX) {
+                0 => None,
+                n_days => Some(days(n_days)),
+            },
             lost_operations: self.lost_operations(),
             answer_within: self.duration("answer_within_ms"),
         }

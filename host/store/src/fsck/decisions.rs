@@ -32,7 +32,7 @@ impl Check<'_> {
             sql: DECISIONS,
             columns: decision_columns,
         };
-        self.checked.n_decisions = self.check_numbered(&numbered, 0).await?;
+        self.checked.n_decisions = self.check_numbered(&numbered, self.dropped.refusals).await?;
         Ok(())
     }
 

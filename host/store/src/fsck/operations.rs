@@ -1,7 +1,9 @@
 //! Checks the events of each operation, and the rows that are derived from them alone.
 
 use super::{Check, Stop};
-use crate::encode::{FORMAT, OperationRow, Spending, SpendingRow, listed_keys, operation_row, spending};
+use crate::encode::{
+    FORMAT, OperationRow, Spending, SpendingRow, instant, listed_keys, operation_row, spending,
+};
 use crate::history::{self, Chain, EVENTS, History};
 use crate::row::{Cell, Expected, Row, is};
 use gateway_domain::ids::KeyId;
@@ -112,10 +114,19 @@ impl Check<'_> {
                 self.finding("spending", name, "its events spend nothing");
             }
             (Some(_), None) => self.finding("spending", name, "its operation has no events"),
-            (None, Some((_, Some(Spending::Admitted(_))))) => {
-                self.finding("spending", name, "missing: its events spend an amount");
+            (None, Some((_, Some(Spending::Admitted(row))))) => {
+                if !self.dropped.allows(row.at_ms) {
+                    self.finding("spending", name, "missing: its events spend an amount");
+                }
             }
-            (None, None | Some((_, None | Some(Spending::Voided)))) => {}
+            // It may have had a row that was deleted before it failed.
+            (None, Some((history, Some(Spending::Voided)))) => {
+                let decided = history.commit.events.iter().find(|event| is_decision(&event.change));
+                decided.into_iter().for_each(|event| {
+                    self.dropped.allows(instant(event.at_ms));
+                });
+            }
+            (None, None | Some((_, None))) => {}
         }
         Ok(())
     }
@@ -135,9 +146,12 @@ impl Check<'_> {
     }
 }
 
+const fn is_decision(change: &Change) -> bool {
+    matches!(change, Change::DecisionSigned { .. })
+}
+
 /// The index of the decision to sign in the log.
 fn decision_index(history: &History, ledger_indexes: &[i64]) -> Option<i64> {
-    let is_decision = |change: &Change| matches!(change, Change::DecisionSigned { .. });
     let at = history.commit.events.iter().position(|event| is_decision(&event.change))?;
     ledger_indexes.get(at).copied()
 }

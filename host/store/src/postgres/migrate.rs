@@ -10,6 +10,7 @@ use std::borrow::Cow;
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "store", include_str!("../../migrations/postgres/0001_store.sql")),
     (2, "replicas", include_str!("../../migrations/postgres/0002_replicas.sql")),
+    (3, "retention", include_str!("../../migrations/postgres/0003_retention.sql")),
 ];
 
 /// The name of any table, if there are tables and none is of a migrator. An empty database has no row.

@@ -37,6 +37,10 @@ impl Deployment for Scratch {
         self.tamper("DELETE FROM operations_taken").await;
     }
 
+    async fn tamper(&self, sql: &str) {
+        Self::tamper(self, sql).await;
+    }
+
     async fn close(&self, store: Arc<Store>) {
         store.close().await;
     }

@@ -64,6 +64,10 @@ impl Deployment for Folder {
 
     async fn return_work(&self) {}
 
+    async fn tamper(&self, sql: &str) {
+        Self::tamper(self, sql).await;
+    }
+
     async fn close(&self, store: Arc<Store>) {
         store.close().await;
     }

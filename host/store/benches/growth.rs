@@ -1,0 +1,311 @@
+//! Compares a SQLite store of 1,000 operations with one of 1,000,000: reads, lists and commits, and `ledger fsck`.
+//! `cargo bench -p gateway-store --bench growth [-- operations of the larger store]`.
+//!
+//! The measurements alternate between the two stores in one process, so that other load slows both equally. Each store is checked in a
+//! process of its own, which prints its peak memory.
+
+#![expect(clippy::print_stdout, reason = "a measuring tool")]
+
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::intent::{self, Family, Intent, Payment, PublicationMode};
+use gateway_domain::key::transitions::{self, Keys};
+use gateway_domain::operation::{Change, Event, Failure, KeySlot, Submission, evolve, open, replay};
+use gateway_domain::policy::{Input, Moment};
+use gateway_domain::testing::samples::{self, Kind};
+use gateway_domain::time::EpochMs;
+use gateway_engine::Visibility;
+use gateway_engine::ports::{
+    Commit, CommitOperations, Committed, DecisionRecord, KeyChange, ReadLog, ReadOperations, Record,
+};
+use gateway_store::{Cursor, Decisions, Fsck, Store};
+use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::task::JoinSet;
+
+type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+const SMALL: u64 = 1_000;
+const LARGE: u64 = 1_000_000;
+
+/// Commits that wait at once while a store is filled, so that one transaction has many.
+const N_SEEDERS: u64 = 256;
+
+/// Measurements of each kind on each store.
+const N_ROUNDS: u64 = 1_000;
+
+/// Of so many operations, one creates a key and one payment waits for approvals.
+const RARE: u64 = 500;
+
+/// Of so many operations, one is a payment that was decided and published, and one has a refusal before it.
+const FREQUENT: u64 = 10;
+
+const KINDS: [&str; 15] = [
+    "operation by id, from disk",
+    "events of an operation",
+    "submission of a replay: a conflict",
+    "a new operation, synced",
+    "an event of an operation, synced",
+    "key, from disk",
+    "page of 100 keys",
+    "keys of a name",
+    "operations of a key",
+    "quorums of all keys",
+    "unfinished operations",
+    "operations that wait for approvals",
+    "spending totals",
+    "page of 100 refusals",
+    "head of the log, and an inclusion proof",
+];
+
+#[tokio::main]
+async fn main() -> Measured<()> {
+    // `cargo bench` adds the argument `--bench`.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let [command, path] = &arguments[..]
+        && command == "fsck"
+    {
+        return check(path).await;
+    }
+    let large = arguments.first().map_or(Ok(LARGE), |n| n.parse())?;
+    let folder = tempfile::tempdir()?;
+    let paths = [folder.path().join("small.db"), folder.path().join("large.db")];
+    let mut stores = [Grown::seeded(&paths[0], SMALL).await?, Grown::seeded(&paths[1], large).await?];
+    let mut random = 7_u64;
+    let mut times: Vec<[Vec<f64>; 2]> = KINDS.iter().map(|_| [Vec::new(), Vec::new()]).collect();
+    for round in 0..N_ROUNDS {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        for (which, store) in stores.iter_mut().enumerate() {
+            let micros = store.measure(round, random >> 16).await?;
+            for (row, micros) in times.iter_mut().zip(micros) {
+                row[which].push(micros);
+            }
+        }
+    }
+    println!("{N_ROUNDS} rounds; median (90th percentile), microseconds: small store, large store");
+    for (name, [small, large]) in KINDS.iter().zip(&mut times) {
+        let ((small, small_90), (large, large_90)) = (quantiles(small), quantiles(large));
+        let ratio = large / small;
+        println!("  {name:40} {small:8.1} ({small_90:.1}) {large:10.1} ({large_90:.1})   ratio {ratio:.2}");
+    }
+    for store in stores {
+        store.store.close().await;
+        store.decisions.close().await;
+    }
+    for path in &paths {
+        let checked = Command::new(std::env::current_exe()?).arg("fsck").arg(path).status()?;
+        if !checked.success() {
+            return Err("the check failed".into());
+        }
+    }
+    Ok(())
+}
+
+/// Runs `ledger fsck` on a store.
+async fn check(path: &str) -> Measured<()> {
+    let start = Instant::now();
+    let (mut n_findings, mut n_reports) = (0_u64, 0_u64);
+    let mut fsck = Fsck::open(path).await?;
+    let checked = fsck.check_with_progress(&mut |_| n_findings += 1, &mut |_, _| n_reports += 1).await?;
+    let took = start.elapsed();
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("unknown").trim();
+    println!(
+        "fsck of {} events of {} operations, {} keys: {:.2} s, peak memory {peak}, {n_reports} progress reports, {n_findings} findings",
+        checked.n_events,
+        checked.n_operations,
+        checked.n_keys,
+        took.as_secs_f64()
+    );
+    if n_findings > 0 { Err("a store without damage has findings".into()) } else { Ok(()) }
+}
+
+/// A store with operations, and a view for tools.
+struct Grown {
+    store: Arc<Store>,
+    decisions: Decisions,
+    n_operations: u64,
+}
+
+impl Grown {
+    async fn seeded(path: &Path, n_operations: u64) -> Measured<Self> {
+        let start = Instant::now();
+        let location = path.display().to_string();
+        let store = Arc::new(Store::open(&location).await?);
+        let mut seeders = JoinSet::new();
+        for seeder in 0..N_SEEDERS {
+            let store = store.clone();
+            seeders.spawn(async move {
+                let mut number = seeder;
+                while number < n_operations {
+                    written(store.commit(seed(number)?).await?)?;
+                    if number % FREQUENT == 0 {
+                        store.decision_record(refusal(number)?).await?;
+                    }
+                    number += N_SEEDERS;
+                }
+                Measured::Ok(())
+            });
+        }
+        while let Some(seeded) = seeders.join_next().await {
+            seeded??;
+        }
+        // Opens the store again, as after a restart, with empty caches and an empty write-ahead log.
+        Arc::into_inner(store).ok_or("the store is in use")?.close().await;
+        let (store, decisions) = (Arc::new(Store::open(&location).await?), Decisions::open(&location).await?);
+        let (size, bytes) = (store.log_head().await?.size, std::fs::metadata(path)?.len());
+        println!(
+            "{n_operations} operations, {size} events, {} MB, written in {:.1} s",
+            bytes / 1_000_000,
+            start.elapsed().as_secs_f64()
+        );
+        Ok(Self { store, decisions, n_operations })
+    }
+
+    /// One measurement of each kind in microseconds, in the order of [`KINDS`].
+    async fn measure(&mut self, round: u64, random: u64) -> Measured<[f64; KINDS.len()]> {
+        // Evenly over the store and never the same twice, so that no record is cached.
+        let number = (random % (self.n_operations / N_ROUNDS)) * N_ROUNDS + round;
+        let (id, replayed) = (operation_id(number)?, seed(number)?);
+        let creation = seed(number / RARE * RARE)?.operation;
+        let (key, new) = (creation.key.clone(), seed(self.n_operations + round)?);
+        let payment = payment(number);
+        let refusals = Cursor { n_events: u64::MAX, refusal: number / FREQUENT / 2, preview: 0 };
+        let (store, n_leaves) = (&*self.store, self.store.log_head().await?.size);
+        let mut times = [0.0; KINDS.len()];
+        let mut row = times.iter_mut();
+        macro_rules! time {
+            ($call:expr) => {{
+                let start = Instant::now();
+                let answer = $call.await?;
+                *row.next().ok_or("more measurements than names")? = start.elapsed().as_secs_f64() * 1e6;
+                answer
+            }};
+        }
+        let found = time!(store.operation_find(id, &Visibility::Everything)).ok_or("no operation")?;
+        expect(time!(store.operation_events(id)).len() >= 2)?;
+        expect(matches!(time!(store.commit(replayed)), Committed::Conflict))?;
+        written(time!(store.commit(new)))?;
+        written(time!(store.commit(following(&found))))?;
+        // A key that was created in the first round of these is cached in the others.
+        time!(store.key_load(key.key_id)).ok_or("no key")?;
+        expect(!time!(store.keys_after(Some(KeyId(Hex32::ZERO)), 100)).is_empty())?;
+        expect(time!(store.keys_named(&key.key_ref, 2)).len() == 1)?;
+        expect(time!(store.key_operations(key.key_id, None, 100)).len() == 1)?;
+        time!(store.key_quorums(100));
+        time!(store.unfinished());
+        expect(!time!(store.operations_pending_since(EpochMs(RARE), 100)).is_empty())?;
+        time!(store.spending_totals(&creation.tenant, &payment, EpochMs(number)));
+        expect(!time!(self.decisions.page(refusals, 100)).is_empty())?;
+        time!(async { store.log_inclusion(random % n_leaves, store.log_head().await?.size).await });
+        Ok(times)
+    }
+}
+
+fn expect(is_right: bool) -> Measured<()> {
+    if is_right { Ok(()) } else { Err("an answer is not the expected one".into()) }
+}
+
+fn claim(number: u64) -> String {
+    format!("claim-{number}")
+}
+
+fn key_ref(number: u64) -> KeyRef {
+    KeyRef(format!("key-{}", number / RARE * RARE))
+}
+
+fn payment(number: u64) -> Payment {
+    let Intent::Payment(payment) = samples::intent(Kind::Payment, PublicationMode::Manual) else {
+        unreachable!("the sample is a payment")
+    };
+    Payment { from_account: format!("account-{}", number % 50), amount_minor: 1, ..payment }
+}
+
+fn submission(number: u64) -> Measured<Submission> {
+    let intent = match number % RARE {
+        0 => samples::intent(Kind::KeyCreate, PublicationMode::Manual),
+        _ => Intent::Payment(payment(number)),
+    };
+    let key_ref = key_ref(number);
+    let mut submission = samples::submission(intent, 1);
+    submission.key = KeySlot { key_id: intent::key_id(&submission.tenant, &key_ref)?, key_ref };
+    submission.operation_id = operation_id(number)?;
+    Ok(submission)
+}
+
+fn operation_id(number: u64) -> Measured<OperationId> {
+    let tenant = samples::submission(samples::intent(Kind::KeyCreate, PublicationMode::Manual), 1).tenant;
+    let family = if number % RARE == 0 { Family::Custody } else { Family::Product };
+    Ok(intent::operation_id(&tenant, family, Some(&key_ref(number)), &claim(number))?)
+}
+
+/// The commit with all events of an operation.
+fn seed(number: u64) -> Measured<Commit> {
+    let at = EpochMs(number);
+    let mut events = open(submission(number)?, at);
+    let event = |change| Event { at_ms: at, change, requested_by: None, settles: None };
+    if number % RARE > 1 {
+        let ends = match number % FREQUENT {
+            2 => golden(|change| matches!(change, Change::DecisionSigned { .. } | Change::Published { .. }))?,
+            _ => vec![failed()],
+        };
+        events.extend(ends.into_iter().map(event));
+    }
+    let operation = replay(&events).ok_or("events do not begin with a submission")?;
+    let claim = Some(claim(number));
+    let mut keys = Vec::new();
+    if number % RARE == 0 {
+        let keys_after = |keys, event: &Event| transitions::after(keys, &operation, event);
+        let after = events.iter().fold(Keys { subject: None, successor: None }, keys_after);
+        keys.extend(after.subject.map(|key| KeyChange { key, revision_before: None }));
+    }
+    Ok(Commit { operation, events, previous_record_root: Hex32::ZERO, keys, claim, spending: None })
+}
+
+fn failed() -> Change {
+    let failure = Failure { code: "approval_expired".into(), detail: String::new(), culprits: vec![] };
+    Change::Failed { failure, policy: None, receipts: vec![] }
+}
+
+/// Some of the changes of the golden history.
+fn golden(wanted: fn(&Change) -> bool) -> Measured<Vec<Change>> {
+    let events: Vec<Event> = serde_json::from_str(include_str!("../../domain/golden/events.json"))?;
+    Ok(events.into_iter().map(|event| event.change).filter(wanted).collect())
+}
+
+fn following(record: &Record) -> Commit {
+    let change = Change::ReplayNoted { body_digest: Hex32::ZERO };
+    let event = Event { at_ms: EpochMs(u64::from(u32::MAX)), change, requested_by: None, settles: None };
+    Commit {
+        operation: evolve(record.operation.clone(), &event),
+        events: vec![event],
+        previous_record_root: record.record_root,
+        keys: Vec::new(),
+        claim: None,
+        spending: None,
+    }
+}
+
+fn refusal(number: u64) -> Measured<DecisionRecord> {
+    let submission = submission(number)?;
+    let Submission { tenant, submitter, intent_hash, intent, key, operation_id, policy, .. } = submission;
+    let (moment, key_ref, approvals) = (Moment::Submit, key.key_ref, Vec::new());
+    let input = Input { moment, intent_hash, tenant, key_ref, submitter, intent, approvals };
+    Ok(DecisionRecord { at_ms: EpochMs(number), operation_id, input, outcome: policy })
+}
+
+fn written(committed: Committed) -> Measured<Record> {
+    match committed {
+        Committed::Written(record) => Ok(*record),
+        Committed::Conflict => Err("a commit had a version conflict".into()),
+    }
+}
+
+/// The median and the 90th percentile.
+fn quantiles(values: &mut [f64]) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let at = |tenths: usize| values.get(values.len() * tenths / 10).copied().unwrap_or_default();
+    (at(5), at(9))
+}

@@ -1,0 +1,63 @@
+//! Checks the watermarks of rows that were deleted on purpose.
+
+use super::{Check, Stop};
+use crate::encode::instant;
+use crate::retention::{Expiring, NEWEST};
+use gateway_domain::policy::spending::DAY_MS;
+use gateway_domain::time::EpochMs;
+
+const DROPPED: &str = "SELECT * FROM rows_dropped ORDER BY name";
+
+/// How far rows were deleted on purpose.
+#[derive(Debug, Default)]
+pub(super) struct Dropped {
+    /// When the newest deleted payment was decided; `None` if none was deleted.
+    spending: Option<i64>,
+    /// Whether a payment was found that was decided then and has no row.
+    is_confirmed: bool,
+    /// The last deleted refusal, 0 without one.
+    pub(super) refusals: i64,
+}
+
+impl Dropped {
+    /// Whether a payment that was decided at this time may be without a row.
+    pub(super) fn allows(&mut self, decided_at_ms: i64) -> bool {
+        self.is_confirmed |= self.spending == Some(decided_at_ms);
+        self.spending.is_some_and(|through| decided_at_ms <= through)
+    }
+}
+
+impl Check<'_> {
+    /// Reads the watermarks. That of `spending` must leave every row that a limit may need.
+    pub(super) async fn read_dropped(&mut self) -> Result<(), Stop> {
+        for row in self.rows(DROPPED, &[]).await? {
+            let is_of = |table: Expiring| row.text("name") == Some(table.table());
+            let through = row.integer("through").unwrap_or(i64::MAX);
+            if is_of(Expiring::Spending) {
+                self.dropped.spending = Some(through);
+            } else if is_of(Expiring::Refusals) {
+                self.dropped.refusals = through;
+            } else {
+                self.finding("rows_dropped", row.named(&["name"]), "no rows of such a table are deleted");
+            }
+        }
+        let Some(through) = self.dropped.spending else { return Ok(()) };
+        let newest = self.rows(NEWEST, &[]).await?;
+        let newest = newest.first().and_then(|row| row.integer("updated_at_ms")).unwrap_or_default();
+        if through > newest.saturating_sub(instant(EpochMs(DAY_MS))) {
+            let what = format!(
+                "`through` is {through}, but limits may need payments from after the day before {newest}"
+            );
+            self.finding("rows_dropped", "name \"spending\"", what);
+        }
+        Ok(())
+    }
+
+    /// After all operations: a payment whose row was deleted must have been decided at the watermark.
+    pub(super) fn spending_dropped(&mut self) {
+        if let (Some(through), false) = (self.dropped.spending, self.dropped.is_confirmed) {
+            let what = format!("`through` is {through}, but no payment without a row was decided then");
+            self.finding("rows_dropped", "name \"spending\"", what);
+        }
+    }
+}
