@@ -36,11 +36,12 @@ const N_SEEDERS: u64 = 256;
 /// Measurements of each kind on each store.
 const N_ROUNDS: u64 = 1_000;
 
-/// Of so many operations, one creates a key and one payment waits for approvals.
-const RARE: u64 = 500;
+/// Of so many operations, one creates a key and has a refusal before it, one waits for approvals, one is a payment that was decided and
+/// published, and the others are payments that failed.
+const EVERY: u64 = 10;
 
-/// Of so many operations, one is a payment that was decided and published, and one has a refusal before it.
-const FREQUENT: u64 = 10;
+/// The time between two operations, so that a day has as many payments in both stores.
+const APART_MS: u64 = 60_000;
 
 const KINDS: [&str; 15] = [
     "operation by id, from disk",
@@ -49,16 +50,19 @@ const KINDS: [&str; 15] = [
     "a new operation, synced",
     "an event of an operation, synced",
     "key, from disk",
-    "page of 100 keys",
+    "page of 50 keys",
     "keys of a name",
     "operations of a key",
     "quorums of all keys",
     "unfinished operations",
     "operations that wait for approvals",
     "spending totals",
-    "page of 100 refusals",
+    "page of 50 refusals",
     "head of the log, and an inclusion proof",
 ];
+
+/// The place of the key's read in [`KINDS`].
+const KEY_LOAD: usize = 5;
 
 #[tokio::main]
 async fn main() -> Measured<()> {
@@ -71,8 +75,8 @@ async fn main() -> Measured<()> {
     }
     let large = arguments.first().map_or(Ok(LARGE), |n| n.parse())?;
     let folder = tempfile::tempdir()?;
-    let paths = [folder.path().join("small.db"), folder.path().join("large.db")];
-    let mut stores = [Grown::seeded(&paths[0], SMALL).await?, Grown::seeded(&paths[1], large).await?];
+    let (small_path, large_path) = (folder.path().join("small.db"), folder.path().join("large.db"));
+    let mut stores = [Grown::seeded(&small_path, SMALL).await?, Grown::seeded(&large_path, large).await?];
     let mut random = 7_u64;
     let mut times: Vec<[Vec<f64>; 2]> = KINDS.iter().map(|_| [Vec::new(), Vec::new()]).collect();
     for round in 0..N_ROUNDS {
@@ -80,7 +84,8 @@ async fn main() -> Measured<()> {
         for (which, store) in stores.iter_mut().enumerate() {
             let micros = store.measure(round, random >> 16).await?;
             for (row, micros) in times.iter_mut().zip(micros) {
-                row[which].push(micros);
+                let measured = Some(micros).filter(|micros| *micros > 0.0);
+                row.get_mut(which).into_iter().for_each(|column| column.extend(measured));
             }
         }
     }
@@ -94,7 +99,7 @@ async fn main() -> Measured<()> {
         store.store.close().await;
         store.decisions.close().await;
     }
-    for path in &paths {
+    for path in [&small_path, &large_path] {
         let checked = Command::new(std::env::current_exe()?).arg("fsck").arg(path).status()?;
         if !checked.success() {
             return Err("the check failed".into());
@@ -141,7 +146,7 @@ impl Grown {
                 let mut number = seeder;
                 while number < n_operations {
                     written(store.commit(seed(number)?).await?)?;
-                    if number % FREQUENT == 0 {
+                    if number % EVERY == 0 {
                         store.decision_record(refusal(number)?).await?;
                     }
                     number += N_SEEDERS;
@@ -164,15 +169,21 @@ impl Grown {
         Ok(Self { store, decisions, n_operations })
     }
 
-    /// One measurement of each kind in microseconds, in the order of [`KINDS`].
+    /// One measurement of each kind in microseconds, in the order of [`KINDS`]; 0 for one that was not made.
     async fn measure(&mut self, round: u64, random: u64) -> Measured<[f64; KINDS.len()]> {
         // Evenly over the store and never the same twice, so that no record is cached.
         let number = (random % (self.n_operations / N_ROUNDS)) * N_ROUNDS + round;
         let (id, replayed) = (operation_id(number)?, seed(number)?);
-        let creation = seed(number / RARE * RARE)?.operation;
+        // The small store has a tenth as many keys as there are rounds: each is read from disk once, and then cached.
+        let (key_number, is_cached) = match round * EVERY < SMALL {
+            true => (number / EVERY * EVERY - (number / EVERY * EVERY) % SMALL + round * EVERY, false),
+            false => (number / EVERY * EVERY, true),
+        };
+        let creation = seed(key_number)?.operation;
         let (key, new) = (creation.key.clone(), seed(self.n_operations + round)?);
         let payment = payment(number);
-        let refusals = Cursor { n_events: u64::MAX, refusal: number / FREQUENT / 2, preview: 0 };
+        let at = EpochMs(number * APART_MS);
+        let refusals = Cursor { n_events: u64::MAX, refusal: number / EVERY / 2, preview: 0 };
         let (store, n_leaves) = (&*self.store, self.store.log_head().await?.size);
         let mut times = [0.0; KINDS.len()];
         let mut row = times.iter_mut();
@@ -189,17 +200,19 @@ impl Grown {
         expect(matches!(time!(store.commit(replayed)), Committed::Conflict))?;
         written(time!(store.commit(new)))?;
         written(time!(store.commit(following(&found))))?;
-        // A key that was created in the first round of these is cached in the others.
         time!(store.key_load(key.key_id)).ok_or("no key")?;
-        expect(!time!(store.keys_after(Some(KeyId(Hex32::ZERO)), 100)).is_empty())?;
+        expect(time!(store.keys_after(Some(KeyId(Hex32::ZERO)), 50)).len() == 50)?;
         expect(time!(store.keys_named(&key.key_ref, 2)).len() == 1)?;
         expect(time!(store.key_operations(key.key_id, None, 100)).len() == 1)?;
         time!(store.key_quorums(100));
         time!(store.unfinished());
-        expect(!time!(store.operations_pending_since(EpochMs(RARE), 100)).is_empty())?;
-        time!(store.spending_totals(&creation.tenant, &payment, EpochMs(number)));
-        expect(!time!(self.decisions.page(refusals, 100)).is_empty())?;
+        expect(!time!(store.operations_pending_since(EpochMs(u64::MAX), 50)).is_empty())?;
+        time!(store.spending_totals(&creation.tenant, &payment, at));
+        expect(!time!(self.decisions.page(refusals, 50)).is_empty())?;
         time!(async { store.log_inclusion(random % n_leaves, store.log_head().await?.size).await });
+        if is_cached && let Some(key_load) = times.get_mut(KEY_LOAD) {
+            *key_load = 0.0;
+        }
         Ok(times)
     }
 }
@@ -212,8 +225,9 @@ fn claim(number: u64) -> String {
     format!("claim-{number}")
 }
 
+/// The key that the operation creates. Payments name a key that does not exist, since a first decision would change it.
 fn key_ref(number: u64) -> KeyRef {
-    KeyRef(format!("key-{}", number / RARE * RARE))
+    if number % EVERY == 0 { KeyRef(format!("key-{number}")) } else { KeyRef("unknown".to_owned()) }
 }
 
 fn payment(number: u64) -> Payment {
@@ -224,7 +238,7 @@ fn payment(number: u64) -> Payment {
 }
 
 fn submission(number: u64) -> Measured<Submission> {
-    let intent = match number % RARE {
+    let intent = match number % EVERY {
         0 => samples::intent(Kind::KeyCreate, PublicationMode::Manual),
         _ => Intent::Payment(payment(number)),
     };
@@ -237,17 +251,17 @@ fn submission(number: u64) -> Measured<Submission> {
 
 fn operation_id(number: u64) -> Measured<OperationId> {
     let tenant = samples::submission(samples::intent(Kind::KeyCreate, PublicationMode::Manual), 1).tenant;
-    let family = if number % RARE == 0 { Family::Custody } else { Family::Product };
+    let family = if number % EVERY == 0 { Family::Custody } else { Family::Product };
     Ok(intent::operation_id(&tenant, family, Some(&key_ref(number)), &claim(number))?)
 }
 
 /// The commit with all events of an operation.
 fn seed(number: u64) -> Measured<Commit> {
-    let at = EpochMs(number);
+    let at = EpochMs(number * APART_MS);
     let mut events = open(submission(number)?, at);
     let event = |change| Event { at_ms: at, change, requested_by: None, settles: None };
-    if number % RARE > 1 {
-        let ends = match number % FREQUENT {
+    if number % EVERY > 1 {
+        let ends = match number % EVERY {
             2 => golden(|change| matches!(change, Change::DecisionSigned { .. } | Change::Published { .. }))?,
             _ => vec![failed()],
         };
@@ -256,7 +270,7 @@ fn seed(number: u64) -> Measured<Commit> {
     let operation = replay(&events).ok_or("events do not begin with a submission")?;
     let claim = Some(claim(number));
     let mut keys = Vec::new();
-    if number % RARE == 0 {
+    if number % EVERY == 0 {
         let keys_after = |keys, event: &Event| transitions::after(keys, &operation, event);
         let after = events.iter().fold(Keys { subject: None, successor: None }, keys_after);
         keys.extend(after.subject.map(|key| KeyChange { key, revision_before: None }));
@@ -277,7 +291,7 @@ fn golden(wanted: fn(&Change) -> bool) -> Measured<Vec<Change>> {
 
 fn following(record: &Record) -> Commit {
     let change = Change::ReplayNoted { body_digest: Hex32::ZERO };
-    let event = Event { at_ms: EpochMs(u64::from(u32::MAX)), change, requested_by: None, settles: None };
+    let event = Event { at_ms: EpochMs(1 << 40), change, requested_by: None, settles: None };
     Commit {
         operation: evolve(record.operation.clone(), &event),
         events: vec![event],
@@ -293,7 +307,7 @@ fn refusal(number: u64) -> Measured<DecisionRecord> {
     let Submission { tenant, submitter, intent_hash, intent, key, operation_id, policy, .. } = submission;
     let (moment, key_ref, approvals) = (Moment::Submit, key.key_ref, Vec::new());
     let input = Input { moment, intent_hash, tenant, key_ref, submitter, intent, approvals };
-    Ok(DecisionRecord { at_ms: EpochMs(number), operation_id, input, outcome: policy })
+    Ok(DecisionRecord { at_ms: EpochMs(number * APART_MS), operation_id, input, outcome: policy })
 }
 
 fn written(committed: Committed) -> Measured<Record> {
