@@ -20,6 +20,12 @@ impl Engine {
     pub fn set_replica_fault(&self, fault: Option<ReplicaFault>) {
         *self.0.replica_fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
+
+    /// Whether anything may be written: the store is complete, and this replica makes the records that the others make.
+    #[must_use]
+    pub fn may_write(&self) -> bool {
+        self.0.check_may_write().is_ok()
+    }
 }
 
 impl Inner {

@@ -2,6 +2,7 @@
 
 use crate::settings::Settings;
 use gateway_domain::time::EpochMs;
+use gateway_engine::Engine;
 use gateway_service::telemetry::Descriptions;
 use gateway_service::transport::Rounds;
 use gateway_store::{Expiring, ROWS_PER_TRANSACTION_MAX, Store};
@@ -51,16 +52,18 @@ impl Retention {
     }
 }
 
-/// Runs until the gateway stops. What fails is tried again in the next round: readiness reports the store.
+/// Runs until the gateway stops. What fails is tried again in the next round: readiness reports the store. While nothing may be written,
+/// nothing is deleted either.
 pub(crate) async fn run(
     store: Arc<Store>,
+    engine: Engine,
     retention: Retention,
     now: fn() -> EpochMs,
     stopping: watch::Receiver<bool>,
 ) {
     let mut rounds = Rounds::every(RUN_EVERY, stopping.clone());
     while rounds.next().await {
-        for table in Expiring::ALL {
+        for table in Expiring::ALL.into_iter().filter(|_| engine.may_write()) {
             drop_rows(&store, table, retention.kept(table), now(), &stopping).await;
         }
         measure(&store, now()).await;

@@ -78,11 +78,12 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     ));
     let every = settings.log.witness_every;
     let cosigned = tokio::spawn(witnesses::watch(witnesses, engine.clone(), every, stopping.clone()));
-    let nodes = tokio::spawn(nodes::watch(engine, reported, stopping.clone()));
+    let nodes = tokio::spawn(nodes::watch(engine.clone(), reported, stopping.clone()));
     let gauges = tokio::spawn(gauges::watch(gateway.store.clone(), gateway_service::now, stopping.clone()));
     let replicas = tokio::spawn(replicas.watch(met, stopping.clone()));
     let retention = tokio::spawn(retention::run(
         gateway.store.clone(),
+        engine.clone(),
         Retention::of(settings),
         gateway_service::now,
         stopping.clone(),
