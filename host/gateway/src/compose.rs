@@ -127,7 +127,7 @@ fn policy_error(settings: &Settings, why: lifecycle::StartError) -> StartError {
     StartError::new(what, why)
 }
 
-/// Opens the deployment's bundles: the prepared one, and those in the store.
+/// Opens the deployment's bundles: the prepared one, and those in the store. `activates` as in [`Prepared::open`].
 ///
 /// # Errors
 /// [`StartError`] when no bundle can be activated and none was before.
@@ -136,11 +136,13 @@ pub async fn open_lifecycle(
     policy: Prepared,
     store: Arc<Store>,
     clock: Arc<dyn ReadClock>,
+    activates: bool,
 ) -> Result<Arc<Lifecycle>, StartError> {
-    policy.open(store, clock).await.map_err(|why| policy_error(settings, why))
+    policy.open(store, clock, activates).await.map_err(|why| policy_error(settings, why))
 }
 
-/// Opens the adapters and composes the gateway.
+/// Opens the adapters and composes the gateway. No new bundle is activated before the caller permits it, since the store may be an
+/// older copy.
 ///
 /// # Errors
 /// [`StartError`] naming the part that failed.
@@ -158,7 +160,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         .map_err(|error| StartError::new("database", error))?;
     let store = Arc::new(store);
     let clock: Arc<dyn ReadClock> = Arc::new(SystemClock);
-    let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
+    let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock), false).await?;
     let compiled = compiled_bundles(&policies);
     let authority = open_authority(settings, services.as_ref(), &store, &policies, Arc::clone(&compiled))?;
     let log_signer = open_log_signer(settings, &authority.public_keys)?;

@@ -56,6 +56,8 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     reported.report(&engine).await;
     let replicas = Replicas::new(&gateway, settings)?;
     let met = replicas.compare(None).await;
+    gateway.policies.permit_activations(engine.may_write());
+    gateway.policies.reload(Cause::Watch).await;
     let (stop, stopping) = watch::channel(false);
     tokio::spawn(async move {
         signals.stop.received().await;
@@ -65,6 +67,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::spawn(reconcile(gateway.app.engine().clone(), settings.reconcile_every, stopping.clone()));
     let watcher = tokio::spawn(watch_policies(
         gateway.policies.clone(),
+        engine.clone(),
         node_trust(settings, &gateway)?,
         Schedule::new(settings.policy.watch, signals.policies),
         stopping.clone(),
@@ -226,6 +229,7 @@ fn node_trust(settings: &Settings, gateway: &Gateway) -> Result<Option<TrustFile
 /// Reads changed bundles and trust roots at intervals, and all bundles on SIGHUP.
 async fn watch_policies(
     policies: Arc<Lifecycle>,
+    engine: Engine,
     mut node_trust: Option<TrustFile>,
     mut schedule: Schedule,
     mut stopping: watch::Receiver<bool>,
@@ -239,6 +243,7 @@ async fn watch_policies(
             tracing::info!("reading the policy bundles again on SIGHUP");
         }
         node_trust.iter_mut().for_each(TrustFile::reload_if_changed);
+        policies.permit_activations(engine.may_write());
         policies.reload(cause).await;
     }
 }

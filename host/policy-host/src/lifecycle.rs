@@ -33,6 +33,7 @@ use gateway_policy::{
 };
 use offers::{Offer, Offers, Seen};
 use refusals::{Offered, Refusals, Refused};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
 use tokio::task;
@@ -49,6 +50,8 @@ pub struct Lifecycle {
     refusals: Refusals,
     /// The verified activation records, the newest last, at most [`BUNDLES_TRUSTED_MAX`].
     records: std::sync::Mutex<Vec<Vec<u8>>>,
+    /// Whether activations may be added to the log.
+    activates: AtomicBool,
 }
 
 /// The state between reloads.
@@ -143,6 +146,12 @@ impl Lifecycle {
         records.push(bytes.to_vec());
     }
 
+    /// Whether a reload may add an activation to the log. While it may not, new bundles and records wait, and the bundle of the
+    /// high-water mark stays active.
+    pub fn permit_activations(&self, permits: bool) {
+        self.activates.store(permits, Ordering::Relaxed);
+    }
+
     /// Reads all offers and activates the bundle that passes every check.
     pub async fn reload(&self, cause: Cause) {
         let mut memory = self.memory.lock().await;
@@ -164,6 +173,10 @@ impl Lifecycle {
         if again {
             self.check_active(memory, now);
         }
+        if !self.activates.load(Ordering::Relaxed) {
+            self.follow_mark(memory, offers.bundle.content.as_ref().ok(), now, again).await;
+            return;
+        }
         match offers.activation {
             Some(offer) => self.take_activation(memory, offer, &offers.bundle, now, again).await,
             None => {
@@ -172,7 +185,7 @@ impl Lifecycle {
             }
         }
         self.take_bundle(memory, offers.bundle, now, again).await;
-        self.follow_mark(memory, now, again).await;
+        self.follow_mark(memory, None, now, again).await;
         self.take_candidate(memory, offers.candidate, now, again).await;
     }
 
@@ -262,7 +275,13 @@ impl Lifecycle {
     }
 
     /// Loads the bundle of the high-water mark if it is not the active one, and verifies it with the current trust roots.
-    async fn follow_mark(&self, memory: &mut Memory, now: EpochMs, again: bool) {
+    async fn follow_mark(
+        &self,
+        memory: &mut Memory,
+        folder: Option<&BundleFiles>,
+        now: EpochMs,
+        again: bool,
+    ) {
         let mark = match self.mark().await {
             Ok(Some(mark)) => mark,
             Ok(None) => return,
@@ -276,7 +295,7 @@ impl Lifecycle {
         if is_active || !memory.seen.mark.is_due(fingerprint, now, again) {
             return;
         }
-        let taken = self.try_mark(memory, mark, now).await;
+        let taken = self.try_mark(memory, mark, folder, now).await;
         self.settle(&mut memory.seen.mark, Offered::Active, Some(hash), taken, now);
     }
 

@@ -131,7 +131,8 @@ pub(super) async fn real_ports(
 ) -> (Arc<Store>, Arc<EmbeddedFleet>, Ports) {
     let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
     let policy = compose::open_policy(settings).unwrap();
-    let policies = compose::open_lifecycle(settings, policy, store.clone(), clock.clone()).await.unwrap();
+    let policies =
+        compose::open_lifecycle(settings, policy, store.clone(), clock.clone(), true).await.unwrap();
     let compiled = compose::compiled_bundles(&policies);
     let authority =
         compose::open_embedded_authority(settings, &store, &policies, Arc::clone(&compiled)).unwrap();

@@ -91,13 +91,14 @@ impl Lifecycle {
         &self,
         memory: &mut Memory,
         mark: Activation,
+        folder: Option<&BundleFiles>,
         now: EpochMs,
     ) -> Result<(), Refused> {
         if let Some(active) = &memory.active {
             // A lower mark than before means that activations were removed from the store.
             check_rises(mark.sequence, Some(active.activation.sequence))?;
         }
-        let bundle = self.find_bundle(memory, mark.bundle_hash, None, now).await?;
+        let bundle = self.find_bundle(memory, mark.bundle_hash, folder, now).await?;
         let evaluator = self.load(memory, &bundle).await?;
         let active = ActiveBundle { bundle, activation: mark };
         self.check_trusted(memory, &active)?;

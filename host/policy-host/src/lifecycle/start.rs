@@ -9,6 +9,7 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::{ReadClock, StorePolicies};
 use gateway_policy::{Bundle, BundleError, EngineError, Evaluator, PolicyEngine, TrustPolicy};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio::sync::Mutex;
 
 /// Why the gateway cannot start.
@@ -77,7 +78,8 @@ impl Prepared {
     }
 
     /// Starts the lifecycle with a first reload, which activates the bundle in the folder, the one that an activation record
-    /// names, or the one that was active last.
+    /// names, or the one that was active last. Unless it `activates`, and if any bundle was ever active, it activates only the last one:
+    /// [`Lifecycle::permit_activations`] ends that.
     ///
     /// # Errors
     /// [`StartError::TrustRoots`] or [`StartError::Bundle`] if none was loaded and no bundle was ever active;
@@ -86,6 +88,7 @@ impl Prepared {
         self,
         store: Arc<dyn StorePolicies>,
         clock: Arc<dyn ReadClock>,
+        activates: bool,
     ) -> Result<Arc<Lifecycle>, StartError> {
         let Self { engine, sources, first } = self;
         let (prepared, error) = match first {
@@ -106,6 +109,7 @@ impl Prepared {
             memory: Mutex::new(memory),
             refusals: Refusals::default(),
             records: std::sync::Mutex::default(),
+            activates: AtomicBool::new(activates || never_activated),
         });
         lifecycle.reload(Cause::Watch).await;
         Ok(lifecycle)

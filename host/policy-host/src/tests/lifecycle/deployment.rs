@@ -106,7 +106,7 @@ impl Deployment {
         let path = self.database.path().join("gateway.db");
         let open = || async { Arc::new(Store::open(path.to_str().unwrap()).await.unwrap()) };
         let store = Arc::clone(self.store.get_or_init(open).await);
-        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn ReadClock>).await
+        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn ReadClock>, true).await
     }
 
     fn sources(&self) -> Sources {
@@ -142,7 +142,7 @@ impl Deployment {
 
     async fn open_on(&self, store: Arc<TamperedStore>) -> Arc<Lifecycle> {
         let prepared = self.sources().prepare(self.clock.now()).unwrap();
-        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn ReadClock>).await.unwrap()
+        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn ReadClock>, true).await.unwrap()
     }
 }
 
