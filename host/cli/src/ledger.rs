@@ -69,7 +69,8 @@ fn parse_date(text: &str) -> Result<EpochMs, &'static str> {
     let (Some(year), Some(month), Some(day)) = (digits(year), digits(month), digits(day)) else {
         return Err(WRONG);
     };
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let lengths = [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let index = usize::try_from(month).ok().and_then(|month| month.checked_sub(1)).ok_or(WRONG)?;
     let length = lengths.get(index).ok_or(WRONG)?;
