@@ -114,7 +114,7 @@ impl Shared {
             let prepared = sources.prepare(clock.now()).unwrap().require_bundle().unwrap();
             let kind = tokio::signal::unix::SignalKind::from_raw(SIGXFSZ);
             let too_large = tokio::signal::unix::signal(kind).unwrap();
-            (prepared.open(store, Arc::new(clock.clone())).await.unwrap(), too_large)
+            (prepared.open(store, Arc::new(clock.clone()), true).await.unwrap(), too_large)
         });
         let trust = Trust::new(true);
         trust.replace(Ok(&std::fs::read(&roots).unwrap()), Pins::default()).unwrap();

@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior};
 
 /// Serves until SIGTERM or SIGINT, and then until requests and work in progress are finished.
@@ -63,16 +64,16 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         signals.stop.received().await;
         let _receiver_gone = stop.send(true);
     });
-    let reconciler =
-        tokio::spawn(reconcile(gateway.app.engine().clone(), settings.reconcile_every, stopping.clone()));
-    let watcher = tokio::spawn(watch_policies(
+    let mut tasks = JoinSet::new();
+    watch_store(&mut tasks, settings, &gateway, &stopping);
+    tasks.spawn(watch_policies(
         gateway.policies.clone(),
         engine.clone(),
         node_trust(settings, &gateway)?,
         Schedule::new(settings.policy.watch, signals.policies),
         stopping.clone(),
     ));
-    let files = tokio::spawn(watch_files(
+    tasks.spawn(watch_files(
         tls.clone(),
         gateway.verifiers.take(),
         gateway.app.clone(),
@@ -80,17 +81,9 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         stopping.clone(),
     ));
     let every = settings.log.witness_every;
-    let cosigned = tokio::spawn(witnesses::watch(witnesses, engine.clone(), every, stopping.clone()));
-    let nodes = tokio::spawn(nodes::watch(engine.clone(), reported, stopping.clone()));
-    let gauges = tokio::spawn(gauges::watch(gateway.store.clone(), gateway_service::now, stopping.clone()));
-    let replicas = tokio::spawn(replicas.watch(met, stopping.clone()));
-    let retention = tokio::spawn(retention::run(
-        gateway.store.clone(),
-        engine.clone(),
-        Retention::of(settings),
-        gateway_service::now,
-        stopping.clone(),
-    ));
+    tasks.spawn(witnesses::watch(witnesses, engine.clone(), every, stopping.clone()));
+    tasks.spawn(nodes::watch(engine, reported, stopping.clone()));
+    tasks.spawn(replicas.watch(met, stopping.clone()));
     let limits = settings.server.limits;
     announce(settings, &gateway, address, admin.as_ref().map(|(_, address)| *address));
     let server = Server::new("api", listener, gateway_api::router(gateway.app.clone()), limits, tls);
@@ -106,12 +99,25 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::join!(server.run(stopping.clone()), admin);
     };
     serve_until(settings.shutdown_within, stopping.clone(), serving).await;
-    let tasks =
-        async { tokio::join!(reconciler, watcher, files, nodes, gauges, retention, replicas, cosigned) };
-    let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
+    let ended = async { while tasks.join_next().await.is_some() {} };
+    let _cut_short = tokio::time::timeout(settings.shutdown_within, ended).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
     Ok(())
+}
+
+/// Starts the tasks that only work on the store, until the gateway stops.
+fn watch_store(
+    tasks: &mut JoinSet<()>,
+    settings: &Settings,
+    gateway: &Gateway,
+    stopping: &watch::Receiver<bool>,
+) {
+    let (store, engine) = (&gateway.store, gateway.app.engine());
+    tasks.spawn(reconcile(engine.clone(), settings.reconcile_every, stopping.clone()));
+    tasks.spawn(gauges::watch(store.clone(), gateway_service::now, stopping.clone()));
+    let kept = Retention::of(settings);
+    tasks.spawn(retention::run(store.clone(), engine.clone(), kept, gateway_service::now, stopping.clone()));
 }
 
 /// Open files besides connections and nodes: the gateway's database, policies, pipes.

@@ -146,7 +146,7 @@ impl Grown {
                 let mut number = seeder;
                 while number < n_operations {
                     written(store.commit(seed(number)?).await?)?;
-                    if number % EVERY == 0 {
+                    if number.is_multiple_of(EVERY) {
                         store.decision_record(refusal(number)?).await?;
                     }
                     number += N_SEEDERS;
@@ -181,7 +181,7 @@ impl Grown {
         };
         let creation = seed(key_number)?.operation;
         let (key, new) = (creation.key.clone(), seed(self.n_operations + round)?);
-        let payment = payment(number);
+        let payment = payment(number)?;
         let at = EpochMs(number * APART_MS);
         let refusals = Cursor { n_events: u64::MAX, refusal: number / EVERY / 2, preview: 0 };
         let (store, n_leaves) = (&*self.store, self.store.log_head().await?.size);
@@ -227,20 +227,20 @@ fn claim(number: u64) -> String {
 
 /// The key that the operation creates. Payments name a key that does not exist, since a first decision would change it.
 fn key_ref(number: u64) -> KeyRef {
-    if number % EVERY == 0 { KeyRef(format!("key-{number}")) } else { KeyRef("unknown".to_owned()) }
+    if number.is_multiple_of(EVERY) { KeyRef(format!("key-{number}")) } else { KeyRef("unknown".to_owned()) }
 }
 
-fn payment(number: u64) -> Payment {
+fn payment(number: u64) -> Measured<Payment> {
     let Intent::Payment(payment) = samples::intent(Kind::Payment, PublicationMode::Manual) else {
-        unreachable!("the sample is a payment")
+        return Err("the sample is not a payment".into());
     };
-    Payment { from_account: format!("account-{}", number % 50), amount_minor: 1, ..payment }
+    Ok(Payment { from_account: format!("account-{}", number % 50), amount_minor: 1, ..payment })
 }
 
 fn submission(number: u64) -> Measured<Submission> {
     let intent = match number % EVERY {
         0 => samples::intent(Kind::KeyCreate, PublicationMode::Manual),
-        _ => Intent::Payment(payment(number)),
+        _ => Intent::Payment(payment(number)?),
     };
     let key_ref = key_ref(number);
     let mut submission = samples::submission(intent, 1);
@@ -251,7 +251,7 @@ fn submission(number: u64) -> Measured<Submission> {
 
 fn operation_id(number: u64) -> Measured<OperationId> {
     let tenant = samples::submission(samples::intent(Kind::KeyCreate, PublicationMode::Manual), 1).tenant;
-    let family = if number % EVERY == 0 { Family::Custody } else { Family::Product };
+    let family = if number.is_multiple_of(EVERY) { Family::Custody } else { Family::Product };
     Ok(intent::operation_id(&tenant, family, Some(&key_ref(number)), &claim(number))?)
 }
 
@@ -270,7 +270,7 @@ fn seed(number: u64) -> Measured<Commit> {
     let operation = replay(&events).ok_or("events do not begin with a submission")?;
     let claim = Some(claim(number));
     let mut keys = Vec::new();
-    if number % EVERY == 0 {
+    if number.is_multiple_of(EVERY) {
         let keys_after = |keys, event: &Event| transitions::after(keys, &operation, event);
         let after = events.iter().fold(Keys { subject: None, successor: None }, keys_after);
         keys.extend(after.subject.map(|key| KeyChange { key, revision_before: None }));
