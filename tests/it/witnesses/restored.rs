@@ -2,7 +2,7 @@
 
 use super::{checkpoint, log_size, n_refusals, report, start, submit, witnessed};
 use crate::harness::process::{Process, SIGN, run, stdout};
-use crate::harness::samples::{path, payment};
+use crate::harness::samples::{path, payment, with};
 use crate::harness::wire::{eventually, poll};
 use crate::harness::witness::{Witness, log_key};
 use serde_json::json;
@@ -92,6 +92,47 @@ fn older_copy_is_noticed_by_the_file_alone_until_the_loss_is_accepted() {
     fs::remove_file(folder.join("gateway.db")).unwrap();
     let process = start(folder, &[&witness], 1, &[("lost_checkpoint", &value)]);
     assert!(refusal(&process).contains(&format!("the witnessed checkpoint {in_copy}")));
+}
+
+#[test]
+fn new_bundle_is_not_activated_on_an_older_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let key = log_key(folder);
+    let witness = Witness::start(1, &key);
+    let strict = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
+    let copy = folder.join("copy.db");
+    let copy = copy.to_str().unwrap();
+    let active = |process: &Process| process.readiness().1["checks"]["policy"]["bundle_hash"].clone();
+    let process = start(folder, &[&witness], 1, &[("policy_bundle", strict)]);
+    let before = active(&process);
+    let submit = |name: &str| {
+        let payment = with(payment(name), "/payment/currency", json!("XTS"));
+        assert_eq!(
+            process.call("POST", SIGN, Some(&with(payment, "/payment/amount_minor", json!(60)))).0,
+            200
+        );
+    };
+    // Has the nodes make the key, so that they know of nothing that the copy lacks.
+    submit("before");
+    stdout(run(folder, &[], &["backup", copy]));
+    let in_copy = log_size(&process);
+    submit("lost");
+    witnessed(&process);
+    process.terminate();
+    stdout(run(folder, &[], &["restore", copy]));
+
+    // The default bundle has a higher sequence. It waits, also when its file is read again.
+    let process = start(folder, &[&witness], 1, &[("policy_watch_ms", "50")]);
+    refusal(&process);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!((active(&process), log_size(&process)), (before.clone(), in_copy));
+    process.terminate();
+
+    let value = kept(folder);
+    let process = start(folder, &[&witness], 1, &[("lost_checkpoint", &value)]);
+    assert_ne!(active(&process), before);
+    assert_eq!(log_size(&process), in_copy + 1);
 }
 
 #[test]
