@@ -15,6 +15,7 @@ use gateway_domain::log::note::NoteError;
 use gateway_domain::log::witness_policy::POLICY_BYTES_MAX;
 use gateway_domain::log::{SignedCheckpoint, WitnessKey, WitnessPolicy};
 use gateway_engine::{Engine, KeptCheckpoint};
+use gateway_seal::durable;
 use gateway_service::telemetry::Descriptions;
 use gateway_service::transport::Rounds;
 use metrics::{counter, gauge};
@@ -30,7 +31,7 @@ pub(crate) const GAUGES: Descriptions = &[
     (ENTRIES, "Entries of the newest checkpoint that a quorum of witnesses cosigned"),
     (
         AGE,
-        "Time since the quorum of witnesses cosigned the newest checkpoint, or since the start if there is none",
+        "Time since a quorum of witnesses cosigned the newest checkpoint; before the first, time since the start",
     ),
 ];
 
@@ -59,7 +60,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<Witnesses>, StartError>
     if policy.threshold() == 0 {
         return Err(failed("the quorum must be a witness or a group, not `none`".to_owned()));
     }
-    let folder = file::folder(witnessed_checkpoint);
+    let folder = durable::folder_of(witnessed_checkpoint);
     if !folder.is_dir() {
         let why = format!("the folder `{}` does not exist", folder.display());
         return Err(file::unusable(witnessed_checkpoint, why));
@@ -342,7 +343,7 @@ impl Watching {
         }
     }
 
-    /// Time since the last of a quorum cosigned the newest checkpoint, or since the start if there is none.
+    /// Time since a quorum cosigned the newest checkpoint; before the first, time since the start.
     fn age_seconds(&self) -> u64 {
         let witnessed = self.engine.witnessed_checkpoint();
         let found = witnessed.and_then(|checkpoint| self.witnesses.policy.quorum(&checkpoint).ok());

@@ -2,6 +2,7 @@
 //! operator's commands write it.
 
 use crate::peers::Peers;
+use gateway_seal::durable;
 use gateway_seal::node_key::NodeIdentity;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -63,14 +64,12 @@ impl PeersFile {
         }
         let file = Self { nodes: nodes.into_values().collect() };
         file.peers()?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut next = path.as_os_str().to_owned();
         next.push(".next");
         let mut written = std::fs::File::create(&next)?;
         written.write_all(serde_json::to_string_pretty(&file)?.as_bytes())?;
         written.sync_all()?;
-        std::fs::rename(&next, path)?;
-        std::fs::File::open(folder)?.sync_all()?;
+        durable::rename(Path::new(&next), path)?;
         Ok(file)
     }
 

@@ -6,11 +6,11 @@ use crate::settings::Settings;
 use gateway_node::{Node, NodeFile, Peers, PeersFile, read_identity};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::{Creates, KekSource, replacement_path};
-use gateway_seal::key_file;
 use gateway_seal::node_key::NodeIdentity;
+use gateway_seal::{durable, key_file};
 use gateway_service::process::{EXIT_FAILED, Fault};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -115,9 +115,7 @@ pub(crate) async fn rewrap(settings: &Settings) -> Result<ExitCode, Fault> {
         }
         Err(error) => return Err(error.into()),
     }
-    std::fs::rename(&next, path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(folder)?.sync_all()?;
+    durable::rename(&next, path)?;
     writeln!(std::io::stdout().lock(), "key {} was replaced by key {}", ids.0, ids.1)?;
     Ok(ExitCode::SUCCESS)
 }

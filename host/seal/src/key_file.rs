@@ -1,10 +1,11 @@
 //! Secret files, which only their owner may access: a key, as 32 raw bytes or one line of lower-case hexadecimal; a passphrase,
 //! as one line of text; or other bytes.
 
+use crate::durable;
 use crate::limits::{KEY_FILE_BYTES_MAX, PASSPHRASE_FILE_BYTES_MAX};
 use crate::random::{NoRandomness, draw};
 use rustix::fs::OFlags;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -115,11 +116,10 @@ pub fn load_passphrase(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
 pub fn create(path: &Path, content: &[u8]) -> Result<(), KeyFileError> {
     // Written under another name and then linked, so that a killed process leaves no partial file under this name.
     let draft = path.with_extension(format!("{}.draft", std::process::id()));
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(folder)
+        .create(durable::folder_of(path))
         .map_err(|source| unreadable(path, source))?;
     let _left_by_a_killed_process = std::fs::remove_file(&draft);
     let written = write(&draft, content).and_then(|()| std::fs::hard_link(&draft, path));
@@ -127,9 +127,7 @@ pub fn create(path: &Path, content: &[u8]) -> Result<(), KeyFileError> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unreadable(path, error)),
         // The file exists, ours or another process's. Its name must be durable before anything is sealed under its key.
-        Ok(()) | Err(_) => {
-            File::open(folder).and_then(|it| it.sync_all()).map_err(|source| unreadable(path, source))
-        }
+        Ok(()) | Err(_) => durable::sync_folder_of(path).map_err(|source| unreadable(path, source)),
     }
 }
 

@@ -5,7 +5,7 @@
 //! node's key-encryption key: [`at_rest`].
 //!
 //! The crate is not a transport, a store or a session: it does not remember earlier messages. It has no clock, no async runtime,
-//! and no I/O except in [`key_file`] and [`kek_source`]. [`relay::seal`], [`at_rest::seal_share`], [`at_rest::rewrap`],
+//! and no I/O except in [`key_file`], [`kek_source`] and [`durable`]. [`relay::seal`], [`at_rest::seal_share`], [`at_rest::rewrap`],
 //! [`at_rest::Stretching::fresh`] and [`key_file::load_or_create`] take randomness from the operating system and not from the
 //! caller, who could pass the same randomness twice.
 //!
@@ -27,6 +27,7 @@ mod random;
 mod text;
 
 pub mod at_rest;
+pub mod durable;
 pub mod kek_source;
 pub mod key_file;
 pub mod limits;

@@ -7,6 +7,7 @@ use crate::bundle::{Error, Trust, layout, source};
 pub(crate) use gateway::{EXIT_CODES, GatewayArgs, TOKEN_BYTES_MAX};
 use gateway_domain::time::EpochMs;
 use gateway_policy::BundleFiles;
+use gateway_seal::durable;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 use std::fmt;
@@ -104,8 +105,7 @@ fn exchange(files: &BundleFiles, into: &Path) -> io::Result<PathBuf> {
 /// Removes the old bundle, and makes the exchange durable.
 fn clean_up(old: &Path, into: &Path) -> io::Result<()> {
     remove(old)?;
-    let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::File::open(parent)?.sync_all()
+    durable::sync_folder_of(into)
 }
 
 fn remove(folder: &Path) -> io::Result<()> {

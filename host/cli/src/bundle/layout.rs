@@ -2,6 +2,7 @@
 
 use crate::bundle::Error;
 use gateway_policy::BundleFiles;
+use gateway_seal::durable;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,13 +11,11 @@ use std::path::Path;
 /// Creates a file and the folders above it. Writes it under another name and renames it, so that a reader never sees a part.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let fault = |source| Error::Write { path: path.to_owned(), source };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(fault)?;
+    fs::create_dir_all(durable::folder_of(path)).map_err(fault)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.draft", std::process::id()));
     let draft = path.with_file_name(name);
-    let written = write_durably(&draft, bytes).and_then(|()| fs::rename(&draft, path));
-    written.and_then(|()| File::open(folder)?.sync_all()).map_err(|source| {
+    write_durably(&draft, bytes).and_then(|()| durable::rename(&draft, path)).map_err(|source| {
         let _left_behind = fs::remove_file(&draft);
         fault(source)
     })

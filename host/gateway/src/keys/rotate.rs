@@ -9,10 +9,8 @@ use gateway_engine::failpoint::failpoint;
 use gateway_runtime::{identities, participants_with_database, rewrap};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::{KekSource, replacement_path};
-use gateway_seal::key_file;
-use std::fs::File;
+use gateway_seal::{durable, key_file};
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Replaces the authority's key. Decisions of the old key are valid while its public half is in `authority_keys_previous`, so
@@ -35,7 +33,7 @@ pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(),
     )?;
     out.flush()?;
     failpoint("before-authority-key");
-    rename_durably(&next, path)
+    Ok(durable::rename(&next, path)?)
 }
 
 /// Replaces the key that encrypts the nodes' secrets. The gateway must be stopped: it locks the nodes' databases.
@@ -67,14 +65,7 @@ pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Faul
         Err(Fault::from(error))
     })?;
     failpoint("before-node-key");
-    rename_durably(&next, path)?;
+    durable::rename(&next, path)?;
     writeln!(out, "{n_nodes} nodes were encrypted again: key {} was replaced by key {}", old.id(), new.id())?;
     Ok(())
-}
-
-/// Renames a file within its folder, atomically, and waits until that is on disk.
-fn rename_durably(next: &Path, path: &Path) -> Result<(), Fault> {
-    std::fs::rename(next, path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok(File::open(folder)?.sync_all()?)
 }

@@ -5,7 +5,8 @@ use crate::compose::StartError;
 use gateway_domain::error_chain;
 use gateway_domain::log::SignedCheckpoint;
 use gateway_domain::log::note::NOTE_BYTES_MAX;
-use std::fs::{self, File, OpenOptions};
+use gateway_seal::durable;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -42,8 +43,7 @@ pub(crate) fn unusable(path: &Path, why: impl Into<String>) -> StartError {
 pub(crate) fn replace(path: &Path, checkpoint: &SignedCheckpoint) -> io::Result<()> {
     let next = path.with_added_extension("next");
     write(OpenOptions::new().create(true).truncate(true), &next, checkpoint)?;
-    fs::rename(&next, path)?;
-    sync_folder(path)
+    durable::rename(&next, path)
 }
 
 /// Writes a checkpoint that was given up to a new file beside `path`, which stays as evidence; returns its path.
@@ -52,7 +52,7 @@ pub(crate) fn put_aside(path: &Path, checkpoint: &SignedCheckpoint) -> io::Resul
         let aside = path.with_added_extension(format!("lost-{number}"));
         match write(OpenOptions::new().create_new(true), &aside, checkpoint) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            written => return written.and_then(|()| sync_folder(path)).map(|()| aside),
+            written => return written.and_then(|()| durable::sync_folder_of(path)).map(|()| aside),
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
@@ -62,13 +62,4 @@ fn write(options: &mut OpenOptions, path: &Path, checkpoint: &SignedCheckpoint) 
     let mut file = options.write(true).mode(0o600).open(path)?;
     file.write_all(checkpoint.to_string().as_bytes())?;
     file.sync_all()
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(folder(path))?.sync_all()
-}
-
-/// The folder of the file.
-pub(crate) fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
