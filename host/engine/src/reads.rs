@@ -1,10 +1,10 @@
 //! Reads for callers: operations, keys, the log of all events, the policy's bundles; and the preview of a policy decision.
 
 use crate::engine::{Engine, Inner};
-use crate::error::{EngineError, ReadError};
+use crate::error::{EngineError, ReadError, Unavailable};
 use crate::ports::{
-    DerivedKeys, LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord, Record,
-    Visibility,
+    DerivedKeys, LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord, ReadLog,
+    Record, Visibility,
 };
 use crate::session::Target;
 use gateway_domain::approval::Approval;
@@ -77,6 +77,33 @@ pub struct InclusionEvidence {
     pub after: LogHead,
     /// Proof that the checkpoint's log begins with the log right after the event; empty when they are the same.
     pub consistency: Vec<Hex32>,
+}
+
+impl InclusionEvidence {
+    /// Proof that the checkpoint's log has the event at `index`; `None` if it has not, or the checkpoint is of another log.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the log cannot be read.
+    pub async fn of(
+        log: &dyn ReadLog,
+        checkpoint: SignedCheckpoint,
+        index: u64,
+    ) -> Result<Option<Self>, Unavailable> {
+        let head = checkpoint.unverified();
+        let Some(inclusion) = log.log_inclusion(index, head.size()).await? else { return Ok(None) };
+        let Some(consistency) = log.log_consistency(index.saturating_add(1), head.size()).await? else {
+            return Ok(None);
+        };
+        if inclusion.head.root != head.root() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            index,
+            tlog_proof: TlogProof { extra: Vec::new(), index, hashes: inclusion.hashes, checkpoint },
+            after: consistency.first,
+            consistency: consistency.hashes,
+        }))
+    }
 }
 
 /// Operations and the policy.
@@ -362,36 +389,14 @@ impl Engine {
         id: OperationId,
         seq: u64,
     ) -> Result<Option<InclusionEvidence>, EngineError> {
-        let log = &self.0.ports.log;
+        let log = &*self.0.ports.log;
         let Some(index) = log.log_index(id, seq).await? else { return Ok(None) };
         if let Some(witnessed) = self.witnessed_checkpoint()
-            && let Some(evidence) = self.inclusion_in(witnessed, index).await?
+            && let Some(evidence) = InclusionEvidence::of(log, witnessed, index).await?
         {
             return Ok(Some(evidence));
         }
-        let evidence = self.inclusion_in(self.checkpoint().await?, index).await?;
+        let evidence = InclusionEvidence::of(log, self.checkpoint().await?, index).await?;
         evidence.map(Some).ok_or_else(|| EngineError::Internal(format!("event {index} is not in the log")))
-    }
-
-    /// Proof that the checkpoint's log has the event at `index`; `None` if it has not, or the checkpoint is of another log.
-    async fn inclusion_in(
-        &self,
-        checkpoint: SignedCheckpoint,
-        index: u64,
-    ) -> Result<Option<InclusionEvidence>, EngineError> {
-        let (log, head) = (&self.0.ports.log, checkpoint.unverified());
-        let Some(inclusion) = log.log_inclusion(index, head.size()).await? else { return Ok(None) };
-        let Some(consistency) = log.log_consistency(index.saturating_add(1), head.size()).await? else {
-            return Ok(None);
-        };
-        if inclusion.head.root != head.root() {
-            return Ok(None);
-        }
-        Ok(Some(InclusionEvidence {
-            index,
-            tlog_proof: TlogProof { extra: Vec::new(), index, hashes: inclusion.hashes, checkpoint },
-            after: consistency.first,
-            consistency: consistency.hashes,
-        }))
     }
 }

@@ -7,15 +7,14 @@ use gateway_cli::evidence::{EXIT_NOT_CHECKED, verify_archive};
 use gateway_cli::ledger::ArchiveOptions;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::ids::OperationId;
-use gateway_domain::log::TlogProof;
 use gateway_domain::time::EpochMs;
 use gateway_engine::InclusionEvidence;
-use gateway_engine::ports::{LogHead, ReadLog, ReadOperations, Record, SignCheckpoint};
+use gateway_engine::ports::{ReadLog, ReadOperations, Record, SignCheckpoint};
 use gateway_evidence::{KEY_STATE, Kind, Page, Reader, Roots, Verdict};
-use gateway_seal::key_file;
+use gateway_seal::{durable, key_file};
 use gateway_store::Store;
 use serde_json::Value;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -69,8 +68,7 @@ async fn write_and_verify(
 fn put_in_place(partial: &Path, file: &Path) -> std::io::Result<()> {
     fs::hard_link(partial, file)?;
     fs::remove_file(partial)?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+    durable::sync_folder_of(file)
 }
 
 struct Writer<'a> {
@@ -134,15 +132,7 @@ impl Writer<'_> {
         let Some(index) = self.store.log_index(record.operation.id, record.operation.revision).await? else {
             return Ok(None);
         };
-        let LogHead { size, root } = self.store.log_head().await?;
-        let checkpoint = self.signer.sign_checkpoint(LogHead { size, root }).await?;
-        let inclusion = self.store.log_inclusion(index, size).await?;
-        let consistency = self.store.log_consistency(index.saturating_add(1), size).await?;
-        Ok(inclusion.zip(consistency).map(|(inclusion, consistency)| InclusionEvidence {
-            index,
-            tlog_proof: TlogProof { extra: Vec::new(), index, hashes: inclusion.hashes, checkpoint },
-            after: consistency.first,
-            consistency: consistency.hashes,
-        }))
+        let checkpoint = self.signer.sign_checkpoint(self.store.log_head().await?).await?;
+        Ok(InclusionEvidence::of(self.store, checkpoint, index).await?)
     }
 }
