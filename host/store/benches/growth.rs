@@ -6,6 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
+mod measured;
+
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
 use gateway_domain::intent::{self, Family, Intent, Payment, PublicationMode};
 use gateway_domain::key::transitions::{self, Keys};
@@ -18,17 +20,12 @@ use gateway_engine::ports::{
     Commit, CommitOperations, Committed, DecisionRecord, KeyChange, ReadLog, ReadOperations, Record,
 };
 use gateway_store::{Cursor, Decisions, Fsck, Store};
-use std::error::Error;
+use measured::{LARGE, Measured, SMALL, written};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::task::JoinSet;
-
-type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
-
-const SMALL: u64 = 1_000;
-const LARGE: u64 = 1_000_000;
 
 /// Commits that wait at once while a store is filled, so that one transaction has many.
 const N_SEEDERS: u64 = 256;
@@ -66,8 +63,7 @@ const KEY_LOAD: usize = 5;
 
 #[tokio::main]
 async fn main() -> Measured<()> {
-    // `cargo bench` adds the argument `--bench`.
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments = measured::arguments();
     if let [command, path] = &arguments[..]
         && command == "fsck"
     {
@@ -80,7 +76,7 @@ async fn main() -> Measured<()> {
     let mut random = 7_u64;
     let mut times: Vec<[Vec<f64>; 2]> = KINDS.iter().map(|_| [Vec::new(), Vec::new()]).collect();
     for round in 0..N_ROUNDS {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = measured::next_random(random);
         for (which, store) in stores.iter_mut().enumerate() {
             let micros = store.measure(round, random >> 16).await?;
             for (row, micros) in times.iter_mut().zip(micros) {
@@ -89,12 +85,7 @@ async fn main() -> Measured<()> {
             }
         }
     }
-    println!("{N_ROUNDS} rounds; median (90th percentile), microseconds: small store, large store");
-    for (name, [small, large]) in KINDS.iter().zip(&mut times) {
-        let ((small, small_90), (large, large_90)) = (quantiles(small), quantiles(large));
-        let ratio = large / small;
-        println!("  {name:40} {small:8.1} ({small_90:.1}) {large:10.1} ({large_90:.1})   ratio {ratio:.2}");
-    }
+    measured::print_ratios(&KINDS, &mut times, N_ROUNDS);
     for store in stores {
         store.store.close().await;
         store.decisions.close().await;
@@ -308,18 +299,4 @@ fn refusal(number: u64) -> Measured<DecisionRecord> {
     let (moment, key_ref, approvals) = (Moment::Submit, key.key_ref, Vec::new());
     let input = Input { moment, intent_hash, tenant, key_ref, submitter, intent, approvals };
     Ok(DecisionRecord { at_ms: EpochMs(number * APART_MS), operation_id, input, outcome: policy })
-}
-
-fn written(committed: Committed) -> Measured<Record> {
-    match committed {
-        Committed::Written(record) => Ok(*record),
-        Committed::Conflict => Err("a commit had a version conflict".into()),
-    }
-}
-
-/// The median and the 90th percentile.
-fn quantiles(values: &mut [f64]) -> (f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let at = |tenths: usize| values.get(values.len() * tenths / 10).copied().unwrap_or_default();
-    (at(5), at(9))
 }

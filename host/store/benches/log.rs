@@ -9,29 +9,26 @@
 
 #![expect(clippy::print_stdout, clippy::cast_precision_loss, reason = "a measuring tool")]
 
+mod measured;
+
 use gateway_domain::binding::{ClientBinding, CredentialDigest};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{Hex32, OperationId, Tenant};
 use gateway_domain::operation::{Change, Event, Requester, Submission, evolve, open, replay};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadLog, Record};
+use gateway_engine::ports::{Commit, CommitOperations, ReadLog, Record};
 use gateway_store::Store;
-use std::error::Error;
+use measured::{LARGE, Measured, SMALL, written};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
-
-const SMALL: u64 = 1_000;
-const LARGE: u64 = 1_000_000;
-
 /// Operations of each log. An append goes to a random one, and so to a random part of the tables.
 const N_OPERATIONS: u64 = 500;
 
 /// Measurements of each kind on each log.
-const N_ROUNDS: usize = 2_000;
+const N_ROUNDS: u64 = 2_000;
 
 /// Clients that commit at the same time.
 const CLIENTS: [u64; 3] = [1, 32, 256];
@@ -48,8 +45,7 @@ const KINDS: [&str; 5] = [
 
 #[tokio::main]
 async fn main() -> Measured<()> {
-    // `cargo bench` adds the argument `--bench`.
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments = measured::arguments();
     if let [command, locations @ ..] = &arguments[..]
         && command == "commits"
     {
@@ -67,7 +63,7 @@ async fn main() -> Measured<()> {
     let mut random = 7_u64;
     let mut times: Vec<[Vec<f64>; 2]> = KINDS.iter().map(|_| [Vec::new(), Vec::new()]).collect();
     for _ in 0..N_ROUNDS {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = measured::next_random(random);
         for (which, log) in logs.iter_mut().enumerate() {
             let micros = log.measure(random >> 16).await?;
             for (row, micros) in times.iter_mut().zip(micros) {
@@ -75,12 +71,7 @@ async fn main() -> Measured<()> {
             }
         }
     }
-    println!("{N_ROUNDS} rounds; median (90th percentile), microseconds: small log, large log");
-    for (name, [small, large]) in KINDS.iter().zip(&mut times) {
-        let ((small, small_90), (large, large_90)) = (quantiles(small), quantiles(large));
-        let ratio = large / small;
-        println!("  {name:38} {small:8.1} ({small_90:.1}) {large:10.1} ({large_90:.1})   ratio {ratio:.2}");
-    }
+    measured::print_ratios(&KINDS, &mut times, N_ROUNDS);
     Ok(())
 }
 
@@ -228,18 +219,4 @@ fn filler(number: u64) -> Event {
         requested_by: Some(Requester { client: Some(client), unknown_fields: Vec::new() }),
         settles: None,
     }
-}
-
-fn written(committed: Committed) -> Measured<Record> {
-    match committed {
-        Committed::Written(record) => Ok(*record),
-        Committed::Conflict => Err("a commit had a version conflict".into()),
-    }
-}
-
-/// The median and the 90th percentile.
-fn quantiles(values: &mut [f64]) -> (f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let at = |tenths: usize| values.get(values.len() * tenths / 10).copied().unwrap_or_default();
-    (at(5), at(9))
 }
