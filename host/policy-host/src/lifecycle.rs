@@ -60,7 +60,7 @@ struct Memory {
     /// before are not used.
     trust: Option<Arc<TrustPolicy>>,
     active: Option<ActiveBundle>,
-    /// The bundle that was compiled at the start, before the store was opened.
+    /// The bundle that was compiled at the start, before the store was opened, until it was considered.
     prepared: Option<Arc<Evaluator>>,
     seen: SeenOffers,
 }
@@ -187,6 +187,8 @@ impl Lifecycle {
         self.take_bundle(memory, offers.bundle, now, again).await;
         self.follow_mark(memory, None, now, again).await;
         self.take_candidate(memory, offers.candidate, now, again).await;
+        // Whatever was offered at the start has been considered.
+        memory.prepared = None;
     }
 
     /// Updates the trust roots. Returns whether they changed.

@@ -162,7 +162,6 @@ impl Lifecycle {
     fn swap(&self, memory: &mut Memory, active: ActiveBundle, evaluator: Arc<Evaluator>) {
         self.host.activate(evaluator);
         memory.active = Some(active);
-        memory.prepared = None;
         self.refusals.settle(Offered::Active);
     }
 
