@@ -24,7 +24,7 @@ use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::failed;
 use crate::retention::DropRows;
-use crate::rows::{PgReaders, Pool, Statements};
+use crate::rows::{Pool, Statements};
 use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
 use connect::Server;
@@ -147,8 +147,7 @@ impl Postgres {
 
     /// At most `n_max` operations that owe a step, which no other replica gets for a while.
     pub(crate) async fn owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
-        let Pool::Postgres(PgReaders { pool, .. }) = &self.pool else { return Ok(Vec::new()) };
-        work::take(pool, &self.replica, n_max).await
+        work::take(&self.pool, &self.replica, n_max).await
     }
 
     /// Says that this replica is here, and returns the others.

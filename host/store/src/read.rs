@@ -142,7 +142,7 @@ impl Store {
 
     async fn operation_ids(&self, sql: &str, bound: &[Cell]) -> Result<Vec<OperationId>, Unavailable> {
         let rows = self.database.pool().rows(sql, bound).await;
-        let rows = rows.map_err(|error| failed("the operations to drive could not be read", &error))?;
+        let rows = rows.map_err(|error| failed("operations could not be listed", &error))?;
         rows.iter().map(decode::operation_id).collect()
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub const CONNECTIONS: u32 = 9;
 
 /// Time to connect, or to get a read connection, before a request is answered with 503.
-pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time for the server's answer to a statement, after which its connection is given up. The server ends statements itself, earlier than
 /// this; a server that is gone, or a standby that it waits for, does not.

@@ -1,9 +1,10 @@
 //! Shares the work of the reconcilers between replicas: each operation is given to one of them for a while.
 
 use crate::error::failed;
-use gateway_domain::ids::{Hex32, OperationId};
+use crate::row::Cell;
+use crate::rows::Pool;
+use gateway_domain::ids::OperationId;
 use gateway_engine::Unavailable;
-use sqlx::PgPool;
 
 /// The time for which an operation belongs to a replica, after which any replica tries again: the first one may have died. Each is given
 /// out once in that time, so that operations that cannot finish do not keep others from their turn.
@@ -34,12 +35,11 @@ const TAKE: &str = "WITH due AS (
 const DROP: &str = "DELETE FROM operations_taken WHERE until <= now() - interval '1 hour'";
 
 /// At most `n_max` operations that owe a step, those unchanged for longest first. No replica gets them again for a minute.
-pub(super) async fn take(pool: &PgPool, replica: &[u8], n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
-    let take = sqlx::query_scalar::<_, Vec<u8>>(TAKE).bind(replica).bind(i64::from(n_max.min(TAKEN_MAX)));
-    let taken = take.bind(DRIVEN_FOR_MS).bind(TAKEN_FOR).fetch_all(pool).await;
+pub(super) async fn take(pool: &Pool, replica: &[u8], n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
     let failed = |error: sqlx::Error| failed("the operations to drive could not be read", &error);
-    let taken = taken.map_err(failed)?;
-    sqlx::query(DROP).execute(pool).await.map_err(failed)?;
-    let id = |bytes: Vec<u8>| bytes.try_into().ok().map(|bytes| OperationId(Hex32::new(bytes)));
-    Ok(taken.into_iter().filter_map(id).collect())
+    let n_max = i64::from(n_max.min(TAKEN_MAX));
+    let bound = [Cell::Blob(replica.to_vec()), n_max.into(), DRIVEN_FOR_MS.into(), TAKEN_FOR.into()];
+    let taken = pool.rows(TAKE, &bound).await.map_err(failed)?;
+    pool.rows(DROP, &[]).await.map_err(failed)?;
+    Ok(taken.iter().filter_map(|row| row.hash("operation_id").map(OperationId)).collect())
 }
