@@ -21,6 +21,14 @@ fn start(folder: &Path, witnesses: &[&Witness], needed: usize, overrides: &[(&st
     Process::start(folder, None, &[&own, overrides].concat())
 }
 
+/// A gateway whose log all these witnesses cosigned, with a payment; its operation, and the checkpoint.
+fn cosigned_payment(folder: &Path, witnesses: &[&Witness]) -> (Process, Value, String) {
+    let process = start(folder, witnesses, witnesses.len(), &[]);
+    let view = drive(&process.address, SIGN, &payment("one"), &[EXECUTE, publish_step()]).unwrap();
+    let shown = witnessed(&process);
+    (process, view, shown)
+}
+
 fn submit(process: &Process, idempotency_key: &str) -> Value {
     process.post(SIGN, Some(&payment(idempotency_key)))["operation"].clone()
 }
@@ -73,10 +81,8 @@ fn verify(reader: &Path, evidence: &Value, policy: &str) -> (i32, String, String
 fn independent_program_verifies_cosignatures() {
     let (folder, reader) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let key = log_key(folder.path());
-    let (one, two) = (Witness::start(1, &key), Witness::start(2, &key));
-    let process = start(folder.path(), &[&one, &two], 2, &[]);
-    let view = drive(&process.address, SIGN, &payment("one"), &[EXECUTE, publish_step()]).unwrap();
-    let shown = witnessed(&process);
+    let [one, two] = [1, 2].map(|number| Witness::start(number, &key));
+    let (process, view, shown) = cosigned_payment(folder.path(), &[&one, &two]);
     // Proofs have the cosigned checkpoint, and a program that ignores witnesses accepts them.
     let evidence = process.get(&path(&view, "/evidence"));
     let (id, seq) = (view["operation_id"].as_str().unwrap(), evidence["total_events"].as_u64().unwrap());
@@ -103,10 +109,8 @@ fn independent_program_verifies_cosignatures() {
 fn witnessed_log_is_verified_offline_with_the_policy() {
     let (folder, reader) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let key = log_key(folder.path());
-    let (one, two) = (Witness::start(1, &key), Witness::start(2, &key));
-    let process = start(folder.path(), &[&one, &two], 2, &[]);
-    let view = drive(&process.address, SIGN, &payment("one"), &[EXECUTE, publish_step()]).unwrap();
-    let shown = witnessed(&process);
+    let [one, two] = [1, 2].map(|number| Witness::start(number, &key));
+    let (process, view, shown) = cosigned_payment(folder.path(), &[&one, &two]);
     let kept = fs::read_to_string(folder.path().join("log.checkpoint")).unwrap();
     assert_eq!(kept, shown);
     let size = checkpoint(&shown).verify(std::slice::from_ref(&key)).unwrap().size();
