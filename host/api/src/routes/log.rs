@@ -13,8 +13,8 @@ use axum::response::IntoResponse;
 use gateway_auth::Scope::*;
 use gateway_domain::ids::OperationId;
 
-/// The head of the log, signed now, as a C2SP `checkpoint`. With `?witnessed=true` the newest checkpoint that a quorum of witnesses
-/// cosigned, with their lines; 404 if there is none.
+/// The head of the log, signed now, as a C2SP `checkpoint`. With `?witnessed=true` instead the newest checkpoint that a quorum of
+/// witnesses cosigned, with their lines. Before the first of these, 404.
 #[utoipa::path(
     get, path = "/v1/log/checkpoint", operation_id = "log_checkpoint", tag = "log",
     security(("bearer" = [AuditRead])),
