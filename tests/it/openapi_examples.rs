@@ -154,6 +154,8 @@ async fn openapi_examples_run_in_order() {
     let path = custody::path(&view, "/external-export");
     assert_eq!(flow.world.post(&path, &exported).await.ok()["external_export"]["state"], "Settled");
     flow.get("CustodyOperationsResponse", &custody::key_path("vault-1", "/operations?limit=1")).await;
+    flow.get("OperationsResponse", "/v1/operations?limit=1").await;
+    flow.get("CustodyKeysResponse", "/v1/custody/keys?limit=1").await;
     flow.get("HealthView", "/healthz").await;
     flow.get("ReadinessView", "/readyz").await;
     flow.get("PolicyBundlesResponse", "/v1/policy/bundles?limit=1").await;

@@ -7,6 +7,7 @@ mod custody_operations;
 mod execute;
 mod faults;
 mod health;
+mod lists;
 mod log;
 mod node_recovery;
 mod policy_bundles;

@@ -52,6 +52,7 @@ impl Replica {
         let ports = Ports {
             commits: ways.clone(),
             reads: ways.clone(),
+            lists: Arc::clone(store) as Arc<_>,
             log: Arc::clone(store) as Arc<_>,
             checkpoints: Arc::new(LogSigner::new("simulation".parse().unwrap(), &[7; 32])),
             policy: shared.lifecycle.host(),

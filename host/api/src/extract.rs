@@ -1,6 +1,7 @@
 //! Extractors: the caller, the path parameters, the query string and the body of a request.
 
 mod body;
+pub mod list;
 pub mod query;
 
 pub use body::Body;

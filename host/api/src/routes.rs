@@ -33,9 +33,9 @@ pub enum Access {
 /// Every route: method, path, access.
 pub static ROUTES: LazyLock<Vec<(&str, &str, Access)>> = LazyLock::new(|| {
     let items = DOCUMENT.paths.paths.iter();
-    let routes = items.filter_map(|(path, item)| {
-        let (method, operation) = operation(item)?;
-        Some((method, path.as_str(), scope(operation).map_or(Access::Open, Access::Scope)))
+    let routes = items.flat_map(|(path, item)| {
+        let access = |operation| scope(operation).map_or(Access::Open, Access::Scope);
+        operations(item).map(move |(method, operation)| (method, path.as_str(), access(operation)))
     });
     routes.collect()
 });
@@ -49,6 +49,7 @@ pub(crate) static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(|
 pub(crate) fn api() -> OpenApiRouter<App> {
     router([
         routes!(operations::sign),
+        routes!(operations::list),
         routes!(operations::show),
         routes!(operations::approve),
         routes!(operations::execute),
@@ -57,6 +58,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(evidence::operation_evidence),
         routes!(evidence::operation_audit_replay),
         routes!(custody_keys::create),
+        routes!(custody_keys::list),
         routes!(custody_keys::show),
         routes!(custody_keys::derive),
         routes!(custody_keys::operations),
@@ -66,6 +68,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(custody_keys::rotate),
         routes!(custody_keys::recover),
         routes!(custody_keys::recovery_contributions),
+        routes!(custody_operations::list),
         routes!(custody_operations::show),
         routes!(custody_operations::approve),
         routes!(custody_operations::execute),
@@ -103,7 +106,7 @@ fn router<const N: usize>(routes: [UtoipaMethodRouter<App>; N]) -> OpenApiRouter
 
 /// Passes the scope in the route's `security` to [`crate::extract::Caller`], which rejects callers that do not hold it.
 fn with_scope((schemas, paths, methods): UtoipaMethodRouter<App>) -> UtoipaMethodRouter<App> {
-    let scope = paths.paths.values().filter_map(operation).find_map(|(_, operation)| scope(operation));
+    let scope = paths.paths.values().flat_map(operations).find_map(|(_, operation)| scope(operation));
     let methods = match scope {
         Some(scope) => methods.route_layer(Extension(scope)),
         None => methods,
@@ -111,10 +114,11 @@ fn with_scope((schemas, paths, methods): UtoipaMethodRouter<App>) -> UtoipaMetho
     (schemas, paths, methods)
 }
 
-/// The one operation of a path, and its method.
-fn operation(item: &PathItem) -> Option<(&'static str, &Operation)> {
-    let get = item.get.as_ref().map(|operation| ("GET", operation));
-    get.or_else(|| item.post.as_ref().map(|operation| ("POST", operation)))
+/// The operations of a path, with their methods.
+fn operations(item: &PathItem) -> impl Iterator<Item = (&'static str, &Operation)> {
+    [("GET", &item.get), ("POST", &item.post)]
+        .into_iter()
+        .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
 }
 
 fn scope(operation: &Operation) -> Option<Scope> {

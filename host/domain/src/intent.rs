@@ -70,6 +70,10 @@ pub enum OperationType {
 }
 
 impl OperationType {
+    /// All types.
+    pub const ALL: [Self; 6] =
+        [Self::KeyCreate, Self::Sign, Self::Refresh, Self::Reshare, Self::Rotate, Self::Recover];
+
     /// The contract's word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -5,7 +5,7 @@
 //!
 //! Start reading at `submit`, then `session` (the unit of work) and `drive` (the loop). The use cases are methods of
 //! [`Engine`]: `submit`, `submit_on_key`, `approve`, `execute`, `publish`, `recover` and `export` move operations,
-//! `reads` answers questions, `reconcile` drives what a crash left behind.
+//! `reads` and `lists` answer questions, `reconcile` drives what a crash left behind.
 //!
 //! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored`, `replica`,
 //! `witnessed` → `engine` → `session` → `policy`, `drive` → the use cases.
@@ -19,6 +19,7 @@ mod error;
 mod execute;
 pub mod failpoint;
 mod holders;
+mod lists;
 mod locks;
 mod policy;
 pub mod ports;
@@ -36,6 +37,7 @@ pub use approve::Approve;
 pub use engine::{Engine, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Abort, Execute, Export, Publish, Recover};
+pub use lists::{ListOperations, Page};
 pub use ports::{Ports, Visibility};
 pub use rate_limit::{Quota, RateLimit, Token};
 pub use readiness::Readiness;

@@ -1,5 +1,6 @@
 //! The ports: traits of the services that the engine needs. Adapters implement them and do not depend on each other.
 
+mod lists;
 mod log;
 mod policies;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 pub use crate::error::{Damage, ReadError, Subject};
 pub use gateway_domain::admission::AdmissionRequest;
+pub use lists::{Created, KeyFilter, ListRecords, Listed, OperationFilter, Place};
 pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
@@ -34,6 +36,7 @@ pub use policies::{
 pub struct Ports {
     pub commits: Arc<dyn CommitOperations>,
     pub reads: Arc<dyn ReadOperations>,
+    pub lists: Arc<dyn ListRecords>,
     pub log: Arc<dyn ReadLog>,
     pub checkpoints: Arc<dyn SignCheckpoint>,
     pub policy: Arc<dyn EvaluatePolicy>,

@@ -1,7 +1,8 @@
 //! Reads for callers: operations, keys, the log of all events, the policy's bundles; and the preview of a policy decision.
 
 use crate::engine::{Engine, Inner};
-use crate::error::{EngineError, ReadError, Unavailable};
+use crate::error::{EngineError, Unavailable};
+use crate::lists::sound;
 use crate::ports::{
     DerivedKeys, LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord, ReadLog,
     Record, Visibility,
@@ -192,8 +193,7 @@ impl Engine {
     /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Damaged`, `Unavailable`.
     pub async fn key(&self, target: &KeyTarget) -> Result<(CustodyKey, OperationId), EngineError> {
         let key = self.0.find_key(target).await?;
-        let latest = self.0.ports.reads.key_operations(key.key_id, None, 1).await?;
-        let latest = latest.first().map_or(key.created_by, |(_, id)| *id);
+        let latest = self.0.latest_operation(&key).await?;
         Ok((key, latest))
     }
 
@@ -264,12 +264,7 @@ impl Engine {
         let next = found.last().filter(|_| has_more).map(|(position, _)| *position);
         let mut records = Vec::with_capacity(found.len());
         for (_, id) in found {
-            match self.0.ports.reads.operation_find(id, &target.visibility).await {
-                Ok(record) => records.extend(record),
-                // Left out of the list. Reading this operation alone gives an error, and readiness names it.
-                Err(ReadError::Damaged(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+            records.extend(sound(self.0.ports.reads.operation_find(id, &target.visibility).await)?);
         }
         Ok(KeyOperations { key, records, next })
     }
@@ -292,6 +287,12 @@ impl Engine {
 }
 
 impl Inner {
+    /// The latest custody operation on the key.
+    pub(crate) async fn latest_operation(&self, key: &CustodyKey) -> Result<OperationId, EngineError> {
+        let latest = self.ports.reads.key_operations(key.key_id, None, 1).await?;
+        Ok(latest.first().map_or(key.created_by, |(_, id)| *id))
+    }
+
     /// The key; [`EngineError::KeyNotFound`] if it is unknown or this caller cannot see it. For a caller that sees
     /// all tenants, the key of the default tenant, else the only key of this name.
     async fn find_key(&self, target: &KeyTarget) -> Result<CustodyKey, EngineError> {

@@ -169,6 +169,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
+        lists: store.clone(),
         log: store.clone(),
         checkpoints: Arc::new(log_signer),
         policy: policies.host(),

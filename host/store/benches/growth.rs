@@ -11,13 +11,14 @@ mod measured;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
 use gateway_domain::intent::{self, Family, Intent, Payment, PublicationMode};
 use gateway_domain::key::transitions::{self, Keys};
-use gateway_domain::operation::{Change, Event, Failure, KeySlot, Submission, evolve, open, replay};
+use gateway_domain::operation::{Change, Event, Failure, KeySlot, State, Submission, evolve, open, replay};
 use gateway_domain::policy::{Input, Moment};
 use gateway_domain::testing::samples::{self, Kind};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
 use gateway_engine::ports::{
-    Commit, CommitOperations, Committed, DecisionRecord, KeyChange, ReadLog, ReadOperations, Record,
+    Commit, CommitOperations, Committed, Created, DecisionRecord, KeyChange, KeyFilter, ListRecords,
+    OperationFilter, Place, ReadLog, ReadOperations, Record,
 };
 use gateway_store::{Cursor, Decisions, Fsck, Store};
 use measured::{LARGE, Measured, SMALL, written};
@@ -40,14 +41,19 @@ const EVERY: u64 = 10;
 /// The time between two operations, so that a day has as many payments in both stores.
 const APART_MS: u64 = 60_000;
 
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 20] = [
     "operation by id, from disk",
     "events of an operation",
     "submission of a replay: a conflict",
     "a new operation, synced",
     "an event of an operation, synced",
     "key, from disk",
-    "page of 50 keys",
+    "page of 50 keys, for the gateway's own checks",
+    "page of 50 operations",
+    "page of 50 operations, from the middle",
+    "page of 50 failed operations",
+    "page of 50 operations that await approvals",
+    "page of 50 keys, newest first",
     "keys of a name",
     "operations of a key",
     "quorums of all keys",
@@ -60,6 +66,18 @@ const KINDS: [&str; 15] = [
 
 /// The place of the key's read in [`KINDS`].
 const KEY_LOAD: usize = 5;
+
+const PAYMENTS: OperationFilter = OperationFilter {
+    family: Family::Product,
+    state: None,
+    operation_type: None,
+    key_ref: None,
+    idempotency_key: None,
+    awaits_approvals: false,
+    created: Created { after: None, before: None },
+};
+const KEYS: KeyFilter =
+    KeyFilter { state: None, key_ref: None, created: Created { after: None, before: None } };
 
 #[tokio::main]
 async fn main() -> Measured<()> {
@@ -193,6 +211,15 @@ impl Grown {
         written(time!(store.commit(following(&found))))?;
         time!(store.key_load(key.key_id)).ok_or("no key")?;
         expect(time!(store.keys_after(Some(KeyId(Hex32::ZERO)), 50)).len() == 50)?;
+        let tenant = &Visibility::Tenant(creation.tenant.clone());
+        let middle = Place { created_at: EpochMs(self.n_operations / 2 * APART_MS), id: Hex32::ZERO };
+        let failed = OperationFilter { state: Some(State::Failed), ..PAYMENTS };
+        let awaited = OperationFilter { awaits_approvals: true, ..PAYMENTS };
+        expect(time!(store.operations_listed(tenant, &PAYMENTS, None, 50)).places.len() == 50)?;
+        expect(time!(store.operations_listed(tenant, &PAYMENTS, Some(middle), 50)).places.len() == 50)?;
+        expect(time!(store.operations_listed(tenant, &failed, None, 50)).places.len() == 50)?;
+        expect(time!(store.operations_listed(tenant, &awaited, None, 50)).places.len() == 50)?;
+        expect(time!(store.keys_listed(tenant, &KEYS, None, 50)).places.len() == 50)?;
         expect(time!(store.keys_named(&key.key_ref, 2)).len() == 1)?;
         expect(time!(store.key_operations(key.key_id, None, 100)).len() == 1)?;
         time!(store.key_quorums(100));

@@ -6,6 +6,7 @@ pub(crate) mod commits;
 pub(crate) mod decisions;
 pub(crate) mod fsck;
 pub(crate) mod keys;
+pub(crate) mod lists;
 pub(crate) mod log;
 pub(crate) mod policies;
 pub(crate) mod queries;
@@ -15,13 +16,16 @@ pub(crate) mod samples;
 pub(crate) mod spending;
 
 use crate::{Decisions, Fsck};
-use gateway_engine::ports::{CommitOperations, ReadLog, ReadOperations, StorePolicies};
+use gateway_engine::ports::{CommitOperations, ListRecords, ReadLog, ReadOperations, StorePolicies};
 use std::sync::Arc;
 
 /// All ports of the engine that a store implements.
-pub(crate) trait Ports: CommitOperations + ReadOperations + ReadLog + StorePolicies + 'static {}
+pub(crate) trait Ports:
+    CommitOperations + ReadOperations + ListRecords + ReadLog + StorePolicies + 'static
+{
+}
 
-impl<T: CommitOperations + ReadOperations + ReadLog + StorePolicies + 'static> Ports for T {}
+impl<T: CommitOperations + ReadOperations + ListRecords + ReadLog + StorePolicies + 'static> Ports for T {}
 
 /// A database for one test, empty when first opened.
 pub(crate) trait Deployment {
@@ -80,6 +84,11 @@ macro_rules! contract_cases {
             queries::operation_is_found_only_by_its_tenant
             queries::key_operations_are_listed_newest_first
             queries::keys_are_found_by_name_across_tenants
+            lists::operations_are_listed_newest_first_for_their_tenant
+            lists::operations_are_found_by_all_that_is_asked_for
+            lists::operation_is_found_by_its_idempotency_key
+            lists::search_over_many_rows_is_continued
+            lists::keys_are_listed_newest_first
             keys::each_distinct_quorum_of_signing_keys_is_listed_once
             decisions::every_decision_is_found_once_with_its_input
             decisions::repeated_admission_decision_is_stored_once

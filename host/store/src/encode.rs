@@ -262,7 +262,7 @@ pub(crate) fn operation_row(
     Ok(OperationRow {
         id: operation.id,
         tenant: operation.tenant.0.clone(),
-        family: family(operation),
+        family: family(operation.intent.family()),
         key_id: operation.key.key_id,
         state: operation.state().as_str(),
         owes: next(operation) != Step::Rest,
@@ -331,8 +331,8 @@ pub(crate) fn listed_keys(operation: &Operation) -> Vec<KeyId> {
     }
 }
 
-pub(crate) const fn family(operation: &Operation) -> &'static str {
-    match operation.intent.family() {
+pub(crate) const fn family(family: Family) -> &'static str {
+    match family {
         Family::Product => "product",
         Family::Custody => "custody",
     }

@@ -26,6 +26,7 @@ mod error;
 mod frontier;
 mod fsck;
 mod history;
+mod lists;
 mod log;
 mod policies;
 mod postgres;

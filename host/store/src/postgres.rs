@@ -23,6 +23,7 @@ use crate::database::Counters;
 use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::failed;
+use crate::lists::{ByIndex, Lists, list_of_keys, list_of_operations};
 use crate::retention::DropRows;
 use crate::rows::{Pool, Statements};
 use activation::{ActivationJob, ProbeJob};
@@ -115,6 +116,18 @@ pub(crate) const STATEMENTS: Statements = Statements {
     counters: "row_counters",
     counted: "SELECT * FROM row_counters WHERE name = $1",
     database_bytes: "SELECT pg_database_size(current_database())",
+    lists: Lists {
+        operations: ByIndex {
+            all: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "TRUE"),
+            undecided: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "awaits_approvals = 1"),
+            in_state: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "state = $7"),
+            of_kind: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "family = 'custody' AND (body::jsonb #>> '{intent,kind}') = $8"),
+            on_key: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "key_id = $9"),
+            one: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "operation_id = $10"),
+        },
+        keys: list_of_keys!("((body::jsonb ->> 'created_at_ms')::bigint)", "TRUE"),
+        keys_named: list_of_keys!("((body::jsonb ->> 'created_at_ms')::bigint)", "key_ref = $7"),
+    },
 };
 
 /// An open database. Dropping it lets queued changes finish.

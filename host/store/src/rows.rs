@@ -2,6 +2,7 @@
 //!
 //! Both databases understand the same SQL with parameters `$1`, `$2`, ..., but for JSON and lists: [`Statements`].
 
+use crate::lists::Lists;
 use crate::row::{Cell, Row};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgRow, PgValueRef};
@@ -34,6 +35,7 @@ pub(crate) struct Statements {
     pub(crate) counted: &'static str,
     /// One number: bytes of the database.
     pub(crate) database_bytes: &'static str,
+    pub(crate) lists: Lists,
 }
 
 /// Read connections.

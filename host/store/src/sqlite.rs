@@ -15,6 +15,7 @@ use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::{OpenError, failed, unavailable, unwritten};
 use crate::frontier::{self, LogFrontier};
+use crate::lists::{ByIndex, Lists, list_of_keys, list_of_operations};
 use crate::retention::DropRows;
 use crate::rows::{Pool, Statements};
 use activation::{ActivationJob, ProbeJob};
@@ -47,6 +48,7 @@ const MIGRATIONS: &[Migration] = &[
     migration(9, "admission_budgets", include_str!("../migrations/sqlite/0009_admission_budgets.sql")),
     migration(10, "logged_activations", include_str!("../migrations/sqlite/0010_logged_activations.sql")),
     migration(11, "retention", include_str!("../migrations/sqlite/0011_retention.sql")),
+    migration(12, "lists", include_str!("../migrations/sqlite/0012_lists.sql")),
 ];
 
 const fn migration(version: u32, name: &'static str, sql: &'static str) -> Migration {
@@ -117,6 +119,33 @@ pub(crate) const STATEMENTS: Statements = Statements {
     counters: "sqlite_sequence",
     counted: "SELECT * FROM sqlite_sequence WHERE name = $1",
     database_bytes: "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    lists: Lists {
+        operations: ByIndex {
+            all: list_of_operations!("CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END", "TRUE"),
+            undecided: list_of_operations!(
+                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
+                "awaits_approvals = 1"
+            ),
+            in_state: list_of_operations!(
+                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
+                "state = $7"
+            ),
+            of_kind: list_of_operations!(
+                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
+                "family = 'custody' AND json_valid(body) AND (body ->> '$.intent.kind') = $8"
+            ),
+            on_key: list_of_operations!(
+                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
+                "key_id = $9"
+            ),
+            one: list_of_operations!(
+                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
+                "operation_id = $10"
+            ),
+        },
+        keys: list_of_keys!("(body ->> '$.created_at_ms')", "json_valid(body)"),
+        keys_named: list_of_keys!("(body ->> '$.created_at_ms')", "json_valid(body) AND key_ref = $7"),
+    },
 };
 
 impl State for LogFrontier {

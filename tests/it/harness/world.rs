@@ -142,6 +142,7 @@ pub(super) async fn real_ports(
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
+        lists: store.clone(),
         log: store.clone(),
         checkpoints: Arc::new(LogSigner::new(settings.log.origin.clone(), &log_seed)),
         policy: policies.host(),

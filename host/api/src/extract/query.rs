@@ -47,7 +47,7 @@ pub fn optional_number(query: &str, name: &str) -> Result<Option<u64>, ApiError>
 }
 
 /// Digits only: `str::parse` alone would accept a sign.
-fn digits(text: &str) -> Option<u64> {
+pub(super) fn digits(text: &str) -> Option<u64> {
     let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     u64::try_from(digits.parse::<i64>().ok()?).ok()
 }

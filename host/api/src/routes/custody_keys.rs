@@ -3,6 +3,7 @@
 use super::lifecycle::{Answer, requester, submission_warnings};
 use crate::error::ApiError;
 use crate::error::Code::{self, *};
+use crate::extract::list::{ListQuery, PAGE_DEFAULT, PAGE_MAX};
 use crate::extract::{Body, Caller, PathKeyRef, RejectsMismatch, query};
 use crate::state::App;
 use crate::warning::{self, Warning};
@@ -11,24 +12,21 @@ use crate::wire::custody::{
     CustodyKeyRotateRequest, CustodySignRequest, KeyRequest, RecoveryContributionsRequest,
 };
 use crate::wire::custody_view::{
-    CustodyKeyView, CustodyOperationResponse, CustodyOperationsResponse, KeyDerivation, RecoveryContributions,
+    CustodyKeyState, CustodyKeyView, CustodyKeysResponse, CustodyOperationResponse,
+    CustodyOperationsResponse, KeyDerivation, RecoveryContributions,
 };
 use crate::wire::{bind_caller, body_digest};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::Uri;
 use gateway_auth::Principal;
 use gateway_auth::Scope::*;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::Bip32;
+use gateway_domain::key::KeyState;
+use gateway_engine::ports::KeyFilter;
 use gateway_engine::{KeyTarget, Submit, Submitted, Visibility};
-
-/// Default number of operations on a page.
-const PAGE_DEFAULT: u32 = 50;
-
-/// Maximum number of operations on a page: each has a few kilobytes.
-const PAGE_MAX: u32 = 200;
 
 /// Submits the creation of a key: distributed key generation among its participants.
 #[utoipa::path(
@@ -69,6 +67,36 @@ fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenan
     }
     let message = format!("`/tenant_id` must be the caller's tenant, `{own}`");
     Err(ApiError::new(Code::ClientBindingMismatch, message))
+}
+
+/// Lists keys, newest first. A page may have fewer than `limit`, even none, while a `next_cursor` says that there are more.
+#[utoipa::path(
+    get, path = "/v1/custody/keys", operation_id = "custody_key_list", tag = "custody",
+    security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyKeysResponse)),
+    params(
+        ("state" = Option<CustodyKeyState>, Query, description = "Only keys in this state"),
+        ("key_ref" = Option<String>, Query, description = "Only the key of this name"),
+        ("created_after_ms" = Option<u64>, Query, description = "Only keys created later, milliseconds since 1970"),
+        ("created_before_ms" = Option<u64>, Query, description = "Only keys created earlier, milliseconds since 1970"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of keys on a page; 50 by default", minimum = 1, maximum = 200),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page, which had the same filters; without it the first page", pattern = "^[0-9]{1,19}-[0-9a-f]{64}-[0-9a-f]{16}$"),
+    ),
+)]
+pub async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<CustodyKeysResponse>, ApiError> {
+    let known = ["state", "key_ref", "created_after_ms", "created_before_ms"];
+    let query = ListQuery::parse("custody keys", query.as_deref().unwrap_or_default(), &known)?;
+    let filter = KeyFilter {
+        state: query.word("state", &KeyState::ALL, KeyState::as_str)?,
+        key_ref: query.key_ref(),
+        created: query.created()?,
+    };
+    let page = app.engine().keys(&caller.visibility(), &filter, query.after, query.n_max).await?;
+    let keys = page.items.iter().map(|(key, latest)| CustodyKeyView::new(key, *latest)).collect();
+    Ok(Json(CustodyKeysResponse { keys, next_cursor: query.cursor(page.next) }))
 }
 
 /// Shows the key.
@@ -132,11 +160,8 @@ pub async fn operations(
     let before = query::optional_number(query, "cursor")?;
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
     let found = app.engine().key_operations(&target, before, n_max).await?;
-    let mut operations = Vec::with_capacity(found.records.len());
-    for record in &found.records {
-        operations.push(super::custody_operations::view(&app, record, Vec::new()).await?);
-    }
-    Ok(Json(CustodyOperationsResponse { operations, next_cursor: found.next.map(|next| next.to_string()) }))
+    let next_cursor = found.next.map(|next| next.to_string());
+    Ok(Json(super::custody_operations::views(&app, &found.records, next_cursor).await?))
 }
 
 macro_rules! on_key {

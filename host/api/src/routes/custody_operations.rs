@@ -3,16 +3,18 @@
 use super::lifecycle::{self, Answer, requester};
 use crate::error::ApiError;
 use crate::error::Code::*;
+use crate::extract::list::ListQuery;
 use crate::extract::{Body, Caller, PathOperationId};
 use crate::state::App;
 use crate::warning::{self, Warning};
 use crate::wire::abort::CustodyAbortRequest;
 use crate::wire::custody::CustodyPublishRequest;
-use crate::wire::custody_view::CustodyOperationView;
+use crate::wire::custody_view::{CustodyOperationType, CustodyOperationView, CustodyOperationsResponse};
 use crate::wire::external_export::CustodyExternalExportRequest;
 use crate::wire::operations::{ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest};
+use crate::wire::view::{Awaiting, OperationState};
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::{RawQuery, Request, State};
 use gateway_auth::Scope::*;
 use gateway_domain::intent::Family;
 use gateway_engine::ports::Record;
@@ -31,6 +33,46 @@ pub(super) async fn view(
 /// The answer to a command, with its warnings also as headers.
 async fn answer(app: &App, record: &Record, warnings: Vec<Warning>) -> Answer<CustodyOperationView> {
     Ok((warning::headers(&warnings), Json(view(app, record, warnings).await?)))
+}
+
+/// Lists custody operations, newest first. A page may have fewer than `limit`, even none, while a `next_cursor` says that there are more.
+#[utoipa::path(
+    get, path = "/v1/custody/operations", operation_id = "custody_operation_list", tag = "custody",
+    security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyOperationsResponse)),
+    params(
+        ("state" = Option<OperationState>, Query, description = "Only operations in this state"),
+        ("operation_type" = Option<CustodyOperationType>, Query, description = "Only operations of this type"),
+        ("key_ref" = Option<String>, Query, description = "Only operations whose request names this key"),
+        ("idempotency_key" = Option<String>, Query, description = "Only the operation with this idempotency key of the key `key_ref`, which must be given too"),
+        ("created_after_ms" = Option<u64>, Query, description = "Only operations submitted later, milliseconds since 1970"),
+        ("created_before_ms" = Option<u64>, Query, description = "Only operations submitted earlier, milliseconds since 1970"),
+        ("awaiting" = Option<Awaiting>, Query, description = "`me`: only operations that wait for approvals, and that the caller neither submitted nor approved"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of operations on a page; 50 by default", minimum = 1, maximum = 200),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page, which had the same filters; without it the first page", pattern = "^[0-9]{1,19}-[0-9a-f]{64}-[0-9a-f]{16}$"),
+    ),
+)]
+pub async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<CustodyOperationsResponse>, ApiError> {
+    let query =
+        ListQuery::parse("custody operations", query.as_deref().unwrap_or_default(), &lifecycle::FILTERS)?;
+    let page = lifecycle::list(&app, Family::Custody, &caller, &query).await?;
+    Ok(Json(views(&app, &page.items, query.cursor(page.next)).await?))
+}
+
+/// A page of operations.
+pub(super) async fn views(
+    app: &App,
+    records: &[Record],
+    next_cursor: Option<String>,
+) -> Result<CustodyOperationsResponse, ApiError> {
+    let mut operations = Vec::with_capacity(records.len());
+    for record in records {
+        operations.push(view(app, record, Vec::new()).await?);
+    }
+    Ok(CustodyOperationsResponse { operations, next_cursor })
 }
 
 /// Shows the operation.

@@ -1,6 +1,8 @@
 //! The code that the handlers of both families share.
 
 use crate::error::{ApiError, Code, rate_limit_headers};
+use crate::extract::list::ListQuery;
+use crate::extract::query::invalid_query;
 use crate::extract::{Body, Caller, RejectsMismatch};
 use crate::state::App;
 use crate::warning::{self, Warning};
@@ -12,10 +14,10 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use gateway_auth::Principal;
 use gateway_domain::ids::OperationId;
-use gateway_domain::intent::Family;
-use gateway_domain::operation::{Recovery, Requester};
-use gateway_engine::ports::Record;
-use gateway_engine::{Approve, Execute, Publish, Recover, Submitted, Target};
+use gateway_domain::intent::{Family, OperationType};
+use gateway_domain::operation::{Recovery, Requester, State};
+use gateway_engine::ports::{OperationFilter, Record};
+use gateway_engine::{Approve, Execute, ListOperations, Page, Publish, Recover, Submitted, Target};
 
 /// A response body and its additional headers.
 pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
@@ -27,8 +29,59 @@ pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
 
 /// The view of an operation in the answer to a request with these warnings.
 pub fn view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView {
-    gateway_service::layers::note_operation(record.operation.id);
     OperationView::new(record, app.engine().approvals_expire_at(&record.operation), warnings)
+}
+
+/// The filters of a list of operations.
+pub const FILTERS: [&str; 7] = [
+    "state",
+    "operation_type",
+    "key_ref",
+    "idempotency_key",
+    "created_after_ms",
+    "created_before_ms",
+    "awaiting",
+];
+
+/// Reads a part of the list of operations.
+///
+/// # Errors
+/// [`ApiError`] of the query or the engine.
+pub async fn list(
+    app: &App,
+    family: Family,
+    caller: &Caller,
+    query: &ListQuery,
+) -> Result<Page<Record>, ApiError> {
+    let awaiting = awaited(caller, query)?;
+    let filter = OperationFilter {
+        family,
+        state: query.word("state", &State::ALL, State::as_str)?,
+        operation_type: query.word("operation_type", &OperationType::ALL, OperationType::as_str)?,
+        key_ref: query.key_ref(),
+        idempotency_key: query.text("idempotency_key").map(str::to_owned),
+        awaits_approvals: awaiting.is_some(),
+        created: query.created()?,
+    };
+    if family == Family::Custody && filter.idempotency_key.is_some() && filter.key_ref.is_none() {
+        let message = "`idempotency_key` needs `key_ref`: each key has idempotency keys of its own";
+        return Err(invalid_query(message.to_owned()));
+    }
+    let (after, n_max) = (query.after, query.n_max);
+    let list = ListOperations { visibility: caller.visibility(), filter, awaiting, after, n_max };
+    Ok(app.engine().operations(&list).await?)
+}
+
+/// The subject of `awaiting=me`.
+fn awaited(caller: &Caller, query: &ListQuery) -> Result<Option<String>, ApiError> {
+    let Some(()) = query.word("awaiting", &[()], |()| "me")? else { return Ok(None) };
+    match &caller.principal {
+        Principal::Identified(identity) => Ok(Some(identity.subject_id.clone())),
+        Principal::Unrestricted => {
+            let message = "`awaiting=me` needs a caller: send the identity headers";
+            Err(invalid_query(message.to_owned()))
+        }
+    }
 }
 
 /// Records an approval.
@@ -114,6 +167,7 @@ pub fn submission_warnings(
         );
         return Err(ApiError::new(Code::IdempotencyMismatch, message));
     }
+    gateway_service::layers::note_operation(submitted.record.operation.id);
     let mut warnings = Warning::unknown_members(unknown);
     warnings.extend(submitted.body_differs.then(Warning::idempotency_mismatch));
     warnings.extend(submitted.fence_is_stale.then(Warning::stale_fence));

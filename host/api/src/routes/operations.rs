@@ -3,17 +3,19 @@
 use super::lifecycle::{self, Answer, submission_warnings, view};
 use crate::error::ApiError;
 use crate::error::Code::*;
+use crate::extract::list::ListQuery;
 use crate::extract::{Body, Caller, PathOperationId, RejectsMismatch};
 use crate::state::App;
 use crate::warning::{self, Warning};
+use crate::wire::custody_view::CustodyOperationType;
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, OperationNodeRecoveryResponse,
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
 };
-use crate::wire::view::OperationView;
+use crate::wire::view::{Awaiting, OperationState, OperationView, OperationsResponse};
 use crate::wire::{bind_caller, body_digest};
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::{RawQuery, Request, State};
 use axum::http::HeaderMap;
 use gateway_auth::Scope::*;
 use gateway_domain::intent::Family;
@@ -61,6 +63,33 @@ fn parse_submission(caller: &Caller, body: Body<SignOperationRequest>) -> Result
         body_digest,
         unknown_fields: body.unknown,
     })
+}
+
+/// Lists operations, newest first. A page may have fewer than `limit`, even none, while a `next_cursor` says that there are more.
+#[utoipa::path(
+    get, path = "/v1/operations", operation_id = "operation_list", tag = "operations",
+    security(("bearer" = [OperationsRead])), responses((status = 200, body = OperationsResponse)),
+    params(
+        ("state" = Option<OperationState>, Query, description = "Only operations in this state"),
+        ("operation_type" = Option<CustodyOperationType>, Query, description = "Only operations of this type"),
+        ("key_ref" = Option<String>, Query, description = "Only operations whose request names this key"),
+        ("idempotency_key" = Option<String>, Query, description = "Only the operation with this idempotency key"),
+        ("created_after_ms" = Option<u64>, Query, description = "Only operations submitted later, milliseconds since 1970"),
+        ("created_before_ms" = Option<u64>, Query, description = "Only operations submitted earlier, milliseconds since 1970"),
+        ("awaiting" = Option<Awaiting>, Query, description = "`me`: only operations that wait for approvals, and that the caller neither submitted nor approved"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of operations on a page; 50 by default", minimum = 1, maximum = 200),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page, which had the same filters; without it the first page", pattern = "^[0-9]{1,19}-[0-9a-f]{64}-[0-9a-f]{16}$"),
+    ),
+)]
+pub async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<OperationsResponse>, ApiError> {
+    let query = ListQuery::parse("operations", query.as_deref().unwrap_or_default(), &lifecycle::FILTERS)?;
+    let page = lifecycle::list(&app, Family::Product, &caller, &query).await?;
+    let operations = page.items.iter().map(|record| view(&app, record, Vec::new())).collect();
+    Ok(Json(OperationsResponse { operations, next_cursor: query.cursor(page.next) }))
 }
 
 /// Shows the operation.

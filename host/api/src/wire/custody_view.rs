@@ -146,7 +146,17 @@ impl From<Contributions> for RecoveryContributions {
     }
 }
 
-/// A page of a key's operations.
+/// A page of keys.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CustodyKeysResponse {
+    /// The keys, newest first.
+    pub keys: Vec<CustodyKeyView>,
+    /// The `cursor` of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A page of custody operations.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CustodyOperationsResponse {
     /// The operations, newest first.

@@ -64,6 +64,24 @@ pub struct OperationView {
     pub expires_at_ms: Option<u64>,
 }
 
+/// A page of operations.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OperationsResponse {
+    /// The operations, newest first.
+    pub operations: Vec<OperationView>,
+    /// The `cursor` of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Whose approval operations await.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum Awaiting {
+    /// The caller's.
+    Me,
+}
+
 /// The reason why an operation failed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FailureView {

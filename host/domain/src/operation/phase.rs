@@ -76,6 +76,18 @@ pub enum State {
 }
 
 impl State {
+    /// All states.
+    pub const ALL: [Self; 8] = [
+        Self::Submitted,
+        Self::PendingApproval,
+        Self::Admitted,
+        Self::ReceiptMaterialized,
+        Self::Executing,
+        Self::Executed,
+        Self::Published,
+        Self::Failed,
+    ];
+
     /// The state after a stored change of this `type`; `None` for a change that keeps the state. `signs` is true for
     /// signing operations. For readers of redacted exports, which cannot fold the events.
     #[must_use]

@@ -28,6 +28,10 @@ pub(crate) fn payment() -> Intent {
     Intent::Payment(Payment { amount_minor: 9_007_199_254_740_993, reference, ..payment })
 }
 
+pub(crate) fn asset_action() -> Intent {
+    intent(Kind::AssetAction)
+}
+
 pub(crate) fn key_create() -> Intent {
     intent(Kind::KeyCreate)
 }

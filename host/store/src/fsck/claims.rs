@@ -110,7 +110,8 @@ fn claimed(row: &Row) -> Option<OperationId> {
 }
 
 fn columns(operation: Operation, idempotency_key: &str) -> [(&'static str, Expected); 5] {
-    let (tenant, family, id) = (operation.tenant.0.clone(), family(&operation), operation.id.0);
+    let (tenant, family, id) =
+        (operation.tenant.0.clone(), family(operation.intent.family()), operation.id.0);
     let (events, previous_record_root, keys, claim) = (Vec::new(), Hex32::ZERO, Vec::new(), None);
     let commit = Commit { operation, events, previous_record_root, keys, claim, spending: None };
     let row = claim_row(&commit, idempotency_key);

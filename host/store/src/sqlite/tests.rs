@@ -212,6 +212,34 @@ async fn queries_use_their_indexes() {
         };
         assert!(spent.iter().any(uses), "{spent:?}");
     }
+    let lists = &super::STATEMENTS.lists;
+    let by_index = &lists.operations;
+    for (sql, search) in [
+        (by_index.all, "operations_listed (tenant=? AND family=? AND created_at_ms>? AND created_at_ms<?)"),
+        (
+            by_index.undecided,
+            "operations_undecided (tenant=? AND family=? AND created_at_ms>? AND created_at_ms<?)",
+        ),
+        (
+            by_index.in_state,
+            "operations_in_state (tenant=? AND family=? AND state=? AND created_at_ms>? AND created_at_ms<?)",
+        ),
+        (
+            by_index.of_kind,
+            "operations_of_kind (tenant=? AND <expr>=? AND created_at_ms>? AND created_at_ms<?)",
+        ),
+        (
+            by_index.on_key,
+            "operations_on_key (key_id=? AND family=? AND created_at_ms>? AND created_at_ms<?)",
+        ),
+        (by_index.one, "sqlite_autoindex_operations_1 (operation_id=?)"),
+        (lists.keys, "custody_keys_listed (tenant=? AND <expr>>? AND <expr><?)"),
+        (lists.keys_named, "sqlite_autoindex_custody_keys_2 (tenant=? AND key_ref=?)"),
+    ] {
+        let plan = plan(&folder, sql).await;
+        assert!(plan[0].ends_with(search), "{plan:?}");
+        assert!(plan.len() == 1 || search.starts_with("sqlite_"), "sorted: {plan:?}");
+    }
     let quorums = plan(&folder, super::STATEMENTS.key_quorums).await;
     let of_keys: Vec<_> = quorums.iter().filter(|step| step.contains("custody_keys")).collect();
     assert_eq!(

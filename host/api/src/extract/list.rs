@@ -1,0 +1,146 @@
+//! The query of a list: `limit`, `cursor`, and filters.
+
+use super::query::{self, invalid_query};
+use crate::error::ApiError;
+use gateway_domain::canonical;
+use gateway_domain::ids::{Hex32, KeyRef};
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{Created, Place};
+use gateway_service::strict::TEXT_BYTES_MAX;
+use percent_encoding::percent_decode_str;
+use std::collections::BTreeMap;
+
+/// Default number of entries on a page.
+pub const PAGE_DEFAULT: u32 = 50;
+
+/// Maximum number of entries on a page: each has a few kilobytes.
+pub const PAGE_MAX: u32 = 200;
+
+/// The form of a cursor: a time, an id, and a digest of what the list is restricted to.
+pub const CURSOR_PATTERN: &str = "^[0-9]{1,19}-[0-9a-f]{64}-[0-9a-f]{16}$";
+
+/// A parsed query.
+#[derive(Debug)]
+pub struct ListQuery {
+    /// The maximum of entries.
+    pub n_max: u32,
+    /// The place that the cursor names.
+    pub after: Option<Place>,
+    filters: BTreeMap<&'static str, String>,
+    digest: String,
+}
+
+impl ListQuery {
+    /// Parses the query of a list that knows these filters. Values may be percent-encoded, with `+` for a space.
+    ///
+    /// # Errors
+    /// `invalid_request`: a parameter that the list does not know, a value given twice or that is not text, a cursor of another list or
+    /// of other filters.
+    pub fn parse(list: &str, query: &str, known: &[&'static str]) -> Result<Self, ApiError> {
+        let n_max = query::limit(query, PAGE_DEFAULT, PAGE_MAX)?;
+        let mut filters = BTreeMap::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if ["limit", "cursor"].contains(&name) {
+                continue;
+            }
+            let Some(name) = known.iter().find(|known| **known == name) else {
+                let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+                let message = format!(
+                    "this list has no parameter `{}`; it has `limit`, `cursor`, {}",
+                    shown(name),
+                    known.join(", ")
+                );
+                return Err(invalid_query(message));
+            };
+            if filters.insert(*name, decoded(name, value)?).is_some() {
+                return Err(invalid_query(format!("`{name}` must be given once")));
+            }
+        }
+        let digest = canonical::digest("svc/list/v1", &(list, &filters))
+            .map_err(|_| invalid_query("the query is too large".to_owned()))?;
+        let digest: String = digest.to_string().chars().take(16).collect();
+        let after = query::once(query, "cursor")?.map(|cursor| place(cursor, &digest)).transpose()?;
+        Ok(Self { n_max, after, filters, digest })
+    }
+
+    /// The value of a filter.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.filters.get(name).map(String::as_str)
+    }
+
+    /// The value of the filter `key_ref`.
+    #[must_use]
+    pub fn key_ref(&self) -> Option<KeyRef> {
+        self.text("key_ref").map(|name| KeyRef(name.to_owned()))
+    }
+
+    /// The value of a filter that is one of some words.
+    ///
+    /// # Errors
+    /// `invalid_request` for another word.
+    pub fn word<T: Copy>(
+        &self,
+        name: &str,
+        all: &[T],
+        as_str: impl Fn(T) -> &'static str,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let word = all.iter().copied().find(|word| as_str(*word) == text);
+        word.map(Some).ok_or_else(|| {
+            let allowed: Vec<_> = all.iter().map(|word| format!("`{}`", as_str(*word))).collect();
+            invalid_query(format!("`{name}` must be one of {}", allowed.join(", ")))
+        })
+    }
+
+    /// The filters `created_after_ms` and `created_before_ms`.
+    ///
+    /// # Errors
+    /// `invalid_request` for anything but whole numbers.
+    pub fn created(&self) -> Result<Created, ApiError> {
+        let time = |name| {
+            let digits = |text| query::digits(text).map(EpochMs);
+            let wrong = || invalid_query(format!("`{name}` must be a time in milliseconds since 1970"));
+            self.text(name).map(|text| digits(text).ok_or_else(wrong)).transpose()
+        };
+        Ok(Created { after: time("created_after_ms")?, before: time("created_before_ms")? })
+    }
+
+    /// The cursor of the page that begins after this place.
+    #[must_use]
+    pub fn cursor(&self, next: Option<Place>) -> Option<String> {
+        next.map(|Place { created_at, id }| format!("{}-{id}-{}", created_at.0, self.digest))
+    }
+}
+
+fn decoded(name: &str, value: &str) -> Result<String, ApiError> {
+    let spaced = value.replace('+', " ");
+    let text = percent_decode_str(&spaced).decode_utf8();
+    let text = text.ok().filter(|text| (1..=TEXT_BYTES_MAX).contains(&text.len()) && !text.contains('\0'));
+    text.map(Into::into).ok_or_else(|| {
+        invalid_query(format!(
+            "`{name}` must have 1 to {TEXT_BYTES_MAX} bytes of UTF-8, percent-encoded, without U+0000"
+        ))
+    })
+}
+
+/// As much of a name as a message can have.
+fn shown(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+fn place(cursor: &str, digest: &str) -> Result<Place, ApiError> {
+    let wrong = || invalid_query("`cursor` must be the `next_cursor` of a page of this list".to_owned());
+    let mut parts = cursor.split('-');
+    let (created_at, id) = (parts.next().and_then(query::digits), parts.next());
+    let id = id.and_then(|id| id.parse::<Hex32>().ok());
+    let (Some(created_at), Some(id), Some(of), None) = (created_at, id, parts.next(), parts.next()) else {
+        return Err(wrong());
+    };
+    if of != digest {
+        let message = "`cursor` is of another list, or of other filters: give the filters of the page before, or no cursor";
+        return Err(invalid_query(message.to_owned()));
+    }
+    Ok(Place { created_at: EpochMs(created_at), id })
+}

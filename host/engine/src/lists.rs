@@ -1,0 +1,102 @@
+//! Lists of operations and keys for callers, newest first.
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::ports::{KeyFilter, Listed, OperationFilter, Place, ReadError, Record, Visibility};
+use gateway_domain::ids::{KeyId, OperationId};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Operation, Phase};
+
+/// The operations that are looked at for a page of those that await someone.
+const CANDIDATES_MAX: u32 = 200;
+
+/// A request for a part of the list of operations.
+#[derive(Clone, Debug)]
+pub struct ListOperations {
+    /// The operations that the caller can see.
+    pub visibility: Visibility,
+    /// Those that are asked for.
+    pub filter: OperationFilter,
+    /// Only operations that could still use the approval of this subject: they wait for approvals, and it neither submitted nor
+    /// approved them.
+    pub awaiting: Option<String>,
+    /// The place after which the part begins.
+    pub after: Option<Place>,
+    /// The maximum of operations.
+    pub n_max: u32,
+}
+
+/// A part of a list.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    /// In order, without those whose records are damaged. There may be fewer than asked for, although more follow.
+    pub items: Vec<T>,
+    /// The place after which the list goes on; `None` at its end.
+    pub next: Option<Place>,
+}
+
+impl Engine {
+    /// A part of the list of operations.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn operations(&self, list: &ListOperations) -> Result<Page<Record>, EngineError> {
+        let ListOperations { visibility, filter, awaiting, after, n_max } = list;
+        let n_candidates = awaiting.as_ref().map_or(*n_max, |_| CANDIDATES_MAX);
+        let lists = &self.0.ports.lists;
+        let Listed { places, next } =
+            lists.operations_listed(visibility, filter, *after, n_candidates).await?;
+        let (mut items, last) = (Vec::new(), places.last().copied());
+        for place in places {
+            let id = OperationId(place.id);
+            let Some(record) = sound(self.0.ports.reads.operation_find(id, visibility).await)? else {
+                continue;
+            };
+            if awaiting.as_ref().is_none_or(|subject| awaits(&record.operation, subject)) {
+                items.push(record);
+            }
+            if items.len() >= usize::try_from(*n_max).unwrap_or(usize::MAX) {
+                let is_last = last == Some(place);
+                return Ok(Page { items, next: if is_last { next } else { Some(place) } });
+            }
+        }
+        Ok(Page { items, next })
+    }
+
+    /// A part of the list of keys, each with the latest custody operation on it.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn keys(
+        &self,
+        visibility: &Visibility,
+        filter: &KeyFilter,
+        after: Option<Place>,
+        n_max: u32,
+    ) -> Result<Page<(CustodyKey, OperationId)>, EngineError> {
+        let Listed { places, next } =
+            self.0.ports.lists.keys_listed(visibility, filter, after, n_max).await?;
+        let mut items = Vec::with_capacity(places.len());
+        for place in places {
+            if let Some(key) = sound(self.0.ports.reads.key_load(KeyId(place.id)).await)? {
+                let latest = self.0.latest_operation(&key).await?;
+                items.push((key, latest));
+            }
+        }
+        Ok(Page { items, next })
+    }
+}
+
+/// Leaves damaged records out. Reading one of them alone gives an error, and readiness names it.
+pub(crate) fn sound<T>(read: Result<Option<T>, ReadError>) -> Result<Option<T>, EngineError> {
+    match read {
+        Err(ReadError::Damaged(_)) => Ok(None),
+        read => Ok(read?),
+    }
+}
+
+fn awaits(operation: &Operation, subject: &str) -> bool {
+    operation.phase == Phase::PendingApproval
+        && operation.submitter.subject_id != subject
+        && operation.approvals.iter().all(|approval| approval.subject_id != subject)
+}
