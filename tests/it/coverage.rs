@@ -22,6 +22,27 @@ fn openapi_document_has_exactly_the_routes() {
     assert_eq!(documented, routes);
 }
 
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            found.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            members.values().for_each(|below| references(below, found));
+        }
+        Value::Array(entries) => entries.iter().for_each(|below| references(below, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn openapi_document_has_everything_that_it_refers_to() {
+    let document = openapi::document();
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    assert!(found.len() > 50, "{}", found.len());
+    let is_missing = |reference: &String| document.pointer(reference.trim_start_matches('#')).is_none();
+    assert_eq!(found.into_iter().filter(is_missing).collect::<Vec<_>>(), [""; 0]);
+}
+
 #[tokio::test]
 async fn every_listed_route_has_a_handler() {
     let world = World::start().await;

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// The document's example answers, by shape.
 const ANSWERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/api/src/openapi/answers.json");
 
+/// The time that stands for all, milliseconds since 1970.
+const EXAMPLE_TIME: u64 = 1_790_000_000_000;
+
 /// Replaces what differs from run to run by values of the same form, equal ones by equal ones.
 #[derive(Default)]
 struct Replacements(BTreeMap<String, String>);
@@ -26,7 +29,12 @@ impl Replacements {
                     let is_time = name.ends_with("_at_ms") || name.ends_with("_since_ms");
                     let value = match name.as_str() {
                         "request_id" => json!("0f6c2a9d1be84753-1f"),
-                        _ if is_time && value.is_number() => json!(1_790_000_000_000_u64),
+                        _ if is_time && value.is_number() => json!(EXAMPLE_TIME),
+                        // A time, an id, and a digest of the query.
+                        "next_cursor" => match value.as_str().and_then(|cursor| cursor.split_once('-')) {
+                            Some((_, rest)) => json!(self.replace_in(&format!("{EXAMPLE_TIME}-{rest}"))),
+                            None => value,
+                        },
                         _ => self.replace(value),
                     };
                     (name, value)

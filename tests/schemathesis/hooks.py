@@ -39,8 +39,12 @@ IMPOSSIBLE = re.compile(
             r"^`first` must be at least 1 and at most `second`, which must be at most the log's size$",
             r"^`index` must be below `size`, which must be at most the log's size$",
             r"^`seq` must be from 1 to the number of the operation's events$",
+            # Between the parameters of a list, and the caller.
+            r"^`cursor` is of another list, or of other filters",
+            r"^`idempotency_key` needs `key_ref`",
+            r"^`awaiting=me` needs a caller",
             # A length in bytes; schemas count characters.
-            r"^`/.+` must be at most 1024 bytes, not (102[5-9]|10[3-9]\d|1[1-9]\d\d|[23]\d\d\d|40[0-8]\d|409[0-6])$",
+            r"^`/?\w.*` must be at most 1024 bytes, not (102[5-9]|10[3-9]\d|1[1-9]\d\d|[23]\d\d\d|40[0-8]\d|409[0-6])$",
         ]
     )
 )

@@ -11,7 +11,7 @@ use crate::error::{Code, ErrorBody};
 use crate::routes::DOCUMENT;
 use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
 use crate::wire::policy::PolicyDecision;
-use crate::wire::view::OperationState;
+use crate::wire::view::{Awaiting, OperationState};
 use gateway_auth::Scope;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
@@ -38,6 +38,7 @@ use utoipa::OpenApi;
         ErrorBody,
         Code,
         OperationState,
+        Awaiting,
         PolicyDecision,
         CustodyKeyState,
         CustodyOperationType

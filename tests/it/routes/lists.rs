@@ -188,7 +188,7 @@ async fn faulty_queries_of_lists_are_refused_by_name() {
         (format!("{OPERATIONS}?colour=blue"), "this list has no parameter `colour`"),
         (format!("{KEYS}?operation_type=sign"), "this list has no parameter `operation_type`"),
         (format!("{OPERATIONS}?state=done"), "`state` must be one of `submitted`, `pending_approval`"),
-        (format!("{OPERATIONS}?state="), "`state` must have 1 to 1024 bytes"),
+        (format!("{OPERATIONS}?state="), "`state` must be UTF-8, percent-encoded, not empty"),
         (format!("{OPERATIONS}?state=failed&state=failed"), "`state` must be given once"),
         (format!("{KEYS}?state=published"), "`state` must be one of `creating`"),
         (
@@ -196,9 +196,12 @@ async fn faulty_queries_of_lists_are_refused_by_name() {
             "`operation_type` must be one of `key_create`, `sign`",
         ),
         (format!("{OPERATIONS}?awaiting=alice"), "`awaiting` must be one of `me`"),
-        (format!("{OPERATIONS}?key_ref=%00"), "`key_ref` must have"),
-        (format!("{OPERATIONS}?key_ref=%ff"), "`key_ref` must have"),
-        (format!("{OPERATIONS}?key_ref={}", "x".repeat(1025)), "`key_ref` must have"),
+        (format!("{OPERATIONS}?key_ref=%00"), "`key_ref` must be UTF-8"),
+        (format!("{OPERATIONS}?key_ref=%ff"), "`key_ref` must be UTF-8"),
+        (
+            format!("{OPERATIONS}?key_ref={}", "x".repeat(1025)),
+            "`key_ref` must be at most 1024 bytes, not 1025",
+        ),
         (
             format!("{OPERATIONS}?created_after_ms=yesterday"),
             "`created_after_ms` must be a time in milliseconds",

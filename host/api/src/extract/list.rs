@@ -16,9 +16,6 @@ pub const PAGE_DEFAULT: u32 = 50;
 /// Maximum number of entries on a page: each has a few kilobytes.
 pub const PAGE_MAX: u32 = 200;
 
-/// The form of a cursor: a time, an id, and a digest of what the list is restricted to.
-pub const CURSOR_PATTERN: &str = "^[0-9]{1,19}-[0-9a-f]{64}-[0-9a-f]{16}$";
-
 /// A parsed query.
 #[derive(Debug)]
 pub struct ListQuery {
@@ -107,7 +104,7 @@ impl ListQuery {
         Ok(Created { after: time("created_after_ms")?, before: time("created_before_ms")? })
     }
 
-    /// The cursor of the page that begins after this place.
+    /// The cursor of the page that begins after this place: a time, an id, and a digest of what the list is restricted to.
     #[must_use]
     pub fn cursor(&self, next: Option<Place>) -> Option<String> {
         next.map(|Place { created_at, id }| format!("{}-{id}-{}", created_at.0, self.digest))
@@ -116,13 +113,15 @@ impl ListQuery {
 
 fn decoded(name: &str, value: &str) -> Result<String, ApiError> {
     let spaced = value.replace('+', " ");
-    let text = percent_decode_str(&spaced).decode_utf8();
-    let text = text.ok().filter(|text| (1..=TEXT_BYTES_MAX).contains(&text.len()) && !text.contains('\0'));
-    text.map(Into::into).ok_or_else(|| {
-        invalid_query(format!(
-            "`{name}` must have 1 to {TEXT_BYTES_MAX} bytes of UTF-8, percent-encoded, without U+0000"
-        ))
-    })
+    let text = percent_decode_str(&spaced).decode_utf8().ok();
+    let text = text.filter(|text| !text.is_empty() && !text.contains('\0')).ok_or_else(|| {
+        invalid_query(format!("`{name}` must be UTF-8, percent-encoded, not empty and without U+0000"))
+    })?;
+    if text.len() > TEXT_BYTES_MAX {
+        let message = format!("`{name}` must be at most {TEXT_BYTES_MAX} bytes, not {}", text.len());
+        return Err(invalid_query(message));
+    }
+    Ok(text.into())
 }
 
 /// As much of a name as a message can have.

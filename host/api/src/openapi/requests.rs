@@ -17,7 +17,7 @@ pub(super) fn complete(document: &mut Value) -> BTreeSet<String> {
     limit_shapes(document, shapes)
 }
 
-/// Adds the path's and the header's parameters. An optional query parameter is absent, never null.
+/// Adds the path's and the header's parameters, and the limits of the query's. An optional query parameter is absent, never null.
 fn complete_parameters(path: &str, operation: &mut Map<String, Value>) {
     let errors = operation.get("x-errors").and_then(Value::as_array);
     let can_mismatch = errors.is_some_and(|errors| errors.contains(&json!(Code::IdempotencyMismatch)));
@@ -26,6 +26,12 @@ fn complete_parameters(path: &str, operation: &mut Map<String, Value>) {
     for parameter in parameters.iter_mut() {
         if let Some(kinds) = parameter.pointer_mut("/schema/type").and_then(Value::as_array_mut) {
             kinds.retain(|kind| kind != "null");
+        }
+        if let Some(schema) = parameter.get_mut("schema") {
+            limit_schema(schema, &mut BTreeSet::new());
+            if schema.get("maxLength").is_some() {
+                schema["minLength"] = json!(1);
+            }
         }
     }
     let mut add = |name: &str, description: &str, schema: Value| {

@@ -79,7 +79,7 @@ fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenan
         ("created_after_ms" = Option<u64>, Query, description = "Only keys created later, milliseconds since 1970"),
         ("created_before_ms" = Option<u64>, Query, description = "Only keys created earlier, milliseconds since 1970"),
         ("limit" = Option<u32>, Query, description = "Maximum number of keys on a page; 50 by default", minimum = 1, maximum = 200),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page, which had the same filters; without it the first page", pattern = "^[0-9]{1,19}-[0-9a-f]{64}-[0-9a-f]{16}$"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page, which had the same filters; without it the first page", pattern = "^[0-9]{1,18}-[0-9a-f]{64}-[0-9a-f]{16}$"),
     ),
 )]
 pub async fn list(
