@@ -65,6 +65,14 @@ pub(crate) async fn migrate(
     migrations: &[Migration],
 ) -> Result<(), OpenError> {
     check_numbers(migrations)?;
+    let newest = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut *conn);
+    // A fresh database has no such table.
+    let from: Option<i64> = newest.await.unwrap_or_default();
+    let to = known(migrations);
+    if from.is_some_and(|from| from < i64::from(to)) {
+        let path = link.path.display();
+        tracing::info!(%path, from, to, "updating the schema of the database, which may take minutes");
+    }
     let steps = migrations.iter().map(to_sqlx).collect();
     Migrator::with_migrations(steps)
         .run(conn)

@@ -4,7 +4,7 @@
 
 use crate::postgres::connect::{OpenError, Server};
 use sqlx::migrate::{Migrate as _, MigrateError, MigrationType, Migrator};
-use sqlx::{PgConnection, SqlSafeStr as _};
+use sqlx::{Executor as _, PgConnection, SqlSafeStr as _};
 use std::borrow::Cow;
 
 const MIGRATIONS: &[(i64, &str, &str)] = &[
@@ -20,7 +20,12 @@ const FOREIGN: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = 
 /// The migrator of another program has other migrations, but the same table.
 const OURS: &str = "SELECT to_regclass('_sqlx_migrations') IS NULL OR to_regclass('ledger_head') IS NOT NULL";
 
+/// Migrations, and waiting for those of another replica, may take longer than a request.
+const PATIENT: &str = "SET statement_timeout = 0; SET lock_timeout = 0";
+const AS_BEFORE: &str = "RESET statement_timeout; RESET lock_timeout";
+
 pub(super) async fn run(server: &Server, conn: &mut PgConnection) -> Result<(), OpenError> {
+    conn.execute(PATIENT).await.map_err(|error| server.failed(error))?;
     conn.lock().await.map_err(|error| open_error(server, error))?;
     let migrated = check_ours(server, conn).await;
     let migrated = match migrated {
@@ -28,7 +33,8 @@ pub(super) async fn run(server: &Server, conn: &mut PgConnection) -> Result<(), 
         Err(error) => Err(error),
     };
     let unlocked = conn.unlock().await.map_err(|error| open_error(server, error));
-    migrated.and(unlocked)
+    migrated.and(unlocked)?;
+    conn.execute(AS_BEFORE).await.map(drop).map_err(|error| server.failed(error))
 }
 
 async fn migrate(conn: &mut PgConnection) -> Result<(), MigrateError> {
@@ -41,6 +47,11 @@ async fn migrate(conn: &mut PgConnection) -> Result<(), MigrateError> {
                 .await?;
         // Migrations of the next release, which this one does not know, only added.
         migrator.set_ignore_missing(usable_from.is_some_and(|usable_from| usable_from <= known()));
+        let applied: Option<i64> =
+            sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut *conn).await?;
+        if let Some(from) = applied.filter(|applied| *applied < known()) {
+            tracing::info!(from, to = known(), "updating the schema of the database, which may take minutes");
+        }
     }
     migrator.run_direct(None, conn, false).await
 }

@@ -4,8 +4,10 @@ use super::Scratch;
 use crate::contract::Deployment;
 use crate::contract::samples::{opening_payment, written};
 use crate::postgres::connect::Server;
+use crate::postgres::migrate;
 use crate::{Decisions, Fsck, Store};
 use gateway_engine::ports::ReadOperations as _;
+use sqlx::Executor as _;
 use std::error::Error;
 use std::future::pending;
 use std::net::SocketAddr;
@@ -101,6 +103,45 @@ async fn replicas_that_start_together_migrate_once() {
     let (one, two, three, four) = tokio::join!(open(), open(), open(), open());
     for store in [one, two, three, four] {
         assert_eq!(store.ping().await, Ok(()));
+    }
+}
+
+/// Longer than any statement of a request may take.
+const MIGRATION: Duration = Duration::from_secs(11);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn migration_may_take_longer_than_a_request() {
+    let scratch = Scratch::new();
+    scratch.open().await.close().await;
+    scratch
+        .tamper(
+            "DELETE FROM _sqlx_migrations WHERE version = 4;
+             DROP INDEX operations_listed, operations_in_state, operations_on_key, operations_undecided, operations_of_kind,
+                 custody_keys_listed",
+        )
+        .await;
+    let mut other = scratch.connection().await;
+    other.execute("BEGIN; LOCK TABLE operations IN ROW EXCLUSIVE MODE").await.unwrap();
+    let released = tokio::spawn(async move {
+        sleep(MIGRATION).await;
+        other.execute("COMMIT").await.unwrap();
+    });
+    let started = Instant::now();
+    // The second one waits for the first.
+    let open = async || Store::open(&scratch.url()).await.unwrap();
+    let (store, second) = tokio::join!(open(), open());
+    assert!(started.elapsed() >= MIGRATION);
+    released.await.unwrap();
+    written(&*store, opening_payment(1)).await;
+    store.close().await;
+    second.close().await;
+    let server = Server::parse(&scratch.url()).unwrap();
+    let mut conn = server.connect().await.unwrap();
+    migrate::run(&server, &mut conn).await.unwrap();
+    for (name, expected) in [("statement_timeout", "10s"), ("lock_timeout", "8s")] {
+        let sql = "SELECT current_setting($1)";
+        let found: String = sqlx::query_scalar(sql).bind(name).fetch_one(&mut conn).await.unwrap();
+        assert_eq!(found, expected, "{name} of the connection that writes");
     }
 }
 
