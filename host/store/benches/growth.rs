@@ -1,8 +1,9 @@
 //! Compares a SQLite store of 1,000 operations with one of 1,000,000: reads, lists and commits, and `ledger fsck`.
-//! `cargo bench -p gateway-store --bench growth [-- operations of the larger store]`.
+//! `cargo bench -p gateway-store --bench growth [-- operations of the larger store [folder]]`.
 //!
-//! The measurements alternate between the two stores in one process, so that other load slows both equally. Each store is checked in a
-//! process of its own, which prints its peak memory.
+//! The measurements alternate between the two stores in one process, so that other load slows both equally. Both files are read once
+//! before, so that the operating system has them in memory. Each store is checked in a process of its own, which prints its peak memory.
+//! `-- fill N FOLDER` only makes the stores, in a folder that a later run measures, once.
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
@@ -22,7 +23,8 @@ use gateway_engine::ports::{
 };
 use gateway_store::{Cursor, Decisions, Fsck, Store};
 use measured::{LARGE, Measured, SMALL, written};
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
@@ -87,10 +89,19 @@ async fn main() -> Measured<()> {
     {
         return check(path).await;
     }
-    let large = arguments.first().map_or(Ok(LARGE), |n| n.parse())?;
-    let folder = tempfile::tempdir()?;
-    let (small_path, large_path) = (folder.path().join("small.db"), folder.path().join("large.db"));
+    let only_fills = arguments.first().is_some_and(|first| first == "fill");
+    let mut arguments = arguments.into_iter().skip(usize::from(only_fills));
+    let large = arguments.next().map_or(Ok(LARGE), |n| n.parse())?;
+    let temporary = tempfile::tempdir()?;
+    let folder = arguments.next().map_or_else(|| temporary.path().to_owned(), PathBuf::from);
+    let (small_path, large_path) = (folder.join("small.db"), folder.join("large.db"));
     let mut stores = [Grown::seeded(&small_path, SMALL).await?, Grown::seeded(&large_path, large).await?];
+    if only_fills {
+        return Ok(());
+    }
+    for path in [&small_path, &large_path] {
+        std::io::copy(&mut File::open(path)?, &mut std::io::sink())?;
+    }
     let mut random = 7_u64;
     let mut times: Vec<[Vec<f64>; 2]> = KINDS.iter().map(|_| [Vec::new(), Vec::new()]).collect();
     for round in 0..N_ROUNDS {
@@ -147,9 +158,10 @@ impl Grown {
     async fn seeded(path: &Path, n_operations: u64) -> Measured<Self> {
         let start = Instant::now();
         let location = path.display().to_string();
+        let is_filled = path.exists();
         let store = Arc::new(Store::open(&location).await?);
         let mut seeders = JoinSet::new();
-        for seeder in 0..N_SEEDERS {
+        for seeder in (0..N_SEEDERS).filter(|_| !is_filled) {
             let store = store.clone();
             seeders.spawn(async move {
                 let mut number = seeder;
@@ -191,7 +203,7 @@ impl Grown {
         let creation = seed(key_number)?.operation;
         let (key, new) = (creation.key.clone(), seed(self.n_operations + round)?);
         let payment = payment(number)?;
-        let at = EpochMs(number * APART_MS);
+        let at = EpochMs(self.n_operations * APART_MS);
         let refusals = Cursor { n_events: u64::MAX, refusal: number / EVERY / 2, preview: 0 };
         let (store, n_leaves) = (&*self.store, self.store.log_head().await?.size);
         let mut times = [0.0; KINDS.len()];
