@@ -132,7 +132,7 @@ async fn migration_may_take_longer_than_a_request() {
     let (store, second) = tokio::join!(open(), open());
     assert!(started.elapsed() >= MIGRATION);
     released.await.unwrap();
-    written(&*store, opening_payment(1)).await;
+    written(&store, opening_payment(1)).await;
     store.close().await;
     second.close().await;
     let server = Server::parse(&scratch.url()).unwrap();
