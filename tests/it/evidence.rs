@@ -17,7 +17,7 @@ use serde_json::Value;
 
 /// Asserts that each named check was made and passed, and that none failed.
 #[track_caller]
-fn assert_holds(report: &Report, names: &[&str]) {
+pub(crate) fn assert_holds(report: &Report, names: &[&str]) {
     assert_ne!(report.verdict(), Verdict::Fails, "{:#?}", report.findings().collect::<Vec<_>>());
     for name in names {
         let check = report.checks.iter().find(|check| check.name == *name);
@@ -38,12 +38,12 @@ fn not_checked(report: &Report) -> Vec<(&'static str, &str)> {
 }
 
 /// The trust roots of this gateway.
-async fn roots(world: &World) -> Roots {
+pub(crate) async fn roots(world: &World) -> Roots {
     Roots::new(world.roots().await).unwrap()
 }
 
 /// Serializes the document and verifies the bytes, as someone who received a file would.
-fn verify(document: &Value, roots: &Roots) -> Report {
+pub(crate) fn verify(document: &Value, roots: &Roots) -> Report {
     let document = gateway_evidence::parse(document.to_string().as_bytes()).unwrap();
     verify_pages(vec![document], roots)
 }

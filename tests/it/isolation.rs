@@ -4,7 +4,7 @@
 use crate::harness::custody::{self, KEYS};
 use crate::harness::modes::{Deployment, Mode, TestCaller};
 use crate::harness::process::SIGN;
-use crate::harness::samples::{approval, payment, publication, with};
+use crate::harness::samples::{approval, payment, publication, rejection, with};
 use crate::harness::world::Answer;
 use axum::http::HeaderMap;
 use gateway_api::{Access, ROUTES};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Routes that name no operation or key: they describe the deployment or create something.
-const NAMELESS: [(&str, &str); 9] = [
+const NAMELESS: [(&str, &str); 13] = [
     ("POST", SIGN),
     ("POST", KEYS),
     ("GET", "/v1/log/checkpoint"),
@@ -21,6 +21,11 @@ const NAMELESS: [(&str, &str); 9] = [
     ("GET", "/v1/log/inclusion"),
     ("POST", "/v1/policy/preview"),
     ("GET", "/v1/policy/bundles"),
+    // Tests of their own compare the lists and events of tenants: `routes::lists` and `routes::events`.
+    ("GET", "/v1/operations"),
+    ("GET", "/v1/custody/operations"),
+    ("GET", "/v1/custody/keys"),
+    ("GET", "/v1/events"),
     // Its query names an operation; see `proof_requests`.
     ("GET", "/v1/log/tlog-proof"),
 ];
@@ -98,7 +103,8 @@ fn valid_body(method: &str, route: &str) -> Value {
             let members = ["recovery_case_ref", "recovering_participant", "helper_participants"];
             members.into_iter().map(|name| (name.to_owned(), recovery[name].clone())).collect()
         }
-        (_, "abort") => return json!({ "reason": "r" }),
+        (_, "abort" | "cancel") => return json!({ "reason": "r" }),
+        (_, "reject") => return rejection("eve"),
         (_, "external-export") => return custody::export(&json!("r"), "Submitted"),
         (_, "sign") => custody::sign("eve"),
         (_, "refresh") => custody::refresh("2"),

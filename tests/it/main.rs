@@ -14,6 +14,7 @@ mod crash;
 mod crash_custody;
 mod crash_velocity;
 mod custody;
+mod events;
 mod evidence;
 mod faults;
 mod first_use;

@@ -65,6 +65,7 @@ codes! {
     CustodyKeyNotActive = "custody_key_not_active", CONFLICT;
     CustodyKeyBusy = "custody_key_busy", CONFLICT;
     EpochConflict = "epoch_conflict", CONFLICT;
+    OperationAdmitted = "operation_admitted", CONFLICT;
     OperationFailed = "operation_failed", CONFLICT;
     EpochFenceMismatch = "epoch_fence_mismatch", CONFLICT;
     RecoveryConflict = "recovery_conflict", CONFLICT;
@@ -263,6 +264,8 @@ impl From<Refusal> for ApiError {
                 Code::ApproverNotPermitted
             }
             Refusal::PolicyRejected { .. } => Code::PolicyRejected,
+            Refusal::NotSubmitter => Code::ClientBindingMismatch,
+            Refusal::Admitted => Code::OperationAdmitted,
             Refusal::Failed(failure) if failure.code == EPOCH_FENCE_MISMATCH => Code::EpochFenceMismatch,
             Refusal::Failed(_) => Code::OperationFailed,
             Refusal::KeyNotActive { .. } | Refusal::KeyServesOther { .. } => Code::CustodyKeyNotActive,

@@ -3,6 +3,7 @@
 
 pub mod custody_keys;
 pub mod custody_operations;
+pub mod events;
 pub mod evidence;
 pub mod health;
 pub mod lifecycle;
@@ -52,6 +53,8 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(operations::list),
         routes!(operations::show),
         routes!(operations::approve),
+        routes!(operations::reject),
+        routes!(operations::cancel),
         routes!(operations::execute),
         routes!(operations::publish),
         routes!(operations::node_recovery),
@@ -71,6 +74,8 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(custody_operations::list),
         routes!(custody_operations::show),
         routes!(custody_operations::approve),
+        routes!(custody_operations::reject),
+        routes!(custody_operations::cancel),
         routes!(custody_operations::execute),
         routes!(custody_operations::publish),
         routes!(custody_operations::node_recovery),
@@ -78,6 +83,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(custody_operations::abort),
         routes!(evidence::custody_evidence),
         routes!(evidence::custody_audit_replay),
+        routes!(events::events),
         routes!(log::checkpoint),
         routes!(log::key),
         routes!(log::consistency),

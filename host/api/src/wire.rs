@@ -6,6 +6,7 @@ pub mod approvals;
 pub mod bundles;
 pub mod custody;
 pub mod custody_view;
+pub mod events;
 pub mod evidence_view;
 pub mod external_export;
 pub mod intent_view;
@@ -14,6 +15,7 @@ pub mod names;
 pub mod operations;
 pub mod policy;
 pub mod readiness;
+pub mod reject;
 pub mod view;
 
 use crate::error::ApiError;

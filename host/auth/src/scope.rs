@@ -26,6 +26,8 @@ pub enum Scope {
     CustodySign,
     /// Submit a key's creation or a change of it.
     CustodyManage,
+    /// Cancel what one has submitted: what satisfies [`Self::CustodySign`] or [`Self::CustodyManage`] is enough.
+    CustodySubmit,
     /// Approve a custody operation.
     CustodyApprove,
     /// Execute a custody operation.
@@ -38,6 +40,8 @@ pub enum Scope {
     CustodyExport,
     /// Read the audit exports.
     AuditRead,
+    /// Receive events of operations: what satisfies [`Self::OperationsRead`] or [`Self::CustodyRead`] is enough for those of its family.
+    EventsRead,
     /// List policy bundles: any `operations.` scope or `audit.read` is enough.
     PolicyRead,
 }
@@ -56,14 +60,14 @@ impl Scope {
             Self::OperationsRecover => "operations.recover",
             Self::CustodyRead => "custody.read",
             Self::CustodySign => "custody.sign",
-            Self::CustodyManage => "custody.manage",
+            Self::CustodyManage | Self::CustodySubmit => "custody.manage",
             Self::CustodyApprove => "custody.approve",
             Self::CustodyExecute => "custody.execute",
             Self::CustodyPublish => "custody.publish",
             Self::CustodyRecover => "custody.recover",
             Self::CustodyExport => "custody.export",
             Self::AuditRead => "audit.read",
-            Self::PolicyRead => "operations.read",
+            Self::EventsRead | Self::PolicyRead => "operations.read",
         }
     }
 
@@ -74,8 +78,14 @@ impl Scope {
         match self {
             Self::AuditRead => has("audit.read"),
             Self::PolicyRead => has("audit.read") || Self::OperationsAny.is_satisfied_by(scopes),
+            Self::EventsRead => {
+                Self::OperationsRead.is_satisfied_by(scopes) || Self::CustodyRead.is_satisfied_by(scopes)
+            }
             Self::OperationsAny => scopes.iter().any(|scope| scope.starts_with("operations.")),
             Self::CustodyRead => scopes.iter().any(|scope| scope.starts_with("custody.")),
+            Self::CustodySubmit => {
+                Self::CustodySign.is_satisfied_by(scopes) || Self::CustodyManage.is_satisfied_by(scopes)
+            }
             Self::CustodySign
             | Self::CustodyManage
             | Self::CustodyApprove

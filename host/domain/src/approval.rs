@@ -44,6 +44,36 @@ pub struct Approval {
     pub signature: Option<Box<ApprovalSignature>>,
 }
 
+/// A rejection of one operation by one subject that could have approved it. It is not signed: the gateway alone states it, and a gateway
+/// can always keep an operation from going on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejection {
+    /// The approver's subject id.
+    pub subject_id: String,
+    /// The approver's roles.
+    pub roles: Vec<String>,
+    /// The reason, for people.
+    pub reason: String,
+    /// The time of the rejection by the approver's clock, epoch milliseconds, unverified.
+    pub claimed_at_ms: i64,
+    /// The time at which the gateway received the rejection, by its clock.
+    pub rejected_at_ms: EpochMs,
+}
+
+impl Rejection {
+    /// What the subject's approval would be, to find out whether the policy counts it.
+    #[must_use]
+    pub fn as_approval(&self) -> Approval {
+        Approval {
+            subject_id: self.subject_id.clone(),
+            roles: self.roles.clone(),
+            claimed_at_ms: self.claimed_at_ms,
+            approved_at_ms: self.rejected_at_ms,
+            signature: None,
+        }
+    }
+}
+
 /// Digest of the approvals of an intent, with their signatures, which the admission decision includes.
 ///
 /// # Errors

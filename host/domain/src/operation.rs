@@ -31,6 +31,7 @@ mod plan;
 mod publish;
 mod receipts;
 mod recover;
+mod reject;
 mod settle;
 pub(crate) mod state;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub use plan::{Plan, plan, target};
 pub use publish::SIGNATURE_SCOPE;
 pub use receipts::signed_receipts;
 pub use recover::recovery;
+pub use reject::REJECTIONS_REQUIRED;
 pub use settle::ATTEMPTS_MAX;
 pub use state::{Operation, evolve, replay};
 
@@ -86,6 +88,8 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
     let at = command.at.max(operation.updated_at_ms);
     let changes = match &command.action {
         Action::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
+        Action::Reject { rejection, policy } => reject::decide(operation, rejection, policy.as_ref()),
+        Action::Cancel { client, reason } => reject::cancel(operation, client.as_ref(), reason),
         Action::WaiveApprovals { policy } => Ok(approve::waive(operation, policy)),
         Action::Expire { approval_ttl_ms } => Ok(approve::expire(operation, command.at, *approval_ttl_ms)),
         Action::Execute { requested_at_ms, key } => {

@@ -105,7 +105,7 @@ impl Inner {
     }
 
     /// Records a refused approval. The record is permanent, so it takes a token from the client's quota, like a submission.
-    async fn record_refused_approval(
+    pub(crate) async fn record_refused_approval(
         &self,
         operation: &Operation,
         approval: &Approval,
@@ -131,6 +131,16 @@ impl Inner {
         if !approval_is_open(operation, &approval.subject_id) {
             return Ok(None);
         }
+        self.evaluate_with(operation, approval, requester).await.map(Some)
+    }
+
+    /// Evaluates the policy over the approvals so far and this one.
+    pub(crate) async fn evaluate_with(
+        &self,
+        operation: &Operation,
+        approval: &Approval,
+        requester: Option<&Requester>,
+    ) -> Result<policy::Outcome, EngineError> {
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
         let approvals = approvals_with(operation, approval);
         let spending = self.spending(&operation.tenant, &operation.intent).await?;
@@ -140,7 +150,7 @@ impl Inner {
             self.record_refused_approval(operation, approval, policy, requester).await?;
             return Err(fault.into());
         }
-        Ok(Some(policy))
+        Ok(policy)
     }
 
     /// Returns the failure of an operation that the drive after its last approval ended, for example by a denial.

@@ -2,6 +2,7 @@
 
 use crate::backoff::Backoff;
 use crate::error::{EngineError, Unavailable};
+use crate::feed::Feed;
 use crate::holders::HolderCheck;
 use crate::locks::Locks;
 use crate::ports::{KeyQuorum, Ports};
@@ -85,6 +86,8 @@ pub(crate) struct Inner {
     pub(crate) replica_fault: std::sync::Mutex<Option<ReplicaFault>>,
     /// The checkpoint that witnesses cosigned last.
     pub(crate) witnessed: Witnessed,
+    /// What happens, for callers that wait.
+    pub(crate) feed: Feed,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -108,6 +111,7 @@ impl Engine {
             compared: DecisionsCompared::default(),
             replica_fault: std::sync::Mutex::default(),
             witnessed: Witnessed::default(),
+            feed: Feed::default(),
             tasks: TaskTracker::new(),
         }))
     }

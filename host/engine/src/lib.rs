@@ -4,8 +4,8 @@
 //! HTTP, SQL, WebAssembly or key shares (those are adapters behind [`ports`]).
 //!
 //! Start reading at `submit`, then `session` (the unit of work) and `drive` (the loop). The use cases are methods of
-//! [`Engine`]: `submit`, `submit_on_key`, `approve`, `execute`, `publish`, `recover` and `export` move operations,
-//! `reads` and `lists` answer questions, `reconcile` drives what a crash left behind.
+//! [`Engine`]: `submit`, `submit_on_key`, `approve`, `reject`, `cancel`, `execute`, `publish`, `recover` and `export` move operations,
+//! `reads` and `lists` answer questions, `feed` tells what happens, `reconcile` drives what a crash left behind.
 //!
 //! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored`, `replica`,
 //! `witnessed` → `engine` → `session` → `policy`, `drive` → the use cases.
@@ -18,6 +18,7 @@ mod engine;
 mod error;
 mod execute;
 pub mod failpoint;
+mod feed;
 mod holders;
 mod lists;
 mod locks;
@@ -27,6 +28,7 @@ mod rate_limit;
 mod readiness;
 mod reads;
 mod reconcile;
+mod reject;
 mod replica;
 mod restored;
 mod session;
@@ -37,11 +39,13 @@ pub use approve::Approve;
 pub use engine::{Engine, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Abort, Execute, Export, Publish, Recover};
+pub use feed::{Notice, NoticeFilter, Reading};
 pub use lists::{ListOperations, Page};
 pub use ports::{Ports, Visibility};
 pub use rate_limit::{Quota, RateLimit, Token};
 pub use readiness::Readiness;
 pub use reads::{InclusionEvidence, KeyOperations, KeyTarget, Preview, RequestedRecovery};
+pub use reject::{Cancel, Reject};
 pub use replica::ReplicaFault;
 pub use session::Target;
 pub use submit::{Submit, Submitted};

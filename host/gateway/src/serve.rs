@@ -114,6 +114,8 @@ fn watch_store(
     stopping: &watch::Receiver<bool>,
 ) {
     let (store, engine) = (&gateway.store, gateway.app.engine());
+    let (follower, mut stopped) = (engine.clone(), stopping.clone());
+    tasks.spawn(async move { follower.follow_log(until_stopped(&mut stopped)).await });
     tasks.spawn(reconcile(engine.clone(), settings.reconcile_every, stopping.clone()));
     tasks.spawn(gauges::watch(store.clone(), gateway_service::now, stopping.clone()));
     let kept = Retention::of(settings);

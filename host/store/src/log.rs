@@ -4,8 +4,9 @@
 //! Heads and proofs are checked before they are returned. The root after the last entry is stored with that entry, and the tree
 //! nodes that are read must hash up to it, so a damaged node is detected, even in a proof about an old size of the log.
 
-use crate::decode::integer;
+use crate::decode::{self, integer};
 use crate::error::{failed, unavailable};
+use crate::row::Row;
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
@@ -13,7 +14,7 @@ use gateway_domain::log::{
     NodePosition, Subtree, empty_root, leaf_hash, subtree, verify_consistency, verify_inclusion,
 };
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion, ReadLog};
+use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion, LoggedEvent, ReadLog};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,8 @@ pub(crate) const LAST: &str = "SELECT ledger_index, ledger_root FROM (
         SELECT ledger_index, ledger_root FROM policy_activations ORDER BY ledger_index DESC LIMIT 1) AS last_activation
     ORDER BY ledger_index DESC LIMIT 1";
 const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = $1 AND seq = $2";
+const EVENTS_END: &str = "SELECT coalesce(max(ledger_index) + 1, 0) AS n_entries FROM events";
+const EVENTS_FROM: &str = "SELECT ledger_index, operation_id, seq FROM events WHERE ledger_index >= $1 ORDER BY ledger_index LIMIT $2";
 
 #[async_trait]
 impl ReadLog for Store {
@@ -46,6 +49,25 @@ impl ReadLog for Store {
         };
         let index = rows.map_err(to_unavailable)?.first().and_then(|row| row.integer("ledger_index"));
         Ok(index.map(i64::unsigned_abs))
+    }
+
+    async fn events_end(&self) -> Result<u64, Unavailable> {
+        let rows = self.database.pool().rows(EVENTS_END, &[]).await;
+        let rows = rows.map_err(|error| failed("the end of the log could not be read", &error))?;
+        let end = rows.first().and_then(|row| row.integer("n_entries")).unwrap_or_default();
+        Ok(end.unsigned_abs())
+    }
+
+    async fn events_from(&self, index: u64, n_max: u32) -> Result<Vec<LoggedEvent>, Unavailable> {
+        let Ok(index) = i64::try_from(index) else { return Ok(Vec::new()) };
+        let rows = self.database.pool().rows(EVENTS_FROM, &[index.into(), i64::from(n_max).into()]).await;
+        let rows = rows.map_err(|error| failed("the end of the log could not be read", &error))?;
+        let event = |row: &Row| {
+            let index = integer("an event", row, "ledger_index")?.unsigned_abs();
+            let seq = row.integer("seq").map(i64::unsigned_abs);
+            Ok(LoggedEvent { index, of: decode::operation_id(row).ok().zip(seq) })
+        };
+        rows.iter().map(event).collect()
     }
 
     async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<LogInclusion>, Unavailable> {

@@ -36,6 +36,12 @@ pub(crate) fn approval(subject: &str) -> Value {
     json!({ "subject_id": subject, "roles": ["approver"], "approved_at_ms": 1_700_000_000_000_u64 })
 }
 
+pub(crate) fn rejection(subject: &str) -> Value {
+    json!({
+        "subject_id": subject, "roles": ["approver"], "reason": "not our supplier", "rejected_at_ms": 1_700_000_000_000_u64,
+    })
+}
+
 pub(crate) fn publication() -> Value {
     json!({ "scope": "signature", "requested_at_ms": 1_700_000_000_000_u64 })
 }

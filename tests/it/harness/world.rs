@@ -243,6 +243,12 @@ impl World {
         operation_gateway::evidence::roots(&self.settings).await.unwrap()
     }
 
+    /// Follows the log, as a running gateway does. Without it a stream of events ends at the present end of the log.
+    pub(crate) fn follow(&self) {
+        let engine = self.engine.clone();
+        tokio::spawn(async move { engine.follow_log(std::future::pending()).await });
+    }
+
     /// The folder that has all data of the gateway and its nodes.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()

@@ -185,8 +185,8 @@ async fn faulty_queries_of_lists_are_refused_by_name() {
     assert_ne!(plain, filtered);
     let place = plain.rsplit_once('-').unwrap().0;
     for (path, expected) in [
-        (format!("{OPERATIONS}?colour=blue"), "this list has no parameter `colour`"),
-        (format!("{KEYS}?operation_type=sign"), "this list has no parameter `operation_type`"),
+        (format!("{OPERATIONS}?colour=blue"), "there is no parameter `colour`"),
+        (format!("{KEYS}?operation_type=sign"), "there is no parameter `operation_type`"),
         (format!("{OPERATIONS}?state=done"), "`state` must be one of `submitted`, `pending_approval`"),
         (format!("{OPERATIONS}?state="), "`state` must be UTF-8, percent-encoded, not empty"),
         (format!("{OPERATIONS}?state=failed&state=failed"), "`state` must be given once"),

@@ -16,55 +16,38 @@ pub const PAGE_DEFAULT: u32 = 50;
 /// Maximum number of entries on a page: each has a few kilobytes.
 pub const PAGE_MAX: u32 = 200;
 
-/// A parsed query.
+/// The filters of a query: parameters with percent-encoded values, and `+` for a space.
 #[derive(Debug)]
-pub struct ListQuery {
-    /// The maximum of entries.
-    pub n_max: u32,
-    /// The place that the cursor names.
-    pub after: Option<Place>,
-    filters: BTreeMap<&'static str, String>,
-    digest: String,
-}
+pub struct Filters(BTreeMap<&'static str, String>);
 
-impl ListQuery {
-    /// Parses the query of a list that knows these filters. Values may be percent-encoded, with `+` for a space.
+impl Filters {
+    /// Reads the filters `known`. The parameters `others` are read elsewhere.
     ///
     /// # Errors
-    /// `invalid_request`: a parameter that the list does not know, a value given twice or that is not text, a cursor of another list or
-    /// of other filters.
-    pub fn parse(list: &str, query: &str, known: &[&'static str]) -> Result<Self, ApiError> {
-        let n_max = query::limit(query, PAGE_DEFAULT, PAGE_MAX)?;
+    /// `invalid_request`: another parameter, a value given twice or that is not text.
+    pub fn parse(query: &str, known: &[&'static str], others: &[&str]) -> Result<Self, ApiError> {
         let mut filters = BTreeMap::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if ["limit", "cursor"].contains(&name) {
+            if others.contains(&name) {
                 continue;
             }
             let Some(name) = known.iter().find(|known| **known == name) else {
-                let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
-                let message = format!(
-                    "this list has no parameter `{}`; it has `limit`, `cursor`, {}",
-                    shown(name),
-                    known.join(", ")
-                );
+                let all: Vec<_> = others.iter().chain(known).map(|name| format!("`{name}`")).collect();
+                let message = format!("there is no parameter `{}`, only {}", shown(name), all.join(", "));
                 return Err(invalid_query(message));
             };
             if filters.insert(*name, decoded(name, value)?).is_some() {
                 return Err(invalid_query(format!("`{name}` must be given once")));
             }
         }
-        let digest = canonical::digest("svc/list/v1", &(list, &filters))
-            .map_err(|_| invalid_query("the query is too large".to_owned()))?;
-        let digest: String = digest.to_string().chars().take(16).collect();
-        let after = query::once(query, "cursor")?.map(|cursor| place(cursor, &digest)).transpose()?;
-        Ok(Self { n_max, after, filters, digest })
+        Ok(Self(filters))
     }
 
     /// The value of a filter.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.filters.get(name).map(String::as_str)
+        self.0.get(name).map(String::as_str)
     }
 
     /// The value of the filter `key_ref`.
@@ -83,12 +66,7 @@ impl ListQuery {
         all: &[T],
         as_str: impl Fn(T) -> &'static str,
     ) -> Result<Option<T>, ApiError> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        let word = all.iter().copied().find(|word| as_str(*word) == text);
-        word.map(Some).ok_or_else(|| {
-            let allowed: Vec<_> = all.iter().map(|word| format!("`{}`", as_str(*word))).collect();
-            invalid_query(format!("`{name}` must be one of {}", allowed.join(", ")))
-        })
+        self.text(name).map(|text| query::word(name, text, all, as_str)).transpose()
     }
 
     /// The filters `created_after_ms` and `created_before_ms`.
@@ -102,6 +80,34 @@ impl ListQuery {
             self.text(name).map(|text| digits(text).ok_or_else(wrong)).transpose()
         };
         Ok(Created { after: time("created_after_ms")?, before: time("created_before_ms")? })
+    }
+}
+
+/// The parsed query of a list.
+#[derive(Debug)]
+pub struct ListQuery {
+    /// The maximum of entries.
+    pub n_max: u32,
+    /// The place that the cursor names.
+    pub after: Option<Place>,
+    /// What the list is restricted to.
+    pub filters: Filters,
+    digest: String,
+}
+
+impl ListQuery {
+    /// Parses the query of a list that knows these filters.
+    ///
+    /// # Errors
+    /// As [`Filters::parse`], and `invalid_request` for a cursor of another list or of other filters.
+    pub fn parse(list: &str, query: &str, known: &[&'static str]) -> Result<Self, ApiError> {
+        let n_max = query::limit(query, PAGE_DEFAULT, PAGE_MAX)?;
+        let filters = Filters::parse(query, known, &["limit", "cursor"])?;
+        let digest = canonical::digest("svc/list/v1", &(list, &filters.0))
+            .map_err(|_| invalid_query("the query is too large".to_owned()))?;
+        let digest: String = digest.to_string().chars().take(16).collect();
+        let after = query::once(query, "cursor")?.map(|cursor| place(cursor, &digest)).transpose()?;
+        Ok(Self { n_max, after, filters, digest })
     }
 
     /// The cursor of the page that begins after this place: a time, an id, and a digest of what the list is restricted to.

@@ -47,9 +47,26 @@ pub fn optional_number(query: &str, name: &str) -> Result<Option<u64>, ApiError>
 }
 
 /// Digits only: `str::parse` alone would accept a sign.
-pub(super) fn digits(text: &str) -> Option<u64> {
+pub fn digits(text: &str) -> Option<u64> {
     let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     u64::try_from(digits.parse::<i64>().ok()?).ok()
+}
+
+/// A value that is one of some words.
+///
+/// # Errors
+/// `invalid_request` for another word.
+pub fn word<T: Copy>(
+    name: &str,
+    text: &str,
+    all: &[T],
+    as_str: impl Fn(T) -> &'static str,
+) -> Result<T, ApiError> {
+    let word = all.iter().copied().find(|word| as_str(*word) == text);
+    word.ok_or_else(|| {
+        let allowed: Vec<_> = all.iter().map(|word| format!("`{}`", as_str(*word))).collect();
+        invalid_query(format!("`{name}` must be one of {}", allowed.join(", ")))
+    })
 }
 
 /// As [`optional_number`], for a required parameter.

@@ -37,6 +37,12 @@ pub(super) fn for_shape(shape: &str) -> Value {
                 "new_key_ref": "vault-2", "participants": [0, 1, 2], "threshold": 2,
             })) },
         }),
+        "RejectOperationRequest" => json!({ "wrong_account": { "value": {
+            "subject_id": "alice", "roles": ["approver"], "reason": "the account is not our supplier's", "rejected_at_ms": INSTANT_MS,
+        } } }),
+        "CancelOperationRequest" => {
+            json!({ "twice": { "value": { "reason": "the invoice was paid already" } } })
+        }
         "CustodyAbortRequest" => json!({
             "before_the_decision": { "value": { "reason": "the node of participant 2 does not come back" } },
             "lost_receiver": { "value": { "reason": "the disk of participant 2 is lost", "lost_participants": [2] } },

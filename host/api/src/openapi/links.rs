@@ -5,12 +5,27 @@ use serde_json::{Map, Value, json};
 
 /// The endpoints for an operation, by family.
 const ON_OPERATION: [(&str, &[&str]); 2] = [
-    ("operation", &["show", "approve", "execute", "publish", "node_recovery", "evidence", "audit_replay"]),
+    (
+        "operation",
+        &[
+            "show",
+            "approve",
+            "reject",
+            "cancel",
+            "execute",
+            "publish",
+            "node_recovery",
+            "evidence",
+            "audit_replay",
+        ],
+    ),
     (
         "custody_operation",
         &[
             "show",
             "approve",
+            "reject",
+            "cancel",
             "execute",
             "publish",
             "node_recovery",

@@ -90,9 +90,9 @@ pub async fn list(
     let known = ["state", "key_ref", "created_after_ms", "created_before_ms"];
     let query = ListQuery::parse("custody keys", query.as_deref().unwrap_or_default(), &known)?;
     let filter = KeyFilter {
-        state: query.word("state", &KeyState::ALL, KeyState::as_str)?,
-        key_ref: query.key_ref(),
-        created: query.created()?,
+        state: query.filters.word("state", &KeyState::ALL, KeyState::as_str)?,
+        key_ref: query.filters.key_ref(),
+        created: query.filters.created()?,
     };
     let page = app.engine().keys(&caller.visibility(), &filter, query.after, query.n_max).await?;
     let keys = page.items.iter().map(|(key, latest)| CustodyKeyView::new(key, *latest)).collect();

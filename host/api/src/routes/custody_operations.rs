@@ -12,6 +12,7 @@ use crate::wire::custody::CustodyPublishRequest;
 use crate::wire::custody_view::{CustodyOperationType, CustodyOperationView, CustodyOperationsResponse};
 use crate::wire::external_export::CustodyExternalExportRequest;
 use crate::wire::operations::{ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest};
+use crate::wire::reject::{CancelOperationRequest, RejectOperationRequest};
 use crate::wire::view::{Awaiting, OperationState};
 use axum::Json;
 use axum::extract::{RawQuery, Request, State};
@@ -75,18 +76,24 @@ pub(super) async fn views(
     Ok(CustodyOperationsResponse { operations, next_cursor })
 }
 
-/// Shows the operation.
+/// Shows the operation. With `wait_ms` and `unless_state` it waits for another state.
 #[utoipa::path(
     get, path = "/v1/custody/operations/{operationId}",
     operation_id = "custody_operation_show", tag = "custody",
     security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyOperationView)),
+    params(
+        ("wait_ms" = Option<u32>, Query, description = "Maximum number of milliseconds to wait while the operation is in `unless_state`", maximum = 30000),
+        ("unless_state" = Option<OperationState>, Query, description = "The state that the caller knows; required with `wait_ms`"),
+    ),
 )]
 pub async fn show(
     PathOperationId(id): PathOperationId,
     caller: Caller,
     State(app): State<App>,
+    RawQuery(query): RawQuery,
 ) -> Result<Json<CustodyOperationView>, ApiError> {
-    let record = app.engine().operation(&lifecycle::target(Family::Custody, &caller, id)).await?;
+    let target = lifecycle::target(Family::Custody, &caller, id);
+    let record = lifecycle::read(&app, &target, query.as_deref().unwrap_or_default()).await?;
     Ok(Json(view(&app, &record, Vec::new()).await?))
 }
 
@@ -111,6 +118,47 @@ pub async fn approve(
 ) -> Answer<CustodyOperationView> {
     let target = lifecycle::target(Family::Custody, &caller, id);
     let (warnings, record) = lifecycle::approve(&app, &caller.principal, target, body).await?;
+    answer(&app, &record, warnings).await
+}
+
+/// Records a rejection by an approver, with its reason. The policy says how many end the operation: by default one. Idempotent.
+#[utoipa::path(
+    post, path = "/v1/custody/operations/{operationId}/reject",
+    operation_id = "custody_operation_reject", tag = "custody",
+    security(("bearer" = [CustodyApprove])), request_body = RejectOperationRequest,
+    responses((status = 200, body = CustodyOperationView)),
+    extensions(("x-errors" = json!([
+        ApproverNotPermitted, OperationAdmitted, OperationFailed, ConcurrentUpdate, PolicyAdmissionRateLimited,
+        PolicyUnavailable,
+    ]))),
+)]
+pub async fn reject(
+    PathOperationId(id): PathOperationId,
+    caller: Caller,
+    State(app): State<App>,
+    body: Body<RejectOperationRequest>,
+) -> Answer<CustodyOperationView> {
+    let target = lifecycle::target(Family::Custody, &caller, id);
+    let (warnings, record) = lifecycle::reject(&app, &caller.principal, target, body).await?;
+    answer(&app, &record, warnings).await
+}
+
+/// Cancels the operation for its submitter, before it is admitted. Idempotent.
+#[utoipa::path(
+    post, path = "/v1/custody/operations/{operationId}/cancel",
+    operation_id = "custody_operation_cancel", tag = "custody",
+    security(("bearer" = [CustodySubmit])), request_body = CancelOperationRequest,
+    responses((status = 200, body = CustodyOperationView)),
+    extensions(("x-errors" = json!([OperationAdmitted, OperationFailed, ConcurrentUpdate]))),
+)]
+pub async fn cancel(
+    PathOperationId(id): PathOperationId,
+    caller: Caller,
+    State(app): State<App>,
+    body: Body<CancelOperationRequest>,
+) -> Answer<CustodyOperationView> {
+    let target = lifecycle::target(Family::Custody, &caller, id);
+    let (warnings, record) = lifecycle::cancel(&app, &caller.principal, target, body).await?;
     answer(&app, &record, warnings).await
 }
 

@@ -2,11 +2,12 @@
 
 use crate::error::{ApiError, Code, rate_limit_headers};
 use crate::extract::list::ListQuery;
-use crate::extract::query::invalid_query;
+use crate::extract::query::{self, invalid_query};
 use crate::extract::{Body, Caller, RejectsMismatch};
 use crate::state::App;
 use crate::warning::{self, Warning};
 use crate::wire::operations::{ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest};
+use crate::wire::reject::{CancelOperationRequest, RejectOperationRequest};
 use crate::wire::view::OperationView;
 use crate::wire::{ClientBinding, RequestShape, bind_caller, fresh_salt};
 use axum::Json;
@@ -17,7 +18,10 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::operation::{Recovery, Requester, State};
 use gateway_engine::ports::{OperationFilter, Record};
-use gateway_engine::{Approve, Execute, ListOperations, Page, Publish, Recover, Submitted, Target};
+use gateway_engine::{
+    Approve, Cancel, Execute, ListOperations, Page, Publish, Recover, Reject, Submitted, Target,
+};
+use std::time::Duration;
 
 /// A response body and its additional headers.
 pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
@@ -30,6 +34,30 @@ pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
 /// The view of an operation in the answer to a request with these warnings.
 pub fn view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView {
     OperationView::new(record, app.engine().approvals_expire_at(&record.operation), warnings)
+}
+
+/// The longest time that a caller may wait for another state, milliseconds.
+const WAIT_MS_MAX: u64 = 30_000;
+
+/// Reads the operation, at once or when its state is another than the caller knows.
+///
+/// # Errors
+/// [`ApiError`] of the query or the engine.
+pub async fn read(app: &App, target: &Target, query: &str) -> Result<Record, ApiError> {
+    let within = query::optional_number(query, "wait_ms")?;
+    let unless = query::once(query, "unless_state")?
+        .map(|text| query::word("unless_state", text, &State::ALL, State::as_str));
+    match (within, unless.transpose()?) {
+        (None, None) => Ok(app.engine().operation(target).await?),
+        (Some(within), Some(unless)) if within <= WAIT_MS_MAX => {
+            let within = Duration::from_millis(within).min(app.options().request_within / 2);
+            Ok(app.engine().operation_unless(target, unless, within).await?)
+        }
+        (Some(_), Some(_)) => Err(invalid_query(format!("`wait_ms` must be at most {WAIT_MS_MAX}"))),
+        (Some(_), None) | (None, Some(_)) => {
+            Err(invalid_query("`wait_ms` and `unless_state` must be given together".to_owned()))
+        }
+    }
 }
 
 /// The filters of a list of operations.
@@ -56,12 +84,12 @@ pub async fn list(
     let awaiting = awaited(caller, query)?;
     let filter = OperationFilter {
         family,
-        state: query.word("state", &State::ALL, State::as_str)?,
-        operation_type: query.word("operation_type", &OperationType::ALL, OperationType::as_str)?,
-        key_ref: query.key_ref(),
-        idempotency_key: query.text("idempotency_key").map(str::to_owned),
+        state: query.filters.word("state", &State::ALL, State::as_str)?,
+        operation_type: query.filters.word("operation_type", &OperationType::ALL, OperationType::as_str)?,
+        key_ref: query.filters.key_ref(),
+        idempotency_key: query.filters.text("idempotency_key").map(str::to_owned),
         awaits_approvals: awaiting.is_some(),
-        created: query.created()?,
+        created: query.filters.created()?,
     };
     if family == Family::Custody && filter.idempotency_key.is_some() && filter.key_ref.is_none() {
         let message = "`idempotency_key` needs `key_ref`: each key has idempotency keys of its own";
@@ -74,7 +102,7 @@ pub async fn list(
 
 /// The subject of `awaiting=me`.
 fn awaited(caller: &Caller, query: &ListQuery) -> Result<Option<String>, ApiError> {
-    let Some(()) = query.word("awaiting", &[()], |()| "me")? else { return Ok(None) };
+    let Some(()) = query.filters.word("awaiting", &[()], |()| "me")? else { return Ok(None) };
     match &caller.principal {
         Principal::Identified(identity) => Ok(Some(identity.subject_id.clone())),
         Principal::Unrestricted => {
@@ -95,8 +123,39 @@ pub async fn approve(
     body: Body<ApproveOperationRequest>,
 ) -> Result<(Vec<Warning>, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
-    check_approver(principal, &body.value)?;
+    check_approver(principal, &body.value.subject_id, &body.value.roles)?;
     let record = app.engine().approve(target, Approve { requester, ..body.checked }).await?;
+    Ok((Warning::unknown_members(&body.unknown), record))
+}
+
+/// Records a rejection.
+///
+/// # Errors
+/// [`ApiError`] of the body, the binding or the engine.
+pub async fn reject(
+    app: &App,
+    principal: &Principal,
+    target: Target,
+    body: Body<RejectOperationRequest>,
+) -> Result<(Vec<Warning>, Record), ApiError> {
+    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
+    check_approver(principal, &body.value.subject_id, &body.value.roles)?;
+    let record = app.engine().reject(target, Reject { requester, ..body.checked }).await?;
+    Ok((Warning::unknown_members(&body.unknown), record))
+}
+
+/// Cancels an operation.
+///
+/// # Errors
+/// [`ApiError`] of the body, the binding or the engine.
+pub async fn cancel(
+    app: &App,
+    principal: &Principal,
+    target: Target,
+    body: Body<CancelOperationRequest>,
+) -> Result<(Vec<Warning>, Record), ApiError> {
+    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
+    let record = app.engine().cancel(target, Cancel { requester, ..body.checked }).await?;
     Ok((Warning::unknown_members(&body.unknown), record))
 }
 
@@ -202,14 +261,14 @@ pub(super) fn requester(
     Ok(has_content.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
 }
 
-/// Checks that an authenticated caller approves under its own subject and in roles that it has.
-fn check_approver(principal: &Principal, approval: &ApproveOperationRequest) -> Result<(), ApiError> {
+/// Checks that an authenticated caller approves or rejects under its own subject and in roles that it has.
+fn check_approver(principal: &Principal, subject_id: &str, roles: &[String]) -> Result<(), ApiError> {
     let Principal::Identified(identity) = principal else { return Ok(()) };
     let refused = |message| Err(ApiError::new(Code::ApproverNotPermitted, message));
-    if identity.subject_id != approval.subject_id {
+    if identity.subject_id != subject_id {
         return refused(format!("`/subject_id` must be the caller's own, `{}`", identity.subject_id));
     }
-    match approval.roles.iter().find(|role| !identity.roles.contains(role)) {
+    match roles.iter().find(|role| !identity.roles.contains(role)) {
         Some(role) => refused(format!("`/roles` must be roles of the caller, which does not have `{role}`")),
         None => Ok(()),
     }

@@ -12,6 +12,7 @@ use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, OperationNodeRecoveryResponse,
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
 };
+use crate::wire::reject::{CancelOperationRequest, RejectOperationRequest};
 use crate::wire::view::{Awaiting, OperationState, OperationView, OperationsResponse};
 use crate::wire::{bind_caller, body_digest};
 use axum::Json;
@@ -92,17 +93,23 @@ pub async fn list(
     Ok(Json(OperationsResponse { operations, next_cursor: query.cursor(page.next) }))
 }
 
-/// Shows the operation.
+/// Shows the operation. With `wait_ms` and `unless_state` it waits for another state.
 #[utoipa::path(
     get, path = "/v1/operations/{operationId}", operation_id = "operation_show", tag = "operations",
     security(("bearer" = [OperationsRead])), responses((status = 200, body = OperationView)),
+    params(
+        ("wait_ms" = Option<u32>, Query, description = "Maximum number of milliseconds to wait while the operation is in `unless_state`", maximum = 30000),
+        ("unless_state" = Option<OperationState>, Query, description = "The state that the caller knows; required with `wait_ms`"),
+    ),
 )]
 pub async fn show(
     PathOperationId(id): PathOperationId,
     caller: Caller,
     State(app): State<App>,
+    RawQuery(query): RawQuery,
 ) -> Result<Json<OperationView>, ApiError> {
-    let record = app.engine().operation(&lifecycle::target(Family::Product, &caller, id)).await?;
+    let target = lifecycle::target(Family::Product, &caller, id);
+    let record = lifecycle::read(&app, &target, query.as_deref().unwrap_or_default()).await?;
     Ok(Json(view(&app, &record, Vec::new())))
 }
 
@@ -127,6 +134,47 @@ pub async fn approve(
 ) -> Answer<OperationView> {
     let target = lifecycle::target(Family::Product, &caller, id);
     let (warnings, record) = lifecycle::approve(&app, &caller.principal, target, body).await?;
+    Ok(answer(&app, &record, warnings))
+}
+
+/// Records a rejection by an approver, with its reason. The policy says how many end the operation: by default one. Idempotent.
+#[utoipa::path(
+    post, path = "/v1/operations/{operationId}/reject",
+    operation_id = "operation_reject", tag = "operations",
+    security(("bearer" = [OperationsApprove])), request_body = RejectOperationRequest,
+    responses((status = 200, body = OperationView)),
+    extensions(("x-errors" = json!([
+        ApproverNotPermitted, OperationAdmitted, OperationFailed, ConcurrentUpdate, PolicyAdmissionRateLimited,
+        PolicyUnavailable,
+    ]))),
+)]
+pub async fn reject(
+    PathOperationId(id): PathOperationId,
+    caller: Caller,
+    State(app): State<App>,
+    body: Body<RejectOperationRequest>,
+) -> Answer<OperationView> {
+    let target = lifecycle::target(Family::Product, &caller, id);
+    let (warnings, record) = lifecycle::reject(&app, &caller.principal, target, body).await?;
+    Ok(answer(&app, &record, warnings))
+}
+
+/// Cancels the operation for its submitter, before it is admitted. Idempotent.
+#[utoipa::path(
+    post, path = "/v1/operations/{operationId}/cancel",
+    operation_id = "operation_cancel", tag = "operations",
+    security(("bearer" = [OperationsSign])), request_body = CancelOperationRequest,
+    responses((status = 200, body = OperationView)),
+    extensions(("x-errors" = json!([OperationAdmitted, OperationFailed, ConcurrentUpdate]))),
+)]
+pub async fn cancel(
+    PathOperationId(id): PathOperationId,
+    caller: Caller,
+    State(app): State<App>,
+    body: Body<CancelOperationRequest>,
+) -> Answer<OperationView> {
+    let target = lifecycle::target(Family::Product, &caller, id);
+    let (warnings, record) = lifecycle::cancel(&app, &caller.principal, target, body).await?;
     Ok(answer(&app, &record, warnings))
 }
 

@@ -341,6 +341,8 @@ pub enum EventType {
     ApprovalRequested,
     /// An approval was received and counts.
     ApprovalRecorded,
+    /// An approver rejected the operation.
+    RejectionRecorded,
     /// Development only: a key is created without the approvals that are missing.
     ApprovalsWaived,
     /// An approval arrived after the quorum, and changes nothing.

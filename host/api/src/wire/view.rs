@@ -4,7 +4,8 @@ use super::approvals::ApprovalStatementView;
 use super::intent_view::{IntentView, OperationResult};
 use super::policy::PolicyPreview;
 use crate::warning::Warning;
-use gateway_domain::ids::Hex32;
+use gateway_domain::approval::Rejection;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::Family;
 use gateway_domain::operation::{Failure, NextAction, Operation, OwnStep, State};
 use gateway_domain::roster::Roster;
@@ -30,6 +31,9 @@ pub struct OperationView {
     pub intent: Value,
     /// The approvals so far.
     pub approvals: ApprovalsView,
+    /// The rejections so far; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rejections: Vec<RejectionView>,
     /// The statement that approvers sign; present while `next_actions` has `approve`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_statement: Option<ApprovalStatementView>,
@@ -170,6 +174,30 @@ pub struct ApprovalsView {
     pub subjects: Vec<String>,
 }
 
+/// A rejection.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RejectionView {
+    /// The approver's subject id.
+    pub subject_id: String,
+    /// The roles in which the approver rejected.
+    pub roles: Vec<String>,
+    /// The reason.
+    pub reason: String,
+    /// Time of the rejection by the gateway's clock, milliseconds since 1970.
+    pub rejected_at_ms: u64,
+}
+
+impl From<&Rejection> for RejectionView {
+    fn from(rejection: &Rejection) -> Self {
+        Self {
+            subject_id: rejection.subject_id.clone(),
+            roles: rejection.roles.clone(),
+            reason: rejection.reason.clone(),
+            rejected_at_ms: rejection.rejected_at_ms.0,
+        }
+    }
+}
+
 /// Hashes and receipts of an operation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RuntimeView {
@@ -219,6 +247,7 @@ impl OperationView {
             state: operation.state(),
             intent: intent(operation),
             approvals: approvals(operation),
+            rejections: operation.rejections.iter().map(RejectionView::from).collect(),
             approval_statement: approval_statement(operation),
             policy: PolicyPreview::from(&operation.policy),
             runtime: runtime(record),
@@ -287,17 +316,22 @@ pub fn roster(roster: &Roster) -> Vec<u16> {
     roster.iter().map(|participant| participant.0).collect()
 }
 
+/// The operation's path.
+pub(crate) fn path(family: Family, id: OperationId) -> String {
+    match family {
+        Family::Product => format!("/v1/operations/{id}"),
+        Family::Custody => format!("/v1/custody/operations/{id}"),
+    }
+}
+
 fn links(operation: &Operation, next_actions: &[String]) -> BTreeMap<String, Link> {
-    let family = match operation.intent.family() {
-        Family::Product => "/v1/operations",
-        Family::Custody => "/v1/custody/operations",
-    };
-    let own = format!("{family}/{}", operation.id);
+    let own = path(operation.intent.family(), operation.id);
+    let may_be_rejected = operation.may_be_rejected();
     let action = |name: &String| (name.clone(), Link { method: "POST", href: format!("{own}/{name}") });
     let mut links: BTreeMap<_, _> = next_actions.iter().map(action).collect();
-    if operation.may_abort() {
-        let abort = "abort".to_owned();
-        links.insert(abort.clone(), Link { method: "POST", href: format!("{own}/{abort}") });
+    let ends = [("abort", operation.may_abort()), ("reject", may_be_rejected), ("cancel", may_be_rejected)];
+    for (end, _) in ends.into_iter().filter(|(_, is_possible)| *is_possible) {
+        links.insert(end.to_owned(), Link { method: "POST", href: format!("{own}/{end}") });
     }
     links.insert("self".to_owned(), Link { method: "GET", href: own });
     links

@@ -118,6 +118,7 @@ fn apply(mut key: CustodyKey, operation: &Operation, event: &Event) -> CustodyKe
         Change::Submitted(_)
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
+        | Change::RejectionRecorded { .. }
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached

@@ -13,10 +13,11 @@ use crate::time::EpochMs;
 /// The most late approvals recorded for one operation; further ones are answered but not recorded.
 const LATE_APPROVALS_MAX: usize = 64;
 
-/// Whether the operation waits for approvals and this subject has not approved it yet.
+/// Whether the operation waits for approvals and this subject has neither approved nor rejected it yet.
 #[must_use]
 pub fn approval_is_open(operation: &Operation, subject_id: &str) -> bool {
     matches!(operation.phase, Phase::Submitted | Phase::PendingApproval)
+        && !operation.is_rejected_by(subject_id)
         && !operation.approvals.iter().any(|approval| approval.subject_id == subject_id)
 }
 
@@ -29,6 +30,11 @@ pub(super) fn decide(
 ) -> Result<Vec<Change>, Refusal> {
     if let (Some(failure), State::Failed) = (&operation.failure, operation.state()) {
         return Err(Refusal::Failed(failure.clone()));
+    }
+    if operation.is_rejected_by(&approval.subject_id) {
+        let (subject_id, reasons) =
+            (approval.subject_id.clone(), vec!["it has rejected the operation".to_owned()]);
+        return Err(Refusal::ApproverNotPermitted { subject_id, reasons });
     }
     if !approval_is_open(operation, &approval.subject_id) {
         return Ok(record_late(operation, approval));

@@ -2,7 +2,8 @@
 
 use super::effect::{Failure, Outcome};
 use super::event::ExternalExport;
-use crate::approval::{Approval, ApprovalError};
+use crate::approval::{Approval, ApprovalError, Rejection};
+use crate::binding::ClientBinding;
 use crate::ids::Hex32;
 use crate::intent::KeyUse;
 use crate::key::CustodyKey;
@@ -31,6 +32,21 @@ pub enum Action {
         /// The policy evaluation over all approvals including this one. `None` when [`super::approval_is_open`] is false:
         /// the approval cannot count then.
         policy: Option<policy::Outcome>,
+    },
+    /// Record that an approver rejects the operation.
+    Reject {
+        /// The rejection.
+        rejection: Rejection,
+        /// The policy evaluation over the approvals so far and one of this subject. `None` when
+        /// [`Operation::needs_evaluation_of`](super::Operation::needs_evaluation_of) is false.
+        policy: Option<policy::Outcome>,
+    },
+    /// Cancel the operation for its submitter.
+    Cancel {
+        /// The caller; `None` without authentication.
+        client: Option<ClientBinding>,
+        /// The reason, for people.
+        reason: String,
     },
     /// Create a key without waiting for approvals.
     WaiveApprovals {
@@ -141,6 +157,12 @@ pub enum Refusal {
         /// The policy's reasons.
         reasons: Vec<policy::Statement>,
     },
+    /// Another client than the submitter wants to cancel it.
+    #[error("only the client and subject that submitted the operation may cancel it")]
+    NotSubmitter,
+    /// It is too late to reject or cancel the operation.
+    #[error("the operation is admitted: it can no longer be rejected or cancelled")]
+    Admitted,
     /// The operation has failed.
     #[error("operation failed: {}", .0.detail)]
     Failed(Failure),

@@ -8,6 +8,7 @@ use super::state::{Operation, evolve, replay};
 use crate::approval::Approval;
 use crate::policy::{self, Input, Moment, Request};
 use crate::time::EpochMs;
+use std::borrow::Cow;
 
 /// A policy evaluation recorded by one of the operation's events.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,9 @@ impl Change {
             Self::Submitted(submission) => Some((Moment::Submit, &submission.policy)),
             Self::ApprovalRecorded { policy, .. } | Self::ApprovalsWaived { policy } => {
                 Some((Moment::Approval, policy))
+            }
+            Self::RejectionRecorded { policy, .. } => {
+                policy.as_ref().map(|policy| (Moment::Approval, policy))
             }
             Self::DecisionSigned { policy, .. } => Some((Moment::Admission, policy)),
             // Has an outcome only if the policy denied the admission.
@@ -89,13 +93,17 @@ pub fn evaluations(events: &[Event]) -> Vec<Evaluation> {
 
 /// The evaluation stored in `event`, which is the last event of `operation`. Its input has the approvals after the
 /// event: an approval is evaluated together with the earlier ones, and no other event with an evaluation adds an
-/// approval.
+/// approval. A rejection is evaluated as if its subject approved.
 fn stored_evaluation(operation: &Operation, event: &Event) -> Option<Evaluation> {
     let (moment, outcome) = event.change.evaluation()?;
+    let mut approvals = Cow::Borrowed(&operation.approvals);
+    if let Change::RejectionRecorded { rejection, .. } = &event.change {
+        approvals.to_mut().push(rejection.as_approval());
+    }
     Some(Evaluation {
         seq: operation.revision,
         at_ms: event.at_ms,
-        input: operation.request(moment, &operation.approvals).to_input(),
+        input: operation.request(moment, &approvals).to_input(),
         outcome: outcome.clone(),
     })
 }

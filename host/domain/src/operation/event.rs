@@ -2,7 +2,7 @@
 
 use super::effect::{Failure, SignatureResult};
 use crate::admission::Admission;
-use crate::approval::Approval;
+use crate::approval::{Approval, Rejection};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::intent::Intent;
@@ -94,6 +94,14 @@ pub enum Change {
         approval: Approval,
         /// The evaluation over all approvals so far.
         policy: policy::Outcome,
+    },
+    /// An approver rejected the operation. With enough of them it has failed.
+    RejectionRecorded {
+        /// The rejection.
+        rejection: Rejection,
+        /// The evaluation over the approvals so far and one of this subject. `None` for a subject that had approved.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        policy: Option<policy::Outcome>,
     },
     /// Development only: the deployment creates this key without waiting for approvals, because an approved operation signs
     /// with it (`host/docs/interface.md`, section *Keys*).
@@ -221,6 +229,40 @@ pub enum Change {
     RecoveryRecorded(Recovery),
     /// The published result moved forward on an external rail.
     ExternallyExported(ExternalExport),
+}
+
+impl Change {
+    /// The `type` of its stored form.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Submitted(_) => "submitted",
+            Self::ApprovalRequested { .. } => "approval_requested",
+            Self::ApprovalRecorded { .. } => "approval_recorded",
+            Self::RejectionRecorded { .. } => "rejection_recorded",
+            Self::ApprovalsWaived { .. } => "approvals_waived",
+            Self::LateApprovalRecorded { .. } => "late_approval_recorded",
+            Self::QuorumReached => "quorum_reached",
+            Self::DecisionSigned { .. } => "decision_signed",
+            Self::AdmissionApplied { .. } => "admission_applied",
+            Self::ExecutionRequested { .. } => "execution_requested",
+            Self::ReceiptMaterialized { .. } => "receipt_materialized",
+            Self::CeremonyStarted { .. } => "ceremony_started",
+            Self::AttemptLost { .. } => "attempt_lost",
+            Self::EpochDecided { .. } => "epoch_decided",
+            Self::EpochAcked { .. } => "epoch_acked",
+            Self::Executed { .. } => "executed",
+            Self::PublicationRequested { .. } => "publication_requested",
+            Self::Published { .. } => "published",
+            Self::Aborted { .. } => "aborted",
+            Self::DiscardAcked { .. } => "discard_acked",
+            Self::NodesGivenUp { .. } => "nodes_given_up",
+            Self::Failed { .. } => "failed",
+            Self::ReplayNoted { .. } => "replay_noted",
+            Self::RecoveryRecorded(_) => "recovery_recorded",
+            Self::ExternallyExported(_) => "externally_exported",
+        }
+    }
 }
 
 /// The answer to a node recovery (`host/docs/interface.md`, section *Node recovery*).

@@ -62,6 +62,7 @@ fn receipts_of_one_kind<'e>(
         | Change::Submitted(_)
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
+        | Change::RejectionRecorded { .. }
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached

@@ -6,7 +6,7 @@ use super::event::{Change, Event, ExternalExport, KeySlot, Recovery, SettledEffe
 use super::phase::{NextAction, Phase, State};
 use crate::admission::Admission;
 use crate::approval::limits::CLOCK_SKEW_MS;
-use crate::approval::{Approval, ApprovalError, ApprovalSubject, check_claimed_time};
+use crate::approval::{Approval, ApprovalError, ApprovalSubject, Rejection, check_claimed_time};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::Intent;
@@ -46,6 +46,9 @@ pub struct Operation {
     pub approvals: Vec<Approval>,
     /// The subjects of recorded approvals that arrived after the quorum.
     pub late_approvals: Vec<String>,
+    /// The rejections, oldest first, at most one for each subject.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rejections: Vec<Rejection>,
     /// The latest recorded policy evaluation.
     pub policy: policy::Outcome,
     /// The signed decision, once the authority has made it.
@@ -182,6 +185,7 @@ fn submitted(submission: &Submission, at: EpochMs) -> Operation {
         phase: Phase::Submitted,
         approvals: Vec::new(),
         late_approvals: Vec::new(),
+        rejections: Vec::new(),
         policy: submission.policy.clone(),
         admission: None,
         policy_receipt_id: String::new(),
@@ -219,6 +223,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.approvals.push(approval.clone());
             operation.policy = policy.clone();
         }
+        Change::RejectionRecorded { rejection, .. } => operation.rejections.push(rejection.clone()),
         Change::ApprovalsWaived { policy } => operation.policy = policy.clone(),
         Change::LateApprovalRecorded { approval } => {
             operation.late_approvals.push(approval.subject_id.clone())

@@ -39,6 +39,7 @@ const CHANGES: &[(&str, &Shape)] = &[
     ("submitted", &[SUBMISSION]),
     ("approval_requested", &[&[("required", Open)]]),
     ("approval_recorded", &[&[("approval", Members(APPROVAL)), ("policy", Members(OUTCOME))]]),
+    ("rejection_recorded", &[&[("rejection", Members(REJECTION)), ("policy", Members(OUTCOME))]]),
     ("approvals_waived", &[&[("policy", Members(OUTCOME))]]),
     ("late_approval_recorded", &[&[("approval", Members(APPROVAL))]]),
     ("quorum_reached", &[]),
@@ -112,6 +113,14 @@ const APPROVAL: &Shape = &[&[
     ("claimed_at_ms", Open),
     ("approved_at_ms", Open),
     ("signature", Parties),
+]];
+
+const REJECTION: &Shape = &[&[
+    ("subject_id", Open),
+    ("roles", Open),
+    ("reason", Parties),
+    ("claimed_at_ms", Open),
+    ("rejected_at_ms", Open),
 ]];
 
 const INTENTS: &[(&str, &Shape)] = &[

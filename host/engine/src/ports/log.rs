@@ -39,6 +39,15 @@ pub struct LogConsistency {
     pub hashes: Vec<Hex32>,
 }
 
+/// The place of an operation's event in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedEvent {
+    /// The event's index, from 0.
+    pub index: u64,
+    /// The operation, and the event's number in it, from 1. `None` if that cannot be read.
+    pub of: Option<(OperationId, u64)>,
+}
+
 /// Reads the log of all events. The results are verified: a damaged log gives an error, never a wrong proof.
 #[async_trait]
 pub trait ReadLog: Send + Sync {
@@ -47,6 +56,12 @@ pub trait ReadLog: Send + Sync {
 
     /// The index of an operation's event, which is numbered from 1. `None` when there is no such event.
     async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable>;
+
+    /// The index after the last event of an operation; 0 without events.
+    async fn events_end(&self) -> Result<u64, Unavailable>;
+
+    /// At most `n_max` events of operations from this index on, in the order of the log. Unlike proofs they are not checked.
+    async fn events_from(&self, index: u64, n_max: u32) -> Result<Vec<LoggedEvent>, Unavailable>;
 
     /// The proof that the log of `size` events has the one at `index`. `None` when the log is smaller than `size`, or `index`
     /// is not below it.

@@ -84,7 +84,7 @@ fn check_ids(operation: &Operation, findings: &mut Findings) {
 }
 
 /// Checks that the events are in an order that the gateway can write: no decision, admission or signature twice or
-/// too early. Also checks that an approval has the time of its event, or an earlier time if the clock was set back.
+/// too early. Also checks that an approval or rejection has the time of its event, or an earlier time if the clock was set back.
 fn check_order(events: &[Event], findings: &mut Findings) {
     for_each_event(events, |index, before, event| {
         let at = format!("/events/{index}/event/change");
@@ -93,14 +93,20 @@ fn check_order(events: &[Event], findings: &mut Findings) {
             let what = format!("cannot happen to an operation in state `{state}`");
             findings.add(format!("{at}/type"), what);
         }
-        if let Change::ApprovalRecorded { approval, .. } | Change::LateApprovalRecorded { approval } =
-            &event.change
-        {
-            let approved_at = approval.approved_at_ms;
-            let clock_went_back = approved_at < event.at_ms && event.at_ms == before.updated_at_ms;
-            if approved_at != event.at_ms && !clock_went_back {
+        let received = match &event.change {
+            Change::ApprovalRecorded { approval, .. } | Change::LateApprovalRecorded { approval } => {
+                Some((approval.approved_at_ms, "approval/approved_at_ms"))
+            }
+            Change::RejectionRecorded { rejection, .. } => {
+                Some((rejection.rejected_at_ms, "rejection/rejected_at_ms"))
+            }
+            _ => None,
+        };
+        if let Some((received_at, member)) = received {
+            let clock_went_back = received_at < event.at_ms && event.at_ms == before.updated_at_ms;
+            if received_at != event.at_ms && !clock_went_back {
                 let what = format!("differs from the time of its event, {}", event.at_ms.0);
-                findings.add(format!("{at}/approval/approved_at_ms"), what);
+                findings.add(format!("{at}/{member}"), what);
             }
         }
     });

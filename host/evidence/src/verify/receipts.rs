@@ -89,6 +89,7 @@ fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str>
         Change::Submitted(_)
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
+        | Change::RejectionRecorded { .. }
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached

@@ -246,6 +246,15 @@ impl Environment {
         not_discarding.count() >= plan.n_holders_required
     }
 
+    /// Whether all receivers of new shares that answer have staged them: none discards until the lost one says whether it has.
+    pub(crate) fn waits_for_lost_receiver(&self, operation: &Operation) -> bool {
+        let Some(plan) = operation.plan().filter(|plan| plan.stages_epoch()) else { return false };
+        let mut answering = plan.receivers.difference(&self.down);
+        !plan.receivers.is_disjoint(&self.down)
+            && !self.discarded_attempts.contains(&operation.executed_attempt())
+            && answering.all(|node| self.staged.contains(node))
+    }
+
     /// The number of ceremonies that produced a result.
     pub(crate) fn n_results(&self) -> usize {
         let is_result =

@@ -21,6 +21,27 @@ pub(crate) fn check(machine: &Machine) {
     check_executed_once(machine);
     assert!(machine.environment.n_signatures <= 1, "two signatures of one operation");
     check_confirmations(machine);
+    check_rejected(machine);
+}
+
+/// What was rejected or cancelled was never admitted, and each subject rejects once.
+fn check_rejected(machine: &Machine) {
+    let operation = &machine.operation;
+    let subjects: BTreeSet<_> = operation.rejections.iter().map(|rejection| &rejection.subject_id).collect();
+    assert_eq!(subjects.len(), operation.rejections.len());
+    let code = operation.failure.as_ref().map(|failure| failure.code.as_str());
+    if matches!(code, Some("rejected" | "cancelled")) {
+        assert!(operation.phase == Phase::Failed && operation.admission.is_none(), "{operation:?}");
+    }
+    if code == Some("rejected") {
+        assert!(matches!(before_failure(machine), Some(Change::RejectionRecorded { .. })));
+    }
+}
+
+/// The change before the first failure.
+fn before_failure(machine: &Machine) -> Option<&Change> {
+    let failed = machine.log.iter().position(|event| is_failed(&&event.change))?;
+    machine.log.get(failed.checked_sub(1)?).map(|event| &event.change)
 }
 
 /// The number of changes in the log for which `is` is true.
@@ -174,18 +195,19 @@ fn needs_receipts(before: &Operation, change: &Change) -> bool {
     }
 }
 
-/// At the end of the simulation the operation is final, unless it may still be signed.
+/// At the end of the simulation the operation is final, unless its result may exist.
 pub(crate) fn check_end(machine: &Machine) {
     assert_eq!(replay(&machine.log).as_ref(), Some(&machine.operation), "folding the log gives the state");
     if machine.operation.phase == Phase::Discarding {
         assert!(
-            machine.environment.may_be_signed(&machine.operation),
-            "too few nodes are left to sign, and it has not failed"
+            machine.environment.may_be_signed(&machine.operation)
+                || machine.environment.waits_for_lost_receiver(&machine.operation),
+            "no result can come to be, and it has not failed"
         );
         assert_eq!(
             machine.operation.state(),
             State::Executing,
-            "a signature may exist, and it is shown as failed"
+            "a result may exist, and it is shown as failed"
         );
     } else {
         let phase = &machine.operation.phase;

@@ -2,11 +2,13 @@
 
 use super::invariants;
 use super::machine::Machine;
+use crate::approval::Rejection;
 use crate::intent::PublicationMode;
 use crate::operation::{
-    Action, Change, Event, ExportState, ExternalExport, Phase, Step, approval_is_open, next,
+    Action, Change, Event, ExportState, ExternalExport, Phase, REJECTIONS_REQUIRED, Refusal, Step,
+    approval_is_open, next,
 };
-use crate::policy::Moment;
+use crate::policy::{Moment, Statement};
 use crate::roster::ParticipantIndex;
 use crate::testing::approvers::{key as signing_key, signed};
 use crate::testing::samples::{Kind, approval, evaluated, hex32, intent, key, submission, verdict};
@@ -19,10 +21,14 @@ pub(crate) struct Totals {
     pub(crate) n_crashes: u64,
     pub(crate) n_published: u64,
     pub(crate) n_failed: u64,
-    /// Operations that stay in `Discarding`, because a signature may exist.
+    /// Operations that stay in `Discarding`, because a result may exist.
     pub(crate) n_undecided: u64,
     /// Operations that were aborted or did without lost nodes.
     pub(crate) n_aborted: u64,
+    pub(crate) n_rejected: u64,
+    pub(crate) n_cancelled: u64,
+    /// Operations that went on after a rejection.
+    pub(crate) n_outvoted: u64,
 }
 
 impl Totals {
@@ -36,6 +42,12 @@ impl Totals {
             _ => false,
         };
         self.n_aborted += u64::from(machine.log.iter().any(is_abort));
+        let has_failed_as =
+            |code| u64::from(machine.operation.failure.as_ref().is_some_and(|failure| failure.code == code));
+        self.n_rejected += has_failed_as("rejected");
+        self.n_cancelled += has_failed_as("cancelled");
+        let is_outvoted = !machine.operation.rejections.is_empty() && machine.operation.admission.is_some();
+        self.n_outvoted += u64::from(is_outvoted);
         self.n_undecided += u64::from(machine.operation.phase == Phase::Discarding);
     }
 }
@@ -103,6 +115,8 @@ fn any_command(machine: &mut Machine) {
         },
         11 => export(machine),
         12 if machine.random.one_in(4) => waive(machine),
+        13 if machine.random.one_in(10) => cancel(machine),
+        13 if machine.random.one_in(3) => reject(machine),
         _ => Action::NoteReplay { body_digest: hex32(2) },
     };
     let _ignored = machine.decide(action);
@@ -139,6 +153,35 @@ fn waive(machine: &mut Machine) -> Action {
     let request = machine.operation.request(Moment::Approval, &machine.operation.approvals);
     let required = if machine.random.one_in(2) { 0 } else { machine.operation.policy.quorum.required };
     Action::WaiveApprovals { policy: evaluated(&request, verdict(&subjects, required)) }
+}
+
+/// A rejection, by a policy that requires one to three.
+fn reject(machine: &mut Machine) -> Action {
+    let Action::Approve { approval, .. } = approve(machine) else { panic!() };
+    let rejection = Rejection {
+        subject_id: approval.subject_id,
+        roles: approval.roles,
+        reason: "no".into(),
+        claimed_at_ms: approval.claimed_at_ms,
+        rejected_at_ms: approval.approved_at_ms,
+    };
+    let policy = machine.operation.needs_evaluation_of(&rejection.subject_id).then(|| {
+        let approvals = [machine.operation.approvals.as_slice(), &[rejection.as_approval()]].concat();
+        let subjects: Vec<_> = approvals.iter().map(|approval| approval.subject_id.clone()).collect();
+        let mut verdict = verdict(&subjects, machine.operation.policy.quorum.required);
+        let detail = (1 + machine.random.below(3)).to_string();
+        verdict.obligations.push(Statement { code: REJECTIONS_REQUIRED.into(), detail });
+        evaluated(&machine.operation.request(Moment::Approval, &approvals), verdict)
+    });
+    Action::Reject { rejection, policy }
+}
+
+fn cancel(machine: &mut Machine) -> Action {
+    let mut client = machine.operation.submitter.clone();
+    if machine.random.one_in(4) {
+        client.subject_id.push('x');
+    }
+    Action::Cancel { client: Some(client), reason: "twice".into() }
 }
 
 fn execute() -> Action {
@@ -181,26 +224,29 @@ fn finish(machine: &mut Machine) {
         match (next(&machine.operation), &machine.operation.phase) {
             (Step::Rest, Phase::PendingApproval) => {
                 let action = approve(machine);
-                machine.decide(action).unwrap();
+                match (&action, machine.decide(action.clone())) {
+                    (Action::Approve { approval, .. }, Err(Refusal::ApproverNotPermitted { .. })) => {
+                        assert!(machine.operation.is_rejected_by(&approval.subject_id));
+                    }
+                    (_, decided) => drop(decided.unwrap()),
+                }
             }
             (Step::Rest, Phase::Admitted) => drop(machine.decide(execute()).unwrap()),
             (Step::Rest, Phase::Executed) => drop(machine.decide(publish()).unwrap()),
             (Step::Rest, _) => return,
             (Step::Perform(_), Phase::Discarding)
-                if machine.environment.may_be_signed(&machine.operation) =>
+                if machine.environment.may_be_signed(&machine.operation)
+                    || machine.environment.waits_for_lost_receiver(&machine.operation) =>
             {
                 machine.drive_once();
-                assert_eq!(
-                    machine.operation.phase,
-                    Phase::Discarding,
-                    "failed although a signature may exist"
-                );
+                assert_eq!(machine.operation.phase, Phase::Discarding, "failed although a result may exist");
                 return;
             }
             (Step::Record(_) | Step::Perform(_), _) => {
                 if !machine.drive_once() {
                     let action = abort(machine);
-                    assert!(machine.decide(action).unwrap() > 0, "nothing moved");
+                    let n_events = machine.decide(action).unwrap();
+                    assert!(n_events > 0, "nothing moved: {:?}", machine.operation);
                 }
             }
         }

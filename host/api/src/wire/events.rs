@@ -1,0 +1,49 @@
+//! [`EventView`]: an event of an operation, as the stream of events shows it.
+
+use super::view;
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::OperationType;
+use gateway_domain::operation::State;
+use gateway_engine::Notice;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// An event of an operation.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventView {
+    /// The operation's id.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub operation_id: Hex32,
+    /// Path of the operation.
+    pub href: String,
+    /// The event's number in the operation, from 1. The operation's evidence has the event.
+    pub seq: u64,
+    /// What happened, such as `approval_recorded` or `published`: the `type` of the event's `change` in evidence. New ones may be added.
+    #[serde(rename = "type")]
+    pub change: &'static str,
+    /// The operation's state after the event.
+    #[schema(value_type = super::view::OperationState)]
+    pub state: State,
+    /// The operation's type.
+    #[schema(value_type = super::custody_view::CustodyOperationType)]
+    pub operation_type: OperationType,
+    /// Name of the operation's key.
+    pub key_ref: String,
+    /// Time of the event, milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+impl From<&Notice> for EventView {
+    fn from(notice: &Notice) -> Self {
+        Self {
+            operation_id: notice.operation_id.0,
+            href: view::path(notice.family, notice.operation_id),
+            seq: notice.seq,
+            change: notice.change,
+            state: notice.state,
+            operation_type: notice.operation_type,
+            key_ref: notice.key_ref.0.clone(),
+            at_ms: notice.at.0,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Ends of an operation before it is admitted, by people: approvers reject it, or its submitter cancels it.
+
+use super::command::Refusal;
+use super::effect::Failure;
+use super::event::Change;
+use super::execute::failure;
+use super::phase::Phase;
+use super::state::Operation;
+use crate::approval::Rejection;
+use crate::binding::ClientBinding;
+use crate::policy::{self, Statement};
+
+/// The code of an obligation with which a policy says how many rejections end an operation, as a decimal number in its detail.
+pub const REJECTIONS_REQUIRED: &str = "rejections_required";
+
+/// The code of an operation that was rejected.
+const REJECTED: &str = "rejected";
+
+/// The code of an operation that was cancelled.
+const CANCELLED: &str = "cancelled";
+
+impl Operation {
+    /// Whether approvers may reject it, and its submitter may cancel it.
+    #[must_use]
+    pub const fn may_be_rejected(&self) -> bool {
+        matches!(self.phase, Phase::Submitted | Phase::PendingApproval | Phase::Deciding)
+    }
+
+    /// Whether the subject has rejected it.
+    #[must_use]
+    pub fn is_rejected_by(&self, subject_id: &str) -> bool {
+        self.rejections.iter().any(|rejection| rejection.subject_id == subject_id)
+    }
+
+    /// Whether it ended by the subject's rejection, or waits for more and has the subject's: then the subject's next one changes nothing.
+    fn has_rejection_of(&self, subject_id: &str) -> bool {
+        let has_failed_otherwise = self.failure.as_ref().is_some_and(|failure| failure.code != REJECTED);
+        self.is_rejected_by(subject_id) && !has_failed_otherwise
+    }
+
+    /// Whether it still has to be found out, by the policy, whether this subject may reject it: it may if it has approved it.
+    #[must_use]
+    pub fn needs_evaluation_of(&self, subject_id: &str) -> bool {
+        self.may_be_rejected()
+            && !self.is_rejected_by(subject_id)
+            && !self.approvals.iter().any(|approval| approval.subject_id == subject_id)
+    }
+}
+
+/// The changes that a rejection causes; none for a repeat. `policy` is the evaluation over the approvals so far and one of this subject;
+/// it is not needed when [`Operation::needs_evaluation_of`] is false.
+pub(super) fn decide(
+    operation: &Operation,
+    rejection: &Rejection,
+    policy: Option<&policy::Outcome>,
+) -> Result<Vec<Change>, Refusal> {
+    let subject_id = &rejection.subject_id;
+    if operation.has_rejection_of(subject_id) {
+        return Ok(Vec::new());
+    }
+    check_not_admitted(operation)?;
+    if operation.needs_evaluation_of(subject_id) {
+        let counts = policy.is_some_and(|policy| policy.quorum.subjects.contains(subject_id));
+        if !counts {
+            let reasons = policy.map(|policy| policy.reasons.iter().map(Statement::to_string).collect());
+            return Err(Refusal::ApproverNotPermitted {
+                subject_id: subject_id.clone(),
+                reasons: reasons.unwrap_or_default(),
+            });
+        }
+    }
+    let latest = policy.unwrap_or(&operation.policy);
+    let mut changes =
+        vec![Change::RejectionRecorded { rejection: rejection.clone(), policy: policy.cloned() }];
+    if operation.rejections.len().saturating_add(1) >= rejections_required(latest) {
+        changes.push(failed(REJECTED, subject_id, &rejection.reason));
+    }
+    Ok(changes)
+}
+
+/// The changes that a cancellation causes; none for a repeat. `client` is the caller, as far as it is known: without authentication it may
+/// be anyone.
+pub(super) fn cancel(
+    operation: &Operation,
+    client: Option<&ClientBinding>,
+    reason: &str,
+) -> Result<Vec<Change>, Refusal> {
+    let submitter = &operation.submitter;
+    let is_submitter = |client: &ClientBinding| {
+        client.client_id == submitter.client_id && client.subject_id == submitter.subject_id
+    };
+    if !client.is_none_or(is_submitter) {
+        return Err(Refusal::NotSubmitter);
+    }
+    if operation.failure.as_ref().is_some_and(|failure| failure.code == CANCELLED) {
+        return Ok(Vec::new());
+    }
+    check_not_admitted(operation)?;
+    Ok(vec![failed(CANCELLED, &submitter.subject_id, reason)])
+}
+
+/// How many rejections end the operation. An obligation that is no positive number counts as 1, so that a rejection is never without
+/// effect by mistake.
+fn rejections_required(policy: &policy::Outcome) -> usize {
+    let obligations = policy.obligations.iter().filter(|obligation| obligation.code == REJECTIONS_REQUIRED);
+    obligations.map(|obligation| obligation.detail.parse().unwrap_or(1)).max().unwrap_or(1)
+}
+
+fn check_not_admitted(operation: &Operation) -> Result<(), Refusal> {
+    if operation.may_be_rejected() {
+        return Ok(());
+    }
+    match operation.phase {
+        Phase::Failed | Phase::DiscardingRest { .. } => Err(Refusal::Failed(failure(operation))),
+        _ => Err(Refusal::Admitted),
+    }
+}
+
+fn failed(code: &str, by: &str, reason: &str) -> Change {
+    let failure = Failure {
+        code: code.to_owned(),
+        detail: format!("{code} by `{by}`: {reason}"),
+        culprits: Vec::new(),
+    };
+    Change::Failed { failure, policy: None, receipts: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intent::PublicationMode;
+    use crate::operation::{Action, Command, Event, State, evolve, open, replay};
+    use crate::testing::samples::{Kind, intent, submission, verdict};
+    use crate::time::EpochMs;
+
+    fn pending(approved_by: &[&str]) -> Operation {
+        let events = open(submission(intent(Kind::Payment, PublicationMode::Manual), 3), EpochMs(1));
+        let mut operation = replay(&events).unwrap();
+        for subject in approved_by {
+            let approval = rejection(subject).as_approval();
+            let policy = operation.policy.clone();
+            let change = Change::ApprovalRecorded { approval, policy };
+            operation =
+                evolve(operation, &Event { at_ms: EpochMs(2), change, requested_by: None, settles: None });
+        }
+        operation
+    }
+
+    fn rejection(subject: &str) -> Rejection {
+        Rejection {
+            subject_id: subject.to_owned(),
+            roles: vec!["approver".to_owned()],
+            reason: "not our supplier".to_owned(),
+            claimed_at_ms: 3,
+            rejected_at_ms: EpochMs(3),
+        }
+    }
+
+    /// The policy's answer that counts this subject, with this obligation.
+    fn counting(operation: &Operation, subject: &str, required: Option<&str>) -> policy::Outcome {
+        let verdict = verdict(&[subject.to_owned()], 3);
+        let mut outcome = operation.policy.clone();
+        outcome.quorum = verdict.quorum;
+        outcome.obligations = required
+            .map(|detail| Statement { code: REJECTIONS_REQUIRED.to_owned(), detail: detail.to_owned() })
+            .into_iter()
+            .collect();
+        outcome
+    }
+
+    fn after(operation: &Operation, action: Action) -> Result<(usize, Operation), Refusal> {
+        let events = crate::operation::decide(operation, &Command { at: EpochMs(4), action })?;
+        Ok((events.len(), events.iter().fold(operation.clone(), evolve)))
+    }
+
+    fn reject(
+        operation: &Operation,
+        subject: &str,
+        policy: Option<policy::Outcome>,
+    ) -> Result<(usize, Operation), Refusal> {
+        after(operation, Action::Reject { rejection: rejection(subject), policy })
+    }
+
+    fn code(operation: &Operation) -> &str {
+        operation.failure.as_ref().map_or("", |failure| failure.code.as_str())
+    }
+
+    #[test]
+    fn one_rejection_ends_an_operation_and_repeats_change_nothing() {
+        for required in [None, Some("1"), Some("0"), Some("several"), Some("-1")] {
+            let operation = pending(&["alice"]);
+            let policy = counting(&operation, "bob", required);
+            let (n_events, rejected) = reject(&operation, "bob", Some(policy)).unwrap();
+            assert_eq!(
+                (n_events, rejected.state(), code(&rejected)),
+                (2, State::Failed, "rejected"),
+                "{required:?}"
+            );
+            assert_eq!(rejected.failure.as_ref().unwrap().detail, "rejected by `bob`: not our supplier");
+            assert_eq!(reject(&rejected, "bob", None).unwrap().0, 0, "a repeat");
+            assert!(matches!(reject(&rejected, "carol", None), Err(Refusal::Failed(_))));
+        }
+    }
+
+    #[test]
+    fn policy_says_how_many_rejections_end_an_operation() {
+        let operation = pending(&["alice"]);
+        let policy = counting(&operation, "bob", Some("2"));
+        let (n_events, once) = reject(&operation, "bob", Some(policy.clone())).unwrap();
+        assert_eq!((n_events, once.state()), (1, State::PendingApproval));
+        assert_eq!(reject(&once, "bob", None).unwrap().0, 0, "a repeat does not count twice");
+        let approve = Action::Approve { approval: rejection("bob").as_approval(), policy: Some(policy) };
+        assert!(
+            matches!(after(&once, approve), Err(Refusal::ApproverNotPermitted { .. })),
+            "it has rejected"
+        );
+        let policy = counting(&once, "carol", Some("2"));
+        let (_, twice) = reject(&once, "carol", Some(policy)).unwrap();
+        assert_eq!((twice.rejections.len(), code(&twice)), (2, "rejected"));
+    }
+
+    #[test]
+    fn only_those_reject_whose_approval_would_count_or_does() {
+        let operation = pending(&["alice"]);
+        assert!(reject(&operation, "alice", None).is_ok(), "it has approved");
+        let others = counting(&operation, "bob", None);
+        for policy in [None, Some(others)] {
+            let refused = reject(&operation, "mallory", policy);
+            assert!(matches!(refused, Err(Refusal::ApproverNotPermitted { .. })), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn submitter_cancels_before_admission_and_no_one_else() {
+        let operation = pending(&["alice"]);
+        let submitter = operation.submitter.clone();
+        let cancel = |operation: &Operation, client: &ClientBinding| {
+            after(operation, Action::Cancel { client: Some(client.clone()), reason: "twice".to_owned() })
+        };
+        let mut other = submitter.clone();
+        other.subject_id.push('x');
+        assert_eq!(cancel(&operation, &other).unwrap_err(), Refusal::NotSubmitter);
+        let mut other = submitter.clone();
+        other.client_id.push('x');
+        assert_eq!(cancel(&operation, &other).unwrap_err(), Refusal::NotSubmitter);
+        let (n_events, cancelled) = cancel(&operation, &submitter).unwrap();
+        assert_eq!((n_events, code(&cancelled)), (1, "cancelled"));
+        assert_eq!(cancel(&cancelled, &submitter).unwrap().0, 0, "a repeat");
+        assert!(matches!(reject(&cancelled, "alice", None), Err(Refusal::Failed(_))));
+        let (_, rejected) = reject(&operation, "alice", None).unwrap();
+        assert!(matches!(cancel(&rejected, &submitter), Err(Refusal::Failed(_))));
+        let mut admitted = operation;
+        admitted.phase = Phase::Admitted;
+        assert_eq!(cancel(&admitted, &submitter).unwrap_err(), Refusal::Admitted);
+        assert_eq!(reject(&admitted, "alice", None).unwrap_err(), Refusal::Admitted);
+    }
+}

@@ -1,0 +1,316 @@
+//! What happens to operations, in the order of the log, for callers that wait.
+//!
+//! The events that operations' commits write are the outbox: the log has one order in all replicas, and an event is in it exactly if its
+//! change is durable. [`Engine::follow_log`] reads its end as long as anyone waits, and keeps the newest notices; a reader that asks for
+//! older ones gets them from the store. So a reader has a position in the log and nothing else, and one that does not read costs nothing.
+
+mod recent;
+
+use crate::engine::{Engine, Inner};
+use crate::error::EngineError;
+use crate::lists::sound;
+use crate::ports::{LoggedEvent, Record, Visibility};
+use crate::session::Target;
+use gateway_domain::evidence::ChainedEvent;
+use gateway_domain::ids::{KeyRef, OperationId, Tenant};
+use gateway_domain::intent::{Family, OperationType};
+use gateway_domain::operation::{State, evolve, replay};
+use gateway_domain::time::EpochMs;
+use recent::{PAGE_MAX, Page, Recent};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Interval at which the end of the log is read while anyone waits.
+const FOLLOW_EVERY: Duration = Duration::from_millis(20);
+
+/// Readers that catch up from the store at the same time. The others wait for them, and not for a connection to the database.
+const CATCHING_UP_MAX: usize = 2;
+
+/// An event of an operation, as everyone sees it who can see the operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The event's index in the log of all events, from 0.
+    pub index: u64,
+    /// The event's time.
+    pub at: EpochMs,
+    /// The operation.
+    pub operation_id: OperationId,
+    /// The event's number in the operation, from 1.
+    pub seq: u64,
+    /// The `type` of the change.
+    pub change: &'static str,
+    /// The operation's state after the event.
+    pub state: State,
+    /// The operation's family.
+    pub family: Family,
+    /// The operation's type.
+    pub operation_type: OperationType,
+    /// The name of the operation's key.
+    pub key_ref: KeyRef,
+    /// The operation's tenant.
+    pub tenant: Tenant,
+}
+
+/// The notices that a reader wants; each condition that is absent includes all.
+#[derive(Clone, Debug)]
+pub struct NoticeFilter {
+    /// The operations that the reader can see.
+    pub visibility: Visibility,
+    /// The families that the reader can see.
+    pub families: Vec<Family>,
+    /// Events after which the operation is in this state.
+    pub state: Option<State>,
+    /// Operations of this type.
+    pub operation_type: Option<OperationType>,
+    /// Operations on the key of this name.
+    pub key_ref: Option<KeyRef>,
+    /// This operation.
+    pub operation_id: Option<OperationId>,
+}
+
+impl NoticeFilter {
+    fn includes(&self, notice: &Notice) -> bool {
+        self.visibility.includes(&notice.tenant)
+            && self.families.contains(&notice.family)
+            && self.state.is_none_or(|state| state == notice.state)
+            && self.operation_type.is_none_or(|kind| kind == notice.operation_type)
+            && self.key_ref.as_ref().is_none_or(|key_ref| *key_ref == notice.key_ref)
+            && self.operation_id.is_none_or(|id| id == notice.operation_id)
+    }
+}
+
+/// The end of the log as far as it was read.
+pub(crate) struct Feed {
+    /// The number of entries that the log had; `None` while it is not followed: the gateway stops.
+    size: watch::Sender<Option<u64>>,
+    wanted: Notify,
+    /// `None` while no one waits.
+    recent: Mutex<Option<Recent>>,
+    catching_up: Semaphore,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self {
+            size: watch::Sender::new(None),
+            wanted: Notify::new(),
+            recent: Mutex::default(),
+            catching_up: Semaphore::new(CATCHING_UP_MAX),
+        }
+    }
+}
+
+impl Feed {
+    fn recent(&self) -> MutexGuard<'_, Option<Recent>> {
+        // No update can panic midway, so a poisoned one is still consistent.
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A reader's place in the log.
+pub struct Reading {
+    engine: Engine,
+    size: watch::Receiver<Option<u64>>,
+    filter: NoticeFilter,
+    position: u64,
+}
+
+impl Reading {
+    /// The index before which all events have been read.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The next notices that fit the filter, in the order of the log; none when there are none at `deadline`, or the gateway stops.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`] when the store cannot be read. The next call goes on at the same place.
+    pub async fn next(&mut self, deadline: Instant) -> Result<Vec<Arc<Notice>>, EngineError> {
+        loop {
+            // Seen before the read, so that what comes during it is not missed.
+            let size = *self.size.borrow_and_update();
+            let page = self.engine.0.notices_since(self.position).await?;
+            self.position = page.end;
+            let fitting: Vec<_> =
+                page.notices.into_iter().filter(|notice| self.filter.includes(notice)).collect();
+            let is_at_end = size.is_none_or(|size| size <= self.position);
+            if !fitting.is_empty() || size.is_none() || Instant::now() >= deadline {
+                return Ok(fitting);
+            }
+            if is_at_end && !matches!(timeout_at(deadline, self.size.changed()).await, Ok(Ok(()))) {
+                return Ok(Vec::new());
+            }
+        }
+    }
+
+    /// Whether the log is not followed, because the gateway stops: there will be no more notices.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.size.borrow().is_none()
+    }
+}
+
+impl Engine {
+    /// Reads the log from this index on; without one, what happens from now on.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`] when the store cannot be read.
+    pub async fn read_log(&self, from: Option<u64>, filter: NoticeFilter) -> Result<Reading, EngineError> {
+        let feed = &self.0.feed;
+        let size = feed.size.subscribe();
+        feed.wanted.notify_one();
+        let end = self.0.ports.log.events_end().await?;
+        let position = from.map_or(end, |from| from.min(end));
+        Ok(Reading { engine: self.clone(), size, filter, position })
+    }
+
+    /// The operation, as soon as its state is another than `unless`, and after `within` in any case.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
+    pub async fn operation_unless(
+        &self,
+        target: &Target,
+        unless: State,
+        within: Duration,
+    ) -> Result<Record, EngineError> {
+        let deadline = Instant::now() + within;
+        let filter = NoticeFilter {
+            visibility: target.visibility.clone(),
+            families: vec![target.family],
+            state: None,
+            operation_type: None,
+            key_ref: None,
+            operation_id: Some(target.id),
+        };
+        let mut reading = self.read_log(None, filter).await?;
+        loop {
+            let record = self.operation(target).await?;
+            if record.operation.state() != unless || Instant::now() >= deadline || reading.has_ended() {
+                return Ok(record);
+            }
+            reading.next(deadline).await?;
+        }
+    }
+
+    /// Reads the end of the log as long as anyone waits for what happens, until `stopped`.
+    pub async fn follow_log(&self, stopped: impl Future<Output = ()>) {
+        self.0.feed.size.send_replace(Some(0));
+        tokio::select! {
+            () = self.0.follow() => {}
+            () = stopped => {}
+        }
+        self.0.feed.size.send_replace(None);
+    }
+}
+
+impl Inner {
+    async fn follow(&self) {
+        let feed = &self.feed;
+        loop {
+            if feed.size.receiver_count() == 0 {
+                *feed.recent() = None;
+                feed.wanted.notified().await;
+                continue;
+            }
+            if let Err(error) = self.follow_once().await {
+                // Readiness reports the store.
+                tracing::debug!(%error, "the end of the log could not be read");
+            }
+            sleep(FOLLOW_EVERY).await;
+        }
+    }
+
+    async fn follow_once(&self) -> Result<(), EngineError> {
+        let feed = &self.feed;
+        let position = feed.recent().as_ref().map(|recent| recent.end);
+        let end = match position {
+            Some(position) => {
+                let page = self.page(position).await?;
+                let end = page.end;
+                feed.recent().iter_mut().for_each(|recent| recent.add(page.clone()));
+                end
+            }
+            None => {
+                let end = self.ports.log.events_end().await?;
+                *feed.recent() = Some(Recent::beginning_at(end));
+                end
+            }
+        };
+        feed.size.send_if_modified(|size| size.replace(end) != Some(end));
+        Ok(())
+    }
+
+    async fn notices_since(&self, position: u64) -> Result<Page, EngineError> {
+        let recent = self.feed.recent().as_ref().and_then(|recent| recent.since(position));
+        if let Some(page) = recent {
+            return Ok(page);
+        }
+        // The semaphore is never closed.
+        let _permit = self.feed.catching_up.acquire().await;
+        self.page(position).await
+    }
+
+    /// A page from the store.
+    async fn page(&self, position: u64) -> Result<Page, EngineError> {
+        let logged = self.ports.log.events_from(position, PAGE_MAX).await?;
+        let end = logged.last().map_or(position, |last| last.index.saturating_add(1));
+        let mut operations = BTreeMap::new();
+        for id in logged.iter().filter_map(|event| Some(event.of?.0)) {
+            if let Entry::Vacant(unread) = operations.entry(id) {
+                unread.insert(self.notices_of(id).await?);
+            }
+        }
+        let notice = |LoggedEvent { index, of }: LoggedEvent| {
+            let (operation_id, seq) = of?;
+            let nth = usize::try_from(seq.checked_sub(1)?).ok()?;
+            let notice = operations.get(&operation_id)?.get(nth)?.clone();
+            Some(Arc::new(Notice { index, ..notice }))
+        };
+        Ok(Page { notices: logged.into_iter().filter_map(notice).collect(), end })
+    }
+
+    /// A notice of each of the operation's events, without its index in the log; none if the operation is damaged, which readiness
+    /// reports.
+    async fn notices_of(&self, id: OperationId) -> Result<Vec<Notice>, EngineError> {
+        let reads = &self.ports.reads;
+        if sound(reads.operation_load(id).await)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let events = match reads.operation_events(id).await {
+            Ok(events) => events,
+            // Then it is damaged, and the operation is a cached one.
+            Err(_) if reads.ping().await.is_ok() => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut notices = Vec::with_capacity(events.len());
+        let mut before = None;
+        for (seq, ChainedEvent { event, .. }) in (1..).zip(events) {
+            let after = match before.take() {
+                None => replay(std::slice::from_ref(&event)),
+                Some(operation) => Some(evolve(operation, &event)),
+            };
+            let Some(operation) = after else { return Ok(Vec::new()) };
+            notices.push(Notice {
+                index: 0,
+                at: event.at_ms,
+                operation_id: id,
+                seq,
+                change: event.change.name(),
+                state: operation.state(),
+                family: operation.intent.family(),
+                operation_type: operation.intent.operation_type(),
+                key_ref: operation.key.key_ref.clone(),
+                tenant: operation.tenant.clone(),
+            });
+            before = Some(operation);
+        }
+        Ok(notices)
+    }
+}

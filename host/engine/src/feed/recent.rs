@@ -1,0 +1,123 @@
+//! The newest notices, in memory.
+
+use super::Notice;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The newest notices that are kept in memory, each of some hundred bytes.
+const RECENT_MAX: usize = 4096;
+
+/// The events that are read at once.
+pub(super) const PAGE_MAX: u32 = 256;
+
+/// Notices, and the index at which the next ones are read.
+#[derive(Clone)]
+pub(super) struct Page {
+    pub(super) notices: Vec<Arc<Notice>>,
+    pub(super) end: u64,
+}
+
+/// The newest notices: all from `first` on.
+pub(super) struct Recent {
+    first: u64,
+    notices: VecDeque<Arc<Notice>>,
+    /// The index after the last one.
+    pub(super) end: u64,
+}
+
+impl Recent {
+    pub(super) const fn beginning_at(first: u64) -> Self {
+        Self { first, notices: VecDeque::new(), end: first }
+    }
+
+    pub(super) fn add(&mut self, Page { notices, end }: Page) {
+        self.end = end;
+        self.notices.extend(notices);
+        while self.notices.len() > RECENT_MAX {
+            if let Some(dropped) = self.notices.pop_front() {
+                self.first = dropped.index.saturating_add(1);
+            }
+        }
+    }
+
+    /// The notices from `position` on; `None` when older ones are asked for than there are.
+    pub(super) fn since(&self, position: u64) -> Option<Page> {
+        if !(self.first..=self.end).contains(&position) {
+            return None;
+        }
+        let n_before = self.notices.partition_point(|notice| notice.index < position);
+        let n_max = usize::try_from(PAGE_MAX).unwrap_or(usize::MAX);
+        let notices: Vec<_> = self.notices.iter().skip(n_before).take(n_max).cloned().collect();
+        let is_cut = n_before.saturating_add(notices.len()) < self.notices.len();
+        let last = notices.last().filter(|_| is_cut);
+        let end = last.map_or(self.end, |last| last.index.saturating_add(1));
+        Some(Page { notices, end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
+    use gateway_domain::intent::{Family, OperationType};
+    use gateway_domain::operation::State;
+    use gateway_domain::time::EpochMs;
+
+    fn notice(index: u64) -> Arc<Notice> {
+        Arc::new(Notice {
+            index,
+            at: EpochMs(index),
+            operation_id: OperationId(Hex32::ZERO),
+            seq: 1,
+            change: "submitted",
+            state: State::Submitted,
+            family: Family::Product,
+            operation_type: OperationType::Sign,
+            key_ref: KeyRef("treasury-1".to_owned()),
+            tenant: Tenant("default".to_owned()),
+        })
+    }
+
+    /// Every third entry of the log is no event of an operation.
+    fn page(range: std::ops::Range<u64>) -> Page {
+        let end = range.end;
+        Page { notices: range.filter(|index| index % 3 != 0).map(notice).collect(), end }
+    }
+
+    fn all_since(recent: &Recent, mut position: u64) -> Vec<u64> {
+        let mut found = Vec::new();
+        while position < recent.end {
+            let page = recent.since(position).unwrap();
+            assert!(page.end > position && page.notices.len() <= PAGE_MAX as usize);
+            found.extend(page.notices.iter().map(|notice| notice.index));
+            position = page.end;
+        }
+        found
+    }
+
+    #[test]
+    fn recent_notices_are_read_from_any_place_in_pages() {
+        let mut recent = Recent::beginning_at(100);
+        assert_eq!(recent.since(100).map(|page| (page.notices.len(), page.end)), Some((0, 100)));
+        recent.add(page(100..400));
+        recent.add(page(400..1000));
+        for position in 100..1000 {
+            let expected: Vec<_> = (position..1000).filter(|index| index % 3 != 0).collect();
+            assert_eq!(all_since(&recent, position), expected, "{position}");
+        }
+        assert!(recent.since(99).is_none() && recent.since(1001).is_none(), "those are read from the store");
+    }
+
+    #[test]
+    fn old_notices_are_forgotten() {
+        let mut recent = Recent::beginning_at(0);
+        let n_entries = 3 * RECENT_MAX as u64;
+        for first in (0..n_entries).step_by(30) {
+            recent.add(page(first..first + 30));
+        }
+        assert_eq!(recent.notices.len(), RECENT_MAX);
+        let first = recent.notices[0].index;
+        assert!(recent.since(recent.first - 1).is_none() && recent.first <= first);
+        assert_eq!(all_since(&recent, recent.first).len(), RECENT_MAX);
+    }
+}

@@ -1,0 +1,261 @@
+use crate::harness::custody::{create_key, key_path, sign, submit};
+use crate::harness::modes::TestCaller;
+use crate::harness::process::SIGN;
+use crate::harness::samples::{approval, path, payment, with};
+use crate::harness::world::World;
+use axum::body::{Body, BodyDataStream};
+use axum::http::Request;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tower::ServiceExt;
+
+const EVENTS: &str = "/v1/events";
+
+/// A stream of server-sent events.
+struct Events {
+    body: BodyDataStream,
+    unread: String,
+}
+
+/// A block of a stream: its `id`, and its `data`, if it has any.
+#[derive(Debug, PartialEq)]
+struct Block {
+    id: Option<u64>,
+    data: Option<Value>,
+}
+
+impl Events {
+    async fn open(world: &World, headers: &[(&str, &str)], path: &str) -> Self {
+        let mut request = Request::get(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(Body::empty()).unwrap();
+        request.extensions_mut().insert(gateway_service::transport::Peer {
+            address: Ipv4Addr::LOCALHOST.into(),
+            certificate_sha256: None,
+        });
+        let response = world.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { body: response.into_body().into_data_stream(), unread: String::new() }
+    }
+
+    /// The next block; `None` at the end of the stream.
+    async fn block(&mut self) -> Option<Block> {
+        loop {
+            if let Some((block, rest)) = self.unread.split_once("\n\n") {
+                let field = |name: &str| {
+                    let line = block.lines().find_map(|line| line.strip_prefix(name));
+                    line.map(|value| value.trim_start().to_owned())
+                };
+                let id = field("id:").map(|id| id.parse().unwrap());
+                let data = field("data:").map(|data| serde_json::from_str(&data).unwrap());
+                assert_eq!(data.is_some(), field("event:").as_deref() == Some("operation"), "{block}");
+                let block = Block { id, data };
+                self.unread = rest.to_owned();
+                return Some(block);
+            }
+            let bytes = tokio::time::timeout(Duration::from_secs(30), self.body.next()).await.unwrap()?;
+            self.unread.push_str(std::str::from_utf8(&bytes.unwrap()).unwrap());
+        }
+    }
+
+    /// The next event, and its id.
+    async fn event(&mut self) -> Option<(u64, Value)> {
+        loop {
+            let Block { id, data } = self.block().await?;
+            if let Some(data) = data {
+                return Some((id.unwrap(), data));
+            }
+        }
+    }
+
+    /// The remaining events.
+    async fn rest(mut self) -> Vec<(u64, Value)> {
+        let mut events = Vec::new();
+        while let Some(event) = self.event().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+fn texts<'a>(events: &'a [(u64, Value)], member: &str) -> Vec<&'a str> {
+    events.iter().map(|(_, event)| event[member].as_str().unwrap()).collect()
+}
+
+async fn pay(world: &World, name: &str) -> Value {
+    let operation = world.post(SIGN, &payment(name)).await.ok()["operation"].clone();
+    for subject in ["alice", "bob"] {
+        world.post(&path(&operation, "/approve"), &approval(subject)).await.ok();
+    }
+    world.post(&path(&operation, "/execute"), &json!({})).await.ok();
+    operation
+}
+
+/// What a stream of the operation's events must have, from its evidence.
+async fn expected(world: &World, operation: &Value) -> Vec<(u64, String)> {
+    let evidence = world.get(&path(operation, "/evidence")).await.ok();
+    let events = evidence["events"].as_array().unwrap().iter();
+    let one = |event: &Value| {
+        let change = &event["event"]["change"]["type"];
+        (event["seq"].as_u64().unwrap(), change.as_str().unwrap().to_owned())
+    };
+    events.map(one).collect()
+}
+
+#[tokio::test]
+async fn stream_has_every_event_once_in_the_order_of_the_log_and_goes_on_where_it_ended() {
+    let world = World::ticking().await;
+    let (one, two) = (pay(&world, "one").await, pay(&world, "two").await);
+    let all = Events::open(&world, &[], &format!("{EVENTS}?from=0")).await.rest().await;
+    assert!(all.is_sorted_by(|(one, _), (next, _)| one < next), "{all:?}");
+    for operation in [&one, &two] {
+        let id = operation["operation_id"].as_str().unwrap();
+        let own: Vec<_> = all.iter().filter(|(_, event)| event["operation_id"] == id).collect();
+        let found: Vec<_> = own
+            .iter()
+            .map(|(_, event)| (event["seq"].as_u64().unwrap(), event["type"].as_str().unwrap().to_owned()))
+            .collect();
+        assert_eq!(found, expected(&world, operation).await);
+        let state = &world.get(&path(operation, "")).await.ok()["state"];
+        assert_eq!(&own.last().unwrap().1["state"], state);
+        assert_eq!(own[0].1["href"], path(operation, ""));
+    }
+    for n_received in 1..all.len() {
+        let last = all[n_received - 1].0.to_string();
+        let rest =
+            Events::open(&world, &[("last-event-id", &last)], &format!("{EVENTS}?from=0")).await.rest().await;
+        assert_eq!(rest, all[n_received..]);
+    }
+    assert_eq!(Events::open(&world, &[], EVENTS).await.rest().await, [], "from now on");
+    let id = one["operation_id"].as_str().unwrap();
+    for filters in [
+        &[("operation_id", id)][..],
+        &[("state", "executed")],
+        &[("operation_type", "sign")],
+        &[("operation_type", "key_create"), ("state", "published")],
+        &[("key_ref", "treasury-1"), ("operation_type", "sign"), ("state", "executing")],
+    ] {
+        let query: String = filters.iter().map(|(name, value)| format!("&{name}={value}")).collect();
+        let found = Events::open(&world, &[], &format!("{EVENTS}?from=0{query}")).await.rest().await;
+        let fits = |(_, event): &&(u64, Value)| filters.iter().all(|(name, value)| event[name] == *value);
+        let expected: Vec<_> = all.iter().filter(fits).cloned().collect();
+        assert!(!expected.is_empty() && expected.len() < all.len(), "{query}");
+        assert_eq!(found, expected, "{query}");
+    }
+    let none = Events::open(&world, &[], &format!("{EVENTS}?from=0&key_ref=another")).await.rest().await;
+    assert_eq!(none, []);
+}
+
+#[tokio::test]
+async fn listener_is_told_at_once() {
+    let world = World::ticking().await;
+    world.follow();
+    let mut events = Events::open(&world, &[], &format!("{EVENTS}?operation_type=sign")).await;
+    let operation = world.post(SIGN, &payment("one")).await.ok()["operation"].clone();
+    let (_, first) = events.event().await.unwrap();
+    assert_eq!((first["type"].as_str(), first["seq"].as_u64()), (Some("submitted"), Some(1)));
+    assert_eq!(events.event().await.unwrap().1["state"], "pending_approval");
+    let started = Instant::now();
+    world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
+    assert_eq!(events.event().await.unwrap().1["type"], "approval_recorded");
+    assert!(started.elapsed() < Duration::from_secs(5), "not by a heartbeat");
+}
+
+#[tokio::test]
+async fn events_are_those_of_the_callers_tenant_and_scopes() {
+    let world = World::ticking().await;
+    create_key(&world, "cold").await;
+    submit(&world, &key_path("cold", "/sign"), &sign("s-1")).await;
+    let caller = |tenant, scopes| {
+        TestCaller { client: "desk", subject: "carol", roles: "operator", scopes, tenant: Some(tenant) }
+            .headers()
+    };
+    let client = json!({ "client_id": "desk", "subject_id": "carol", "roles": [], "scopes": [] });
+    for tenant in ["default", "other"] {
+        let body = with(payment("one"), "/client", client.clone());
+        world.call_as(&caller(tenant, "operations.*"), "POST", SIGN, &body).await.ok();
+    }
+    let from_0 = format!("{EVENTS}?from=0");
+    let mut of_tenants = Vec::new();
+    for (tenant, scopes, expected) in [
+        ("default", "operations.read", &["/v1/operations/"][..]),
+        ("default", "custody.read", &["/v1/custody/operations/"]),
+        ("default", "operations.read custody.read", &["/v1/operations/", "/v1/custody/operations/"]),
+        ("other", "operations.read custody.read", &["/v1/operations/", "/v1/custody/operations/"]),
+        ("third", "operations.read custody.read", &[]),
+    ] {
+        let events = Events::open(&world, &caller(tenant, scopes), &from_0).await.rest().await;
+        let hrefs = texts(&events, "href");
+        let is_expected = |href: &&str| expected.iter().any(|prefix| href.starts_with(prefix));
+        assert!(hrefs.iter().all(is_expected), "{tenant} {scopes}: {hrefs:?}");
+        let is_found = |prefix: &&str| hrefs.iter().any(|href| href.starts_with(prefix));
+        assert!(expected.iter().all(is_found), "{tenant} {scopes}: {hrefs:?}");
+        of_tenants.push((tenant, hrefs.into_iter().map(str::to_owned).collect::<BTreeSet<_>>()));
+    }
+    for (tenant, hrefs) in &of_tenants {
+        let others = of_tenants.iter().filter(|(other, _)| other != tenant);
+        assert!(others.into_iter().all(|(_, others)| others.is_disjoint(hrefs)), "{of_tenants:?}");
+    }
+    let none = caller("default", "audit.read");
+    world.call_as(&none, "GET", EVENTS, &Value::Null).await.fails(403, "insufficient_scope");
+}
+
+#[tokio::test]
+async fn queries_that_cannot_be_are_refused() {
+    let world = World::ticking().await;
+    let operation = world.post(SIGN, &payment("one")).await.ok()["operation"].clone();
+    let show = path(&operation, "");
+    for (path, expected) in [
+        (format!("{EVENTS}?colour=blue"), "there is no parameter `colour`"),
+        (format!("{EVENTS}?state=done"), "`state` must be one of"),
+        (format!("{EVENTS}?operation_id=1"), "`operation_id` must be 64"),
+        (format!("{EVENTS}?from=-1"), "`from` must be a whole number"),
+        (format!("{show}?wait_ms=10"), "must be given together"),
+        (format!("{show}?unless_state=admitted"), "must be given together"),
+        (format!("{show}?wait_ms=30001&unless_state=admitted"), "at most 30000"),
+        (format!("{show}?wait_ms=ten&unless_state=admitted"), "`wait_ms` must be a whole number"),
+        (format!("{show}?wait_ms=10&unless_state=done"), "`unless_state` must be one of"),
+    ] {
+        let message = world.get(&path).await.fails(400, "invalid_request");
+        assert!(message.contains(expected), "{path}: {message}");
+    }
+    for id in ["", "x", "-1", "99999999999999999999"] {
+        let answer = world.call_as(&[("last-event-id", id)], "GET", EVENTS, &Value::Null).await;
+        let message = answer.fails(400, "invalid_request");
+        assert!(message.contains("`Last-Event-ID`"), "{id}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn reader_waits_until_the_state_is_another() {
+    let world = Arc::new(World::ticking().await);
+    world.follow();
+    let operation = world.post(SIGN, &payment("one")).await.ok()["operation"].clone();
+    let wait = |ms: u32, state: &str| path(&operation, &format!("?wait_ms={ms}&unless_state={state}"));
+    let started = Instant::now();
+    let shown = world.get(&wait(30_000, "submitted")).await.ok();
+    assert_eq!(shown["state"], "pending_approval");
+    assert!(started.elapsed() < Duration::from_secs(5), "it is another already");
+
+    let started = Instant::now();
+    let shown = world.get(&wait(200, "pending_approval")).await.ok();
+    assert_eq!(shown["state"], "pending_approval");
+    assert!(started.elapsed() >= Duration::from_millis(200));
+
+    let (reader, url) = (Arc::clone(&world), wait(30_000, "pending_approval"));
+    let waiting = tokio::spawn(async move { reader.get(&url).await.ok() });
+    world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!waiting.is_finished(), "the state is the same after one approval");
+    let started = Instant::now();
+    world.post(&path(&operation, "/approve"), &approval("bob")).await.ok();
+    assert_eq!(waiting.await.unwrap()["state"], "admitted");
+    assert!(started.elapsed() < Duration::from_secs(5));
+}
