@@ -210,7 +210,7 @@ STEPS = {
     "discard_acked": "discard",
     "failed": "discard",
 }
-MOMENTS = {"submitted": "submit", "approval_recorded": "approval", "approvals_waived": "approval"}
+MOMENTS = {"submitted": "submit", "approval_recorded": "approval", "rejection_recorded": "approval", "approvals_waived": "approval"}
 
 
 def summary(submission, events):
@@ -273,10 +273,15 @@ def check_policy(submission, events):
         outcome = change.get("policy")
         if outcome is None:
             continue
+        considered = approvals
+        if change["type"] == "rejection_recorded":
+            # The policy was asked whether an approval of the subject would count.
+            rejection = without(change["rejection"], "reason", "rejected_at_ms")
+            considered = [*approvals, {**rejection, "approved_at_ms": change["rejection"]["rejected_at_ms"]}]
         request = {
             "moment": MOMENTS.get(change["type"], "admission"),
             "key_ref": submission["key"]["key_ref"],
-            "approvals": approvals,
+            "approvals": considered,
             **{name: submission[name] for name in ["intent_hash", "tenant", "submitter", "intent"]},
         }
         need(outcome["input_hash"] == digest("svc/policy-input/v1", request), "another policy input")

@@ -22,8 +22,8 @@ function expect(view: View | CustodyView, state: components["schemas"]["Operatio
   if (view.state !== state) throw new Error(`${view.operation_id} is ${view.state}, not ${state}: ${view.failure?.message}`);
 }
 
-function save(name: string, evidence: components["schemas"]["EvidenceDocument"]): void {
-  if (evidence.events.length !== evidence.total_events || evidence.decision === null) throw new Error("no evidence");
+function save(name: string, evidence: components["schemas"]["EvidenceDocument"], isDecided = true): void {
+  if (evidence.events.length !== evidence.total_events || (evidence.decision !== null) !== isDecided) throw new Error("no evidence");
   writeFileSync(`${process.argv[3]}/${name}.json`, JSON.stringify(evidence));
 }
 
@@ -47,6 +47,28 @@ async function pay(): Promise<void> {
   if (view.result.signature_hex?.length !== 128) throw new Error("no signature");
   save("payment", ok(await api.GET("/v1/operations/{operationId}/evidence", { params })));
   console.log(`payment    ${operationId} ${view.state}`);
+}
+
+// Approves a payment once, has another approver reject it, and cancels another payment.
+async function end(): Promise<void> {
+  const body = (name: string): components["schemas"]["SignOperationRequest"] => ({
+    idempotency_key: `${run}-${name}`,
+    payment: { from_account: "acct-operating", to_account: "acct-supplier", amount_minor: 12_500, currency: "EUR" },
+    requested_participants: [0, 1, 2],
+    publication_mode: "manual",
+    client: caller("operations.sign"),
+  });
+  const { operation_id: operationId } = ok(await api.POST("/v1/operations/sign", { body: body("rejected") })).operation;
+  const params = { path: { operationId } };
+  ok(await api.POST("/v1/operations/{operationId}/approve", { params, body: approval("alice") }));
+  const rejection = { subject_id: "bob", roles: ["approver"], reason: "not our supplier", rejected_at_ms: Date.now() };
+  const view = ok(await api.POST("/v1/operations/{operationId}/reject", { params, body: rejection }));
+  expect(view, "failed");
+  save("rejected", ok(await api.GET("/v1/operations/{operationId}/evidence", { params })), false);
+  console.log(`rejected   ${operationId} ${view.failure?.code}`);
+  const other = { path: { operationId: ok(await api.POST("/v1/operations/sign", { body: body("cancelled") })).operation.operation_id } };
+  expect(ok(await api.POST("/v1/operations/{operationId}/cancel", { params: other, body: { reason: "twice" } })), "failed");
+  save("cancelled", ok(await api.GET("/v1/operations/{operationId}/evidence", { params: other })), false);
 }
 
 // Approves and executes a custody operation, and publishes it or waits until the gateway has.
@@ -135,4 +157,5 @@ async function errors(): Promise<void> {
 
 await pay();
 await custody();
+await end();
 await errors();

@@ -162,7 +162,7 @@ impl ReadOperations for Ways {
         self.read(Some(id), call).await
     }
 
-    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError> {
         let call = move |store: Arc<Store>| -> Answer<_> {
             Box::pin(async move { store.operation_events(id).await })
         };
@@ -254,7 +254,7 @@ impl SignAdmission for Ways {
     /// As the gateway asks an authority in a process of its own: with the operation's events.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
         let id = request.operation.id;
-        let events = self.operation_events(id).await?;
+        let events = self.operation_events(id).await.map_err(ReadError::into_unavailable)?;
         let sent = DecisionRequest {
             events: events.into_iter().map(Into::into).collect(),
             bundle_hash: request.policy.bundle_hash,

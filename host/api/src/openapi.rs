@@ -10,6 +10,7 @@ mod schemas;
 use crate::error::{Code, ErrorBody};
 use crate::routes::DOCUMENT;
 use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
+use crate::wire::events::EventView;
 use crate::wire::policy::PolicyDecision;
 use crate::wire::view::{Awaiting, OperationState};
 use gateway_auth::Scope;
@@ -39,6 +40,7 @@ use utoipa::OpenApi;
         Code,
         OperationState,
         Awaiting,
+        EventView,
         PolicyDecision,
         CustodyKeyState,
         CustodyOperationType

@@ -12,7 +12,7 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Event, Operation, replay};
+use gateway_domain::operation::{Event, Operation, Phase, replay};
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::{Moment, Recorded};
 use gateway_domain::redaction::Salt;
@@ -161,6 +161,10 @@ impl Verifier {
         let operation = operation(&request.events)?;
         self.check_times(request, now)?;
         self.check_approvals(&operation, now)?;
+        // Neither decided before, nor rejected, cancelled or expired.
+        if operation.phase != Phase::Deciding {
+            return Err(Unverified::Events("the operation does not await a decision"));
+        }
         let bundle = self.policies.find(request.bundle_hash, now)?;
         let asked = operation.request(Moment::Admission, &operation.approvals);
         let policy = bundle.evaluator().repeat(&asked, &request.policy)?;

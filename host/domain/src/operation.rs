@@ -54,7 +54,7 @@ pub use plan::{Plan, plan, target};
 pub use publish::SIGNATURE_SCOPE;
 pub use receipts::signed_receipts;
 pub use recover::recovery;
-pub use reject::REJECTIONS_REQUIRED;
+pub use reject::{REJECTIONS_REQUIRED, contradicts_ends};
 pub use settle::ATTEMPTS_MAX;
 pub use state::{Operation, evolve, replay};
 

@@ -169,6 +169,17 @@ impl EngineError {
     }
 }
 
+impl ReadError {
+    /// For what only needs to know that it cannot go on.
+    #[must_use]
+    pub fn into_unavailable(self) -> Unavailable {
+        match self {
+            Self::Unavailable(why) => why,
+            Self::Damaged(damage) => Unavailable::new(Dependency::Store, damage.to_string()),
+        }
+    }
+}
+
 impl From<ReadError> for EngineError {
     fn from(error: ReadError) -> Self {
         match error {

@@ -7,7 +7,7 @@
 mod recent;
 
 use crate::engine::{Engine, Inner};
-use crate::error::EngineError;
+use crate::error::{Dependency, EngineError, Unavailable};
 use crate::lists::sound;
 use crate::ports::{LoggedEvent, Record, Visibility};
 use crate::session::Target;
@@ -30,6 +30,9 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(20);
 
 /// Readers that catch up from the store at the same time. The others wait for them, and not for a connection to the database.
 const CATCHING_UP_MAX: usize = 2;
+
+/// Callers that wait for another state of an operation at the same time. Their connections cannot be given to others meanwhile.
+const WAITING_MAX: usize = 128;
 
 /// An event of an operation, as everyone sees it who can see the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,21 +89,33 @@ impl NoticeFilter {
 
 /// The end of the log as far as it was read.
 pub(crate) struct Feed {
-    /// The number of entries that the log had; `None` while it is not followed: the gateway stops.
-    size: watch::Sender<Option<u64>>,
+    followed: watch::Sender<Followed>,
     wanted: Notify,
     /// `None` while no one waits.
     recent: Mutex<Option<Recent>>,
     catching_up: Semaphore,
+    waiting: Semaphore,
+}
+
+/// How far the log is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Followed {
+    /// Not yet.
+    No,
+    /// The log has at least this many entries.
+    UpTo(u64),
+    /// No more: the gateway stops.
+    Stopped,
 }
 
 impl Default for Feed {
     fn default() -> Self {
         Self {
-            size: watch::Sender::new(None),
+            followed: watch::Sender::new(Followed::No),
             wanted: Notify::new(),
             recent: Mutex::default(),
             catching_up: Semaphore::new(CATCHING_UP_MAX),
+            waiting: Semaphore::new(WAITING_MAX),
         }
     }
 }
@@ -115,7 +130,7 @@ impl Feed {
 /// A reader's place in the log.
 pub struct Reading {
     engine: Engine,
-    size: watch::Receiver<Option<u64>>,
+    followed: watch::Receiver<Followed>,
     filter: NoticeFilter,
     position: u64,
 }
@@ -127,32 +142,40 @@ impl Reading {
         self.position
     }
 
-    /// The next notices that fit the filter, in the order of the log; none when there are none at `deadline`, or the gateway stops.
+    /// The next notices that fit the filter, in the order of the log; none when there are none at `deadline`, or none will come.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`] when the store cannot be read. The next call goes on at the same place.
     pub async fn next(&mut self, deadline: Instant) -> Result<Vec<Arc<Notice>>, EngineError> {
         loop {
             // Seen before the read, so that what comes during it is not missed.
-            let size = *self.size.borrow_and_update();
-            let page = self.engine.0.notices_since(self.position).await?;
-            self.position = page.end;
-            let fitting: Vec<_> =
-                page.notices.into_iter().filter(|notice| self.filter.includes(notice)).collect();
-            let is_at_end = size.is_none_or(|size| size <= self.position);
-            if !fitting.is_empty() || size.is_none() || Instant::now() >= deadline {
-                return Ok(fitting);
-            }
-            if is_at_end && !matches!(timeout_at(deadline, self.size.changed()).await, Ok(Ok(()))) {
+            let followed = *self.followed.borrow_and_update();
+            let read = timeout_at(deadline, self.engine.0.notices_since(self.position));
+            let Ok(page) = read.await else { return Ok(Vec::new()) };
+            let Page { notices, end } = page?;
+            self.position = end;
+            let fitting: Vec<_> = notices.into_iter().filter(|notice| self.filter.includes(notice)).collect();
+            let size = match followed {
+                Followed::UpTo(size) if fitting.is_empty() && Instant::now() < deadline => size,
+                Followed::UpTo(_) | Followed::No | Followed::Stopped => return Ok(fitting),
+            };
+            let is_at_end = size <= self.position;
+            if is_at_end && !matches!(timeout_at(deadline, self.followed.changed()).await, Ok(Ok(()))) {
                 return Ok(Vec::new());
             }
         }
     }
 
-    /// Whether the log is not followed, because the gateway stops: there will be no more notices.
+    /// Whether no one follows the log, so that there will be no more notices than those that are there.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.size.borrow().is_none()
+        !matches!(*self.followed.borrow(), Followed::UpTo(_))
+    }
+
+    /// Whether the gateway stops.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        *self.followed.borrow() == Followed::Stopped
     }
 }
 
@@ -163,17 +186,17 @@ impl Engine {
     /// [`EngineError::Unavailable`] when the store cannot be read.
     pub async fn read_log(&self, from: Option<u64>, filter: NoticeFilter) -> Result<Reading, EngineError> {
         let feed = &self.0.feed;
-        let size = feed.size.subscribe();
+        let followed = feed.followed.subscribe();
         feed.wanted.notify_one();
         let end = self.0.ports.log.events_end().await?;
         let position = from.map_or(end, |from| from.min(end));
-        Ok(Reading { engine: self.clone(), size, filter, position })
+        Ok(Reading { engine: self.clone(), followed, filter, position })
     }
 
     /// The operation, as soon as its state is another than `unless`, and after `within` in any case.
     ///
     /// # Errors
-    /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
+    /// [`EngineError`]: `OperationNotFound`, `Unavailable`, also when too many callers wait.
     pub async fn operation_unless(
         &self,
         target: &Target,
@@ -189,6 +212,13 @@ impl Engine {
             key_ref: None,
             operation_id: Some(target.id),
         };
+        let record = self.operation(target).await?;
+        if record.operation.state() != unless {
+            return Ok(record);
+        }
+        let Ok(_place) = self.0.feed.waiting.try_acquire() else {
+            return Err(Unavailable::new(Dependency::Runtime, "too many requests wait for operations").into());
+        };
         let mut reading = self.read_log(None, filter).await?;
         loop {
             let record = self.operation(target).await?;
@@ -201,12 +231,12 @@ impl Engine {
 
     /// Reads the end of the log as long as anyone waits for what happens, until `stopped`.
     pub async fn follow_log(&self, stopped: impl Future<Output = ()>) {
-        self.0.feed.size.send_replace(Some(0));
+        self.0.feed.followed.send_replace(Followed::UpTo(0));
         tokio::select! {
             () = self.0.follow() => {}
             () = stopped => {}
         }
-        self.0.feed.size.send_replace(None);
+        self.0.feed.followed.send_replace(Followed::Stopped);
     }
 }
 
@@ -214,7 +244,7 @@ impl Inner {
     async fn follow(&self) {
         let feed = &self.feed;
         loop {
-            if feed.size.receiver_count() == 0 {
+            if feed.followed.receiver_count() == 0 {
                 *feed.recent() = None;
                 feed.wanted.notified().await;
                 continue;
@@ -243,7 +273,9 @@ impl Inner {
                 end
             }
         };
-        feed.size.send_if_modified(|size| size.replace(end) != Some(end));
+        feed.followed.send_if_modified(|followed| {
+            std::mem::replace(followed, Followed::UpTo(end)) != Followed::UpTo(end)
+        });
         Ok(())
     }
 
@@ -283,12 +315,8 @@ impl Inner {
         if sound(reads.operation_load(id).await)?.is_none() {
             return Ok(Vec::new());
         }
-        let events = match reads.operation_events(id).await {
-            Ok(events) => events,
-            // Then it is damaged, and the operation is a cached one.
-            Err(_) if reads.ping().await.is_ok() => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
-        };
+        // The operation may be a cached one, whose events were damaged since.
+        let Some(events) = sound(reads.operation_events(id).await.map(Some))? else { return Ok(Vec::new()) };
         let mut notices = Vec::with_capacity(events.len());
         let mut before = None;
         for (seq, ChainedEvent { event, .. }) in (1..).zip(events) {

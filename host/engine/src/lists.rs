@@ -18,7 +18,7 @@ pub struct ListOperations {
     /// Those that are asked for.
     pub filter: OperationFilter,
     /// Only operations that could still use the approval of this subject: they wait for approvals, and it neither submitted nor
-    /// approved them.
+    /// approved nor rejected them.
     pub awaiting: Option<String>,
     /// The place after which the part begins.
     pub after: Option<Place>,
@@ -78,7 +78,9 @@ impl Engine {
             self.0.ports.lists.keys_listed(visibility, filter, after, n_max).await?;
         let mut items = Vec::with_capacity(places.len());
         for place in places {
-            if let Some(key) = sound(self.0.ports.reads.key_load(KeyId(place.id)).await)? {
+            let key = sound(self.0.ports.reads.key_load(KeyId(place.id)).await)?;
+            // The row that was listed may have been altered.
+            if let Some(key) = key.filter(|key| visibility.includes(&key.tenant)) {
                 let latest = self.0.latest_operation(&key).await?;
                 items.push((key, latest));
             }
@@ -99,4 +101,5 @@ fn awaits(operation: &Operation, subject: &str) -> bool {
     operation.phase == Phase::PendingApproval
         && operation.submitter.subject_id != subject
         && operation.approvals.iter().all(|approval| approval.subject_id != subject)
+        && !operation.is_rejected_by(subject)
 }

@@ -224,7 +224,7 @@ pub trait ReadOperations: Send + Sync {
     async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError>;
 
     /// The operation's chained events, oldest first.
-    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable>;
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError>;
 
     /// At most `n_max` operations that owe a step, those unchanged for longest first. A store that replicas share gives each to one
     /// of them for a while, and none that changed in the last seconds, since a request is driving it.

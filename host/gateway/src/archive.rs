@@ -109,7 +109,7 @@ impl Writer<'_> {
             |why: &dyn std::fmt::Display| Fault::from(format!("operation `{id}` cannot be archived: {why}"));
         let record = self.store.operation_load(id).await.map_err(|error| unread(&error))?;
         let record = record.ok_or_else(|| unread(&"it does not exist"))?;
-        let mut events = self.store.operation_events(id).await?;
+        let mut events = self.store.operation_events(id).await.map_err(|error| unread(&error))?;
         // Events committed between the two reads belong to a later record.
         events.truncate(usize::try_from(record.operation.revision).unwrap_or(usize::MAX));
         let log =

@@ -8,7 +8,7 @@ use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{AdmissionRequest, ReadOperations, SignAdmission};
+use gateway_engine::ports::{AdmissionRequest, ReadError, ReadOperations, SignAdmission};
 use gateway_engine::{Dependency, Unavailable};
 use gateway_policy::{BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OfferBundleRequest};
 use gateway_runtime::FindBundle;
@@ -161,7 +161,8 @@ impl SignAdmission for PolicyAuthorities {
 
 impl PolicyAuthorities {
     async fn decide(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
-        let events = self.reads.operation_events(request.operation.id).await?;
+        let events = self.reads.operation_events(request.operation.id).await;
+        let events = events.map_err(ReadError::into_unavailable)?;
         let sent = Arc::new(DecisionRequest {
             events: events.into_iter().map(Into::into).collect(),
             bundle_hash: request.policy.bundle_hash,

@@ -235,9 +235,10 @@ async fn page(
     let rows = conn.rows(search.sql, &bound).await;
     let rows = rows.map_err(|error| failed("a list could not be read", &error))?;
     let is_cut = rows.len() >= usize::try_from(n_rows).unwrap_or(usize::MAX);
-    let next = rows.last().filter(|_| is_cut).map(place).transpose()?;
+    // A row whose id was damaged is left out.
+    let next = rows.iter().rev().filter(|_| is_cut).find_map(|row| place(row).ok());
     let fitting = rows.iter().filter(|row| row.integer("fits") == Some(1));
-    Ok(Listed { places: fitting.map(place).collect::<Result<_, _>>()?, next })
+    Ok(Listed { places: fitting.filter_map(|row| place(row).ok()).collect(), next })
 }
 
 fn place(row: &Row) -> Result<Place, Unavailable> {

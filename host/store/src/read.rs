@@ -16,7 +16,7 @@ use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Damage, KeyChange, KeyQuorum, ReadError, ReadOperations, Record};
+use gateway_engine::ports::{Damage, KeyChange, KeyQuorum, ReadError, ReadOperations, Record, Subject};
 use gateway_engine::{Unavailable, Visibility};
 use tracing::Instrument;
 
@@ -166,7 +166,7 @@ impl ReadOperations for Store {
         self.operation(id, None).await
     }
 
-    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError> {
         events(self.database.pool(), id).await
     }
 
@@ -269,9 +269,12 @@ impl ReadOperations for Store {
 }
 
 /// The events of an operation with each one's hash, oldest first.
-pub(super) async fn events(pool: &Pool, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
+pub(super) async fn events(pool: &Pool, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError> {
     let rows = pool.rows(EVENTS, &[id.0.into()]).await;
     let to_unavailable =
         |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
-    rows.map_err(to_unavailable)?.iter().map(|row| decode::event(id, row)).collect()
+    let rows = rows.map_err(to_unavailable)?;
+    let damaged = |error: Unavailable| Damage { subject: Subject::Operation(id), detail: error.detail };
+    let events: Result<_, _> = rows.iter().map(|row| decode::event(id, row)).collect();
+    Ok(events.map_err(damaged)?)
 }

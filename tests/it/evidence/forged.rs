@@ -2,6 +2,7 @@
 //! reaches the check that must find the forgery.
 
 mod admission;
+mod ends;
 mod key;
 mod receipts;
 mod shares;

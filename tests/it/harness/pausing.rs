@@ -52,7 +52,7 @@ impl ReadOperations for PausingStore {
         self.store.operation_load(id).await
     }
 
-    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError> {
         self.store.operation_events(id).await
     }
 

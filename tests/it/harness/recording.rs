@@ -3,9 +3,13 @@
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
-use gateway_domain::policy::{Facts, Moment, Outcome, Request};
+use gateway_domain::operation::REJECTIONS_REQUIRED;
+use gateway_domain::policy::{Facts, Moment, Outcome, Request, Statement};
 use gateway_engine::ports::EvaluatePolicy;
 use std::sync::{Arc, Mutex};
+
+/// The reference of payments that two rejections end, besides what the policy says.
+pub(crate) const TWO_REJECTIONS: &str = "two rejections";
 
 /// The request and facts of one evaluation.
 #[derive(Clone, Debug)]
@@ -41,7 +45,14 @@ impl EvaluatePolicy for RecordingPolicy {
             has_velocity: facts.get("velocity.account.day_minor").is_some(),
         };
         self.evaluations.lock().unwrap().push(evaluation);
-        self.host.evaluate(request, facts).await
+        let takes_two =
+            matches!(request.intent, Intent::Payment(it) if it.reference.as_deref() == Some(TWO_REJECTIONS));
+        let mut outcome = self.host.evaluate(request, facts).await;
+        if takes_two {
+            let (code, detail) = (REJECTIONS_REQUIRED.to_owned(), "2".to_owned());
+            outcome.obligations.push(Statement { code, detail });
+        }
+        outcome
     }
 
     fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool {

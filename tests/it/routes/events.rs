@@ -7,6 +7,8 @@ use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -42,6 +44,7 @@ impl Events {
         let response = world.router.clone().oneshot(request).await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert_eq!(response.headers()["x-accel-buffering"], "no", "for nginx");
         Self { body: response.into_body().into_data_stream(), unread: String::new() }
     }
 
@@ -85,6 +88,10 @@ impl Events {
     }
 }
 
+fn id(operation: &Value) -> &str {
+    operation["operation_id"].as_str().unwrap()
+}
+
 fn texts<'a>(events: &'a [(u64, Value)], member: &str) -> Vec<&'a str> {
     events.iter().map(|(_, event)| event[member].as_str().unwrap()).collect()
 }
@@ -115,6 +122,12 @@ async fn stream_has_every_event_once_in_the_order_of_the_log_and_goes_on_where_i
     let (one, two) = (pay(&world, "one").await, pay(&world, "two").await);
     let all = Events::open(&world, &[], &format!("{EVENTS}?from=0")).await.rest().await;
     assert!(all.is_sorted_by(|(one, _), (next, _)| one < next), "{all:?}");
+    for (_, event) in &all {
+        let members: Vec<_> = event.as_object().unwrap().keys().collect();
+        let ids_and_words =
+            ["at_ms", "href", "key_ref", "operation_id", "operation_type", "seq", "state", "type"];
+        assert_eq!(members, ids_and_words, "no content of a request");
+    }
     for operation in [&one, &two] {
         let id = operation["operation_id"].as_str().unwrap();
         let own: Vec<_> = all.iter().filter(|(_, event)| event["operation_id"] == id).collect();
@@ -258,4 +271,64 @@ async fn reader_waits_until_the_state_is_another() {
     world.post(&path(&operation, "/approve"), &approval("bob")).await.ok();
     assert_eq!(waiting.await.unwrap()["state"], "admitted");
     assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn stream_ends_when_the_gateway_stops_though_events_are_left() {
+    let world = World::ticking().await;
+    pay(&world, "one").await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let engine = world.engine.clone();
+    let following = tokio::spawn(async move { engine.follow_log(async { drop(stopped.await) }).await });
+    let mut events = Events::open(&world, &[], &format!("{EVENTS}?from=0")).await;
+    for _ in 0..3 {
+        events.event().await.unwrap();
+    }
+    stop.send(()).unwrap();
+    following.await.unwrap();
+    assert_eq!(events.rest().await, []);
+    // The client goes on there at another replica, or after the restart.
+    world.follow();
+    let mut rest = Events::open(&world, &[("last-event-id", "2")], EVENTS).await;
+    assert_eq!(rest.event().await.unwrap().0, 3);
+}
+
+#[tokio::test]
+async fn damaged_operation_is_left_out_and_stops_no_other() {
+    let world = World::ticking().await;
+    let (damaged, sound) = (pay(&world, "one").await, pay(&world, "two").await);
+    let mut conn =
+        SqliteConnectOptions::new().filename(world.folder().join("gateway.db")).connect().await.unwrap();
+    let sql = "UPDATE events SET body = '{}' WHERE seq = 2 AND operation_id = unhex(?)";
+    sqlx::query(sql).bind(id(&damaged)).execute(&mut conn).await.unwrap();
+    let all = Events::open(&world, &[], &format!("{EVENTS}?from=0&operation_type=sign")).await.rest().await;
+    assert!(
+        !all.is_empty() && texts(&all, "operation_id").iter().all(|found| *found == id(&sound)),
+        "{all:?}"
+    );
+}
+
+#[tokio::test]
+async fn few_requests_wait_at_a_time() {
+    let world = Arc::new(World::ticking().await);
+    world.follow();
+    let operation = world.post(SIGN, &payment("one")).await.ok()["operation"].clone();
+    let wait = path(&operation, "?wait_ms=20000&unless_state=pending_approval");
+    let waiting: Vec<_> = (0..128)
+        .map(|_| {
+            let (world, wait) = (Arc::clone(&world), wait.clone());
+            tokio::spawn(async move { world.get(&wait).await.ok() })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    world.get(&wait).await.fails(503, "runtime_unavailable");
+    assert_eq!(
+        world.get(&path(&operation, "")).await.ok()["state"],
+        "pending_approval",
+        "reading is possible"
+    );
+    world.post(&path(&operation, "/cancel"), &json!({ "reason": "enough" })).await.ok();
+    for waiting in waiting {
+        assert_eq!(waiting.await.unwrap()["state"], "failed");
+    }
 }

@@ -113,6 +113,10 @@ async fn approver_finds_what_awaits_it() {
     assert_eq!(operations(&world, &carol, &awaiting).await, [id(&made[1])]);
     world.call_as(&alice, "POST", &path(&made[2], "/approve"), &approval("alice")).await.ok();
     assert_eq!(operations(&world, &alice, &awaiting).await, [&made[3], &made[0]].map(id));
+    world
+        .call_as(&alice, "POST", &path(&made[0], "/cancel"), &json!({ "reason": "twice" }))
+        .await
+        .fails(403, "client_binding_mismatch");
     let bob = caller("bob", "default", all);
     world.call_as(&bob, "POST", &path(&made[2], "/approve"), &approval("bob")).await.ok();
     assert_eq!(operations(&world, &bob, &awaiting).await, [&made[3], &made[1], &made[0]].map(id));

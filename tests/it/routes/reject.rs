@@ -3,6 +3,7 @@ use crate::evidence::{assert_holds, roots, verify};
 use crate::harness::custody::{self, KEYS, key};
 use crate::harness::modes::TestCaller;
 use crate::harness::process::SIGN;
+use crate::harness::recording::TWO_REJECTIONS;
 use crate::harness::samples::{admit, approval, path, payment, rejection, submit, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -75,6 +76,27 @@ async fn who_approved_may_still_reject_and_others_must_count() {
     world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     let rejected = world.post(&reject, &rejection("alice")).await.ok();
     assert_eq!(rejected["failure"]["code"], "rejected");
+}
+
+#[tokio::test]
+async fn policy_may_ask_for_two_rejections() {
+    let world = World::ticking().await;
+    let pay = |name: &str| with(payment(name), "/payment/reference", json!(TWO_REJECTIONS));
+    let outvoted = submit(&world, &pay("one")).await;
+    let rejected = world.post(&path(&outvoted, "/reject"), &rejection("bob")).await.ok();
+    assert_eq!((&rejected["state"], &rejected["failure"]), (&json!("pending_approval"), &Value::Null));
+    assert_eq!(rejected["rejections"][0]["subject_id"], "bob");
+    world.post(&path(&outvoted, "/approve"), &approval("bob")).await.fails(403, "approver_not_permitted");
+    for subject in ["alice", "dave"] {
+        world.post(&path(&outvoted, "/approve"), &approval(subject)).await.ok();
+    }
+    assert_eq!(world.get(&path(&outvoted, "")).await.ok()["state"], "admitted");
+    let ended = submit(&world, &pay("two")).await;
+    world.post(&path(&ended, "/reject"), &rejection("bob")).await.ok();
+    world.post(&path(&ended, "/reject"), &rejection("bob")).await.ok();
+    assert_eq!(world.get(&path(&ended, "")).await.ok()["state"], "pending_approval", "a repeat counts once");
+    let ended = world.post(&path(&ended, "/reject"), &rejection("dave")).await.ok();
+    assert_eq!(ended["failure"]["code"], "rejected");
 }
 
 #[tokio::test]

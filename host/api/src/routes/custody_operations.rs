@@ -85,6 +85,7 @@ pub(super) async fn views(
         ("wait_ms" = Option<u32>, Query, description = "Maximum number of milliseconds to wait while the operation is in `unless_state`", maximum = 30000),
         ("unless_state" = Option<OperationState>, Query, description = "The state that the caller knows; required with `wait_ms`"),
     ),
+    extensions(("x-errors" = json!([RuntimeUnavailable]))),
 )]
 pub async fn show(
     PathOperationId(id): PathOperationId,

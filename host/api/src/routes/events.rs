@@ -10,8 +10,9 @@ use crate::wire::events::EventView;
 use crate::wire::view::OperationState;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
+use axum::response::IntoResponse;
 use axum::response::sse::{Event, Sse};
-use futures_util::stream::{Stream, unfold};
+use futures_util::stream::unfold;
 use gateway_auth::Scope::{self, *};
 use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::operation::State as DomainState;
@@ -57,7 +58,7 @@ pub async fn events(
     State(app): State<App>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
+) -> Result<impl IntoResponse, ApiError> {
     let query = query.as_deref().unwrap_or_default();
     let filter = filter(&caller, &Filters::parse(query, &FILTERS, &["from"])?)?;
     let from = match headers.get(LAST_EVENT_ID) {
@@ -65,7 +66,8 @@ pub async fn events(
         None => query::optional_number(query, "from")?,
     };
     let reading = app.engine().read_log(from, filter).await?;
-    Ok(Sse::new(unfold(Sending::new(reading), Sending::next)))
+    // Without the header nginx keeps events back until it has some kilobytes.
+    Ok(([("x-accel-buffering", "no")], Sse::new(unfold(Sending::new(reading), Sending::next))))
 }
 
 /// The index after a client's last event.
@@ -113,6 +115,10 @@ impl Sending {
             let event = self.place().retry(RETRY_AFTER);
             return Some((Ok(event), self));
         }
+        // What is not sent yet, the client gets with its next stream.
+        if self.reading.is_stopped() || Instant::now() >= self.ends_at {
+            return None;
+        }
         let silent_until = (Instant::now() + SILENT_FOR).min(self.ends_at);
         if self.waiting.is_empty() {
             match self.reading.next(silent_until).await {
@@ -130,7 +136,7 @@ impl Sending {
                 let data = json!(EventView::from(&*notice)).to_string();
                 Event::default().id(notice.index.to_string()).event("operation").data(data)
             }
-            None if self.reading.has_ended() || Instant::now() >= self.ends_at => return None,
+            None if self.reading.has_ended() => return None,
             None => self.place(),
         };
         Some((Ok(event), self))

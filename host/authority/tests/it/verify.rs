@@ -3,7 +3,7 @@
 use crate::support::{authority, key, key_id, payment, policy};
 use gateway_authority::{DecisionRequest, HistoryEvent, Policies, Unverified, Verifier};
 use gateway_domain::admission::{self, Authorities};
-use gateway_domain::approval::{Approvers, PinnedRegistry, SigningRule};
+use gateway_domain::approval::{Approvers, PinnedRegistry, Rejection, SigningRule};
 use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, KeyRef};
 use gateway_domain::intent::Intent;
@@ -175,6 +175,31 @@ fn altered_reordered_or_cut_history_is_refused() {
     let request = DecisionRequest { events: chain(events), ..request(&["alice", "bob"]) };
     let refused = refusal(&request, SigningRule::Off);
     assert!(matches!(refused, Unverified::Events("the first one is not a submission")), "{refused}");
+}
+
+#[test]
+fn operation_that_was_rejected_cancelled_or_decided_gets_no_decision() {
+    let valid = history(&["alice", "bob"]);
+    let operation = replay(&valid).unwrap();
+    let rejection = Rejection {
+        subject_id: "alice".into(),
+        roles: vec![],
+        reason: "no".into(),
+        claimed_at_ms: 0,
+        rejected_at_ms: NOW,
+    };
+    let client = Some(operation.submitter.clone());
+    let ends =
+        [Action::Reject { rejection, policy: None }, Action::Cancel { client, reason: "twice".into() }];
+    for action in ends {
+        let ended = decide(&operation, &Command { at: NOW, action }).unwrap();
+        let request = request_of([valid.clone(), ended].concat(), &rules());
+        let refused = refusal(&request, SigningRule::Off);
+        assert!(
+            matches!(refused, Unverified::Events("the operation does not await a decision")),
+            "{refused}"
+        );
+    }
 }
 
 #[test]

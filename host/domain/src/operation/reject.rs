@@ -2,7 +2,7 @@
 
 use super::command::Refusal;
 use super::effect::Failure;
-use super::event::Change;
+use super::event::{Change, Event};
 use super::execute::failure;
 use super::phase::Phase;
 use super::state::Operation;
@@ -34,8 +34,13 @@ impl Operation {
 
     /// Whether it ended by the subject's rejection, or waits for more and has the subject's: then the subject's next one changes nothing.
     fn has_rejection_of(&self, subject_id: &str) -> bool {
-        let has_failed_otherwise = self.failure.as_ref().is_some_and(|failure| failure.code != REJECTED);
-        self.is_rejected_by(subject_id) && !has_failed_otherwise
+        let has_ended_so = self.failure.as_ref().is_some_and(|failure| failure.code == REJECTED);
+        self.is_rejected_by(subject_id) && (self.may_be_rejected() || has_ended_so)
+    }
+
+    /// Whether its last rejection, with this evaluation, was the last one needed.
+    fn is_rejected_enough(&self, policy: Option<&policy::Outcome>) -> bool {
+        self.rejections.len() >= rejections_required(policy.unwrap_or(&self.policy))
     }
 
     /// Whether it still has to be found out, by the policy, whether this subject may reject it: it may if it has approved it.
@@ -85,18 +90,63 @@ pub(super) fn cancel(
     client: Option<&ClientBinding>,
     reason: &str,
 ) -> Result<Vec<Change>, Refusal> {
-    let submitter = &operation.submitter;
-    let is_submitter = |client: &ClientBinding| {
-        client.client_id == submitter.client_id && client.subject_id == submitter.subject_id
-    };
-    if !client.is_none_or(is_submitter) {
+    if !is_submitter(operation, client) {
         return Err(Refusal::NotSubmitter);
     }
     if operation.failure.as_ref().is_some_and(|failure| failure.code == CANCELLED) {
         return Ok(Vec::new());
     }
     check_not_admitted(operation)?;
-    Ok(vec![failed(CANCELLED, &submitter.subject_id, reason)])
+    Ok(vec![failed(CANCELLED, &operation.submitter.subject_id, reason)])
+}
+
+/// Why a gateway cannot have written this event, by the rules on rejections and cancellations: for readers that do not trust the writer of a
+/// history. `previous` is the change before it.
+#[must_use]
+pub fn contradicts_ends(
+    before: &Operation,
+    previous: Option<&Change>,
+    event: &Event,
+) -> Option<&'static str> {
+    let is_rejected_enough = match previous {
+        Some(Change::RejectionRecorded { policy, .. }) => before.is_rejected_enough(policy.as_ref()),
+        _ => false,
+    };
+    let code = match &event.change {
+        Change::Failed { failure, .. } => Some(failure.code.as_str()),
+        _ => None,
+    };
+    if is_rejected_enough != (code == Some(REJECTED)) {
+        return Some("an operation fails as rejected after the last rejection needed, and only then");
+    }
+    match &event.change {
+        Change::RejectionRecorded { rejection, policy } => {
+            let subject_id = &rejection.subject_id;
+            if before.is_rejected_by(subject_id) {
+                return Some("the subject has rejected before");
+            }
+            let counts = policy.as_ref().is_some_and(|policy| policy.quorum.subjects.contains(subject_id));
+            (before.needs_evaluation_of(subject_id) && !counts)
+                .then_some("the policy does not count the subject")
+        }
+        Change::ApprovalRecorded { approval, .. } if before.is_rejected_by(&approval.subject_id) => {
+            Some("the subject has rejected before")
+        }
+        Change::Failed { .. } if code == Some(CANCELLED) => {
+            let client = event.requested_by.as_ref().and_then(|requester| requester.client.as_ref());
+            let may_cancel = before.may_be_rejected() && is_submitter(before, client);
+            (!may_cancel).then_some("only the submitter cancels, before the admission")
+        }
+        _ => None,
+    }
+}
+
+/// Whether the caller is the submitter, as far as it is known.
+fn is_submitter(operation: &Operation, client: Option<&ClientBinding>) -> bool {
+    let submitter = &operation.submitter;
+    client.is_none_or(|client| {
+        client.client_id == submitter.client_id && client.subject_id == submitter.subject_id
+    })
 }
 
 /// How many rejections end the operation. An obligation that is no positive number counts as 1, so that a rejection is never without
@@ -129,7 +179,7 @@ fn failed(code: &str, by: &str, reason: &str) -> Change {
 mod tests {
     use super::*;
     use crate::intent::PublicationMode;
-    use crate::operation::{Action, Command, Event, State, evolve, open, replay};
+    use crate::operation::{Action, Command, State, evolve, open, replay};
     use crate::testing::samples::{Kind, intent, submission, verdict};
     use crate::time::EpochMs;
 
@@ -213,6 +263,13 @@ mod tests {
         assert!(
             matches!(after(&once, approve), Err(Refusal::ApproverNotPermitted { .. })),
             "it has rejected"
+        );
+        let mut admitted = once.clone();
+        admitted.phase = Phase::Admitted;
+        assert_eq!(
+            reject(&admitted, "bob", None).unwrap_err(),
+            Refusal::Admitted,
+            "he must not believe that it is rejected"
         );
         let policy = counting(&once, "carol", Some("2"));
         let (_, twice) = reject(&once, "carol", Some(policy)).unwrap();

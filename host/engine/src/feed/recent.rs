@@ -40,10 +40,14 @@ impl Recent {
         }
     }
 
-    /// The notices from `position` on; `None` when older ones are asked for than there are.
+    /// The notices from `position` on; `None` when older ones are asked for than there are. A reader may be ahead: it began at the end
+    /// of the log, which the follower has not read yet.
     pub(super) fn since(&self, position: u64) -> Option<Page> {
-        if !(self.first..=self.end).contains(&position) {
+        if position < self.first {
             return None;
+        }
+        if position > self.end {
+            return Some(Page { notices: Vec::new(), end: position });
         }
         let n_before = self.notices.partition_point(|notice| notice.index < position);
         let n_max = usize::try_from(PAGE_MAX).unwrap_or(usize::MAX);
@@ -105,7 +109,8 @@ mod tests {
             let expected: Vec<_> = (position..1000).filter(|index| index % 3 != 0).collect();
             assert_eq!(all_since(&recent, position), expected, "{position}");
         }
-        assert!(recent.since(99).is_none() && recent.since(1001).is_none(), "those are read from the store");
+        assert!(recent.since(99).is_none(), "it is read from the store");
+        assert_eq!(recent.since(1001).map(|page| (page.notices.len(), page.end)), Some((0, 1001)), "ahead");
     }
 
     #[test]

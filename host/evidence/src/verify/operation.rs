@@ -7,7 +7,7 @@ use super::report::{Findings, Report};
 use crate::document::Kind;
 use crate::summary::{IDENTITY, for_each_event, summary};
 use gateway_domain::intent::key_id;
-use gateway_domain::operation::{Change, Event, Operation, State, may_follow, replay};
+use gateway_domain::operation::{Change, Event, Operation, State, contradicts_ends, may_follow, replay};
 use serde_json::{Map, Value, json};
 
 const NAME: &str = "operation";
@@ -92,6 +92,10 @@ fn check_order(events: &[Event], findings: &mut Findings) {
             let state = before.state().as_str();
             let what = format!("cannot happen to an operation in state `{state}`");
             findings.add(format!("{at}/type"), what);
+        }
+        let previous = index.checked_sub(1).and_then(|index| events.get(index)).map(|event| &event.change);
+        if let Some(why) = contradicts_ends(before, previous, event) {
+            findings.add(format!("{at}/type"), why.to_owned());
         }
         let received = match &event.change {
             Change::ApprovalRecorded { approval, .. } | Change::LateApprovalRecorded { approval } => {

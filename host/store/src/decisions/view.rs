@@ -10,6 +10,7 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
 use gateway_engine::Unavailable;
+use gateway_engine::ports::ReadError;
 use gateway_engine::ports::StoredBundle;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -178,7 +179,7 @@ impl Decisions {
 
     /// The evaluations of an operation by `seq`, with a `ledger_index` of 0, which the caller replaces.
     async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, RecordedDecision>, Unavailable> {
-        let hashed = read::events(self.reader.pool(), id).await?;
+        let hashed = read::events(self.reader.pool(), id).await.map_err(ReadError::into_unavailable)?;
         let n_intact = n_intact(&hashed);
         let events: Vec<Event> = hashed.into_iter().map(|chained| chained.event).collect();
         let recorded = evaluations(&events).into_iter().map(|evaluation| {

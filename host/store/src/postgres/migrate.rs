@@ -21,12 +21,15 @@ const FOREIGN: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = 
 const OURS: &str = "SELECT to_regclass('_sqlx_migrations') IS NULL OR to_regclass('ledger_head') IS NOT NULL";
 
 /// Migrations, and waiting for those of another replica, may take longer than a request.
-const PATIENT: &str = "SET statement_timeout = 0; SET lock_timeout = 0";
-const AS_BEFORE: &str = "RESET statement_timeout; RESET lock_timeout";
+const WAITING: &str = "SET statement_timeout = 0; SET lock_timeout = 0";
+/// Waiting for a table may not: the writes of running replicas wait behind it.
+const MIGRATING: &str = "RESET lock_timeout";
+const AS_BEFORE: &str = "RESET statement_timeout";
 
 pub(super) async fn run(server: &Server, conn: &mut PgConnection) -> Result<(), OpenError> {
-    conn.execute(PATIENT).await.map_err(|error| server.failed(error))?;
+    conn.execute(WAITING).await.map_err(|error| server.failed(error))?;
     conn.lock().await.map_err(|error| open_error(server, error))?;
+    conn.execute(MIGRATING).await.map_err(|error| server.failed(error))?;
     let migrated = check_ours(server, conn).await;
     let migrated = match migrated {
         Ok(()) => migrate(conn).await.map_err(|error| open_error(server, error)),

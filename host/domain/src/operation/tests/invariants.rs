@@ -6,7 +6,8 @@ use crate::approval::Approvers;
 use crate::intent::{Intent, OperationType};
 use crate::operation::signed_receipts;
 use crate::operation::{
-    Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, may_follow, replay,
+    Change, Event, ExportState, NextAction, Operation, Phase, State, contradicts_ends, evaluations,
+    may_follow, replay,
 };
 use crate::receipt::NodeReceipt;
 use crate::receipt::tests::check_receipt;
@@ -149,9 +150,11 @@ fn check_confirmations(machine: &Machine) {
     }
 }
 
-/// `may_follow` permits every event that `decide` makes.
-pub(crate) fn check_order(before: &Operation, event: &Event) {
+/// What a reader checks of a history permits every event that `decide` makes.
+pub(crate) fn check_order(before: &Operation, previous: Option<&Event>, event: &Event) {
     assert!(may_follow(before, &event.change), "{:?} in {:?}", event.change, before.phase);
+    let contradiction = contradicts_ends(before, previous.map(|event| &event.change), event);
+    assert_eq!(contradiction, None, "{event:?}");
 }
 
 /// The receipts of an event verify with the events and the nodes' keys alone, and there are enough.

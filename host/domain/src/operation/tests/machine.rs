@@ -73,7 +73,7 @@ impl Machine {
         let events = decide(&self.operation, &Command { at: self.now, action })?;
         let n_events = events.len();
         for event in events {
-            invariants::check_order(&self.operation, &event);
+            invariants::check_order(&self.operation, self.log.last(), &event);
             invariants::check_event_receipts(&self.operation, &event);
             self.operation = evolve(self.operation.clone(), &event);
             self.log.push(event);

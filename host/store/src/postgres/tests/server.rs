@@ -7,7 +7,6 @@ use crate::postgres::connect::Server;
 use crate::postgres::migrate;
 use crate::{Decisions, Fsck, Store};
 use gateway_engine::ports::ReadOperations as _;
-use sqlx::Executor as _;
 use std::error::Error;
 use std::future::pending;
 use std::net::SocketAddr;
@@ -120,18 +119,20 @@ async fn migration_may_take_longer_than_a_request() {
                  custody_keys_listed",
         )
         .await;
-    let mut other = scratch.connection().await;
-    other.execute("BEGIN; LOCK TABLE operations IN ROW EXCLUSIVE MODE").await.unwrap();
-    let released = tokio::spawn(async move {
-        sleep(MIGRATION).await;
-        other.execute("COMMIT").await.unwrap();
-    });
+    // The first statement of the migration takes so long.
+    scratch
+        .tamper(&format!(
+            "CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+                 IF to_regclass('operations_listed') IS NULL THEN PERFORM pg_sleep({}); END IF; END $$;
+             CREATE EVENT TRIGGER slow ON ddl_command_start WHEN tag IN ('CREATE INDEX') EXECUTE FUNCTION slow()",
+            MIGRATION.as_secs()
+        ))
+        .await;
     let started = Instant::now();
     // The second one waits for the first.
     let open = async || Store::open(&scratch.url()).await.unwrap();
     let (store, second) = tokio::join!(open(), open());
     assert!(started.elapsed() >= MIGRATION);
-    released.await.unwrap();
     written(&store, opening_payment(1)).await;
     store.close().await;
     second.close().await;

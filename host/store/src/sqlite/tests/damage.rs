@@ -1,6 +1,6 @@
 //! Rows that another program changed are reported and not returned.
 
-use super::{Folder, assert_names};
+use super::Folder;
 use crate::contract::Deployment;
 use crate::contract::samples::{
     decision, following, id, key_create, note, on_key, opening, opening_payment, preview, submission, written,
@@ -160,7 +160,9 @@ async fn unreadable_event_error_names_the_operation() {
     written(&*store, opening_payment(1)).await;
     for damage in ["format = 2", "format = 1, body = '{}'", "event_hash = x'00'"] {
         folder.tamper(&format!("UPDATE events SET {damage}")).await;
-        assert_names(&store.operation_events(id(1)).await.unwrap_err(), id(1));
+        let Err(ReadError::Damaged(damage)) = store.operation_events(id(1)).await else { panic!("{damage}") };
+        assert_eq!(damage.subject, Subject::Operation(id(1)));
+        assert!(damage.detail.contains(&id(1).to_string()), "{damage}");
     }
 }
 
