@@ -209,9 +209,9 @@ fn listener_that_never_reads_delays_no_one_and_is_disconnected() {
     write!(silent, "GET /v1/events?from=0 HTTP/1.1\r\nhost: gateway\r\n\r\n").unwrap();
     let started = Instant::now();
     drive(&process.address, SIGN, &payment("meanwhile"), &[EXECUTE, publish_step()]).unwrap();
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(15));
     while cut().as_deref() != Some("1") {
-        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", cut());
+        assert!(started.elapsed() < Duration::from_secs(120), "{:?}", cut());
         std::thread::sleep(Duration::from_millis(100));
     }
 }
