@@ -10,7 +10,6 @@ mod schemas;
 use crate::error::{Code, ErrorBody};
 use crate::routes::DOCUMENT;
 use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
-use crate::wire::events::EventView;
 use crate::wire::policy::PolicyDecision;
 use crate::wire::view::{Awaiting, OperationState};
 use gateway_auth::Scope;
@@ -40,7 +39,6 @@ use utoipa::OpenApi;
         Code,
         OperationState,
         Awaiting,
-        EventView,
         PolicyDecision,
         CustodyKeyState,
         CustodyOperationType

@@ -43,7 +43,7 @@ const FILTERS: [&str; 4] = ["state", "operation_type", "key_ref", "operation_id"
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "events", tag = "operations",
     security(("bearer" = [EventsRead])),
-    responses((status = 200, description = "events with an `EventView` as data", body = String, content_type = "text/event-stream")),
+    responses((status = 200, description = "events named `operation`, with JSON as data: `operation_id`, `href`, `seq`, `type`, `state`, `operation_type`, `key_ref`, `at_ms`", body = String, content_type = "text/event-stream")),
     params(
         ("state" = Option<OperationState>, Query, description = "Only events after which the operation is in this state"),
         ("operation_type" = Option<CustodyOperationType>, Query, description = "Only operations of this type"),

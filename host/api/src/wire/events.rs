@@ -6,13 +6,11 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::operation::State;
 use gateway_engine::Notice;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// An event of an operation.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct EventView {
     /// The operation's id.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub operation_id: Hex32,
     /// Path of the operation.
     pub href: String,
@@ -22,10 +20,8 @@ pub struct EventView {
     #[serde(rename = "type")]
     pub change: &'static str,
     /// The operation's state after the event.
-    #[schema(value_type = super::view::OperationState)]
     pub state: State,
     /// The operation's type.
-    #[schema(value_type = super::custody_view::CustodyOperationType)]
     pub operation_type: OperationType,
     /// Name of the operation's key.
     pub key_ref: String,
