@@ -264,7 +264,9 @@ impl Inner {
             Some(position) => {
                 let page = self.page(position).await?;
                 let end = page.end;
-                feed.recent().iter_mut().for_each(|recent| recent.add(page.clone()));
+                if let Some(recent) = feed.recent().as_mut() {
+                    recent.add(page);
+                }
                 end
             }
             None => {

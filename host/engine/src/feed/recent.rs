@@ -11,7 +11,6 @@ const RECENT_MAX: usize = 4096;
 pub(super) const PAGE_MAX: u32 = 256;
 
 /// Notices, and the index at which the next ones are read.
-#[derive(Clone)]
 pub(super) struct Page {
     pub(super) notices: Vec<Arc<Notice>>,
     pub(super) end: u64,

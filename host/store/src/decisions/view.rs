@@ -10,8 +10,7 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
 use gateway_engine::Unavailable;
-use gateway_engine::ports::ReadError;
-use gateway_engine::ports::StoredBundle;
+use gateway_engine::ports::{ReadError, StoredBundle};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
