@@ -100,6 +100,6 @@ pub(crate) fn sound<T>(read: Result<Option<T>, ReadError>) -> Result<Option<T>, 
 fn awaits(operation: &Operation, subject: &str) -> bool {
     operation.phase == Phase::PendingApproval
         && operation.submitter.subject_id != subject
-        && operation.approvals.iter().all(|approval| approval.subject_id != subject)
+        && !operation.is_approved_by(subject)
         && !operation.is_rejected_by(subject)
 }

@@ -18,7 +18,7 @@ const LATE_APPROVALS_MAX: usize = 64;
 pub fn approval_is_open(operation: &Operation, subject_id: &str) -> bool {
     matches!(operation.phase, Phase::Submitted | Phase::PendingApproval)
         && !operation.is_rejected_by(subject_id)
-        && !operation.approvals.iter().any(|approval| approval.subject_id == subject_id)
+        && !operation.is_approved_by(subject_id)
 }
 
 /// The changes that an approval causes. `policy` is the evaluation over all approvals including this one; it is not needed
@@ -78,7 +78,7 @@ pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Chan
 
 /// Records a subject's first approval after the quorum. A subject's second approval changes nothing.
 fn record_late(operation: &Operation, approval: &Approval) -> Vec<Change> {
-    let has_approved = operation.approvals.iter().any(|earlier| earlier.subject_id == approval.subject_id)
+    let has_approved = operation.is_approved_by(&approval.subject_id)
         || operation.late_approvals.contains(&approval.subject_id);
     if has_approved || operation.late_approvals.len() >= LATE_APPROVALS_MAX {
         return Vec::new();

@@ -26,6 +26,12 @@ impl Operation {
         matches!(self.phase, Phase::Submitted | Phase::PendingApproval | Phase::Deciding)
     }
 
+    /// Whether an approval of the subject counts.
+    #[must_use]
+    pub fn is_approved_by(&self, subject_id: &str) -> bool {
+        self.approvals.iter().any(|approval| approval.subject_id == subject_id)
+    }
+
     /// Whether the subject has rejected it.
     #[must_use]
     pub fn is_rejected_by(&self, subject_id: &str) -> bool {
@@ -46,9 +52,7 @@ impl Operation {
     /// Whether it still has to be found out, by the policy, whether this subject may reject it: it may if it has approved it.
     #[must_use]
     pub fn needs_evaluation_of(&self, subject_id: &str) -> bool {
-        self.may_be_rejected()
-            && !self.is_rejected_by(subject_id)
-            && !self.approvals.iter().any(|approval| approval.subject_id == subject_id)
+        self.may_be_rejected() && !self.is_rejected_by(subject_id) && !self.is_approved_by(subject_id)
     }
 }
 
