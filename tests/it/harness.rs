@@ -7,6 +7,7 @@ pub(crate) mod certificates;
 pub(crate) mod child;
 pub(crate) mod cluster;
 pub(crate) mod collector;
+pub(crate) mod consumer;
 pub(crate) mod custody;
 pub(crate) mod delay;
 pub(crate) mod documented;

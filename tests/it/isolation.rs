@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Routes that name no operation or key: they describe the deployment or create something.
-const NAMELESS: [(&str, &str); 13] = [
+const NAMELESS: [(&str, &str); 15] = [
     ("POST", SIGN),
     ("POST", KEYS),
     ("GET", "/v1/log/checkpoint"),
@@ -26,6 +26,9 @@ const NAMELESS: [(&str, &str); 13] = [
     ("GET", "/v1/custody/operations"),
     ("GET", "/v1/custody/keys"),
     ("GET", "/v1/events"),
+    // So do they the webhooks of tenants: `routes::webhooks`.
+    ("GET", "/v1/webhooks"),
+    ("POST", "/v1/webhooks/{name}/resend"),
     // Its query names an operation; see `proof_requests`.
     ("GET", "/v1/log/tlog-proof"),
 ];

@@ -46,4 +46,5 @@ mod start;
 mod tampering;
 mod transport;
 mod velocity;
+mod webhooks;
 mod witnesses;

@@ -2,6 +2,7 @@
 
 use crate::harness::cluster::Cluster;
 use crate::harness::collector::{Collector, Span};
+use crate::harness::consumer::{self, Consumer};
 use crate::harness::http::Call;
 use crate::harness::process::{EXECUTE, Process, SIGN, drive, post, publish_step, text};
 use crate::harness::samples::payment;
@@ -203,7 +204,11 @@ fn dashboard_and_alerts_name_metrics_and_labels_that_the_gateway_has() {
     let folder = tempfile::tempdir().unwrap();
     let witness = Witness::start(1, &log_key(folder.path()));
     let witnesses = policy(folder.path(), &[&witness], 1);
-    let process = Process::start(folder.path(), None, &[("witness_policy", witnesses.to_str().unwrap())]);
+    let consumer = Consumer::start(1);
+    let webhooks = consumer::write_file(folder.path(), &[consumer.entry(folder.path(), "books", &[1])]);
+    let settings =
+        [("witness_policy", witnesses.to_str().unwrap()), ("webhooks_file", webhooks.to_str().unwrap())];
+    let process = Process::start(folder.path(), None, &settings);
     drive(&process.address, SIGN, &payment("k-1"), &[EXECUTE, publish_step()]).unwrap();
     // A page of another site.
     let call = Call::new("POST", SIGN, "{}".into()).header("origin", "https://elsewhere.example");

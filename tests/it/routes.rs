@@ -18,6 +18,7 @@ mod reject;
 mod show;
 mod sign;
 mod views;
+mod webhooks;
 
 use crate::harness::samples::with;
 use crate::harness::world::World;

@@ -54,6 +54,7 @@ impl Replica {
             reads: ways.clone(),
             lists: Arc::clone(store) as Arc<_>,
             log: Arc::clone(store) as Arc<_>,
+            webhooks: Arc::clone(store) as Arc<_>,
             checkpoints: Arc::new(LogSigner::new("simulation".parse().unwrap(), &[7; 32])),
             policy: shared.lifecycle.host(),
             policies: Arc::clone(&shared.lifecycle) as Arc<_>,

@@ -31,6 +31,7 @@ use utoipa::OpenApi;
         (name = "operations", description = "Payments"),
         (name = "custody", description = "Keys: their creation, changes and signatures"),
         (name = "policy", description = "The policy that decides on operations"),
+        (name = "webhooks", description = "Events that the gateway sends, for operators"),
         (name = "log", description = "The log of all events, for auditors and monitors"),
         (name = "health", description = "Probes, metrics and this document; no credentials needed"),
     ),

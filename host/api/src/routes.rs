@@ -10,6 +10,7 @@ pub mod lifecycle;
 pub mod log;
 pub mod operations;
 pub mod policy;
+pub mod webhooks;
 
 use crate::openapi::Document;
 use crate::state::App;
@@ -84,6 +85,8 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(evidence::custody_evidence),
         routes!(evidence::custody_audit_replay),
         routes!(events::events),
+        routes!(webhooks::list),
+        routes!(webhooks::resend),
         routes!(log::checkpoint),
         routes!(log::key),
         routes!(log::consistency),

@@ -17,6 +17,7 @@ pub mod policy;
 pub mod readiness;
 pub mod reject;
 pub mod view;
+pub mod webhooks;
 
 use crate::error::ApiError;
 use crate::state::Options;

@@ -42,6 +42,8 @@ pub enum Scope {
     AuditRead,
     /// Receive events of operations: what satisfies [`Self::OperationsRead`] or [`Self::CustodyRead`] is enough for those of its family.
     EventsRead,
+    /// See how far events were sent to webhooks, and have them sent again.
+    WebhooksManage,
     /// List policy bundles: any `operations.` scope or `audit.read` is enough.
     PolicyRead,
 }
@@ -67,6 +69,7 @@ impl Scope {
             Self::CustodyRecover => "custody.recover",
             Self::CustodyExport => "custody.export",
             Self::AuditRead => "audit.read",
+            Self::WebhooksManage => "webhooks.manage",
             Self::EventsRead | Self::PolicyRead => "operations.read",
         }
     }
@@ -76,7 +79,7 @@ impl Scope {
     pub fn is_satisfied_by(self, scopes: &[String]) -> bool {
         let has = |name: &str| scopes.iter().any(|scope| scope == name);
         match self {
-            Self::AuditRead => has("audit.read"),
+            Self::AuditRead | Self::WebhooksManage => has(self.name()),
             Self::PolicyRead => has("audit.read") || Self::OperationsAny.is_satisfied_by(scopes),
             Self::EventsRead => {
                 Self::OperationsRead.is_satisfied_by(scopes) || Self::CustodyRead.is_satisfied_by(scopes)

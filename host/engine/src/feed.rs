@@ -66,8 +66,8 @@ pub struct NoticeFilter {
     pub visibility: Visibility,
     /// The families that the reader can see.
     pub families: Vec<Family>,
-    /// Events after which the operation is in this state.
-    pub state: Option<State>,
+    /// Events after which the operation is in one of these states; none: in any.
+    pub states: Vec<State>,
     /// Operations of this type.
     pub operation_type: Option<OperationType>,
     /// Operations on the key of this name.
@@ -80,7 +80,7 @@ impl NoticeFilter {
     fn includes(&self, notice: &Notice) -> bool {
         self.visibility.includes(&notice.tenant)
             && self.families.contains(&notice.family)
-            && self.state.is_none_or(|state| state == notice.state)
+            && (self.states.is_empty() || self.states.contains(&notice.state))
             && self.operation_type.is_none_or(|kind| kind == notice.operation_type)
             && self.key_ref.as_ref().is_none_or(|key_ref| *key_ref == notice.key_ref)
             && self.operation_id.is_none_or(|id| id == notice.operation_id)
@@ -207,7 +207,7 @@ impl Engine {
         let filter = NoticeFilter {
             visibility: target.visibility.clone(),
             families: vec![target.family],
-            state: None,
+            states: Vec::new(),
             operation_type: None,
             key_ref: None,
             operation_id: Some(target.id),

@@ -5,7 +5,7 @@
 //!
 //! Start reading at `submit`, then `session` (the unit of work) and `drive` (the loop). The use cases are methods of
 //! [`Engine`]: `submit`, `submit_on_key`, `approve`, `reject`, `cancel`, `execute`, `publish`, `recover` and `export` move operations,
-//! `reads` and `lists` answer questions, `feed` tells what happens, `reconcile` drives what a crash left behind.
+//! `reads` and `lists` answer questions, `feed` tells what happens, `webhooks` how far it was sent, `reconcile` drives what a crash left behind.
 //!
 //! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored`, `replica`,
 //! `witnessed` → `engine` → `session` → `policy`, `drive` → the use cases.
@@ -33,6 +33,7 @@ mod replica;
 mod restored;
 mod session;
 mod submit;
+mod webhooks;
 mod witnessed;
 
 pub use approve::Approve;
@@ -49,4 +50,5 @@ pub use reject::{Cancel, Reject};
 pub use replica::ReplicaFault;
 pub use session::Target;
 pub use submit::{Submit, Submitted};
+pub use webhooks::{Resent, WebhookStatus};
 pub use witnessed::KeptCheckpoint;

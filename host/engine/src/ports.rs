@@ -3,6 +3,7 @@
 mod lists;
 mod log;
 mod policies;
+mod webhooks;
 
 use crate::error::Unavailable;
 use crate::rate_limit::Token;
@@ -29,6 +30,9 @@ pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
     DescribePolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StorePolicies, StoredBundle,
 };
+pub use webhooks::{
+    DeadLetter, Holder, KeepWebhooks, Webhook, WebhookClaim, WebhookFailure, WebhookProgress,
+};
 
 /// The adapters of all ports.
 #[derive(Clone)]
@@ -38,6 +42,7 @@ pub struct Ports {
     pub reads: Arc<dyn ReadOperations>,
     pub lists: Arc<dyn ListRecords>,
     pub log: Arc<dyn ReadLog>,
+    pub webhooks: Arc<dyn KeepWebhooks>,
     pub checkpoints: Arc<dyn SignCheckpoint>,
     pub policy: Arc<dyn EvaluatePolicy>,
     pub policies: Arc<dyn DescribePolicies>,

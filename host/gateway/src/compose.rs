@@ -71,6 +71,7 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
         crate::gauges::COUNTERS,
         crate::retention::COUNTERS,
         crate::witnesses::COUNTERS,
+        crate::webhooks::COUNTERS,
     ];
     telemetry::start_metrics(Metrics {
         counters: &counters,
@@ -79,6 +80,7 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
             crate::gauges::GAUGES,
             crate::retention::GAUGES,
             crate::witnesses::GAUGES,
+            crate::webhooks::GAUGES,
         ],
         histograms: &[
             (crate::authority::HISTOGRAMS, MILLISECONDS),
@@ -171,6 +173,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         reads: store.clone(),
         lists: store.clone(),
         log: store.clone(),
+        webhooks: store.clone(),
         checkpoints: Arc::new(log_signer),
         policy: policies.host(),
         policies: policies.clone(),

@@ -6,7 +6,7 @@
 use crate::compose::{self, StartError};
 use crate::services::{self, Services, authority_keys};
 use crate::settings::{Profile, Settings};
-use crate::{approvers, authentication, witnesses};
+use crate::{approvers, authentication, webhooks, witnesses};
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault, escape};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::error_chain;
@@ -256,6 +256,11 @@ impl Doctor<'_> {
         let opened = authentication::open(self.settings).map(drop);
         self.started("authentication", opened, "correct the file that it names");
         self.witnesses();
+        let webhooks = webhooks::open(self.settings);
+        if let Ok(Some(webhooks)) = &webhooks {
+            self.ok("webhooks", format!("events are sent to {}", webhooks.names()));
+        }
+        self.started("webhooks", webhooks.map(drop), "correct the file that it names");
     }
 
     fn witnesses(&mut self) {

@@ -20,6 +20,7 @@ mod retention;
 pub mod serve;
 mod services;
 pub mod settings;
+mod webhooks;
 mod witnesses;
 
 pub use compose::SystemClock;

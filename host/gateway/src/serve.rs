@@ -8,7 +8,7 @@ use crate::replicas::Replicas;
 use crate::retention::{self, Retention};
 use crate::services::OpenFleet;
 use crate::settings::{Exception, Profile, Settings};
-use crate::witnesses;
+use crate::{webhooks, witnesses};
 use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::TrustFile;
@@ -40,9 +40,9 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     settings.production_exceptions.iter().for_each(Exception::warn);
     file_limit::raise(n_files(settings))?;
     let mut witnesses = witnesses::open(settings)?;
+    let webhooks = webhooks::open(settings)?;
     let policy = compose::open_policy(settings)?;
-    let tls = settings.server.tls.clone().map(Tls::open).transpose();
-    let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);
+    let tls = open_tls(settings)?;
     let (listener, address) = bind(settings.server.bind).await?;
     let admin = match settings.server.admin_bind {
         Some(admin) => Some(bind(admin).await?),
@@ -80,8 +80,8 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         Schedule::new(settings.policy.watch, signals.files),
         stopping.clone(),
     ));
-    let every = settings.log.witness_every;
-    tasks.spawn(witnesses::watch(witnesses, engine.clone(), every, stopping.clone()));
+    tasks.spawn(witnesses::watch(witnesses, engine.clone(), settings.log.witness_every, stopping.clone()));
+    webhooks::start(webhooks, &mut tasks, &gateway, signals.webhooks, &stopping);
     tasks.spawn(nodes::watch(engine, reported, stopping.clone()));
     tasks.spawn(replicas.watch(met, stopping.clone()));
     let limits = settings.server.limits;
@@ -149,6 +149,11 @@ fn announce(settings: &Settings, gateway: &Gateway, address: SocketAddr, admin: 
     if settings.profile == Profile::Development {
         tracing::info!("try `scripts/quickstart`, or read http://{address}/v1/openapi.json");
     }
+}
+
+fn open_tls(settings: &Settings) -> Result<Option<Arc<Tls>>, StartError> {
+    let tls = settings.server.tls.clone().map(Tls::open).transpose();
+    Ok(tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new))
 }
 
 async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {

@@ -11,6 +11,8 @@ pub struct Signals {
     pub policies: Option<Signal>,
     /// SIGHUP, for other files.
     pub files: Option<Signal>,
+    /// SIGHUP, for webhooks.
+    pub webhooks: Option<Signal>,
 }
 
 /// SIGTERM and SIGINT.
@@ -21,8 +23,8 @@ impl Signals {
     #[must_use]
     pub fn listen() -> Self {
         let stop = [SignalKind::terminate(), SignalKind::interrupt()].map(register);
-        let [policies, files] = [SignalKind::hangup(); 2].map(register);
-        Self { stop: Stop(stop), policies, files }
+        let [policies, files, webhooks] = [SignalKind::hangup(); 3].map(register);
+        Self { stop: Stop(stop), policies, files, webhooks }
     }
 }
 

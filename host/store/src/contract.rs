@@ -14,18 +14,24 @@ pub(crate) mod quota;
 pub(crate) mod retention;
 pub(crate) mod samples;
 pub(crate) mod spending;
+pub(crate) mod webhooks;
 
 use crate::{Decisions, Fsck};
-use gateway_engine::ports::{CommitOperations, ListRecords, ReadLog, ReadOperations, StorePolicies};
+use gateway_engine::ports::{
+    CommitOperations, KeepWebhooks, ListRecords, ReadLog, ReadOperations, StorePolicies,
+};
 use std::sync::Arc;
 
 /// All ports of the engine that a store implements.
 pub(crate) trait Ports:
-    CommitOperations + ReadOperations + ListRecords + ReadLog + StorePolicies + 'static
+    CommitOperations + ReadOperations + ListRecords + ReadLog + KeepWebhooks + StorePolicies + 'static
 {
 }
 
-impl<T: CommitOperations + ReadOperations + ListRecords + ReadLog + StorePolicies + 'static> Ports for T {}
+impl<T> Ports for T where
+    T: CommitOperations + ReadOperations + ListRecords + ReadLog + KeepWebhooks + StorePolicies + 'static
+{
+}
 
 /// A database for one test, empty when first opened.
 pub(crate) trait Deployment {
@@ -115,6 +121,10 @@ macro_rules! contract_cases {
             policies::bundle_is_read_back_with_the_latest_signatures
             policies::one_of_16_concurrent_activations_of_a_sequence_is_recorded
             policies::sequence_too_large_for_a_column_is_an_error
+            webhooks::webhook_begins_at_the_end_of_the_log
+            webhooks::webhook_is_advanced_only_by_the_process_that_has_it
+            webhooks::process_does_not_advance_a_webhook_that_was_set_back
+            webhooks::dead_letters_and_failures_are_read_back
             policies::write_probe_fails_when_the_store_is_closed
         }
     };

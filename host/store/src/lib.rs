@@ -15,6 +15,7 @@
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 
 mod cache;
+mod change;
 mod checked;
 #[cfg(test)]
 mod contract;
@@ -40,6 +41,7 @@ mod sqlite;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod webhooks;
 
 pub use database::{Counters, backup, is_postgres, production_fault, restore};
 pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, RecordedDecision};

@@ -12,7 +12,6 @@ mod job;
 mod migrate;
 mod preview;
 mod replicas;
-mod retention;
 pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
@@ -24,7 +23,6 @@ use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::failed;
 use crate::lists::{ByIndex, Lists, list_of_keys, list_of_operations};
-use crate::retention::DropRows;
 use crate::rows::{Pool, Statements};
 use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
@@ -36,7 +34,7 @@ use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, RateLimited};
-use job::Job;
+pub(crate) use job::Job;
 use preview::PreviewJob;
 pub use replicas::{Peer, Peers, Presence};
 use std::fmt::Display;
@@ -215,16 +213,12 @@ impl Postgres {
         self.write(ActivationJob { activation, bundle }, what).await
     }
 
-    pub(crate) async fn drop_rows(&self, job: DropRows, what: impl Display) -> Result<u64, Unavailable> {
-        self.write(job, what).await
-    }
-
     pub(crate) async fn probe(&self, at: EpochMs) -> Result<(), Unavailable> {
         self.write(ProbeJob(at), "the database cannot be written").await
     }
 
     /// Runs a job. `what` is the text of the error if it fails.
-    async fn write<J: Job>(&self, job: J, what: impl Display) -> Result<J::Output, Unavailable> {
+    pub(crate) async fn write<J: Job>(&self, job: J, what: impl Display) -> Result<J::Output, Unavailable> {
         self.writer.write(job).await.map_err(|error| {
             if error.is_disk_full() {
                 return failed(format_args!("{what}: the disk is full"), &error);

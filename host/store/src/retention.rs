@@ -3,7 +3,7 @@
 //! Each table that loses rows has a watermark in `rows_dropped`, written in the same transaction, so that `ledger fsck` tells a row that
 //! was deleted on purpose from one that is missing. Replicas may all delete: each transaction begins with the oldest rows that are left.
 
-use crate::database::{Database, read_only};
+use crate::change::Change;
 use crate::decode;
 use crate::encode::instant;
 use crate::error::failed;
@@ -80,12 +80,7 @@ impl Store {
     /// [`Unavailable`] if nothing was deleted, because the store failed.
     pub async fn drop_rows(&self, table: Expiring, before: EpochMs) -> Result<u64, Unavailable> {
         let what = format!("old rows of `{}` could not be deleted", table.table());
-        let job = DropRows { table, before };
-        match &*self.database {
-            Database::Sqlite(database) => database.drop_rows(job, what).await,
-            Database::Postgres(database) => database.drop_rows(job, what).await,
-            Database::ReadOnly(_) => Err(read_only()),
-        }
+        self.database.change(DropRows { table, before }, what).await
     }
 
     /// What is in the store.
@@ -131,15 +126,17 @@ fn kept(counters: &str, table: &str, dropped: &str) -> String {
     format!("coalesce((SELECT seq FROM {counters} WHERE name = '{table}'), 0) - coalesce(({dropped}), 0)")
 }
 
-/// Deletes rows of one table, in a transaction of either database.
-pub(crate) struct DropRows {
+/// Deletes rows of one table.
+struct DropRows {
     table: Expiring,
     before: EpochMs,
 }
 
-impl DropRows {
-    /// Returns the number of deleted rows.
-    pub(crate) async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<u64, sqlx::Error> {
+impl Change for DropRows {
+    /// The number of deleted rows.
+    type Output = u64;
+
+    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<u64, sqlx::Error> {
         let (n_rows, through) = match self.table {
             Expiring::Spending => self.spending(conn).await?,
             Expiring::Refusals => self.refusals(conn).await?,
@@ -149,7 +146,9 @@ impl DropRows {
         }
         Ok(n_rows)
     }
+}
 
+impl DropRows {
     /// Deletes payments. Returns their number, and when the newest of them was decided.
     async fn spending<C: ReadRows>(&self, conn: &mut C) -> Result<(u64, Option<i64>), sqlx::Error> {
         let newest = conn.rows(NEWEST, &[]).await?;

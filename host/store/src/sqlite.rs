@@ -5,7 +5,6 @@ mod commit;
 mod decision;
 mod preview;
 mod quota;
-mod retention;
 pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
@@ -16,7 +15,6 @@ use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::{OpenError, failed, unavailable, unwritten};
 use crate::frontier::{self, LogFrontier};
 use crate::lists::{ByIndex, Lists, list_of_keys, list_of_operations};
-use crate::retention::DropRows;
 use crate::rows::{Pool, Statements};
 use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
@@ -49,6 +47,7 @@ const MIGRATIONS: &[Migration] = &[
     migration(10, "logged_activations", include_str!("../migrations/sqlite/0010_logged_activations.sql")),
     migration(11, "retention", include_str!("../migrations/sqlite/0011_retention.sql")),
     migration(12, "lists", include_str!("../migrations/sqlite/0012_lists.sql")),
+    migration(13, "webhooks", include_str!("../migrations/sqlite/0013_webhooks.sql")),
 ];
 
 const fn migration(version: u32, name: &'static str, sql: &'static str) -> Migration {
@@ -253,10 +252,6 @@ impl Sqlite {
         self.write(job, what).await
     }
 
-    pub(crate) async fn drop_rows(&self, job: DropRows, what: impl Display) -> Result<u64, Unavailable> {
-        self.write(job, what).await
-    }
-
     pub(crate) async fn probe(&self, at: EpochMs) -> Result<(), Unavailable> {
         let Err(error) = self.database.write(ProbeJob(at)).await else { return Ok(()) };
         // The operator who reads the readiness answer needs to know which disk needs room.
@@ -267,7 +262,7 @@ impl Sqlite {
     }
 
     /// Runs a job. `what` is the text of the error if it fails.
-    async fn write<J: Job<State = LogFrontier>>(
+    pub(crate) async fn write<J: Job<State = LogFrontier>>(
         &self,
         job: J,
         what: impl Display,

@@ -144,6 +144,7 @@ pub(super) async fn real_ports(
         reads: store.clone(),
         lists: store.clone(),
         log: store.clone(),
+        webhooks: store.clone(),
         checkpoints: Arc::new(LogSigner::new(settings.log.origin.clone(), &log_seed)),
         policy: policies.host(),
         policies,

@@ -88,7 +88,7 @@ fn filter(caller: &Caller, filters: &Filters) -> Result<NoticeFilter, ApiError> 
     Ok(NoticeFilter {
         visibility: caller.visibility(),
         families: scopes.into_iter().filter_map(may_read).collect(),
-        state: filters.word("state", &DomainState::ALL, DomainState::as_str)?,
+        states: filters.word("state", &DomainState::ALL, DomainState::as_str)?.into_iter().collect(),
         operation_type: filters.word("operation_type", &OperationType::ALL, OperationType::as_str)?,
         key_ref: filters.key_ref(),
         operation_id: operation_id.transpose()?,

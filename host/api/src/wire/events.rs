@@ -1,4 +1,4 @@
-//! [`EventView`]: an event of an operation, as the stream of events shows it.
+//! [`EventView`]: an event of an operation, as the stream of events and webhooks show it.
 
 use super::view;
 use gateway_domain::ids::Hex32;
@@ -6,6 +6,9 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::operation::State;
 use gateway_engine::Notice;
 use serde::Serialize;
+use serde_json::json;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// An event of an operation.
 #[derive(Debug, Serialize)]
@@ -41,5 +44,29 @@ impl From<&Notice> for EventView {
             key_ref: notice.key_ref.0.clone(),
             at_ms: notice.at.0,
         }
+    }
+}
+
+/// An event as a webhook gets it: the payload of Standard Webhooks 1.0.
+#[derive(Debug, Serialize)]
+pub struct WebhookEvent {
+    /// `operation.` and the event's type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Time of the event (RFC 3339).
+    pub timestamp: String,
+    /// The event.
+    pub data: EventView,
+}
+
+impl WebhookEvent {
+    /// The id of the message, the same whenever it is sent, and its body.
+    #[must_use]
+    pub fn message(notice: &Notice) -> (String, String) {
+        let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(notice.at.0) * 1_000_000);
+        let timestamp = at.ok().and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_default();
+        let event =
+            Self { kind: format!("operation.{}", notice.change), timestamp, data: EventView::from(notice) };
+        (format!("{}-{}", notice.operation_id, notice.seq), json!(event).to_string())
     }
 }

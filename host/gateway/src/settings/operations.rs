@@ -5,6 +5,7 @@ use gateway_api::state::ProfileAliases;
 use gateway_domain::ids::OperationId;
 use gateway_service::settings::{Section, setting};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) const OPERATIONS: Section = Section {
@@ -69,6 +70,12 @@ pub(super) const OPERATIONS: Section = Section {
             "Operations that nodes have admitted and that the restored database lacks. Without it the gateway writes nothing then",
         ),
         setting(
+            "webhooks_file",
+            "",
+            "FILE",
+            "JSON file of the webhooks to which events of operations are sent; read again on SIGHUP",
+        ),
+        setting(
             "answer_within_ms",
             "30000",
             "MILLISECONDS",
@@ -94,6 +101,7 @@ pub struct Operations {
     /// `None`: forever.
     pub refusals_kept: Option<Duration>,
     pub lost_operations: BTreeSet<OperationId>,
+    pub webhooks_file: Option<PathBuf>,
     pub answer_within: Duration,
 }
 
@@ -119,6 +127,7 @@ impl Reader<'_> {
                 n_days => Some(days(n_days)),
             },
             lost_operations: self.lost_operations(),
+            webhooks_file: self.path("webhooks_file"),
             answer_within: self.duration("answer_within_ms"),
         }
     }

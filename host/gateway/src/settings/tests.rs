@@ -53,6 +53,7 @@ fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
         "node_key",
         "node_passphrase_file",
         "witness_policy",
+        "webhooks_file",
         "tls_certificate",
         "tls_key",
     ];

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 /// One change. Several share a transaction, and each may run more than once before it is answered. A job that refuses says so in its
 /// output, and changes neither rows nor the log.
-pub(super) trait Job: Send + Sync + 'static {
+pub(crate) trait Job: Send + Sync + 'static {
     type Output: Send + 'static;
 
     /// Writes on `conn`, inside a transaction that holds the end of the log.

@@ -12,6 +12,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (2, "replicas", include_str!("../../migrations/postgres/0002_replicas.sql")),
     (3, "retention", include_str!("../../migrations/postgres/0003_retention.sql")),
     (4, "lists", include_str!("../../migrations/postgres/0004_lists.sql")),
+    (5, "webhooks", include_str!("../../migrations/postgres/0005_webhooks.sql")),
 ];
 
 /// The name of any table, if there are tables and none is of a migrator. An empty database has no row.

@@ -6,6 +6,7 @@ use crate::contract::samples::{
     decision, decision_signed, following, id, key_create, note, on_key, opening, opening_payment, preview,
     refresh, submission, written,
 };
+use crate::contract::webhooks::{ONE, OTHER, claim};
 use crate::frontier::LogFrontier;
 use crate::postgres::Postgres;
 use crate::postgres::job::Job;
@@ -270,4 +271,17 @@ async fn replicas_meet_and_the_earlier_one_is_known() {
     stores[1].meet(&two).await.unwrap();
     stores[1].close().await;
     assert_eq!(stores[0].meet(&one).await.unwrap().unwrap().others, []);
+}
+
+#[tokio::test]
+async fn webhook_is_given_to_one_replica_until_its_time_is_over() {
+    let scratch = Scratch::new();
+    let [one, other] = <[_; 2]>::try_from(replicas(&scratch, 2).await).unwrap();
+    assert!(claim(&*one, "books", ONE, 100).await.is_some());
+    assert_eq!(claim(&*other, "books", OTHER, 129).await, None);
+    assert!(claim(&*one, "books", ONE, 110).await.is_some(), "its own");
+    assert_eq!(claim(&*other, "books", OTHER, 139).await, None);
+    assert!(claim(&*other, "books", OTHER, 140).await.is_some());
+    assert_eq!(claim(&*one, "books", ONE, 150).await, None);
+    assert!(claim(&*one, "alerts", ONE, 150).await.is_some());
 }

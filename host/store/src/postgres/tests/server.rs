@@ -66,7 +66,7 @@ async fn database_of_another_program_or_release_is_refused_and_unchanged() {
 
     let scratch = Scratch::new();
     let old = Fsck::open(&scratch.url()).await.unwrap_err().to_string();
-    assert!(old.contains("has schema version 0 of 4: start the gateway once"), "{old}");
+    assert!(old.contains("has schema version 0 of 5: start the gateway once"), "{old}");
     scratch.open().await.close().await;
     scratch.tamper("UPDATE _sqlx_migrations SET checksum = 'x' WHERE version = 1").await;
     assert!(refused(&scratch.url()).await.starts_with("migration 1 of the PostgreSQL database"));
@@ -81,11 +81,11 @@ async fn database_of_another_program_or_release_is_refused_and_unchanged() {
     written(&*store, opening_payment(1)).await;
     store.close().await;
     // Commands that compare everything want exactly their own schema.
-    let expected = "has schema version 9, newer than the 4 this program knows";
+    let expected = "has schema version 9, newer than the 5 this program knows";
     let newer = Decisions::open(&scratch.url()).await.unwrap_err().to_string();
     assert!(newer.ends_with(expected), "{newer}");
     for limit in [
-        "UPDATE schema_usable_from SET version = 5",
+        "UPDATE schema_usable_from SET version = 6",
         "DELETE FROM schema_usable_from",
         "DROP TABLE schema_usable_from",
     ] {

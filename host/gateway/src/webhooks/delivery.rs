@@ -1,0 +1,245 @@
+//! Sends the events of a page until each is accepted or passed over: those of an operation one after another, those of different
+//! operations beside each other.
+
+use super::post::Answer;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use gateway_domain::ids::OperationId;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Notice;
+use gateway_engine::ports::{DeadLetter, WebhookFailure};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Operations whose events are sent at the same time.
+const AT_ONCE: usize = 16;
+
+/// Wait before the second try, which doubles with each further one.
+const WAIT_MIN: Duration = Duration::from_secs(1);
+
+/// The longest wait: so long after a webhook is back it is noticed.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Tries after which an event is passed over that the webhook refuses, over about a quarter of a minute.
+const REFUSALS_MAX: u32 = 6;
+
+/// Sends one event once.
+pub(super) trait SendOnce: Sync {
+    fn send(&self, notice: &Notice) -> impl Future<Output = Answer> + Send;
+}
+
+/// The state of a webhook while events are sent to it.
+pub(super) struct Delivery<S> {
+    once: S,
+    now: fn() -> EpochMs,
+    /// Held by the one event that is tried again: a webhook that is down gets one request at a time.
+    retries: tokio::sync::Mutex<()>,
+    failure: Mutex<Option<WebhookFailure>>,
+}
+
+impl<S: SendOnce> Delivery<S> {
+    pub(super) fn new(once: S, now: fn() -> EpochMs) -> Self {
+        Self { once, now, retries: tokio::sync::Mutex::default(), failure: Mutex::default() }
+    }
+
+    /// Begins where the webhook was left, by this process or another one.
+    pub(super) fn begin(&self, failure: Option<WebhookFailure>) {
+        *self.lock() = failure;
+    }
+
+    /// Why nothing is accepted at present.
+    pub(super) fn failure(&self) -> Option<WebhookFailure> {
+        self.lock().clone()
+    }
+
+    /// Sends all events, which takes as long as the webhook does not accept them. Returns those that it refused.
+    pub(super) async fn send_all(&self, notices: Vec<Arc<Notice>>) -> Vec<DeadLetter> {
+        let mut by_operation: BTreeMap<OperationId, Vec<Arc<Notice>>> = BTreeMap::new();
+        for notice in notices {
+            by_operation.entry(notice.operation_id).or_default().push(notice);
+        }
+        let operations = by_operation.into_values().map(|notices| self.send_in_order(notices));
+        stream::iter(operations).buffer_unordered(AT_ONCE).concat().await
+    }
+
+    async fn send_in_order(&self, notices: Vec<Arc<Notice>>) -> Vec<DeadLetter> {
+        let mut refused = Vec::new();
+        for notice in notices {
+            refused.extend(self.send(&notice).await);
+        }
+        refused
+    }
+
+    async fn send(&self, notice: &Notice) -> Option<DeadLetter> {
+        let mut n_refusals = 0;
+        let mut retrying = None;
+        let mut wait = WAIT_MIN;
+        loop {
+            let why = match self.once.send(notice).await {
+                Answer::Accepted => {
+                    self.accepted();
+                    return None;
+                }
+                Answer::Refused(why) => {
+                    n_refusals += 1;
+                    why
+                }
+                Answer::Failed(why) => why,
+            };
+            self.failed(why.clone());
+            if n_refusals == REFUSALS_MAX {
+                self.accepted();
+                return Some(DeadLetter { index: notice.index, at: (self.now)(), why });
+            }
+            sleep(wait).await;
+            match retrying {
+                Some(_) => wait = (wait * 2).min(WAIT_MAX),
+                None => retrying = Some(self.retries.lock().await),
+            }
+        }
+    }
+
+    /// The webhook answers again.
+    fn accepted(&self) {
+        *self.lock() = None;
+    }
+
+    fn failed(&self, why: String) {
+        let mut failure = self.lock();
+        let since = failure.as_ref().map_or_else(self.now, |failure| failure.since);
+        *failure = Some(WebhookFailure { since, why });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<WebhookFailure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_domain::ids::{Hex32, KeyRef, Tenant};
+    use gateway_domain::intent::{Family, OperationType};
+    use gateway_domain::operation::State;
+    use std::collections::BTreeSet;
+    use tokio::time::Instant;
+
+    /// Events of `n_operations` operations, mixed.
+    fn notices(n_operations: u8, n_each: u64) -> Vec<Arc<Notice>> {
+        let numbers = (1..=n_each).flat_map(|seq| (0..n_operations).map(move |byte| (seq, byte)));
+        let notice = |(index, (seq, byte)): (u64, (u64, u8))| {
+            Arc::new(Notice {
+                index,
+                at: EpochMs(index),
+                operation_id: OperationId(Hex32::new([byte; 32])),
+                seq,
+                change: "submitted",
+                state: State::Submitted,
+                family: Family::Product,
+                operation_type: OperationType::Sign,
+                key_ref: KeyRef("treasury-1".to_owned()),
+                tenant: Tenant("default".to_owned()),
+            })
+        };
+        (0..).zip(numbers).map(notice).collect()
+    }
+
+    /// A webhook that is down for a time, refuses some events, and keeps what it accepts.
+    struct Consumer {
+        up_at: Instant,
+        refused: BTreeSet<u64>,
+        asked: Mutex<Vec<(Instant, u64)>>,
+        accepted: Mutex<Vec<(OperationId, u64)>>,
+        at_once: Mutex<(usize, usize)>,
+    }
+
+    impl Consumer {
+        fn up_after(down: Duration) -> Self {
+            Self {
+                up_at: Instant::now() + down,
+                refused: BTreeSet::new(),
+                asked: Mutex::default(),
+                accepted: Mutex::default(),
+                at_once: Mutex::default(),
+            }
+        }
+    }
+
+    impl SendOnce for &Consumer {
+        async fn send(&self, notice: &Notice) -> Answer {
+            {
+                let (now, most) = &mut *self.at_once.lock().unwrap();
+                *now += 1;
+                *most = (*most).max(*now);
+            }
+            self.asked.lock().unwrap().push((Instant::now(), notice.index));
+            sleep(Duration::from_millis(5)).await;
+            self.at_once.lock().unwrap().0 -= 1;
+            if Instant::now() < self.up_at {
+                return Answer::Failed("is down".to_owned());
+            }
+            if self.refused.contains(&notice.index) {
+                return Answer::Refused("answers with status 422".to_owned());
+            }
+            self.accepted.lock().unwrap().push((notice.operation_id, notice.seq));
+            Answer::Accepted
+        }
+    }
+
+    fn assert_in_order(consumer: &Consumer, n_operations: u8, n_each: u64) {
+        let mut by_operation: BTreeMap<OperationId, Vec<u64>> = BTreeMap::new();
+        for (id, seq) in consumer.accepted.lock().unwrap().iter() {
+            by_operation.entry(*id).or_default().push(*seq);
+        }
+        assert_eq!(by_operation.len(), usize::from(n_operations));
+        for (id, seqs) in by_operation {
+            assert_eq!(seqs, (1..=n_each).collect::<Vec<_>>(), "{id}");
+        }
+    }
+
+    const NOW: fn() -> EpochMs = || EpochMs(42);
+
+    #[tokio::test(start_paused = true)]
+    async fn consumer_that_was_down_for_an_hour_gets_everything_in_order() {
+        const DOWN: Duration = Duration::from_secs(3600);
+        let (consumer, began) = (Consumer::up_after(DOWN), Instant::now());
+        let delivery = Delivery::new(&consumer, NOW);
+        let (refused, failure) = tokio::join!(delivery.send_all(notices(40, 6)), async {
+            sleep(DOWN / 2).await;
+            delivery.failure()
+        });
+        assert_eq!(refused, []);
+        assert_eq!(failure, Some(WebhookFailure { since: EpochMs(42), why: "is down".to_owned() }));
+        assert_eq!(delivery.failure(), None);
+        assert_in_order(&consumer, 40, 6);
+        assert!(began.elapsed() < DOWN + WAIT_MAX + Duration::from_secs(20), "{:?}", began.elapsed());
+        // While it was down it was asked about once a minute, after the first requests.
+        let asked = consumer.asked.lock().unwrap();
+        let n_asked = asked.iter().filter(|(at, _)| *at < consumer.up_at).count();
+        assert!(n_asked < 2 * AT_ONCE + 80, "{n_asked}");
+        assert_eq!(consumer.at_once.lock().unwrap().1, AT_ONCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_event_is_passed_over_and_delays_no_other_operation() {
+        let mut consumer = Consumer::up_after(Duration::ZERO);
+        // The second event of the third operation, and the first of the fifth.
+        consumer.refused = [8 + 2, 4].into();
+        let (delivery, began) = (Delivery::new(&consumer, NOW), Instant::now());
+        let mut refused = delivery.send_all(notices(8, 3)).await;
+        refused.sort_by_key(|letter| letter.index);
+        let letter = |index| DeadLetter { index, at: EpochMs(42), why: "answers with status 422".to_owned() };
+        assert_eq!(refused, [letter(4), letter(10)]);
+        assert_eq!(consumer.accepted.lock().unwrap().len(), 24 - 2);
+        let asked = consumer.asked.lock().unwrap();
+        for index in [4, 10] {
+            assert_eq!(asked.iter().filter(|(_, asked)| *asked == index).count(), 6);
+        }
+        let of_others = asked.iter().filter(|(_, index)| ![2, 4].contains(&(index % 8)));
+        let last = of_others.map(|(at, _)| *at).max().unwrap();
+        assert!(last - began < Duration::from_secs(1), "{:?}", last - began);
+        assert_eq!(delivery.failure(), None);
+    }
+}

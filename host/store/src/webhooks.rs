@@ -1,0 +1,190 @@
+//! How far the log was sent to each webhook.
+//!
+//! These rows are not hashed as records are: they decide when an event is sent, and each event can be compared with its operation.
+
+use crate::change::Change;
+use crate::decode::integer;
+use crate::encode::instant;
+use crate::error::failed;
+use crate::row::{Cell, Row};
+use crate::rows::ReadRows;
+use crate::store::Store;
+use async_trait::async_trait;
+use gateway_domain::ids::Tenant;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{
+    DeadLetter, KeepWebhooks, Webhook, WebhookClaim, WebhookFailure, WebhookProgress,
+};
+use gateway_engine::{Unavailable, Visibility};
+
+const WEBHOOKS: &str = "SELECT name, tenant, position, resends, held_until_ms, failure, failing_since_ms,
+        (SELECT count(*) FROM webhook_dead_letters AS dead WHERE dead.name = webhooks.name) AS n_dead
+    FROM webhooks";
+const DEAD_LETTERS: &str = "SELECT ledger_index, at_ms, why FROM webhook_dead_letters WHERE name = $1
+    ORDER BY ledger_index LIMIT $2";
+/// `WHERE true` lets SQLite tell the conflict clause from a join.
+const ADD: &str = "INSERT INTO webhooks (name, position)
+    SELECT $1, coalesce(max(ledger_index) + 1, 0) FROM events WHERE true ON CONFLICT (name) DO NOTHING";
+/// A time further ahead than any process asks for is not one of ours.
+const CLAIM: &str = "UPDATE webhooks SET tenant = nullif($2, ''), holder = $3, held_until_ms = $5
+    WHERE name = $1 AND (holder = $3 OR held_until_ms <= $4 OR held_until_ms > $5) RETURNING name";
+const ADVANCE: &str =
+    "UPDATE webhooks SET position = $4, failure = nullif($5, ''), failing_since_ms = nullif($6, 0), held_until_ms = $7
+    WHERE name = $1 AND holder = $2 AND resends = $3 RETURNING name";
+const ADD_DEAD: &str =
+    "INSERT INTO webhook_dead_letters (name, ledger_index, at_ms, why) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (name, ledger_index) DO UPDATE SET at_ms = excluded.at_ms, why = excluded.why";
+const SET_BACK: &str = "UPDATE webhooks SET position = $2, resends = resends + 1
+    WHERE name = $1 AND position >= $2 RETURNING name";
+const DROP_DEAD: &str = "DELETE FROM webhook_dead_letters WHERE name = $1 AND ledger_index >= $2";
+
+#[async_trait]
+impl KeepWebhooks for Store {
+    async fn webhooks(&self, visibility: &Visibility) -> Result<Vec<Webhook>, Unavailable> {
+        let (condition, bound) = match visibility {
+            Visibility::Everything => ("", Vec::new()),
+            Visibility::Tenant(tenant) => ("WHERE tenant = $1", vec![Cell::from(tenant.0.as_str())]),
+        };
+        self.webhooks_where(&format!("{WEBHOOKS} {condition} ORDER BY name"), &bound).await
+    }
+
+    async fn webhook(&self, name: &str) -> Result<Option<Webhook>, Unavailable> {
+        let sql = format!("{WEBHOOKS} WHERE name = $1");
+        Ok(self.webhooks_where(&sql, &[name.into()]).await?.pop())
+    }
+
+    async fn dead_letters(&self, name: &str, n_max: u32) -> Result<Vec<DeadLetter>, Unavailable> {
+        let rows = self.database.pool().rows(DEAD_LETTERS, &[name.into(), i64::from(n_max).into()]).await;
+        let rows =
+            rows.map_err(|error| failed(format_args!("the webhook `{name}` could not be read"), &error))?;
+        let letter = |row: &Row| {
+            let number = |column| integer("a dead letter", row, column).map(i64::unsigned_abs);
+            Ok(DeadLetter {
+                index: number("ledger_index")?,
+                at: EpochMs(number("at_ms")?),
+                why: row.text("why").unwrap_or_default().to_owned(),
+            })
+        };
+        rows.iter().map(letter).collect()
+    }
+
+    async fn webhook_claim(&self, claim: WebhookClaim) -> Result<Option<Webhook>, Unavailable> {
+        let (name, what) = (claim.name.clone(), format!("the webhook `{}` could not be claimed", claim.name));
+        // Only this process has a file, whatever an earlier one has claimed.
+        let now = if self.database.is_shared() { claim.now } else { EpochMs(u64::MAX) };
+        let claim = WebhookClaim { now, ..claim };
+        match self.database.change(Claim(claim), what).await? {
+            true => self.webhook(&name).await,
+            false => Ok(None),
+        }
+    }
+
+    async fn webhook_advance(&self, progress: WebhookProgress) -> Result<bool, Unavailable> {
+        let what = format!("the place of the webhook `{}` could not be written", progress.name);
+        self.database.change(Advance(progress), what).await
+    }
+
+    async fn webhook_set_back(&self, name: &str, position: u64) -> Result<bool, Unavailable> {
+        let what = format!("the place of the webhook `{name}` could not be written");
+        self.database.change(SetBack { name: name.to_owned(), position: index(position) }, what).await
+    }
+}
+
+impl Store {
+    async fn webhooks_where(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Webhook>, Unavailable> {
+        let rows = self.database.pool().rows(sql, bound).await;
+        let rows = rows.map_err(|error| failed("the webhooks could not be read", &error))?;
+        rows.iter().map(webhook).collect()
+    }
+}
+
+fn webhook(row: &Row) -> Result<Webhook, Unavailable> {
+    let number = |column| integer("a webhook", row, column).map(i64::unsigned_abs);
+    let since = row.integer("failing_since_ms").map(|ms| EpochMs(ms.unsigned_abs()));
+    let failure = since.zip(row.text("failure"));
+    Ok(Webhook {
+        name: row.text("name").unwrap_or_default().to_owned(),
+        tenant: row.text("tenant").map(|tenant| Tenant(tenant.to_owned())),
+        position: number("position")?,
+        n_resends: number("resends")?,
+        held_until: EpochMs(number("held_until_ms")?),
+        failure: failure.map(|(since, why)| WebhookFailure { since, why: why.to_owned() }),
+        n_dead_letters: number("n_dead")?,
+    })
+}
+
+/// An index, as a column has it; one beyond every index is the largest.
+fn index(index: u64) -> i64 {
+    i64::try_from(index).unwrap_or(i64::MAX)
+}
+
+struct Claim(WebhookClaim);
+
+impl Change for Claim {
+    type Output = bool;
+
+    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+        let WebhookClaim { name, tenant, holder, now, until } = &self.0;
+        conn.rows(ADD, &[name.as_str().into()]).await?;
+        let bound = [
+            name.as_str().into(),
+            tenant.as_ref().map_or("", |tenant| &tenant.0).into(),
+            Cell::Blob(holder.to_vec()),
+            instant(*now).into(),
+            instant(*until).into(),
+        ];
+        Ok(!conn.rows(CLAIM, &bound).await?.is_empty())
+    }
+}
+
+struct Advance(WebhookProgress);
+
+impl Change for Advance {
+    type Output = bool;
+
+    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+        let WebhookProgress { name, holder, n_resends, position, failure, dead_letters, until } = &self.0;
+        let (why, since) =
+            failure.as_ref().map_or(("", 0), |failure| (failure.why.as_str(), instant(failure.since)));
+        let bound = [
+            name.as_str().into(),
+            Cell::Blob(holder.to_vec()),
+            index(*n_resends).into(),
+            index(*position).into(),
+            why.into(),
+            since.into(),
+            instant(*until).into(),
+        ];
+        if conn.rows(ADVANCE, &bound).await?.is_empty() {
+            return Ok(false);
+        }
+        for letter in dead_letters {
+            let bound = [
+                name.as_str().into(),
+                index(letter.index).into(),
+                instant(letter.at).into(),
+                letter.why.as_str().into(),
+            ];
+            conn.rows(ADD_DEAD, &bound).await?;
+        }
+        Ok(true)
+    }
+}
+
+struct SetBack {
+    name: String,
+    position: i64,
+}
+
+impl Change for SetBack {
+    type Output = bool;
+
+    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+        let bound = [self.name.as_str().into(), self.position.into()];
+        if conn.rows(SET_BACK, &bound).await?.is_empty() {
+            return Ok(false);
+        }
+        conn.rows(DROP_DEAD, &bound).await?;
+        Ok(true)
+    }
+}
