@@ -276,7 +276,7 @@ def check_policy(submission, events):
         considered = approvals
         if change["type"] == "rejection_recorded":
             # The policy was asked whether an approval of the subject would count.
-            rejection = without(change["rejection"], "reason", "rejected_at_ms")
+            rejection = without(change["rejection"], "reason", "rejected_at_ms", "signature")
             considered = [*approvals, {**rejection, "approved_at_ms": change["rejection"]["rejected_at_ms"]}]
         request = {
             "moment": MOMENTS.get(change["type"], "admission"),

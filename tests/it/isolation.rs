@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Routes that name no operation or key: they describe the deployment or create something.
-const NAMELESS: [(&str, &str); 15] = [
+const NAMELESS: [(&str, &str); 16] = [
     ("POST", SIGN),
     ("POST", KEYS),
     ("GET", "/v1/log/checkpoint"),
@@ -29,6 +29,7 @@ const NAMELESS: [(&str, &str); 15] = [
     // So do they the webhooks of tenants: `routes::webhooks`.
     ("GET", "/v1/webhooks"),
     ("POST", "/v1/webhooks/{name}/resend"),
+    ("POST", "/v1/webhooks/{name}/dismiss"),
     // Its query names an operation; see `proof_requests`.
     ("GET", "/v1/log/tlog-proof"),
 ];

@@ -5,6 +5,9 @@ use crate::harness::process::SIGN;
 use crate::harness::samples::{self, with};
 use crate::harness::world::World;
 use gateway_api::openapi;
+use gateway_domain::ids::Tenant;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{KeepWebhooks as _, WebhookClaim};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -106,6 +109,24 @@ impl Flow {
         answer
     }
 
+    /// Shows a webhook, has everything sent to it again, and dismisses what it refused.
+    async fn webhooks(&mut self) {
+        let claim = WebhookClaim {
+            name: "books".to_owned(),
+            tenant: Some(Tenant("default".to_owned())),
+            holder: [0; 16],
+            now: EpochMs(0),
+            until: EpochMs(u64::MAX),
+        };
+        self.world.store.webhook_claim(claim).await.unwrap();
+        self.get("WebhooksResponse", "/v1/webhooks").await;
+        let again = self.example("/v1/webhooks/{name}/resend", "all");
+        let again = self.world.post("/v1/webhooks/books/resend", &again).await.ok();
+        self.keep("WebhookView", &again);
+        let dismissed = self.example("/v1/webhooks/{name}/dismiss", "all");
+        self.world.post("/v1/webhooks/books/dismiss", &dismissed).await.ok();
+    }
+
     /// Takes an operation from its submission to publication.
     async fn publish(&mut self, family: &str, submitted: Value) -> Value {
         let mut view = submitted["operation"].clone();
@@ -169,6 +190,7 @@ async fn openapi_examples_run_in_order() {
     flow.get("PolicyBundlesResponse", "/v1/policy/bundles?limit=1").await;
     flow.get("LogInclusionView", "/v1/log/inclusion?index=1&size=4").await;
     flow.get("LogConsistencyView", "/v1/log/consistency?first=2&second=4").await;
+    flow.webhooks().await;
     let evidence = flow.world.get(&samples::path(&payment, "/evidence")).await.ok();
     let recovery = evidence["effects"][0].clone();
     let recovered = flow.world.post(&samples::path(&payment, "/node-recovery"), &recovery).await.ok();

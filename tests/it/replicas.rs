@@ -2,8 +2,10 @@
 
 use crate::harness::certificates::Authority;
 use crate::harness::cluster::Cluster;
-use crate::harness::process::{EXECUTE, Process, SIGN, publish_step, request};
+use crate::harness::consumer::{Consumer, write_file};
+use crate::harness::process::{EXECUTE, Process, SIGN, publish_step, request, text};
 use crate::harness::samples::{approval, payment, with};
+use crate::harness::wire::eventually;
 use gateway_store::testing::Scratch;
 use gateway_store::{Fsck, Store};
 use serde_json::{Value, json};
@@ -388,5 +390,57 @@ fn doctor_asks_nodes_authority_and_database_server() {
     cluster.gateway_settings.insert("runtime_nodes", urls.join(","));
     cluster.gateway_settings.insert("database_url", scratch.url());
     cluster.start_node(2);
+    replicas.stop();
+}
+
+#[test]
+fn webhook_is_sent_to_by_one_replica_and_by_another_one_when_it_dies() {
+    let (scratch, folder) = (Scratch::new(), tempfile::tempdir().unwrap());
+    let consumer = Consumer::start(1);
+    let file = write_file(folder.path(), &[consumer.entry(folder.path(), "books", &[1])]);
+    let replicas = Replicas::start(2, &scratch.url(), &[("webhooks_file", file.to_str().unwrap())]);
+    let mut choice = Choice(7);
+    let begun =
+        || replicas.gateways[0].lock().unwrap().get("/v1/webhooks")["webhooks"][0]["is_sent_to"] == true;
+    eventually("a replica sends", begun);
+    let mut paid = BTreeSet::from([replicas.pay("one", &mut choice)]);
+    let has_all = |paid: &BTreeSet<String>| {
+        let state = consumer.state();
+        let is_published = |id: &String| {
+            let is_it = |body: &Value| {
+                body["data"]["operation_id"] == json!(id) && body["type"] == "operation.published"
+            };
+            state.accepted.iter().any(|(_, body)| is_it(body))
+        };
+        paid.iter().all(is_published)
+    };
+    eventually("the payment is told", || has_all(&paid));
+    let n_accepted = |name: &str| {
+        let metrics =
+            replicas.gateways.iter().map(|gateway| text(&gateway.lock().unwrap().address, "/metrics"));
+        let name =
+            format!("operation_gateway_webhook_requests_total{{webhook=\"books\",result=\"{name}\"}} ");
+        let of_one = |metrics: String| -> u64 {
+            metrics.lines().find_map(|line| line.strip_prefix(&name)).unwrap().parse().unwrap()
+        };
+        metrics.map(of_one).collect::<Vec<_>>()
+    };
+    let sent = n_accepted("accepted");
+    assert_eq!(sent.iter().filter(|n| **n > 0).count(), 1, "{sent:?}");
+    let n_told = consumer.state().accepted.len();
+    let ids: BTreeSet<_> = consumer.state().accepted.iter().map(|(id, _)| id.clone()).collect();
+    assert_eq!(ids.len(), n_told, "nothing is sent twice");
+    // The one that sends dies, and stays away.
+    let sender = sent.iter().position(|n| *n > 0).unwrap();
+    replicas.gateways[sender].lock().unwrap().kill();
+    let died = Instant::now();
+    for number in 0..3 {
+        paid.insert(replicas.pay(&format!("after-{number}"), &mut choice));
+    }
+    eventually("the other one sends", || has_all(&paid));
+    println!("told {:?} after the death of the replica that sent", died.elapsed());
+    assert!(died.elapsed() < Duration::from_secs(40), "{:?}", died.elapsed());
+    *replicas.gateways[sender].lock().unwrap() =
+        Process::start_command(replicas.cluster.lock().unwrap().gateway_command());
     replicas.stop();
 }

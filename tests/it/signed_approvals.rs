@@ -4,6 +4,7 @@ mod command;
 mod compromised;
 mod duties;
 mod evidence;
+mod rejections;
 mod reload;
 mod requests;
 mod start;

@@ -2,7 +2,7 @@
 
 use crate::harness::consumer::{Consumer, Mode, write_file};
 use crate::harness::process::{EXECUTE, Process, SIGN, drive, publish_step};
-use crate::harness::samples::payment;
+use crate::harness::samples::{payment, with};
 use crate::harness::wire::{eventually, poll};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,24 +22,24 @@ fn pay(process: &Process, idempotency_key: &str) -> String {
     view["operation_id"].as_str().unwrap().to_owned()
 }
 
-/// The types of an operation's events, by its own audit log.
-fn audited(process: &Process, operation: &str) -> Vec<String> {
+/// Hash and type of each of an operation's events, by its own audit log.
+fn audited(process: &Process, operation: &str) -> Vec<(String, String)> {
     let audit = process.get(&format!("/v1/operations/{operation}/audit-replay"));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
     let entries = audit["events"].as_array().unwrap().iter();
-    entries.map(|entry| entry["event"]["change"]["type"].as_str().unwrap().to_owned()).collect()
+    entries.map(|entry| (text(&entry["event_hash"]), text(&entry["event"]["change"]["type"]))).collect()
 }
 
-/// The first arrival of each event that the consumer accepted, by operation, and the types in the order of these arrivals.
-fn first_arrivals(consumer: &Consumer) -> BTreeMap<String, Vec<String>> {
+/// The first arrival of each event that the consumer accepted, by operation: ids and types in the order of these arrivals.
+fn first_arrivals(consumer: &Consumer) -> BTreeMap<String, Vec<(String, String)>> {
     let (mut known, mut arrivals) = (BTreeSet::new(), BTreeMap::<_, Vec<_>>::new());
     for (id, body) in &consumer.state().accepted {
         let text = |pointer: &str| body.pointer(pointer).unwrap().as_str().unwrap().to_owned();
         let operation = text("/data/operation_id");
-        assert_eq!(*id, format!("{operation}-{}", body["data"]["seq"]));
         assert_eq!(text("/type"), format!("operation.{}", text("/data/type")));
         if known.insert(id.clone()) {
             let of_one = arrivals.entry(operation).or_default();
-            of_one.push(text("/data/type"));
+            of_one.push((id.clone(), text("/data/type")));
             assert_eq!(body["data"]["seq"], of_one.len(), "{id} is out of order");
         }
     }
@@ -141,7 +141,7 @@ fn redirect_is_not_followed_and_nothing_is_lost() {
     consumer.state().mode = Mode::Redirect;
     let mut process = start(folder.path(), &[consumer.entry(folder.path(), "books", &[1])]);
     let operation = pay(&process, "one");
-    process.wait_for_line("a webhook accepts nothing");
+    process.wait_for_line("a webhook gives no usable answer");
     let state = poll(|| webhook(&process, "books"), |state| state["failure"].is_object());
     assert_eq!(state["failure"]["message"], "answers with status 307: a redirect, which is not followed");
     assert_eq!(consumer.state().n_redirected, 0);
@@ -223,4 +223,44 @@ fn consumer_that_was_down_gets_everything_soon_after_it_is_back() {
     let back = Instant::now();
     expect_all(&process, &consumer, &operations);
     println!("{n_events} events within {:?}", back.elapsed());
+}
+
+#[test]
+fn webhook_gets_the_events_of_its_tenant_and_states() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other, ended] = [1, 2, 3].map(Consumer::start);
+    let entry = |consumer: &Consumer, name, secret, tenant, states: &[&str]| {
+        let mut entry = consumer.entry(folder.path(), name, &[secret]);
+        entry["tenant"] = json!(tenant);
+        entry["states"] = json!(states);
+        entry
+    };
+    let process = start(
+        folder.path(),
+        &[
+            entry(&one, "one", 1, "one", &[]),
+            entry(&other, "other", 2, "other", &[]),
+            entry(&ended, "ended", 3, "*", &["published", "failed"]),
+        ],
+    );
+    let operations = ["one", "other", "third"].map(|tenant| {
+        let body = with(payment("pay"), "/client/tenant", json!(tenant));
+        let view = drive(&process.address, SIGN, &body, &[EXECUTE, publish_step()]).unwrap();
+        view["operation_id"].as_str().unwrap().to_owned()
+    });
+    expect_all(&process, &one, &operations[..1]);
+    expect_all(&process, &other, &operations[1..2]);
+    let states = || {
+        let state = ended.state();
+        let of_payments = state.accepted.iter().map(|(_, body)| &body["data"]);
+        let of_payments = of_payments.filter(|data| data["operation_type"] == "sign");
+        of_payments.map(|data| data["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    poll(states, |states| *states == ["published"; 3]);
+    for (consumer, own) in [(&one, &operations[0]), (&other, &operations[1])] {
+        let arrivals = first_arrivals(consumer);
+        let others: Vec<_> =
+            operations.iter().filter(|id| *id != own && arrivals.contains_key(*id)).collect();
+        assert_eq!(others, Vec::<&String>::new());
+    }
 }

@@ -87,6 +87,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(events::events),
         routes!(webhooks::list),
         routes!(webhooks::resend),
+        routes!(webhooks::dismiss),
         routes!(log::checkpoint),
         routes!(log::key),
         routes!(log::consistency),

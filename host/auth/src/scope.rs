@@ -42,8 +42,10 @@ pub enum Scope {
     AuditRead,
     /// Receive events of operations: what satisfies [`Self::OperationsRead`] or [`Self::CustodyRead`] is enough for those of its family.
     EventsRead,
-    /// See how far events were sent to webhooks, and have them sent again.
+    /// See how far events were sent to webhooks, and have them sent again. `webhooks.*` also satisfies it.
     WebhooksManage,
+    /// The same for webhooks that get the events of all tenants.
+    WebhooksOfAll,
     /// List policy bundles: any `operations.` scope or `audit.read` is enough.
     PolicyRead,
 }
@@ -70,6 +72,7 @@ impl Scope {
             Self::CustodyExport => "custody.export",
             Self::AuditRead => "audit.read",
             Self::WebhooksManage => "webhooks.manage",
+            Self::WebhooksOfAll => "webhooks.*",
             Self::EventsRead | Self::PolicyRead => "operations.read",
         }
     }
@@ -79,7 +82,8 @@ impl Scope {
     pub fn is_satisfied_by(self, scopes: &[String]) -> bool {
         let has = |name: &str| scopes.iter().any(|scope| scope == name);
         match self {
-            Self::AuditRead | Self::WebhooksManage => has(self.name()),
+            Self::AuditRead | Self::WebhooksOfAll => has(self.name()),
+            Self::WebhooksManage => has(self.name()) || has("webhooks.*"),
             Self::PolicyRead => has("audit.read") || Self::OperationsAny.is_satisfied_by(scopes),
             Self::EventsRead => {
                 Self::OperationsRead.is_satisfied_by(scopes) || Self::CustodyRead.is_satisfied_by(scopes)

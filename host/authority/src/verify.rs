@@ -220,7 +220,7 @@ impl Verifier {
         };
         for approval in &operation.approvals {
             self.signed_approvals
-                .check(&subject, approval, now)
+                .check(&subject.statement(approval), approval.signature.as_deref(), now)
                 .map_err(|fault| Unverified::Approval { subject_id: approval.subject_id.clone(), fault })?;
         }
         let required = self.n_required(operation.intent.operation_type());

@@ -1,16 +1,17 @@
-//! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals.
+//! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals and rejections.
 
 use crate::{EXIT_FAILED, Fault, escape, report_errors, with_path};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, KeyEntry, Signature, Validity};
+use gateway_domain::approval::{
+    Approvable, ApprovalSignature, AwaitingView, KeyEntry, Signature, Validity, Word,
+};
 use gateway_domain::error_chain;
-use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{Intent, key_id};
+use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_seal::key_file;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, IsTerminal, Read, Write};
@@ -35,7 +36,7 @@ pub enum ApproversCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Sign an approval, and print it as the body for `POST …/approve`
+    /// Sign an approval or a rejection, and print it as the body for `POST …/approve` or `POST …/reject`
     #[command(
         after_help = "Prints the operation to standard error, and signs when `yes` is typed at the terminal. The intent hash, \
                       the key's id and the statement are computed from the operation; if they differ from those it states, \
@@ -58,7 +59,10 @@ pub struct Sign {
     /// The approver's role; may be repeated
     #[arg(long = "role", value_name = "ROLE", required = true)]
     roles: Vec<String>,
-    /// Time of the approval, in milliseconds since 1970 [default: now]
+    /// Reject the operation for this reason, instead of approving it
+    #[arg(long, value_name = "REASON")]
+    reject: Option<String>,
+    /// Time of the approval or rejection, in milliseconds since 1970 [default: now]
     #[arg(long, value_name = "EPOCH MILLISECONDS")]
     approved_at_ms: Option<i64>,
     /// Sign without asking; required without a terminal
@@ -72,7 +76,7 @@ pub fn run(command: &ApproversCommand, now: EpochMs) -> ExitCode {
     let done = match command {
         ApproversCommand::Check { file } => check(file, now),
         ApproversCommand::Key { file } => create_key(file),
-        ApproversCommand::Sign(sign) => sign_approval(sign, now),
+        ApproversCommand::Sign(sign) => sign_statement(sign, now),
     };
     match done {
         Ok(text) => {
@@ -118,65 +122,56 @@ fn create_key(path: &Path) -> Result<String, Fault> {
     Ok(json!({ "kind": "ed25519", "public_key": public_key }).to_string() + "\n")
 }
 
-/// The members of an operation view that an approval depends on.
-#[derive(Deserialize)]
-struct View {
-    operation_id: OperationId,
-    intent: Value,
-    approval_statement: Statement,
+/// The body of a request that approves or rejects.
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(flatten)]
+    word: Word<'a>,
+    subject_id: &'a str,
+    roles: &'a [String],
+    signature: ApprovalSignature,
 }
 
-#[derive(Deserialize)]
-struct Statement {
-    tenant: Tenant,
-    operation_id: OperationId,
-    key_id: KeyId,
-    intent_hash: Hex32,
-    submitter: String,
-}
-
-/// Shows the operation on standard error, asks for confirmation, and returns the signed body of the approval.
-fn sign_approval(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
+/// Shows the operation on standard error, asks for confirmation, and returns the signed body of the approval or rejection.
+fn sign_statement(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
     let signing = SigningKey::from_bytes(&*key_file::load(&sign.key)?);
     let view = read_view(&sign.operation).map_err(|error| with_path(&sign.operation, error.as_ref()))?;
-    let (intent, key_ref, subject) = view.approval_subject()?;
-    let claimed = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;
-    let mut approval = Approval {
-        subject_id: sign.subject.clone(),
-        roles: sign.roles.clone(),
-        claimed_at_ms: claimed,
-        approved_at_ms: now,
-        signature: None,
+    let Approvable { intent, key_ref, subject } = view.check()?;
+    let at_ms = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;
+    let word = match &sign.reject {
+        None => Word::Approves { approved_at_ms: at_ms },
+        Some(reason) => Word::Rejects { reason, rejected_at_ms: at_ms },
     };
+    let statement = subject.says(&sign.subject, &sign.roles, word);
     let public_key = Hex32::new(signing.verifying_key().to_bytes());
+    let (verb, why) = match word {
+        Word::Approves { .. } => ("approves", String::new()),
+        Word::Rejects { reason, .. } => ("rejects", format!("for the reason `{reason}`, ")),
+    };
     let shown = format!(
-        "`{}` approves operation {} of tenant `{}`, submitted by `{}`, on the key `{key_ref}`, {}:\n{}\nin the roles `{}`, at {claimed} ms, with the key ed25519 {public_key}; \
+        "`{}` {verb} operation {} of tenant `{}`, submitted by `{}`, on the key `{key_ref}`, {}:\n{}\n{why}in the roles `{}`, at {at_ms} ms, with the key ed25519 {public_key}; \
          the intent's hash is {}\n",
-        approval.subject_id,
+        sign.subject,
         subject.operation_id,
         subject.tenant,
         subject.submitter,
         subject.key_id,
         serde_json::to_string_pretty(&intent)?,
-        approval.roles.join("`, `"),
+        sign.roles.join("`, `"),
         subject.intent_hash,
     );
     std::io::stderr().lock().write_all(escape(&shown).as_bytes())?;
     if !sign.yes {
-        confirm()?;
+        confirm(if sign.reject.is_some() { "rejection" } else { "approval" })?;
     }
-    let message = subject.statement(&approval).message()?;
-    let signature = Signature::new(signing.sign(&message).to_bytes());
-    approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
-    let Approval { subject_id, roles, signature, .. } = &approval;
-    let body = json!({
-        "subject_id": subject_id, "roles": roles, "approved_at_ms": claimed, "signature": signature,
-    });
-    Ok(body.to_string() + "\n")
+    let signature = Signature::new(signing.sign(&statement.message()?).to_bytes());
+    let signature = ApprovalSignature::Ed25519 { public_key, signature };
+    let body = Body { word, subject_id: &sign.subject, roles: &sign.roles, signature };
+    Ok(serde_json::to_string(&body)? + "\n")
 }
 
 /// Asks at the terminal whether to sign.
-fn confirm() -> Result<(), Fault> {
+fn confirm(what: &str) -> Result<(), Fault> {
     let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
         return Err(
@@ -184,67 +179,16 @@ fn confirm() -> Result<(), Fault> {
                 .into(),
         );
     }
-    stderr.lock().write_all(b"Sign this approval? Type `yes` to sign: ")?;
+    stderr.lock().write_all(format!("Sign this {what}? Type `yes` to sign: ").as_bytes())?;
     let mut answer = String::new();
     stdin.lock().take(ANSWER_BYTES_MAX).read_line(&mut answer)?;
     if answer.trim() == "yes" { Ok(()) } else { Err("not confirmed: nothing was signed".into()) }
 }
 
-fn read_view(path: &Path) -> Result<View, Fault> {
+fn read_view(path: &Path) -> Result<AwaitingView, Fault> {
     let unreadable = |error: std::io::Error| Fault::from(format!("cannot be opened: {}", error.kind()));
     let file = File::open(path).map_err(unreadable)?;
     let mut text = Vec::new();
     file.take(VIEW_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
-    let mut value = gateway_evidence::parse(&text)?;
-    // The response to a submission has the operation in a member.
-    if let Some(operation) = value.get_mut("operation").filter(|operation| operation.is_object()) {
-        value = operation.take();
-    }
-    if value.get("approval_statement").is_none() {
-        return Err("is not an operation that awaits approvals".into());
-    }
-    Ok(serde_json::from_value(value)?)
-}
-
-impl View {
-    /// The intent, the name of its key, and the subject of an approval. Checks that the statement agrees with the intent and
-    /// the key.
-    fn approval_subject(&self) -> Result<(Intent, KeyRef, ApprovalSubject<'_>), Fault> {
-        let Statement { tenant, operation_id, key_id: stated_key_id, intent_hash, submitter } =
-            &self.approval_statement;
-        if *operation_id != self.operation_id {
-            return Err("`approval_statement` is for another operation".into());
-        }
-        let key_ref: KeyRef =
-            serde_json::from_value(self.intent.get("key_ref").cloned().unwrap_or_default())?;
-        if key_id(tenant, &key_ref)? != *stated_key_id {
-            return Err(
-                format!("the stated key id is not that of key `{key_ref}` of tenant `{tenant}`").into()
-            );
-        }
-        let intent = self.intent_of(*intent_hash)?.ok_or("the intent does not have the stated hash")?;
-        let subject = ApprovalSubject {
-            tenant,
-            operation_id: *operation_id,
-            key_id: *stated_key_id,
-            intent_hash: *intent_hash,
-            submitter,
-        };
-        Ok((intent, key_ref, subject))
-    }
-
-    /// The view's intent, if it has this hash. The view names the key even if the payment did not, so both forms are tried.
-    fn intent_of(&self, intent_hash: Hex32) -> Result<Option<Intent>, Fault> {
-        let mut without_key = self.intent.clone();
-        if let Some(members) = without_key.as_object_mut() {
-            members.remove("key_ref");
-        }
-        for candidate in [&self.intent, &without_key] {
-            let intent: Intent = serde_json::from_value(candidate.clone())?;
-            if intent.hash()? == intent_hash {
-                return Ok(Some(intent));
-            }
-        }
-        Ok(None)
-    }
+    Ok(AwaitingView::read(gateway_evidence::parse(&text)?)?)
 }

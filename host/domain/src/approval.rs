@@ -13,6 +13,7 @@ mod signature;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod view;
 mod webauthn;
 
 pub use crate::ed25519::Signature;
@@ -21,7 +22,8 @@ pub use error::ApprovalError;
 pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};
 pub use rule::{PinnedRegistry, SigningRule, check_claimed_time};
 pub use signature::{ApprovalSignature, Base64Url};
-pub use statement::{ApprovalSubject, Statement, TAG};
+pub use statement::{APPROVAL_TAG, ApprovalSubject, REJECTION_TAG, Statement, Word};
+pub use view::{Approvable, AwaitingView, ViewError};
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
@@ -44,8 +46,8 @@ pub struct Approval {
     pub signature: Option<Box<ApprovalSignature>>,
 }
 
-/// A rejection of one operation by one subject that could have approved it. It is not signed: the gateway alone states it, and a gateway
-/// can always keep an operation from going on.
+/// A rejection of one operation by one subject that could have approved it. Nodes do not know of it: a gateway that forgets it can go on,
+/// as one that never sent it could.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
     /// The approver's subject id.
@@ -58,6 +60,9 @@ pub struct Rejection {
     pub claimed_at_ms: i64,
     /// The time at which the gateway received the rejection, by its clock.
     pub rejected_at_ms: EpochMs,
+    /// The approver's signature over [`Statement`]. Without one, only the gateway states that the subject rejected.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub signature: Option<Box<ApprovalSignature>>,
 }
 
 impl Rejection {

@@ -8,7 +8,7 @@ Uses the standard library only, and shares no code with the gateway. Run it in t
 import hashlib
 import json
 
-TAG = "svc/approval-statement/v2"
+APPROVAL_TAG, REJECTION_TAG = "svc/approval-statement/v2", "svc/rejection-statement/v1"
 HEX = {"intent_hash": "11", "key_id": "22", "operation_id": "33"}
 
 
@@ -20,8 +20,11 @@ def text(value):
 
 def message(statement):
     roles = "[" + ",".join(text(role) for role in statement["roles"]) + "]"
-    members = [
-        ("approved_at_ms", text(str(statement["approved_at_ms"]))),  # integers are decimal strings
+    rejects = "reason" in statement
+    time = "rejected_at_ms" if rejects else "approved_at_ms"
+    members = sorted([
+        (time, text(str(statement[time]))),  # integers are decimal strings
+        *([("reason", text(statement["reason"]))] if rejects else []),
         ("intent_hash", text(statement["intent_hash"])),
         ("key_id", text(statement["key_id"])),
         ("operation_id", text(statement["operation_id"])),
@@ -29,8 +32,8 @@ def message(statement):
         ("subject_id", text(statement["subject_id"])),
         ("submitter", text(statement["submitter"])),
         ("tenant", text(statement["tenant"])),
-    ]
-    return TAG + "{" + ",".join(f"{text(name)}:{value}" for name, value in members) + "}"
+    ])
+    return (REJECTION_TAG if rejects else APPROVAL_TAG) + "{" + ",".join(f"{text(name)}:{value}" for name, value in members) + "}"
 
 
 def statement(subject_id="alice", roles=("approver",), approved_at_ms=1790000000000, submitter="carol",
@@ -38,6 +41,12 @@ def statement(subject_id="alice", roles=("approver",), approved_at_ms=1790000000
     hashes = {name: byte * 32 for name, byte in HEX.items()}
     return {**hashes, "subject_id": subject_id, "roles": list(roles), "approved_at_ms": approved_at_ms,
             "submitter": submitter, "tenant": tenant, **other}
+
+
+def rejection(reason, **other):
+    rejected = statement(**other)
+    rejected["rejected_at_ms"] = rejected.pop("approved_at_ms")
+    return {**rejected, "reason": reason}
 
 
 STATEMENTS = {
@@ -55,6 +64,10 @@ STATEMENTS = {
     "names with quotes, controls and other scripts": statement(
         subject_id='ålice "A" \\ 🔑', roles=["a,b", "c\u0001\n\u007f"], submitter="{subject_id}",
         tenant="{roles}"),
+    "a rejection": rejection("not our supplier"),
+    "a rejection with quotes, controls and other scripts": rejection(
+        'wrong "account" \\ {roles}\n\u0001 🔑', subject_id="{reason}", roles=["{subject_id}"], submitter="{rejected_at_ms}",
+        tenant="{reason}"),
 }
 VECTORS = [
     {"name": name, "statement": one, "message": message(one),

@@ -5,9 +5,10 @@ use crate::error::{Dependency, EngineError, Unavailable};
 use crate::policy::check_evaluated;
 use crate::ports::Record;
 use crate::session::{Session, Target, UseCase};
-use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature};
+use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature, Statement};
 use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
 use gateway_domain::policy::{self, Moment};
+use gateway_domain::time::EpochMs;
 
 /// A parsed request to approve an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,9 @@ impl UseCase for (Target, Approve) {
             approved_at_ms: engine.ports.clock.now(),
             signature: approve.signature.clone(),
         };
-        engine.check_signature(&session.operation, &approval)?;
+        let statement = session.operation.approval_subject().statement(&approval);
+        let signature = approval.signature.as_deref();
+        engine.check_signature(&session.operation, &statement, signature, approval.approved_at_ms)?;
         if session.expire()? > 0 {
             session.commit().await?;
         }
@@ -90,17 +93,23 @@ impl Session<'_> {
 }
 
 impl Inner {
-    /// Checks the approval's signature and time, before the policy is evaluated or anything is recorded; for a repeat too.
-    fn check_signature(&self, operation: &Operation, approval: &Approval) -> Result<(), EngineError> {
-        let now = approval.approved_at_ms;
-        let checked = self.rules.signed_approvals.check(&operation.approval_subject(), approval, now);
-        let checked = checked.and_then(|()| match &approval.signature {
-            Some(_) => operation.check_approval_time(approval.claimed_at_ms, now),
+    /// Checks the signature and time of an approver's statement, before the policy is evaluated or anything is recorded; for a repeat
+    /// too.
+    pub(crate) fn check_signature(
+        &self,
+        operation: &Operation,
+        statement: &Statement<'_>,
+        signature: Option<&ApprovalSignature>,
+        now: EpochMs,
+    ) -> Result<(), EngineError> {
+        let checked = self.rules.signed_approvals.check(statement, signature, now);
+        let checked = checked.and_then(|()| match signature {
+            Some(_) => operation.check_approval_time(statement.claimed_at_ms(), now),
             None => Ok(()),
         });
         checked.map_err(|fault| match fault {
             ApprovalError::NoRegistry => Unavailable::new(Dependency::Policy, fault.to_string()).into(),
-            fault => Refusal::ApprovalNotSigned { subject_id: approval.subject_id.clone(), fault }.into(),
+            fault => Refusal::ApprovalNotSigned { subject_id: statement.subject_id.to_owned(), fault }.into(),
         })
     }
 

@@ -12,7 +12,7 @@ use crate::lists::sound;
 use crate::ports::{LoggedEvent, Record, Visibility};
 use crate::session::Target;
 use gateway_domain::evidence::ChainedEvent;
-use gateway_domain::ids::{KeyRef, OperationId, Tenant};
+use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::operation::{State, evolve, replay};
 use gateway_domain::time::EpochMs;
@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
 
 /// Interval at which the end of the log is read while anyone waits.
 const FOLLOW_EVERY: Duration = Duration::from_millis(20);
@@ -45,6 +46,8 @@ pub struct Notice {
     pub operation_id: OperationId,
     /// The event's number in the operation, from 1.
     pub seq: u64,
+    /// The event's hash in the operation's chain.
+    pub event_hash: Hex32,
     /// The `type` of the change.
     pub change: &'static str,
     /// The operation's state after the event.
@@ -125,6 +128,11 @@ impl Feed {
         // No update can panic midway, so a poisoned one is still consistent.
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The notices from this index on, if they are in memory.
+    fn recent_since(&self, position: u64) -> Option<Page> {
+        self.recent().as_ref()?.since(position)
+    }
 }
 
 /// A reader's place in the log.
@@ -133,6 +141,8 @@ pub struct Reading {
     followed: watch::Receiver<Followed>,
     filter: NoticeFilter,
     position: u64,
+    /// A page that is being read from the store. It is read on while the reader does something else, and keeps its turn.
+    pending: Option<AbortOnDropHandle<Result<Page, EngineError>>>,
 }
 
 impl Reading {
@@ -150,9 +160,7 @@ impl Reading {
         loop {
             // Seen before the read, so that what comes during it is not missed.
             let followed = *self.followed.borrow_and_update();
-            let read = timeout_at(deadline, self.engine.0.notices_since(self.position));
-            let Ok(page) = read.await else { return Ok(Vec::new()) };
-            let Page { notices, end } = page?;
+            let Some(Page { notices, end }) = self.page(deadline).await? else { return Ok(Vec::new()) };
             self.position = end;
             let fitting: Vec<_> = notices.into_iter().filter(|notice| self.filter.includes(notice)).collect();
             let size = match followed {
@@ -164,6 +172,32 @@ impl Reading {
                 return Ok(Vec::new());
             }
         }
+    }
+
+    /// The notices from the position on; `None` if they could not be read until the deadline.
+    async fn page(&mut self, deadline: Instant) -> Result<Option<Page>, EngineError> {
+        let pending = match &mut self.pending {
+            Some(pending) => pending,
+            None => {
+                if let Some(page) = self.engine.0.feed.recent_since(self.position) {
+                    return Ok(Some(page));
+                }
+                let (engine, position) = (self.engine.clone(), self.position);
+                let read = tokio::spawn(async move { engine.0.notices_from_store(position).await });
+                self.pending.insert(AbortOnDropHandle::new(read))
+            }
+        };
+        let Ok(read) = timeout_at(deadline, pending).await else { return Ok(None) };
+        self.pending = None;
+        read.unwrap_or_else(|_| Err(EngineError::Internal("a page of the log was not read".to_owned())))
+            .map(Some)
+    }
+
+    /// Whether everything was read that is known to be in the log.
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        self.pending.is_none()
+            && matches!(*self.followed.borrow(), Followed::UpTo(size) if size <= self.position)
     }
 
     /// Whether no one follows the log, so that there will be no more notices than those that are there.
@@ -190,7 +224,7 @@ impl Engine {
         feed.wanted.notify_one();
         let end = self.0.ports.log.events_end().await?;
         let position = from.map_or(end, |from| from.min(end));
-        Ok(Reading { engine: self.clone(), followed, filter, position })
+        Ok(Reading { engine: self.clone(), followed, filter, position, pending: None })
     }
 
     /// The operation, as soon as its state is another than `unless`, and after `within` in any case.
@@ -281,11 +315,7 @@ impl Inner {
         Ok(())
     }
 
-    async fn notices_since(&self, position: u64) -> Result<Page, EngineError> {
-        let recent = self.feed.recent().as_ref().and_then(|recent| recent.since(position));
-        if let Some(page) = recent {
-            return Ok(page);
-        }
+    async fn notices_from_store(&self, position: u64) -> Result<Page, EngineError> {
         // The semaphore is never closed.
         let _permit = self.feed.catching_up.acquire().await;
         self.page(position).await
@@ -321,7 +351,7 @@ impl Inner {
         let Some(events) = sound(reads.operation_events(id).await.map(Some))? else { return Ok(Vec::new()) };
         let mut notices = Vec::with_capacity(events.len());
         let mut before = None;
-        for (seq, ChainedEvent { event, .. }) in (1..).zip(events) {
+        for (seq, ChainedEvent { event, hash, .. }) in (1..).zip(events) {
             let after = match before.take() {
                 None => replay(std::slice::from_ref(&event)),
                 Some(operation) => Some(evolve(operation, &event)),
@@ -332,6 +362,7 @@ impl Inner {
                 at: event.at_ms,
                 operation_id: id,
                 seq,
+                event_hash: hash,
                 change: event.change.name(),
                 state: operation.state(),
                 family: operation.intent.family(),

@@ -50,5 +50,5 @@ pub use reject::{Cancel, Reject};
 pub use replica::ReplicaFault;
 pub use session::Target;
 pub use submit::{Submit, Submitted};
-pub use webhooks::{Resent, WebhookStatus};
+pub use webhooks::{WebhookChanged, WebhookStatus};
 pub use witnessed::KeptCheckpoint;

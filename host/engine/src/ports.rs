@@ -31,7 +31,7 @@ pub use policies::{
     DescribePolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StorePolicies, StoredBundle,
 };
 pub use webhooks::{
-    DeadLetter, Holder, KeepWebhooks, Webhook, WebhookClaim, WebhookFailure, WebhookProgress,
+    DeadLetter, Holder, KeepWebhooks, VisibleWebhooks, Webhook, WebhookClaim, WebhookFailure, WebhookProgress,
 };
 
 /// The adapters of all ports.

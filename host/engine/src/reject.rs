@@ -4,7 +4,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::ports::Record;
 use crate::session::{Target, UseCase};
-use gateway_domain::approval::Rejection;
+use gateway_domain::approval::{ApprovalSignature, Rejection};
 use gateway_domain::operation::{Action, Refusal, Requester};
 
 /// A parsed request to reject an operation.
@@ -18,6 +18,8 @@ pub struct Reject {
     pub reason: String,
     /// The time by the approver's clock, epoch milliseconds, unverified.
     pub claimed_at_ms: i64,
+    /// The approver's own signature over the rejection statement; `None` if it did not sign.
+    pub signature: Option<Box<ApprovalSignature>>,
     /// The client that sent the request.
     pub requester: Option<Requester>,
 }
@@ -61,7 +63,11 @@ impl UseCase for (Target, Reject) {
             reason: reject.reason.clone(),
             claimed_at_ms: reject.claimed_at_ms,
             rejected_at_ms: engine.ports.clock.now(),
+            signature: reject.signature.clone(),
         };
+        let statement = session.operation.approval_subject().rejection(&rejection);
+        let signature = rejection.signature.as_deref();
+        engine.check_signature(&session.operation, &statement, signature, rejection.rejected_at_ms)?;
         if session.expire()? > 0 {
             session.commit().await?;
         }

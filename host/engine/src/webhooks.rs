@@ -2,8 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::ports::{DeadLetter, Visibility, Webhook};
-use gateway_domain::time::EpochMs;
+use crate::ports::{DeadLetter, VisibleWebhooks, Webhook};
 
 /// The oldest dead letters that are shown.
 const DEAD_LETTERS_MAX: u32 = 20;
@@ -19,10 +18,10 @@ pub struct WebhookStatus {
     pub is_sent_to: bool,
 }
 
-/// The answer to a request to send events again.
+/// The answer to a request that changes a webhook.
 #[derive(Clone, Debug)]
-pub enum Resent {
-    /// They are sent again.
+pub enum WebhookChanged {
+    /// It is done.
     Yes(Box<WebhookStatus>),
     /// There is no such webhook, or the caller may not know of it.
     Unknown,
@@ -34,15 +33,17 @@ pub enum Resent {
 }
 
 impl Engine {
-    /// The webhooks of the caller's tenant, by name, and the index after the last event of the log.
+    /// The webhooks that the caller can see, by name, and the index after the last event of the log.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].
-    pub async fn webhooks(&self, visibility: &Visibility) -> Result<(Vec<WebhookStatus>, u64), EngineError> {
-        let now = self.0.ports.clock.now();
+    pub async fn webhooks(
+        &self,
+        visible: &VisibleWebhooks,
+    ) -> Result<(Vec<WebhookStatus>, u64), EngineError> {
         let mut all = Vec::new();
-        for webhook in self.0.ports.webhooks.webhooks(visibility).await? {
-            all.push(self.webhook_status(webhook, now).await?);
+        for webhook in self.0.ports.webhooks.webhooks(visible).await? {
+            all.push(self.webhook_status(webhook).await?);
         }
         Ok((all, self.0.ports.log.events_end().await?))
     }
@@ -53,29 +54,56 @@ impl Engine {
     /// [`EngineError::Unavailable`].
     pub async fn webhook_resend(
         &self,
-        visibility: &Visibility,
+        visible: &VisibleWebhooks,
         name: &str,
         from: u64,
-    ) -> Result<Resent, EngineError> {
-        self.0.check_may_write()?;
-        let port = &self.0.ports.webhooks;
-        let known = port.webhooks(visibility).await?;
-        let Some(webhook) = known.into_iter().find(|webhook| webhook.name == name) else {
-            return Ok(Resent::Unknown);
+    ) -> Result<WebhookChanged, EngineError> {
+        let Some(webhook) = self.webhook_to_change(visible, name).await? else {
+            return Ok(WebhookChanged::Unknown);
         };
-        if !port.webhook_set_back(name, from).await? {
-            return Ok(Resent::NotSentYet { position: webhook.position });
+        if !self.0.ports.webhooks.webhook_set_back(name, from).await? {
+            return Ok(WebhookChanged::NotSentYet { position: webhook.position });
         }
-        let webhook = port.webhook(name).await?.unwrap_or(webhook);
-        let status = self.webhook_status(webhook, self.0.ports.clock.now()).await?;
-        Ok(Resent::Yes(Box::new(status)))
+        self.webhook_changed(webhook).await
     }
 
-    async fn webhook_status(&self, webhook: Webhook, now: EpochMs) -> Result<WebhookStatus, EngineError> {
+    /// Forgets the events up to this index that a webhook refused.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn webhook_dismiss(
+        &self,
+        visible: &VisibleWebhooks,
+        name: &str,
+        through: u64,
+    ) -> Result<WebhookChanged, EngineError> {
+        let Some(webhook) = self.webhook_to_change(visible, name).await? else {
+            return Ok(WebhookChanged::Unknown);
+        };
+        self.0.ports.webhooks.dead_letters_dismiss(name, through).await?;
+        self.webhook_changed(webhook).await
+    }
+
+    async fn webhook_to_change(
+        &self,
+        visible: &VisibleWebhooks,
+        name: &str,
+    ) -> Result<Option<Webhook>, EngineError> {
+        self.0.check_may_write()?;
+        let known = self.0.ports.webhooks.webhooks(visible).await?;
+        Ok(known.into_iter().find(|webhook| webhook.name == name))
+    }
+
+    async fn webhook_changed(&self, before: Webhook) -> Result<WebhookChanged, EngineError> {
+        let webhook = self.0.ports.webhooks.webhook(&before.name).await?.unwrap_or(before);
+        Ok(WebhookChanged::Yes(Box::new(self.webhook_status(webhook).await?)))
+    }
+
+    async fn webhook_status(&self, webhook: Webhook) -> Result<WebhookStatus, EngineError> {
         let dead_letters = match webhook.n_dead_letters {
             0 => Vec::new(),
             _ => self.0.ports.webhooks.dead_letters(&webhook.name, DEAD_LETTERS_MAX).await?,
         };
-        Ok(WebhookStatus { is_sent_to: webhook.held_until > now, webhook, dead_letters })
+        Ok(WebhookStatus { is_sent_to: webhook.held_until > self.0.ports.clock.now(), webhook, dead_letters })
     }
 }

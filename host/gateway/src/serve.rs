@@ -133,7 +133,10 @@ fn n_files(settings: &Settings) -> u64 {
     let n_listeners = 1 + u64::from(settings.server.admin_bind.is_some());
     let connections_max = u64::try_from(settings.server.limits.connections_max).unwrap_or(u64::MAX);
     let n_of_nodes = u64::from(settings.nodes.count).saturating_mul(FILES_OF_NODE);
-    connections_max.saturating_mul(n_listeners).saturating_add(n_of_nodes).saturating_add(FILES_OF_GATEWAY)
+    let n_of_webhooks =
+        settings.operations.webhooks_file.as_ref().map_or(0, |_| webhooks::CONNECTIONS_MAX as u64);
+    let n_others = n_of_nodes.saturating_add(n_of_webhooks).saturating_add(FILES_OF_GATEWAY);
+    connections_max.saturating_mul(n_listeners).saturating_add(n_others)
 }
 
 /// Logs where the gateway listens; in development also what to try next.

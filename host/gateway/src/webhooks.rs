@@ -43,7 +43,7 @@ pub(crate) const COUNTERS: Descriptions =
 pub(crate) const GAUGES: Descriptions = &[
     (
         BEHIND,
-        "Age of the oldest event that a webhook has not accepted; 0 without one, and in replicas that do not send to it",
+        "Age of the oldest event that is being sent to a webhook; 0 without one, and in replicas that do not send to it",
     ),
     (
         DEAD_LETTERS,
@@ -65,7 +65,10 @@ const HOLD_EVERY: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The shortest time between two writes of what was accepted.
-const WRITE_EVERY: Duration = Duration::from_millis(100);
+const WRITE_EVERY: Duration = Duration::from_millis(250);
+
+/// Most connections to all webhooks.
+pub(crate) const CONNECTIONS_MAX: usize = file::WEBHOOKS_MAX * delivery::AT_ONCE;
 
 /// The webhooks of a deployment, and the file that names them.
 pub(crate) struct Webhooks {
@@ -192,7 +195,7 @@ impl SendOnce for Once {
 
 /// Why a sender begins again at the place that the store has.
 enum Ended {
-    /// Another replica sends, or the webhook was set back.
+    /// Another replica sends, the webhook was set back, or nothing may be written.
     Lost,
     Failed(EngineError),
 }
@@ -212,6 +215,8 @@ impl From<Unavailable> for Ended {
 /// What the store has, and what it does not have yet.
 struct Place {
     n_resends: u64,
+    /// As the store has it.
+    stored: u64,
     /// Everything before was accepted or passed over.
     position: u64,
     failure: Option<WebhookFailure>,
@@ -253,16 +258,27 @@ impl Sender {
                         // What cannot be written now is sent again after the next start.
                         let _ended = self.write(place, EpochMs(0)).await;
                     }
-                    return;
+                    break;
                 }
             };
-            self.show(0, 0);
-            if let Ended::Failed(error) = ended {
+            match ended {
+                // Another one sends, and shows how far it is.
+                Ended::Lost => self.show(0, 0),
                 // Readiness reports the store.
-                tracing::debug!(webhook = self.name, error = error_chain(&error), "events could not be sent");
+                Ended::Failed(error) => {
+                    tracing::debug!(
+                        webhook = self.name,
+                        error = error_chain(&error),
+                        "events could not be sent"
+                    );
+                }
             }
-            sleep(LOOK_EVERY).await;
+            tokio::select! {
+                () = sleep(LOOK_EVERY) => {}
+                () = until_stopped(&mut stopped) => break,
+            }
         }
+        self.show(0, 0);
     }
 
     /// Sends as long as the webhook is this replica's.
@@ -279,6 +295,10 @@ impl Sender {
     }
 
     async fn claim(&self) -> Result<Option<Place>, Ended> {
+        // A history that is not the right one is neither told nor continued.
+        if !self.source.engine.may_write() {
+            return Ok(None);
+        }
         let now = gateway_service::now();
         let claim = WebhookClaim {
             name: self.name.clone(),
@@ -293,6 +313,7 @@ impl Sender {
         let written = Instant::now();
         Ok(Some(Place {
             n_resends: webhook.n_resends,
+            stored: webhook.position,
             position: webhook.position,
             failure: webhook.failure,
             dead_letters: Vec::new(),
@@ -308,37 +329,63 @@ impl Sender {
         loop {
             let wait = if place.is_ahead { WRITE_EVERY } else { LOOK_EVERY };
             let notices = reading.next(Instant::now() + wait).await?;
-            if let Some(oldest) = notices.first() {
-                let oldest = oldest.at;
-                let mut sending = pin!(self.delivery.send_all(notices));
-                let refused = loop {
-                    tokio::select! {
-                        refused = &mut sending => break refused,
-                        () = sleep(LOOK_EVERY) => {}
-                    }
-                    self.show(gateway_service::now().0.saturating_sub(oldest.0), place.n_dead_letters);
-                    self.keep(place).await?;
-                };
-                place.n_dead_letters += refused.len() as u64;
-                place.dead_letters.extend(refused);
-                place.is_ahead = true;
+            match notices.first() {
+                None if reading.has_ended() => sleep(LOOK_EVERY).await,
+                None if reading.is_at_end() => self.show(0, place.n_dead_letters),
+                None => {}
+                Some(oldest) => {
+                    let oldest = oldest.at;
+                    self.send_page(place, notices, oldest).await?;
+                }
             }
-            self.show(0, place.n_dead_letters);
             place.position = reading.position();
             self.keep(place).await?;
         }
     }
 
+    /// Sends a page, however long that takes.
+    async fn send_page(
+        &self,
+        place: &mut Place,
+        notices: Vec<Arc<Notice>>,
+        oldest: EpochMs,
+    ) -> Result<(), Ended> {
+        let mut sending = pin!(self.delivery.send_all(notices));
+        let refused = loop {
+            self.show(gateway_service::now().0.saturating_sub(oldest.0), place.n_dead_letters);
+            tokio::select! {
+                refused = &mut sending => break refused,
+                () = sleep(LOOK_EVERY) => {}
+            }
+            match self.keep(place).await {
+                // What was accepted meanwhile is not thrown away for a moment without the store.
+                Err(Ended::Failed(_)) if place.written.elapsed() < Duration::from_millis(HELD_MS) => {}
+                kept => kept?,
+            }
+        };
+        for letter in &refused {
+            let (webhook, DeadLetter { index, why, .. }) = (&self.name, letter);
+            tracing::warn!(webhook, index, why, "a webhook refused an event, which is passed over");
+        }
+        place.n_dead_letters = place.n_dead_letters.saturating_add(refused.len() as u64);
+        place.dead_letters.extend(refused);
+        place.is_ahead = true;
+        Ok(())
+    }
+
     /// Writes what is new, unless that was done just now, and looks whether the webhook was set back.
     async fn keep(&self, place: &mut Place) -> Result<(), Ended> {
+        if !self.source.engine.may_write() {
+            return Err(Ended::Lost);
+        }
         let failure = self.delivery.failure();
         if failure != place.failure {
             match (&failure, &place.failure) {
                 (Some(now), Some(before)) if now.why == before.why => {}
                 (Some(now), _) => {
-                    tracing::warn!(webhook = self.name, why = now.why, "a webhook accepts nothing")
+                    tracing::warn!(webhook = self.name, why = now.why, "a webhook gives no usable answer")
                 }
-                (None, _) => tracing::info!(webhook = self.name, "a webhook accepts events again"),
+                (None, _) => tracing::info!(webhook = self.name, "a webhook answers again"),
             }
         }
         place.is_ahead |= failure != place.failure;
@@ -349,8 +396,9 @@ impl Sender {
         if place.looked.elapsed() >= LOOK_EVERY {
             place.looked = Instant::now();
             let stored = self.source.store.webhook(&self.name).await?;
-            if stored.is_none_or(|stored| stored.n_resends != place.n_resends) {
-                return Err(Ended::Lost);
+            let stored = stored.filter(|stored| stored.n_resends == place.n_resends).ok_or(Ended::Lost)?;
+            if place.dead_letters.is_empty() {
+                place.n_dead_letters = stored.n_dead_letters;
             }
         }
         Ok(())
@@ -361,6 +409,7 @@ impl Sender {
             name: self.name.clone(),
             holder: self.source.holder,
             n_resends: place.n_resends,
+            from: place.stored,
             position: place.position,
             failure: place.failure.clone(),
             dead_letters: place.dead_letters.clone(),
@@ -369,6 +418,7 @@ impl Sender {
         if !self.source.store.webhook_advance(progress).await? {
             return Err(Ended::Lost);
         }
+        place.stored = place.position;
         place.dead_letters.clear();
         place.is_ahead = false;
         place.written = Instant::now();

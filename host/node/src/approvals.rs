@@ -98,9 +98,10 @@ fn check_signatures(
         submitter: &request.submitter.subject_id,
     };
     for approval in &request.approvals {
+        let (statement, signature) = (subject.statement(approval), approval.signature.as_deref());
         let checked = match moment {
-            Moment::Admission => rule.check(&subject, approval, now),
-            Moment::Execution => rule.check_signature(&subject, approval, now),
+            Moment::Admission => rule.check(&statement, signature, now),
+            Moment::Execution => rule.check_signature(&statement, signature, now),
         };
         checked.map_err(|fault| approval_error(&approval.subject_id, &fault))?;
     }

@@ -1,6 +1,7 @@
 //! Changes whose statements both databases understand.
 
 use crate::database::{Database, read_only};
+use crate::error::failed;
 use crate::frontier::LogFrontier;
 use crate::postgres;
 use crate::rows::ReadRows;
@@ -45,6 +46,17 @@ impl<T: Change> postgres::Job for ChangeJob<T> {
 }
 
 impl Database {
+    /// Writes a change of which each statement stands by itself, beside the commits of operations if the database can do that.
+    pub(crate) async fn change_apart<T: Change>(
+        &self,
+        change: T,
+        what: impl Display + Send,
+    ) -> Result<T::Output, Unavailable> {
+        let Self::Postgres(database) = self else { return self.change(change, what).await };
+        let written = async { change.run(&mut database.pool().acquire().await?).await };
+        written.await.map_err(|error: sqlx::Error| failed(what, &error))
+    }
+
     /// Writes a change. `what` is the text of the error if it fails.
     pub(crate) async fn change<T: Change>(
         &self,

@@ -125,6 +125,7 @@ macro_rules! contract_cases {
             webhooks::webhook_is_advanced_only_by_the_process_that_has_it
             webhooks::process_does_not_advance_a_webhook_that_was_set_back
             webhooks::dead_letters_and_failures_are_read_back
+            webhooks::newest_dead_letters_of_the_present_tenant_are_kept
             policies::write_probe_fails_when_the_store_is_closed
         }
     };

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use gateway_domain::ids::Tenant;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    DeadLetter, KeepWebhooks, Webhook, WebhookClaim, WebhookFailure, WebhookProgress,
+    DeadLetter, KeepWebhooks, VisibleWebhooks, Webhook, WebhookClaim, WebhookFailure, WebhookProgress,
 };
 use gateway_engine::{Unavailable, Visibility};
 
@@ -25,27 +25,38 @@ const DEAD_LETTERS: &str = "SELECT ledger_index, at_ms, why FROM webhook_dead_le
 /// `WHERE true` lets SQLite tell the conflict clause from a join.
 const ADD: &str = "INSERT INTO webhooks (name, position)
     SELECT $1, coalesce(max(ledger_index) + 1, 0) FROM events WHERE true ON CONFLICT (name) DO NOTHING";
-/// A time further ahead than any process asks for is not one of ours.
+/// A time further ahead than a process asks for whose clock is ahead by as long is not one of ours.
 const CLAIM: &str = "UPDATE webhooks SET tenant = nullif($2, ''), holder = $3, held_until_ms = $5
-    WHERE name = $1 AND (holder = $3 OR held_until_ms <= $4 OR held_until_ms > $5) RETURNING name";
+    WHERE name = $1 AND (holder = $3 OR held_until_ms <= $4 OR held_until_ms > 2 * $5 - $4) RETURNING name";
+const DROP_OTHERS_DEAD: &str =
+    "DELETE FROM webhook_dead_letters WHERE name = $1 AND EXISTS (SELECT 1 FROM webhooks
+    WHERE webhooks.name = webhook_dead_letters.name AND coalesce(tenant, '') <> $2)";
 const ADVANCE: &str =
     "UPDATE webhooks SET position = $4, failure = nullif($5, ''), failing_since_ms = nullif($6, 0), held_until_ms = $7
-    WHERE name = $1 AND holder = $2 AND resends = $3 RETURNING name";
+    WHERE name = $1 AND holder = $2 AND resends = $3 AND position = $8 RETURNING name";
 const ADD_DEAD: &str =
     "INSERT INTO webhook_dead_letters (name, ledger_index, at_ms, why) VALUES ($1, $2, $3, $4)
     ON CONFLICT (name, ledger_index) DO UPDATE SET at_ms = excluded.at_ms, why = excluded.why";
+const KEEP_NEWEST_DEAD: &str = "DELETE FROM webhook_dead_letters WHERE name = $1 AND ledger_index < (SELECT min(ledger_index) FROM
+    (SELECT ledger_index FROM webhook_dead_letters WHERE name = $1 ORDER BY ledger_index DESC LIMIT $2) AS newest)";
+const DISMISS: &str = "DELETE FROM webhook_dead_letters WHERE name = $1 AND ledger_index <= $2";
 const SET_BACK: &str = "UPDATE webhooks SET position = $2, resends = resends + 1
     WHERE name = $1 AND position >= $2 RETURNING name";
 const DROP_DEAD: &str = "DELETE FROM webhook_dead_letters WHERE name = $1 AND ledger_index >= $2";
 
+/// Dead letters that are kept. The events themselves are in the log.
+const DEAD_LETTERS_KEPT: i64 = 1000;
+
 #[async_trait]
 impl KeepWebhooks for Store {
-    async fn webhooks(&self, visibility: &Visibility) -> Result<Vec<Webhook>, Unavailable> {
-        let (condition, bound) = match visibility {
-            Visibility::Everything => ("", Vec::new()),
+    async fn webhooks(&self, visible: &VisibleWebhooks) -> Result<Vec<Webhook>, Unavailable> {
+        let VisibleWebhooks { of, of_all } = visible;
+        let (condition, bound) = match of {
+            Visibility::Everything => ("WHERE tenant IS NOT NULL", Vec::new()),
             Visibility::Tenant(tenant) => ("WHERE tenant = $1", vec![Cell::from(tenant.0.as_str())]),
         };
-        self.webhooks_where(&format!("{WEBHOOKS} {condition} ORDER BY name"), &bound).await
+        let or_of_all = if *of_all { "OR tenant IS NULL" } else { "" };
+        self.webhooks_where(&format!("{WEBHOOKS} {condition} {or_of_all} ORDER BY name"), &bound).await
     }
 
     async fn webhook(&self, name: &str) -> Result<Option<Webhook>, Unavailable> {
@@ -73,7 +84,7 @@ impl KeepWebhooks for Store {
         // Only this process has a file, whatever an earlier one has claimed.
         let now = if self.database.is_shared() { claim.now } else { EpochMs(u64::MAX) };
         let claim = WebhookClaim { now, ..claim };
-        match self.database.change(Claim(claim), what).await? {
+        match self.database.change_apart(Claim(claim), what).await? {
             true => self.webhook(&name).await,
             false => Ok(None),
         }
@@ -81,7 +92,15 @@ impl KeepWebhooks for Store {
 
     async fn webhook_advance(&self, progress: WebhookProgress) -> Result<bool, Unavailable> {
         let what = format!("the place of the webhook `{}` could not be written", progress.name);
+        if progress.dead_letters.is_empty() {
+            return self.database.change_apart(Advance(progress), what).await;
+        }
         self.database.change(Advance(progress), what).await
+    }
+
+    async fn dead_letters_dismiss(&self, name: &str, through: u64) -> Result<bool, Unavailable> {
+        let what = format!("the dead letters of the webhook `{name}` could not be deleted");
+        self.database.change(Dismiss { name: name.to_owned(), through: index(through) }, what).await
     }
 
     async fn webhook_set_back(&self, name: &str, position: u64) -> Result<bool, Unavailable> {
@@ -126,9 +145,11 @@ impl Change for Claim {
     async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
         let WebhookClaim { name, tenant, holder, now, until } = &self.0;
         conn.rows(ADD, &[name.as_str().into()]).await?;
+        let tenant = tenant.as_ref().map_or("", |tenant| &tenant.0);
+        conn.rows(DROP_OTHERS_DEAD, &[name.as_str().into(), tenant.into()]).await?;
         let bound = [
             name.as_str().into(),
-            tenant.as_ref().map_or("", |tenant| &tenant.0).into(),
+            tenant.into(),
             Cell::Blob(holder.to_vec()),
             instant(*now).into(),
             instant(*until).into(),
@@ -143,7 +164,8 @@ impl Change for Advance {
     type Output = bool;
 
     async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
-        let WebhookProgress { name, holder, n_resends, position, failure, dead_letters, until } = &self.0;
+        let WebhookProgress { name, holder, n_resends, from, position, failure, dead_letters, until } =
+            &self.0;
         let (why, since) =
             failure.as_ref().map_or(("", 0), |failure| (failure.why.as_str(), instant(failure.since)));
         let bound = [
@@ -154,6 +176,7 @@ impl Change for Advance {
             why.into(),
             since.into(),
             instant(*until).into(),
+            index(*from).into(),
         ];
         if conn.rows(ADVANCE, &bound).await?.is_empty() {
             return Ok(false);
@@ -167,7 +190,25 @@ impl Change for Advance {
             ];
             conn.rows(ADD_DEAD, &bound).await?;
         }
+        if !dead_letters.is_empty() {
+            conn.rows(KEEP_NEWEST_DEAD, &[name.as_str().into(), DEAD_LETTERS_KEPT.into()]).await?;
+        }
         Ok(true)
+    }
+}
+
+struct Dismiss {
+    name: String,
+    through: i64,
+}
+
+impl Change for Dismiss {
+    type Output = bool;
+
+    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+        let name = || Cell::from(self.name.as_str());
+        conn.rows(DISMISS, &[name(), self.through.into()]).await?;
+        Ok(!conn.rows("SELECT name FROM webhooks WHERE name = $1", &[name()]).await?.is_empty())
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn approval_now(subject: &str) -> Approval {
 }
 
 /// Calls `sign` on the approval statement in a view.
-pub(crate) fn sign_statement(view: &Value, sign: impl FnOnce(&ApprovalSubject<'_>) -> Approval) -> Approval {
+pub(crate) fn sign_statement<T>(view: &Value, sign: impl FnOnce(&ApprovalSubject<'_>) -> T) -> T {
     let stated = &view["approval_statement"];
     let text = |name: &str| stated[name].as_str().unwrap_or_else(|| panic!("no {name} in {view}")).to_owned();
     let tenant = Tenant(text("tenant"));

@@ -58,7 +58,10 @@ pub(crate) async fn texts(conn: &mut SqliteConnection, sql: &str) -> Vec<String>
 }
 
 pub(crate) async fn tables(conn: &mut SqliteConnection) -> Vec<Arc<Table>> {
-    let names = texts(conn, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").await;
+    // The places of webhooks are not records: they say when events are sent, and not what happened.
+    let names =
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'webhook%' ORDER BY name";
+    let names = texts(conn, names).await;
     let mut tables = Vec::new();
     for name in names {
         let sql = format!("SELECT name, type, \"notnull\", pk FROM pragma_table_info('{name}') ORDER BY cid");

@@ -9,7 +9,10 @@ fn bodies() -> Vec<(String, Value)> {
     let document = gateway_api::openapi::document();
     let posts = document["paths"].as_object().unwrap().iter().filter_map(|(path, item)| {
         let examples = item["post"]["requestBody"]["content"]["application/json"]["examples"].as_object()?;
-        let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "none");
+        let path = path
+            .replace("{operationId}", &"0".repeat(64))
+            .replace("{keyRef}", "none")
+            .replace("{name}", "none");
         Some((path, examples.values().next_back().unwrap()["value"].clone()))
     });
     posts.collect()

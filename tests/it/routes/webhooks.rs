@@ -27,6 +27,7 @@ async fn keep(world: &World, name: &str, tenant: Option<&str>) {
         name: name.to_owned(),
         holder,
         n_resends: webhook.n_resends,
+        from: webhook.position,
         position: 5,
         failure: Some(WebhookFailure { since: EpochMs(7), why: "answers with status 500".to_owned() }),
         dead_letters: vec![DeadLetter {
@@ -75,6 +76,25 @@ async fn webhook_is_shown_and_set_back() {
     expected["dead_letters"] = json!([]);
     assert_eq!(world.post(path, &json!({"from": 3})).await.ok(), expected);
     world.post("/v1/webhooks/other/resend", &json!({"from": 0})).await.fails(404, "not_found");
+    world.post("/v1/webhooks/%ff/resend", &json!({"from": 0})).await.fails(404, "not_found");
+}
+
+#[tokio::test]
+async fn refused_events_are_dismissed() {
+    let world = World::ticking().await;
+    world.post("/v1/operations/sign", &payment("one")).await.ok();
+    keep(&world, "books", Some("default")).await;
+    let path = "/v1/webhooks/books/dismiss";
+    for (through, left) in [(3, 1), (4, 0), (4, 0)] {
+        let shown = world.post(path, &json!({"through": through})).await.ok();
+        assert_eq!(
+            (&shown["dead_letters_total"], &shown["position"]),
+            (&json!(left), &json!(5)),
+            "{through}"
+        );
+    }
+    world.post(path, &json!({"through": -1})).await.fails(400, "invalid_json");
+    world.post("/v1/webhooks/other/dismiss", &json!({"through": 0})).await.fails(404, "not_found");
 }
 
 #[tokio::test]
@@ -99,6 +119,9 @@ async fn webhooks_are_those_of_the_callers_tenant() {
         let message = answer.fails(404, "not_found");
         assert_eq!(*unknown.get_or_insert_with(|| message.clone()), message, "{name}");
     }
+    // Those of all tenants need a scope of their own, which gives nothing of other tenants.
+    assert_eq!(names(&world, &caller("third", "webhooks.*")).await, ["everything"]);
+    assert_eq!(names(&world, &caller("acme", "webhooks.*")).await, ["acme", "everything"]);
     for scopes in ["operations.*", "custody.*", "audit.read"] {
         let answer = world.call_as(&caller("acme", scopes), "GET", WEBHOOKS, &Value::Null).await;
         answer.fails(403, "insufficient_scope");

@@ -122,6 +122,30 @@ fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
     );
 }
 
+#[test]
+fn command_line_rejects_a_payment_with_a_key_file() {
+    let (folder, people) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (alice, entry) = Approver::new(people.path(), "alice");
+    let file = people.path().join("approvers.json").display().to_string();
+    fs::write(&file, registry(&[entry])).unwrap();
+    let overrides = [("signed_approvals", "optional"), ("approvers_file", file.as_str())];
+    let process = Process::start(folder.path(), None, &overrides);
+    let submitted = process.post(SIGN, Some(&payment("command")));
+    let arguments = alice.sign_arguments(people.path(), &submitted);
+    let reject = ["--reject", "not \"our\" supplier", "--yes"];
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).chain(reject).collect();
+    let (code, body, shown) = run(people.path(), &[], &arguments);
+    assert!(code == 0 && shown.contains("`alice` rejects operation"), "{shown}");
+    assert!(shown.contains("for the reason `not \"our\" supplier`"), "{shown}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let reject = path(&submitted["operation"], "/reject");
+    let other = with(body.clone(), "/reason", json!("not our supplier"));
+    assert_eq!(process.call("POST", &reject, Some(&other)).0, 403, "the reason is signed");
+    let rejected = process.post(&reject, Some(&body));
+    assert_eq!(rejected["failure"]["code"], "rejected");
+    assert_eq!(rejected["failure"]["message"], "rejected by `alice`: not \"our\" supplier");
+}
+
 /// The command recomputes the hashes in a view, so that a lying gateway gets no signature.
 #[test]
 fn command_line_does_not_sign_an_inconsistent_view() {

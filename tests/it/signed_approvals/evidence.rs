@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 
 const CHECK: &str = "approvals signed";
 
-fn verify(document: &Value, roots: RootsFile) -> Report {
+pub(super) fn verify(document: &Value, roots: RootsFile) -> Report {
     let document = gateway_evidence::parse(document.to_string().as_bytes()).unwrap();
     gateway_evidence::verify(vec![document], &Reader::new(&Roots::new(roots).unwrap()))
 }
 
 /// The statuses of the checks of approvals.
-fn statuses(report: &Report) -> Vec<&Status> {
+pub(super) fn statuses(report: &Report) -> Vec<&Status> {
     report.checks.iter().filter(|check| check.name == CHECK).map(|check| &check.status).collect()
 }
 
@@ -95,7 +95,7 @@ async fn unsigned_approvals_are_reported_as_not_verified() {
     assert_eq!(report.verdict(), Verdict::NotChecked);
     assert_not_checked(
         &report,
-        "the approval of `alice`, `bob` is claimed by the gateway alone: its approver did not sign it",
+        "the approval of `alice`, the approval of `bob` are claimed by the gateway alone: its approver did not sign it",
     );
     // A reader that requires signed approvals reports the missing signatures.
     let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();

@@ -37,6 +37,8 @@ pub(super) fn for_shape(shape: &str) -> Value {
                 "new_key_ref": "vault-2", "participants": [0, 1, 2], "threshold": 2,
             })) },
         }),
+        "DismissRequest" => json!({ "all": { "value": { "through": 4096 } } }),
+        "ResendRequest" => json!({ "all": { "value": { "from": 0 } } }),
         "RejectOperationRequest" => json!({ "wrong_account": { "value": {
             "subject_id": "alice", "roles": ["approver"], "reason": "the account is not our supplier's", "rejected_at_ms": INSTANT_MS,
         } } }),

@@ -5,12 +5,14 @@ use crate::error::Code::*;
 use crate::extract::{Body, Caller};
 use crate::state::App;
 use crate::warning::{self, Warning};
-use crate::wire::webhooks::{ResendRequest, WebhookView, WebhooksResponse};
+use crate::wire::webhooks::{DismissRequest, ResendRequest, WebhookView, WebhooksResponse};
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use gateway_auth::Scope::*;
-use gateway_engine::Resent;
+use gateway_engine::WebhookChanged;
+use gateway_engine::ports::VisibleWebhooks;
 
 /// Shows how far events were sent to each webhook of the caller's tenant.
 #[utoipa::path(
@@ -18,7 +20,7 @@ use gateway_engine::Resent;
     security(("bearer" = [WebhooksManage])), responses((status = 200, body = WebhooksResponse)),
 )]
 pub async fn list(caller: Caller, State(app): State<App>) -> Result<Json<WebhooksResponse>, ApiError> {
-    let (webhooks, log_position) = app.engine().webhooks(&caller.visibility()).await?;
+    let (webhooks, log_position) = app.engine().webhooks(&visible(&caller)).await?;
     Ok(Json(WebhooksResponse {
         webhooks: webhooks.into_iter().map(WebhookView::from).collect(),
         log_position,
@@ -34,18 +36,49 @@ pub async fn list(caller: Caller, State(app): State<App>) -> Result<Json<Webhook
     extensions(("x-errors" = json!([InvalidRequest, NotFound]))),
 )]
 pub async fn resend(
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     State(app): State<App>,
     caller: Caller,
     body: Body<ResendRequest>,
 ) -> Result<(HeaderMap, Json<WebhookView>), ApiError> {
-    match app.engine().webhook_resend(&caller.visibility(), &name, body.checked).await? {
-        Resent::Yes(status) => {
-            let warnings = Warning::unknown_members(&body.unknown);
-            Ok((warning::headers(&warnings), Json(WebhookView::from(*status))))
+    let changed = app.engine().webhook_resend(&visible(&caller), &name_of(name), body.checked).await?;
+    answer(changed, &body.unknown)
+}
+
+/// Forgets events that a webhook refused, up to an index of the log. They are not sent again.
+#[utoipa::path(
+    post, path = "/v1/webhooks/{name}/dismiss", operation_id = "webhook_dismiss", tag = "webhooks",
+    security(("bearer" = [WebhooksManage])), request_body = DismissRequest,
+    responses((status = 200, body = WebhookView)),
+    params(("name" = String, Path, description = "The webhook's name", pattern = "^[a-z0-9-]{1,64}$")),
+    extensions(("x-errors" = json!([NotFound]))),
+)]
+pub async fn dismiss(
+    name: Result<Path<String>, PathRejection>,
+    State(app): State<App>,
+    caller: Caller,
+    body: Body<DismissRequest>,
+) -> Result<(HeaderMap, Json<WebhookView>), ApiError> {
+    let changed = app.engine().webhook_dismiss(&visible(&caller), &name_of(name), body.checked).await?;
+    answer(changed, &body.unknown)
+}
+
+fn visible(caller: &Caller) -> VisibleWebhooks {
+    VisibleWebhooks { of: caller.visibility(), of_all: caller.principal.has_scope(WebhooksOfAll) }
+}
+
+/// A name that is not UTF-8 is one of no webhook.
+fn name_of(path: Result<Path<String>, PathRejection>) -> String {
+    path.map(|Path(name)| name).unwrap_or_default()
+}
+
+fn answer(changed: WebhookChanged, unknown: &[String]) -> Result<(HeaderMap, Json<WebhookView>), ApiError> {
+    match changed {
+        WebhookChanged::Yes(status) => {
+            Ok((warning::headers(&Warning::unknown_members(unknown)), Json(WebhookView::from(*status))))
         }
-        Resent::Unknown => Err(ApiError::new(NotFound, "there is no such webhook")),
-        Resent::NotSentYet { position } => {
+        WebhookChanged::Unknown => Err(ApiError::new(NotFound, "there is no such webhook")),
+        WebhookChanged::NotSentYet { position } => {
             let message = format!("`/from` must be at most {position}: later events were not sent yet");
             Err(ApiError::new(InvalidRequest, message))
         }

@@ -1,6 +1,6 @@
 //! Signed approvals: the statement that approvers sign, and the shape of their signatures.
 
-use gateway_domain::approval::{ApprovalSignature as Signature, ApprovalSubject, TAG};
+use gateway_domain::approval::{APPROVAL_TAG, ApprovalSignature as Signature, ApprovalSubject};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
 use gateway_service::strict::{Fault, FaultCode};
@@ -117,6 +117,8 @@ pub struct ApprovalStatementView {
     /// The message, with the placeholders `{approved_at_ms}`, `{roles}` and `{subject_id}`. Replace each by the canonical JSON
     /// (RFC 8785) of that member of the approval's body.
     pub template: String,
+    /// The message of a rejection, with the placeholders `{reason}`, `{rejected_at_ms}`, `{roles}` and `{subject_id}`.
+    pub rejection_template: String,
 }
 
 impl ApprovalStatementView {
@@ -131,8 +133,9 @@ impl ApprovalStatementView {
             key_id: subject.key_id.0,
             intent_hash: subject.intent_hash,
             submitter: subject.submitter.to_owned(),
-            tag: TAG,
+            tag: APPROVAL_TAG,
             template: subject.template()?,
+            rejection_template: subject.rejection_template()?,
         })
     }
 }

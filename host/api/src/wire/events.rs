@@ -60,13 +60,13 @@ pub struct WebhookEvent {
 }
 
 impl WebhookEvent {
-    /// The id of the message, the same whenever it is sent, and its body.
+    /// The id of the message, which is the hash of the event and so the same whenever it is sent, and its body.
     #[must_use]
     pub fn message(notice: &Notice) -> (String, String) {
         let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(notice.at.0) * 1_000_000);
         let timestamp = at.ok().and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_default();
         let event =
             Self { kind: format!("operation.{}", notice.change), timestamp, data: EventView::from(notice) };
-        (format!("{}-{}", notice.operation_id, notice.seq), json!(event).to_string())
+        (notice.event_hash.to_string(), json!(event).to_string())
     }
 }

@@ -1,5 +1,6 @@
 //! Ending an operation before it is admitted.
 
+use super::approvals::ApprovalSignature;
 use super::{ClientBinding, RequestShape, not_empty};
 use crate::state::Options;
 use gateway_engine::{Cancel, Reject};
@@ -20,6 +21,8 @@ pub struct RejectOperationRequest {
     pub reason: String,
     /// The approver's clock, epoch milliseconds; not verified.
     pub rejected_at_ms: i64,
+    /// The approver's signature over the operation's `approval_statement.rejection_template`.
+    pub signature: Option<ApprovalSignature>,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
@@ -32,11 +35,13 @@ impl RequestShape for RejectOperationRequest {
     }
 
     fn check(&self, _: &Options) -> Result<Reject, Fault> {
+        let signature = self.signature.as_ref().map(|signature| signature.parse("/signature"));
         Ok(Reject {
             subject_id: not_empty("/subject_id", &self.subject_id)?,
             roles: self.roles.clone(),
             reason: not_empty("/reason", &self.reason)?,
             claimed_at_ms: self.rejected_at_ms,
+            signature: signature.transpose()?.map(Box::new),
             requester: None,
         })
     }

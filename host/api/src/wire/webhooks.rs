@@ -29,19 +29,19 @@ pub struct WebhookView {
     pub is_sent_to: bool,
     /// Index in the log of all events up to which all were accepted or passed over.
     pub position: u64,
-    /// Why it accepts nothing at present. Absent if the last request was accepted.
+    /// Why it gives no usable answer at present. Absent if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<WebhookFailureView>,
-    /// Number of events that it refused, and that were passed over.
+    /// Number of events that it refused, and that were passed over; the newest thousand are kept.
     pub dead_letters_total: u64,
     /// The oldest of them, at most 20.
     pub dead_letters: Vec<DeadLetterView>,
 }
 
-/// Why a webhook accepts nothing.
+/// Why a webhook gives no usable answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WebhookFailureView {
-    /// Time of the first request that was not accepted, milliseconds since 1970.
+    /// Time of the first request without one, milliseconds since 1970.
     pub since_ms: u64,
     /// What is wrong with the last one, for people.
     pub message: String,
@@ -93,5 +93,27 @@ impl RequestShape for ResendRequest {
 
     fn check(&self, _: &Options) -> Result<u64, Fault> {
         u64::try_from(self.from).map_err(|_| Fault::at("/from", "must not be negative"))
+    }
+}
+
+/// Body of `POST /v1/webhooks/{name}/dismiss`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct DismissRequest {
+    /// Index in the log of all events: refused events up to this one are forgotten.
+    #[schema(minimum = 0)]
+    pub through: i64,
+    /// The caller.
+    pub client: Option<ClientBinding>,
+}
+
+impl RequestShape for DismissRequest {
+    type Checked = u64;
+
+    fn client(&self) -> Option<&ClientBinding> {
+        self.client.as_ref()
+    }
+
+    fn check(&self, _: &Options) -> Result<u64, Fault> {
+        u64::try_from(self.through).map_err(|_| Fault::at("/through", "must not be negative"))
     }
 }

@@ -187,6 +187,7 @@ fn operation_that_was_rejected_cancelled_or_decided_gets_no_decision() {
         reason: "no".into(),
         claimed_at_ms: 0,
         rejected_at_ms: NOW,
+        signature: None,
     };
     let client = Some(operation.submitter.clone());
     let ends =

@@ -1,7 +1,7 @@
 //! Whether approvals must be signed, and the check of one approval.
 
 use super::limits::CLOCK_SKEW_MS;
-use super::{Approval, ApprovalError, ApprovalSubject, Approvers};
+use super::{ApprovalError, ApprovalSignature, Approvers, Statement};
 use crate::time::EpochMs;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -55,37 +55,37 @@ impl SigningRule {
         }
     }
 
-    /// Checks the approval's signature and age at `now`.
+    /// Checks the signature and the age of an approver's statement at `now`.
     ///
     /// # Errors
     /// [`ApprovalError`].
     pub fn check(
         &self,
-        subject: &ApprovalSubject<'_>,
-        approval: &Approval,
+        statement: &Statement<'_>,
+        signature: Option<&ApprovalSignature>,
         now: EpochMs,
     ) -> Result<(), ApprovalError> {
-        self.check_signature(subject, approval, now)?;
-        match (self, &approval.signature) {
+        self.check_signature(statement, signature, now)?;
+        match (self, signature) {
             (Self::Optional(pinned) | Self::Required(pinned), Some(_)) => {
-                pinned.check_age(approval.claimed_at_ms, now)
+                pinned.check_age(statement.claimed_at_ms(), now)
             }
             (Self::Off | Self::Optional(_) | Self::Required(_), _) => Ok(()),
         }
     }
 
-    /// Checks the approval's signature against the registry at `now`, without its age: an approval that was young enough when it
+    /// Checks the signature against the registry at `now`, without its age: an approval that was young enough when it
     /// was counted does not become invalid, but its approver may be revoked.
     ///
     /// # Errors
     /// [`ApprovalError`].
     pub fn check_signature(
         &self,
-        subject: &ApprovalSubject<'_>,
-        approval: &Approval,
+        statement: &Statement<'_>,
+        signature: Option<&ApprovalSignature>,
         now: EpochMs,
     ) -> Result<(), ApprovalError> {
-        match (self, approval.signature.as_deref()) {
+        match (self, signature) {
             (Self::Off, None) => Ok(()),
             (Self::Off, Some(_)) => Err(ApprovalError::SignaturesDisabled),
             (Self::Optional(pinned), None) => pinned.registry().map(|_| ()),
@@ -94,8 +94,7 @@ impl SigningRule {
                 Err(ApprovalError::NotSigned)
             }
             (Self::Optional(pinned) | Self::Required(pinned), Some(signature)) => {
-                let statement = subject.statement(approval);
-                pinned.registry()?.verify(&statement, signature, now)
+                pinned.registry()?.verify(statement, signature, now)
             }
         }
     }

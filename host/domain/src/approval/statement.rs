@@ -1,21 +1,26 @@
-//! The statement that an approver signs.
+//! The statement that an approver signs: that it approves, or that it rejects.
 //!
 //! ```text
-//! message = "svc/approval-statement/v2" || canonical {approved_at_ms, intent_hash, key_id, operation_id, roles, subject_id, submitter,
-//!                                                      tenant}
+//! message = "svc/approval-statement/v2"  || canonical {approved_at_ms, intent_hash, key_id, operation_id, roles, subject_id, submitter,
+//!                                                       tenant}
+//!         | "svc/rejection-statement/v1" || canonical {intent_hash, key_id, operation_id, reason, rejected_at_ms, roles, subject_id,
+//!                                                       submitter, tenant}
 //! digest  = SHA-256(message)
 //! ```
 //!
 //! An Ed25519 key signs the message; a WebAuthn credential signs the digest as its challenge. Another program wrote
 //! the test vectors in `host/domain/vectors/approval_statement.json`.
 
-use super::Approval;
+use super::{Approval, Rejection};
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, KeyId, OperationId, Tenant};
 use serde::Serialize;
 
-/// The domain tag that a message begins with.
-pub const TAG: &str = "svc/approval-statement/v2";
+/// The domain tag with which the message of an approval begins.
+pub const APPROVAL_TAG: &str = "svc/approval-statement/v2";
+
+/// The domain tag with which the message of a rejection begins.
+pub const REJECTION_TAG: &str = "svc/rejection-statement/v1";
 
 /// The part of the statement that is the same for all approvers of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +37,30 @@ pub struct ApprovalSubject<'a> {
     pub submitter: &'a str,
 }
 
+/// What an approver says of an operation, with the time by its clock, epoch milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Word<'a> {
+    /// That it may go on.
+    Approves {
+        /// The time.
+        approved_at_ms: i64,
+    },
+    /// That it must not go on.
+    Rejects {
+        /// The reason, for people.
+        reason: &'a str,
+        /// The time.
+        rejected_at_ms: i64,
+    },
+}
+
 /// One approver's statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement<'a> {
-    /// The time by the approver's clock, epoch milliseconds.
-    pub approved_at_ms: i64,
+    /// Whether it approves or rejects.
+    #[serde(flatten)]
+    pub word: Word<'a>,
     /// See [`ApprovalSubject::intent_hash`].
     pub intent_hash: Hex32,
     /// See [`ApprovalSubject::key_id`].
@@ -57,42 +81,81 @@ impl<'a> ApprovalSubject<'a> {
     /// The statement of this approval.
     #[must_use]
     pub fn statement(&self, approval: &'a Approval) -> Statement<'a> {
-        let Self { tenant, operation_id, key_id, intent_hash, submitter } = *self;
-        Statement {
-            approved_at_ms: approval.claimed_at_ms,
-            intent_hash,
-            key_id,
-            operation_id,
-            roles: &approval.roles,
-            subject_id: &approval.subject_id,
-            submitter,
-            tenant,
-        }
+        let word = Word::Approves { approved_at_ms: approval.claimed_at_ms };
+        self.says(&approval.subject_id, &approval.roles, word)
     }
 
-    /// The message with placeholders for the approver's values: `{approved_at_ms}` for a decimal number, `{roles}` and
+    /// The statement of this rejection.
+    #[must_use]
+    pub fn rejection(&self, rejection: &'a Rejection) -> Statement<'a> {
+        let word = Word::Rejects { reason: &rejection.reason, rejected_at_ms: rejection.claimed_at_ms };
+        self.says(&rejection.subject_id, &rejection.roles, word)
+    }
+
+    /// The statement of an approver.
+    #[must_use]
+    pub const fn says(&self, subject_id: &'a str, roles: &'a [String], word: Word<'a>) -> Statement<'a> {
+        let Self { tenant, operation_id, key_id, intent_hash, submitter } = *self;
+        Statement { word, intent_hash, key_id, operation_id, roles, subject_id, submitter, tenant }
+    }
+
+    /// The message of an approval with placeholders for the approver's values: `{approved_at_ms}` for a decimal number, `{roles}` and
     /// `{subject_id}` for canonical JSON.
     ///
     /// # Errors
     /// [`CanonicalError`], which texts never cause.
     pub fn template(&self) -> Result<String, CanonicalError> {
         let Self { tenant, operation_id, key_id, intent_hash, submitter } = self;
-        let (tenant, submitter) = (canonical::to_bytes(tenant)?, canonical::to_bytes(submitter)?);
-        let (tenant, submitter) = (String::from_utf8_lossy(&tenant), String::from_utf8_lossy(&submitter));
+        let (tenant, submitter) = (canonical_text(tenant)?, canonical_text(submitter)?);
         Ok(format!(
-            "{TAG}{{\"approved_at_ms\":\"{{approved_at_ms}}\",\"intent_hash\":\"{intent_hash}\",\"key_id\":\"{key_id}\",\
+            "{APPROVAL_TAG}{{\"approved_at_ms\":\"{{approved_at_ms}}\",\"intent_hash\":\"{intent_hash}\",\"key_id\":\"{key_id}\",\
              \"operation_id\":\"{operation_id}\",\"roles\":{{roles}},\"subject_id\":{{subject_id}},\"submitter\":{submitter},\"tenant\":{tenant}}}"
+        ))
+    }
+
+    /// The message of a rejection, with the placeholders `{reason}`, `{roles}` and `{subject_id}` for canonical JSON and
+    /// `{rejected_at_ms}` for a decimal number.
+    ///
+    /// # Errors
+    /// As [`Self::template`].
+    pub fn rejection_template(&self) -> Result<String, CanonicalError> {
+        let Self { tenant, operation_id, key_id, intent_hash, submitter } = self;
+        let (tenant, submitter) = (canonical_text(tenant)?, canonical_text(submitter)?);
+        Ok(format!(
+            "{REJECTION_TAG}{{\"intent_hash\":\"{intent_hash}\",\"key_id\":\"{key_id}\",\"operation_id\":\"{operation_id}\",\"reason\":{{reason}},\
+             \"rejected_at_ms\":\"{{rejected_at_ms}}\",\"roles\":{{roles}},\"subject_id\":{{subject_id}},\"submitter\":{submitter},\"tenant\":{tenant}}}"
         ))
     }
 }
 
+fn canonical_text<T: Serialize + ?Sized>(value: &T) -> Result<String, CanonicalError> {
+    Ok(String::from_utf8_lossy(&canonical::to_bytes(value)?).into_owned())
+}
+
 impl Statement<'_> {
+    /// The domain tag.
+    #[must_use]
+    pub const fn tag(&self) -> &'static str {
+        match self.word {
+            Word::Approves { .. } => APPROVAL_TAG,
+            Word::Rejects { .. } => REJECTION_TAG,
+        }
+    }
+
+    /// The time by the approver's clock, epoch milliseconds.
+    #[must_use]
+    pub const fn claimed_at_ms(&self) -> i64 {
+        match self.word {
+            Word::Approves { approved_at_ms: at_ms } | Word::Rejects { rejected_at_ms: at_ms, .. } => at_ms,
+        }
+    }
+
     /// The bytes that an Ed25519 key signs.
     ///
     /// # Errors
     /// [`CanonicalError`], which a statement never causes.
     pub fn message(&self) -> Result<Vec<u8>, CanonicalError> {
-        let mut message = TAG.as_bytes().to_vec();
+        let mut message = self.tag().as_bytes().to_vec();
         message.extend(canonical::to_bytes(self)?);
         Ok(message)
     }
@@ -102,6 +165,6 @@ impl Statement<'_> {
     /// # Errors
     /// [`CanonicalError`], which a statement never causes.
     pub fn digest(&self) -> Result<Hex32, CanonicalError> {
-        canonical::digest(TAG, self)
+        canonical::digest(self.tag(), self)
     }
 }

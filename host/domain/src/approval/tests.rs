@@ -22,7 +22,15 @@ struct StatementVector {
     subject_id: String,
     submitter: String,
     roles: Vec<String>,
-    approved_at_ms: i64,
+    #[serde(flatten)]
+    word: WordVector,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WordVector {
+    Rejects { reason: String, rejected_at_ms: i64 },
+    Approves { approved_at_ms: i64 },
 }
 
 impl StatementVector {
@@ -32,14 +40,14 @@ impl StatementVector {
         ApprovalSubject { tenant, operation_id, key_id, intent_hash, submitter }
     }
 
-    fn approval(&self) -> Approval {
-        Approval {
-            subject_id: self.subject_id.clone(),
-            roles: self.roles.clone(),
-            claimed_at_ms: self.approved_at_ms,
-            approved_at_ms: NOW,
-            signature: None,
-        }
+    fn statement(&self) -> Statement<'_> {
+        let word = match &self.word {
+            WordVector::Approves { approved_at_ms } => Word::Approves { approved_at_ms: *approved_at_ms },
+            WordVector::Rejects { reason, rejected_at_ms } => {
+                Word::Rejects { reason, rejected_at_ms: *rejected_at_ms }
+            }
+        };
+        self.approval_subject().says(&self.subject_id, &self.roles, word)
     }
 }
 
@@ -55,19 +63,29 @@ fn statements_agree_with_another_program() {
     }
     let vectors: Vec<Vector> =
         serde_json::from_str(include_str!("../../vectors/approval_statement.json")).unwrap();
-    assert!(vectors.len() >= 11);
+    assert!(vectors.len() >= 13);
     for Vector { name, statement, message, sha256 } in vectors {
-        let (subject, approval) = (statement.approval_subject(), statement.approval());
-        let ours = subject.statement(&approval);
+        let (subject, ours) = (statement.approval_subject(), statement.statement());
         assert_eq!(String::from_utf8(ours.message().unwrap()).unwrap(), message, "{name}");
         assert_eq!(ours.digest().unwrap(), sha256, "{name}");
         // Fills in the template, as a client without a canonical encoder does.
-        let filled = subject
-            .template()
+        let template = match ours.word {
+            Word::Approves { .. } => subject.template(),
+            Word::Rejects { .. } => subject.rejection_template(),
+        };
+        let filled = template
             .unwrap()
-            .replacen("{subject_id}", &json!(approval.subject_id).to_string(), 1)
-            .replacen("{roles}", &json!(approval.roles).to_string(), 1)
-            .replacen("{approved_at_ms}", &approval.claimed_at_ms.to_string(), 1);
+            .replacen("{subject_id}", &json!(ours.subject_id).to_string(), 1)
+            .replacen("{roles}", &json!(ours.roles).to_string(), 1);
+        let at_ms = ours.claimed_at_ms().to_string();
+        let filled = match ours.word {
+            Word::Approves { .. } => filled.replacen("{approved_at_ms}", &at_ms, 1),
+            Word::Rejects { reason, .. } => filled.replacen("{rejected_at_ms}", &at_ms, 1).replacen(
+                "{reason}",
+                &json!(reason).to_string(),
+                1,
+            ),
+        };
         assert_eq!(filled, message, "{name}");
     }
 }
@@ -93,8 +111,7 @@ fn assertions_are_accepted_and_rejected_as_by_fido2() {
     let approvers = Approvers::parse(vectors.registry.to_string().as_bytes()).unwrap();
     assert!(vectors.cases.len() >= 35);
     for Case { name, expected, statement, signature } in vectors.cases {
-        let (subject, approval) = (statement.approval_subject(), statement.approval());
-        let verified = approvers.verify(&subject.statement(&approval), &signature, vectors.now_ms);
+        let verified = approvers.verify(&statement.statement(), &signature, vectors.now_ms);
         let code = verified.as_ref().map_or_else(ApprovalError::as_str, |()| "ok");
         assert_eq!(code, expected, "{name}: {verified:?}");
         let stored: ApprovalSignature = serde_json::from_value(json!(signature)).unwrap();
@@ -178,7 +195,8 @@ fn required() -> SigningRule {
 
 #[track_caller]
 fn code(rule: &SigningRule, signed: &SignedApproval) -> &'static str {
-    let checked = rule.check(&signed.approval_subject(), &signed.approval, NOW);
+    let subject = signed.approval_subject();
+    let checked = rule.check(&subject.statement(&signed.approval), signed.approval.signature.as_deref(), NOW);
     checked.as_ref().map_or_else(ApprovalError::as_str, |()| "ok")
 }
 
@@ -335,4 +353,32 @@ fn unsigned_approvals_keep_their_digest() {
     let mut other = signed.clone();
     other[0].signature = SignedApproval::by(&key(2)).approval.signature;
     assert_ne!(approvals_root(hex32(1), &signed).unwrap(), approvals_root(hex32(1), &other).unwrap());
+}
+
+/// A signature over an approval is not one over a rejection of the same operation, and the reason is signed.
+#[test]
+fn signature_of_an_approval_rejects_nothing() {
+    let signing = key(1);
+    let signed = SignedApproval::by(&signing);
+    let mut rejection = Rejection {
+        subject_id: signed.approval.subject_id.clone(),
+        roles: signed.approval.roles.clone(),
+        reason: "not our supplier".to_owned(),
+        claimed_at_ms: signed.approval.claimed_at_ms,
+        rejected_at_ms: NOW,
+        signature: None,
+    };
+    let subject = signed.approval_subject();
+    let check = |rejection: &Rejection, signature: &ApprovalSignature| {
+        let checked = required().check(&subject.rejection(rejection), Some(signature), NOW);
+        checked.map_err(|fault| fault.as_str())
+    };
+    let approves = signed.approval.signature.as_deref().unwrap();
+    assert_eq!(check(&rejection, approves), Err("bad_signature"));
+    let signature = signing.sign(&subject.rejection(&rejection).message().unwrap());
+    let signature = Signature::new(signature.to_bytes());
+    let rejects = ApprovalSignature::Ed25519 { public_key: public(&signing), signature };
+    assert_eq!(check(&rejection, &rejects), Ok(()));
+    rejection.reason.push('!');
+    assert_eq!(check(&rejection, &rejects), Err("bad_signature"));
 }

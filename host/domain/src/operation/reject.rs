@@ -207,6 +207,7 @@ mod tests {
             reason: "not our supplier".to_owned(),
             claimed_at_ms: 3,
             rejected_at_ms: EpochMs(3),
+            signature: None,
         }
     }
 

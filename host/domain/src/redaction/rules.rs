@@ -121,6 +121,7 @@ const REJECTION: &Shape = &[&[
     ("reason", Parties),
     ("claimed_at_ms", Open),
     ("rejected_at_ms", Open),
+    ("signature", Parties),
 ]];
 
 const INTENTS: &[(&str, &Shape)] = &[

@@ -105,6 +105,13 @@ impl Authenticator {
     /// The approval with an assertion over this challenge.
     #[must_use]
     pub fn asserted(&self, mut approval: Approval, challenge: Hex32) -> Approval {
+        approval.signature = Some(Box::new(self.assertion(challenge)));
+        approval
+    }
+
+    /// An assertion over this challenge.
+    #[must_use]
+    pub fn assertion(&self, challenge: Hex32) -> ApprovalSignature {
         let challenge = Base64Url(challenge.as_bytes().to_vec());
         let client = json!({ "type": "webauthn.get", "challenge": challenge, "origin": self.origin });
         let client = client.to_string().into_bytes();
@@ -112,13 +119,12 @@ impl Authenticator {
         let data = [hash(RP_ID.as_bytes()).as_slice(), &[self.flags, 0, 0, 0, 9]].concat();
         let message = [data.as_slice(), &hash(&client)].concat();
         let signature: Signature = self.key.sign(&message);
-        approval.signature = Some(Box::new(ApprovalSignature::Webauthn {
+        ApprovalSignature::Webauthn {
             credential_id: Base64Url(self.credential_id.clone()),
             authenticator_data: Base64Url(data),
             client_data_json: Base64Url(client),
             signature: Base64Url(signature.to_der().as_bytes().to_vec()),
-        }));
-        approval
+        }
     }
 
     /// The approval, signed correctly.

@@ -72,6 +72,7 @@ mod tests {
             at: EpochMs(index),
             operation_id: OperationId(Hex32::ZERO),
             seq: 1,
+            event_hash: Hex32::ZERO,
             change: "submitted",
             state: State::Submitted,
             family: Family::Product,

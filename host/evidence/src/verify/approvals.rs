@@ -1,40 +1,40 @@
-//! Checks that each approver signed its own approval of this operation, with a key that was valid then. Approvals
+//! Checks that each approver signed its own approval or rejection of this operation, with a key that was valid then. Those
 //! that only the gateway claims, because they have no signature or the roots have no approvers, are reported as not
 //! checked.
 
 use super::operation::Replayed;
 use super::report::{Findings, Report};
 use crate::roots::Roots;
-use gateway_domain::approval::{Approval, ApprovalError};
-use gateway_domain::operation::{Change, Event};
+use gateway_domain::approval::{ApprovalError, ApprovalSignature, Statement};
+use gateway_domain::operation::{Change, Event, Operation};
 
 const NAME: &str = "approvals signed";
 
 pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
     let recorded = replayed.events.iter().enumerate();
-    let recorded: Vec<_> =
-        recorded.filter_map(|(index, event)| Some((index, event, approval(event)?))).collect();
     let operation = &replayed.operation;
+    let recorded: Vec<_> =
+        recorded.filter_map(|(index, event)| Some((index, event, said(operation, event)?))).collect();
     let lacks_approvals =
         roots.requires_signatures && operation.admission.is_some() && operation.approvals.is_empty();
     let (mut findings, mut n_signed, mut unsigned) = (Findings::default(), 0_usize, Vec::new());
-    for (index, event, approval) in &recorded {
-        let at = format!("/events/{index}/event/change/approval/signature");
-        match (&approval.signature, &roots.approvers) {
+    for (index, event, Said { word, statement, signature }) in &recorded {
+        let at = format!("/events/{index}/event/change/{word}/signature");
+        let describe = |fault: &ApprovalError| {
+            format!("{word} of `{}`: `{}`: {fault}", statement.subject_id, fault.as_str())
+        };
+        match (signature, &roots.approvers) {
             (Some(signature), Some(approvers)) => {
-                let statement = replayed.operation.approval_subject().statement(approval);
-                let verified = approvers.verify(&statement, signature, event.at_ms).and_then(|()| {
-                    replayed.operation.check_approval_time(statement.approved_at_ms, event.at_ms)
-                });
+                let verified = approvers
+                    .verify(statement, signature, event.at_ms)
+                    .and_then(|()| operation.check_approval_time(statement.claimed_at_ms(), event.at_ms));
                 match verified {
                     Ok(()) => n_signed = n_signed.saturating_add(1),
-                    Err(fault) => findings.add(at, describe(&approval.subject_id, &fault)),
+                    Err(fault) => findings.add(at, describe(&fault)),
                 }
             }
-            (None, _) if roots.requires_signatures => {
-                findings.add(at, describe(&approval.subject_id, &ApprovalError::NotSigned));
-            }
-            (None, _) | (Some(_), None) => unsigned.push(approval.subject_id.as_str()),
+            (None, _) if roots.requires_signatures => findings.add(at, describe(&ApprovalError::NotSigned)),
+            (None, _) | (Some(_), None) => unsigned.push(format!("the {word} of `{}`", statement.subject_id)),
         }
     }
     if lacks_approvals {
@@ -49,23 +49,33 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
         } else {
             "its approver did not sign it"
         };
-        let subjects = unsigned.join("`, `");
-        report.not_checked(
-            NAME,
-            format!("the approval of `{subjects}` is claimed by the gateway alone: {why}"),
-        );
+        let verb = if unsigned.len() == 1 { "is" } else { "are" };
+        let claimed = unsigned.join(", ");
+        report.not_checked(NAME, format!("{claimed} {verb} claimed by the gateway alone: {why}"));
     }
 }
 
-fn approval(event: &Event) -> Option<&Approval> {
+/// What an approver said, by an event.
+struct Said<'a> {
+    /// The member of the change.
+    word: &'static str,
+    statement: Statement<'a>,
+    signature: Option<&'a ApprovalSignature>,
+}
+
+fn said<'a>(operation: &'a Operation, event: &'a Event) -> Option<Said<'a>> {
+    let subject = operation.approval_subject();
     match &event.change {
-        Change::ApprovalRecorded { approval, .. } | Change::LateApprovalRecorded { approval } => {
-            Some(approval)
-        }
+        Change::ApprovalRecorded { approval, .. } | Change::LateApprovalRecorded { approval } => Some(Said {
+            word: "approval",
+            statement: subject.statement(approval),
+            signature: approval.signature.as_deref(),
+        }),
+        Change::RejectionRecorded { rejection, .. } => Some(Said {
+            word: "rejection",
+            statement: subject.rejection(rejection),
+            signature: rejection.signature.as_deref(),
+        }),
         _ => None,
     }
-}
-
-fn describe(subject_id: &str, fault: &ApprovalError) -> String {
-    format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str())
 }

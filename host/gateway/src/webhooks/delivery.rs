@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// Operations whose events are sent at the same time.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 
 /// Wait before the second try, which doubles with each further one.
 const WAIT_MIN: Duration = Duration::from_secs(1);
@@ -22,8 +22,11 @@ const WAIT_MIN: Duration = Duration::from_secs(1);
 /// The longest wait: so long after a webhook is back it is noticed.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Tries after which an event is passed over that the webhook refuses, over about a quarter of a minute.
+/// Tries after which an event is passed over that the webhook refuses.
 const REFUSALS_MAX: u32 = 6;
+
+/// The longest wait between two of them, so that they take a quarter of a minute.
+const REFUSED_WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// Sends one event once.
 pub(super) trait SendOnce: Sync {
@@ -49,7 +52,7 @@ impl<S: SendOnce> Delivery<S> {
         *self.lock() = failure;
     }
 
-    /// Why nothing is accepted at present.
+    /// Why there is no usable answer at present.
     pub(super) fn failure(&self) -> Option<WebhookFailure> {
         self.lock().clone()
     }
@@ -73,36 +76,39 @@ impl<S: SendOnce> Delivery<S> {
     }
 
     async fn send(&self, notice: &Notice) -> Option<DeadLetter> {
-        let mut n_refusals = 0;
+        let (mut n_refusals, mut wait) = (0, WAIT_MIN);
         let mut retrying = None;
-        let mut wait = WAIT_MIN;
         loop {
-            let why = match self.once.send(notice).await {
+            match self.once.send(notice).await {
                 Answer::Accepted => {
-                    self.accepted();
+                    self.answered();
                     return None;
                 }
                 Answer::Refused(why) => {
+                    // It answers, so the others need not wait for this event.
+                    retrying = None;
+                    self.answered();
                     n_refusals += 1;
-                    why
+                    if n_refusals == REFUSALS_MAX {
+                        return Some(DeadLetter { index: notice.index, at: (self.now)(), why });
+                    }
+                    sleep(wait.min(REFUSED_WAIT_MAX)).await;
                 }
-                Answer::Failed(why) => why,
-            };
-            self.failed(why.clone());
-            if n_refusals == REFUSALS_MAX {
-                self.accepted();
-                return Some(DeadLetter { index: notice.index, at: (self.now)(), why });
+                Answer::Failed(why) => {
+                    self.failed(why);
+                    sleep(wait).await;
+                    if retrying.is_none() {
+                        retrying = Some(self.retries.lock().await);
+                        continue;
+                    }
+                }
             }
-            sleep(wait).await;
-            match retrying {
-                Some(_) => wait = (wait * 2).min(WAIT_MAX),
-                None => retrying = Some(self.retries.lock().await),
-            }
+            wait = (wait * 2).min(WAIT_MAX);
         }
     }
 
-    /// The webhook answers again.
-    fn accepted(&self) {
+    /// The webhook answers.
+    fn answered(&self) {
         *self.lock() = None;
     }
 
@@ -135,6 +141,7 @@ mod tests {
                 at: EpochMs(index),
                 operation_id: OperationId(Hex32::new([byte; 32])),
                 seq,
+                event_hash: Hex32::ZERO,
                 change: "submitted",
                 state: State::Submitted,
                 family: Family::Product,
@@ -223,23 +230,32 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refused_event_is_passed_over_and_delays_no_other_operation() {
+    async fn refused_events_are_passed_over_and_delay_no_other_operation() {
+        const N_REFUSED: u8 = 12;
         let mut consumer = Consumer::up_after(Duration::ZERO);
-        // The second event of the third operation, and the first of the fifth.
-        consumer.refused = [8 + 2, 4].into();
+        // The second events of most operations.
+        let n_operations = N_REFUSED + 2;
+        consumer.refused = (0..N_REFUSED).map(|nth| u64::from(n_operations + nth)).collect();
         let (delivery, began) = (Delivery::new(&consumer, NOW), Instant::now());
-        let mut refused = delivery.send_all(notices(8, 3)).await;
+        let mut refused = delivery.send_all(notices(n_operations, 3)).await;
         refused.sort_by_key(|letter| letter.index);
-        let letter = |index| DeadLetter { index, at: EpochMs(42), why: "answers with status 422".to_owned() };
-        assert_eq!(refused, [letter(4), letter(10)]);
-        assert_eq!(consumer.accepted.lock().unwrap().len(), 24 - 2);
+        let letter = |index: &u64| DeadLetter {
+            index: *index,
+            at: EpochMs(42),
+            why: "answers with status 422".to_owned(),
+        };
+        assert_eq!(refused, consumer.refused.iter().map(letter).collect::<Vec<_>>());
+        assert_eq!(consumer.accepted.lock().unwrap().len(), 3 * usize::from(n_operations) - refused.len());
         let asked = consumer.asked.lock().unwrap();
-        for index in [4, 10] {
-            assert_eq!(asked.iter().filter(|(_, asked)| *asked == index).count(), 6);
+        for refused in &consumer.refused {
+            assert_eq!(asked.iter().filter(|(_, index)| index == refused).count(), 6);
         }
-        let of_others = asked.iter().filter(|(_, index)| ![2, 4].contains(&(index % 8)));
+        let of_others =
+            asked.iter().filter(|(_, index)| index % u64::from(n_operations) >= u64::from(N_REFUSED));
         let last = of_others.map(|(at, _)| *at).max().unwrap();
         assert!(last - began < Duration::from_secs(1), "{:?}", last - began);
+        // Refused events do not wait for each other: 1 + 2 + 4 + 4 + 4 seconds for all.
+        assert!(began.elapsed() < Duration::from_secs(16), "{:?}", began.elapsed());
         assert_eq!(delivery.failure(), None);
     }
 }

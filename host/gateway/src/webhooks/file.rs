@@ -18,8 +18,8 @@ use zeroize::Zeroizing;
 /// Largest file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Most webhooks: each has a task and a connection.
-const WEBHOOKS_MAX: usize = 64;
+/// Most webhooks: each has a task, and up to [`AT_ONCE`](super::delivery::AT_ONCE) connections.
+pub(super) const WEBHOOKS_MAX: usize = 64;
 
 /// Most secrets of a webhook: each adds a signature to every request.
 const SECRETS_MAX: usize = 4;
@@ -70,7 +70,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<Webhook>, String> {
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("has more than {FILE_BYTES_MAX} bytes"));
     }
-    let document: Document = serde_json::from_str(&text).map_err(|error| error_chain(&error))?;
+    // The messages of serde show values, which may be a secret in a wrong place.
+    let wrong = |error: serde_json::Error| {
+        let what = if error.is_data() { "has not the form of a file of webhooks" } else { "is not JSON" };
+        format!("{what}, at line {}, column {}", error.line(), error.column())
+    };
+    let document: Document = serde_json::from_str(&text).map_err(wrong)?;
     if document.webhooks.len() > WEBHOOKS_MAX {
         return Err(format!("has more than {WEBHOOKS_MAX} webhooks"));
     }
@@ -108,6 +113,9 @@ impl Entry {
         }
         if !(1..=SECRETS_MAX).contains(&self.secret_files.len()) {
             return Err(format!("must have 1 to {SECRETS_MAX} `secret_files`"));
+        }
+        if self.secret_files.iter().any(|file| file.to_string_lossy().contains("whsec_")) {
+            return Err("has a secret among its `secret_files`: put it into a file, and name that".to_owned());
         }
         let secrets = self.secret_files.iter().map(|file| secret(&folder.join(file)));
         let secrets = secrets
@@ -222,10 +230,26 @@ mod tests {
             let error = read_text(&folder, &named(wrong)).unwrap_err();
             assert!(error.starts_with(&format!("the name `{wrong}` of a webhook must be")), "{error}");
         }
-        let member = entry(|entry| entry["secret"] = "secret-path".into());
-        assert!(read_text(&folder, &member).unwrap_err().starts_with("unknown field `secret`"));
-        let state = entry(|entry| entry["states"] = serde_json::json!(["done"]));
-        assert!(read_text(&folder, &state).unwrap_err().starts_with("unknown variant `done`"));
+        // A secret in a wrong place is not shown.
+        for (member, value) in [
+            ("secret", serde_json::json!("whsec_c2VjcmV0")),
+            ("secret_files", "whsec_c2VjcmV0".into()),
+            ("states", serde_json::json!(["whsec_c2VjcmV0"])),
+        ] {
+            let error = read_text(&folder, &entry(|entry| entry[member] = value)).unwrap_err();
+            assert!(
+                error.starts_with("has not the form of a file of webhooks, at line 1, column "),
+                "{error}"
+            );
+            assert!(!error.contains("whsec"), "{error}");
+        }
+        let among = entry(|entry| entry["secret_files"] = serde_json::json!(["good", "whsec_c2VjcmV0"]));
+        let error = read_text(&folder, &among).unwrap_err();
+        assert!(
+            error.contains("has a secret among its `secret_files`") && !error.contains("c2VjcmV0"),
+            "{error}"
+        );
+        assert_eq!(read_text(&folder, "{").unwrap_err(), "is not JSON, at line 1, column 1");
         let twice = named("books")
             .replace("}]}", "},{}]}")
             .replace("{}", &named("books")[13..named("books").len() - 2]);

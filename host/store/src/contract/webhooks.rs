@@ -6,8 +6,8 @@ use gateway_domain::ids::Tenant;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
 use gateway_engine::ports::{
-    DeadLetter, Holder, KeepWebhooks as _, ReadLog as _, Webhook, WebhookClaim, WebhookFailure,
-    WebhookProgress,
+    DeadLetter, Holder, KeepWebhooks as _, ReadLog as _, VisibleWebhooks, Webhook, WebhookClaim,
+    WebhookFailure, WebhookProgress,
 };
 
 pub(crate) const ONE: Holder = [1; 16];
@@ -27,6 +27,7 @@ fn progress(webhook: &Webhook, holder: Holder, position: u64) -> WebhookProgress
         name: webhook.name.clone(),
         holder,
         n_resends: webhook.n_resends,
+        from: webhook.position,
         position,
         failure: None,
         dead_letters: Vec::new(),
@@ -63,16 +64,27 @@ pub(crate) async fn webhook_begins_at_the_end_of_the_log(deployment: &impl Deplo
     let store = deployment.open().await;
     assert_eq!(store.webhook("books").await.unwrap(), Some(begun), "it stays where it was");
     claim(&*store, "alerts", ONE, 100).await;
-    let named = |visibility| {
+    let named = |of, of_all| {
         let store = &store;
         async move {
-            let webhooks = store.webhooks(&visibility).await.unwrap().into_iter();
+            let webhooks = store.webhooks(&VisibleWebhooks { of, of_all }).await.unwrap().into_iter();
             webhooks.map(|webhook| webhook.name).collect::<Vec<_>>()
         }
     };
-    assert_eq!(named(Visibility::Everything).await, ["alerts", "books"]);
-    assert_eq!(named(Visibility::Tenant(Tenant("of books".to_owned()))).await, ["books"]);
-    assert_eq!(named(Visibility::Tenant(Tenant("of none".to_owned()))).await, [""; 0]);
+    let all = WebhookClaim {
+        name: "all".to_owned(),
+        tenant: None,
+        holder: ONE,
+        now: EpochMs(1),
+        until: EpochMs(2),
+    };
+    store.webhook_claim(all).await.unwrap();
+    let of = |name: &str| Visibility::Tenant(Tenant(format!("of {name}")));
+    assert_eq!(named(Visibility::Everything, false).await, ["alerts", "books"]);
+    assert_eq!(named(Visibility::Everything, true).await, ["alerts", "all", "books"]);
+    assert_eq!(named(of("books"), false).await, ["books"]);
+    assert_eq!(named(of("books"), true).await, ["all", "books"]);
+    assert_eq!(named(of("none"), false).await, [""; 0]);
 }
 
 pub(crate) async fn webhook_is_advanced_only_by_the_process_that_has_it(deployment: &impl Deployment) {
@@ -82,6 +94,7 @@ pub(crate) async fn webhook_is_advanced_only_by_the_process_that_has_it(deployme
     let taken = claim(&*store, "books", OTHER, 130).await.unwrap();
     assert!(!store.webhook_advance(progress(&webhook, ONE, 1)).await.unwrap(), "another process has it");
     assert!(store.webhook_advance(progress(&taken, OTHER, 1)).await.unwrap());
+    assert!(!store.webhook_advance(progress(&taken, OTHER, 2)).await.unwrap(), "it is not where it was left");
     // A clock that was set back, or another process's that is far ahead, keeps a webhook from no process.
     assert!(claim(&*store, "books", ONE, 10).await.is_some());
     assert_eq!(store.webhook("books").await.unwrap().unwrap().position, 1);
@@ -116,7 +129,8 @@ pub(crate) async fn dead_letters_and_failures_are_read_back(deployment: &impl De
         ..progress(&webhook, ONE, 2)
     };
     assert!(store.webhook_advance(failing.clone()).await.unwrap());
-    assert!(store.webhook_advance(failing).await.unwrap(), "passed over again");
+    let again = WebhookProgress { from: 2, ..failing };
+    assert!(store.webhook_advance(again).await.unwrap(), "passed over again");
     deployment.close(store).await;
     let store = deployment.open().await;
     let webhook = store.webhook("books").await.unwrap().unwrap();
@@ -129,4 +143,29 @@ pub(crate) async fn dead_letters_and_failures_are_read_back(deployment: &impl De
     let webhook = claim(&*store, "books", ONE, 100).await.unwrap();
     assert!(store.webhook_advance(progress(&webhook, ONE, 1)).await.unwrap());
     assert_eq!(store.webhook("books").await.unwrap().unwrap().failure, None);
+    assert!(!store.dead_letters_dismiss("other", 9).await.unwrap());
+    assert!(store.dead_letters_dismiss("books", 0).await.unwrap());
+    assert_eq!(store.dead_letters("books", 10).await.unwrap(), []);
+}
+
+pub(crate) async fn newest_dead_letters_of_the_present_tenant_are_kept(deployment: &impl Deployment) {
+    with_events(deployment).await;
+    let store = deployment.open().await;
+    let webhook = claim(&*store, "books", ONE, 100).await.unwrap();
+    let letter = |index| DeadLetter { index, at: EpochMs(7), why: String::new() };
+    let refused =
+        WebhookProgress { dead_letters: (0..1003).map(letter).collect(), ..progress(&webhook, ONE, 1003) };
+    assert!(store.webhook_advance(refused).await.unwrap());
+    assert_eq!(store.webhook("books").await.unwrap().unwrap().n_dead_letters, 1000);
+    assert_eq!(store.dead_letters("books", 1).await.unwrap(), [letter(3)]);
+    assert_eq!(claim(&*store, "books", ONE, 100).await.unwrap().n_dead_letters, 1000);
+    let of_another = WebhookClaim {
+        name: "books".to_owned(),
+        tenant: None,
+        holder: ONE,
+        now: EpochMs(100),
+        until: EpochMs(130),
+    };
+    let of_another = store.webhook_claim(of_another).await.unwrap().unwrap();
+    assert_eq!((of_another.tenant, of_another.n_dead_letters, of_another.position), (None, 0, 1003));
 }

@@ -164,6 +164,7 @@ fn reject(machine: &mut Machine) -> Action {
         reason: "no".into(),
         claimed_at_ms: approval.claimed_at_ms,
         rejected_at_ms: approval.approved_at_ms,
+        signature: approval.signature,
     };
     let policy = machine.operation.needs_evaluation_of(&rejection.subject_id).then(|| {
         let approvals = [machine.operation.approvals.as_slice(), &[rejection.as_approval()]].concat();

@@ -284,4 +284,7 @@ async fn webhook_is_given_to_one_replica_until_its_time_is_over() {
     assert!(claim(&*other, "books", OTHER, 140).await.is_some());
     assert_eq!(claim(&*one, "books", ONE, 150).await, None);
     assert!(claim(&*one, "alerts", ONE, 150).await.is_some());
+    // A clock that is behind takes nothing.
+    assert_eq!(claim(&*one, "books", ONE, 120).await, None);
+    assert!(claim(&*one, "books", ONE, 100).await.is_some(), "by more than a process asks for");
 }
