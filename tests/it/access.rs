@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// All scopes, and names that resemble a scope.
-const SCOPES: [&str; 26] = [
+const SCOPES: [&str; 28] = [
     "operations.sign",
     "operations.read",
     "operations.approve",
@@ -23,6 +23,8 @@ const SCOPES: [&str; 26] = [
     "custody.recover",
     "custody.export",
     "custody.*",
+    "webhooks.manage",
+    "webhooks.*",
     "audit.read",
     "audit.*",
     "*",

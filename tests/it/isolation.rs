@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Routes that name no operation or key: they describe the deployment or create something.
-const NAMELESS: [(&str, &str); 16] = [
+const NAMELESS: [(&str, &str); 17] = [
     ("POST", SIGN),
     ("POST", KEYS),
     ("GET", "/v1/log/checkpoint"),
@@ -28,6 +28,7 @@ const NAMELESS: [(&str, &str); 16] = [
     ("GET", "/v1/events"),
     // So do they the webhooks of tenants: `routes::webhooks`.
     ("GET", "/v1/webhooks"),
+    ("GET", "/v1/caller"),
     ("POST", "/v1/webhooks/{name}/resend"),
     ("POST", "/v1/webhooks/{name}/dismiss"),
     // Its query names an operation; see `proof_requests`.

@@ -8,6 +8,7 @@ mod approvers;
 mod bundle;
 mod canaries;
 mod cluster;
+mod console;
 mod contributions;
 mod coverage;
 mod crash;

@@ -21,21 +21,22 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use gateway_service::layers::observe;
 use state::App;
 use tower_http::catch_panic::CatchPanicLayer;
-use utoipa_axum::router::OpenApiRouter;
 
-/// The API, and the probes unless they are served on a separate address.
+/// The API, the console, and the probes unless they are served on a separate address.
 pub fn router(app: App) -> Router {
     let api = routes::api();
-    with_layers(if app.options().separate_probes { api } else { api.merge(routes::probes()) }, app)
+    let api = if app.options().separate_probes { api } else { api.merge(routes::probes()) };
+    let api = Router::from(api);
+    with_layers(if app.options().console { api.merge(gateway_console::router()) } else { api }, app)
 }
 
 /// The probes, for their separate address.
 pub fn admin_router(app: App) -> Router {
-    with_layers(routes::admin(), app)
+    with_layers(Router::from(routes::admin()), app)
 }
 
-fn with_layers(router: OpenApiRouter<App>, app: App) -> Router {
-    Router::from(router)
+fn with_layers(router: Router<App>, app: App) -> Router {
+    router
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), origin::check))

@@ -84,6 +84,10 @@ fn complete(alternatives: &[Value]) -> Value {
 fn name_scope(operation: &mut Map<String, Value>, alternatives: &[Value]) {
     let (security, needs) = match scope(operation) {
         None => (Vec::new(), "Needs no credentials.".to_owned()),
+        Some(Scope::Authenticated) => (
+            [alternatives, &[json!({ "bearer": [] })]].concat(),
+            "Needs credentials, and no scope.".to_owned(),
+        ),
         Some(scope) => {
             let needed = [json!({ "bearer": [scope.name()] })];
             ([alternatives, &needed].concat(), format!("Needs the scope `{}`.", scope.name()))

@@ -1,6 +1,7 @@
 //! The routes. Each handler's `#[utoipa::path]` is the only statement about its route: method, path, scope (`security`),
 //! shapes, and the errors that only it has (`x-errors`). The router enforces that scope, and `/v1/openapi.json` shows it.
 
+pub mod caller;
 pub mod custody_keys;
 pub mod custody_operations;
 pub mod events;
@@ -84,6 +85,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(custody_operations::abort),
         routes!(evidence::custody_evidence),
         routes!(evidence::custody_audit_replay),
+        routes!(caller::caller),
         routes!(events::events),
         routes!(webhooks::list),
         routes!(webhooks::resend),

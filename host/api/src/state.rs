@@ -33,6 +33,8 @@ pub struct Options {
     pub request_within: Duration,
     /// Whether readiness and metrics are served on a separate address only.
     pub separate_probes: bool,
+    /// Whether the console is served.
+    pub console: bool,
     /// Origins whose pages may send requests, besides the gateway's own.
     pub allowed_origins: AllowedOrigins,
     /// The treatment of unknown members of bodies.

@@ -4,6 +4,7 @@
 pub mod abort;
 pub mod approvals;
 pub mod bundles;
+pub mod caller;
 pub mod custody;
 pub mod custody_view;
 pub mod events;

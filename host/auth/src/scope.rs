@@ -46,6 +46,8 @@ pub enum Scope {
     WebhooksManage,
     /// The same for webhooks that get the events of all tenants.
     WebhooksOfAll,
+    /// Learn who one is taken for: no scope is needed, only credentials.
+    Authenticated,
     /// List policy bundles: any `operations.` scope or `audit.read` is enough.
     PolicyRead,
 }
@@ -71,6 +73,7 @@ impl Scope {
             Self::CustodyRecover => "custody.recover",
             Self::CustodyExport => "custody.export",
             Self::AuditRead => "audit.read",
+            Self::Authenticated => "",
             Self::WebhooksManage => "webhooks.manage",
             Self::WebhooksOfAll => "webhooks.*",
             Self::EventsRead | Self::PolicyRead => "operations.read",
@@ -83,6 +86,7 @@ impl Scope {
         let has = |name: &str| scopes.iter().any(|scope| scope == name);
         match self {
             Self::AuditRead | Self::WebhooksOfAll => has(self.name()),
+            Self::Authenticated => true,
             Self::WebhooksManage => has(self.name()) || has("webhooks.*"),
             Self::PolicyRead => has("audit.read") || Self::OperationsAny.is_satisfied_by(scopes),
             Self::EventsRead => {

@@ -8,7 +8,7 @@ use crate::ports::{
     Record, Visibility,
 };
 use crate::session::Target;
-use gateway_domain::approval::Approval;
+use gateway_domain::approval::{Approval, SigningRule};
 use gateway_domain::binding::{ClientBinding, TENANT_DEFAULT};
 use gateway_domain::contribution::{Contributions, RecoveryCase};
 use gateway_domain::evidence::ChainedEvent;
@@ -333,6 +333,12 @@ impl Engine {
     /// [`EngineError::Unavailable`].
     pub async fn sign_statement(&self, about: &str, value: &Value) -> Result<SignedStatement, EngineError> {
         Ok(self.0.ports.checkpoints.sign_statement(about, value).await?)
+    }
+
+    /// Whether approvals are signed, with the registry of approvers.
+    #[must_use]
+    pub fn signing_rule(&self) -> &SigningRule {
+        &self.0.rules.signed_approvals
     }
 
     /// The key that verifies checkpoints. A verifier must get it from the operator, not from the gateway that it checks.

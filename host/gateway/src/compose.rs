@@ -414,6 +414,7 @@ pub fn options(settings: &Settings) -> Options {
         body_within: settings.server.body_within,
         request_within: settings.server.request_within,
         separate_probes: settings.server.admin_bind.is_some(),
+        console: settings.server.console,
         allowed_origins: settings.server.allowed_origins.clone(),
         unknown_fields: if settings.server.reject_unknown_fields {
             UnknownFields::Reject

@@ -16,6 +16,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-auth", &["gateway-domain"]),
     ("gateway-evidence", &["gateway-domain"]),
     ("gateway-store", &["gateway-domain", "gateway-engine", "gateway-sqlite"]),
+    ("gateway-browser", &["gateway-domain", "gateway-evidence"]),
+    ("gateway-console", &[]),
     ("gateway-policy", &["gateway-domain"]),
     ("gateway-policy-host", &["gateway-domain", "gateway-engine", "gateway-policy"]),
     (
@@ -49,7 +51,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "gateway-api",
-        &["gateway-auth", "gateway-domain", "gateway-engine", "gateway-evidence", "gateway-service"],
+        &[
+            "gateway-auth",
+            "gateway-console",
+            "gateway-domain",
+            "gateway-engine",
+            "gateway-evidence",
+            "gateway-service",
+        ],
     ),
     (
         "operation-gateway",

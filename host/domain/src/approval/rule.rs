@@ -1,7 +1,8 @@
 //! Whether approvals must be signed, and the check of one approval.
 
 use super::limits::CLOCK_SKEW_MS;
-use super::{ApprovalError, ApprovalSignature, Approvers, Statement};
+use super::{ApprovalError, ApprovalSignature, Approvers, KeyEntry, Statement};
+use crate::ids::Tenant;
 use crate::time::EpochMs;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -44,6 +45,17 @@ impl SigningRule {
         match self {
             Self::Off => true,
             Self::Optional(pinned) | Self::Required(pinned) => pinned.registry().is_ok(),
+        }
+    }
+
+    /// The keys of this approver of the tenant, also those that are not valid; none while the registry cannot be read.
+    #[must_use]
+    pub fn keys_of(&self, tenant: &Tenant, subject_id: &str) -> Vec<KeyEntry> {
+        match self {
+            Self::Off => Vec::new(),
+            Self::Optional(pinned) | Self::Required(pinned) => {
+                pinned.registry().map_or(Vec::new(), |approvers| approvers.keys_of(tenant, subject_id))
+            }
         }
     }
 

@@ -18,6 +18,7 @@ pub(super) const SERVER: Section = Section {
             "ADDRESS:PORT",
             "Address of /readyz and /metrics, in plain HTTP; empty serves them on bind",
         ),
+        setting("console", "true", "true|false", "Whether the console is served at /console"),
         setting(
             "allowed_origins",
             "",
@@ -86,6 +87,7 @@ pub struct Server {
     /// `None`: plain HTTP.
     pub tls: Option<TlsFiles>,
     pub limits: Limits,
+    pub console: bool,
     pub allowed_origins: AllowedOrigins,
     pub reject_unknown_fields: bool,
     pub body_bytes_max: usize,
@@ -118,6 +120,7 @@ impl Reader<'_> {
             admin_bind: self.optional_address("admin_bind"),
             tls: self.tls(),
             limits: self.connections(),
+            console: self.flag("console"),
             allowed_origins: self.allowed_origins(),
             reject_unknown_fields: self.one_of("unknown_fields", &[("warn", false), ("reject", true)], true),
             body_bytes_max: self.number("body_bytes_max", limits::BODY_BYTES),

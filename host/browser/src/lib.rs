@@ -1,0 +1,98 @@
+//! The requests that the page can make, and their answers.
+
+use gateway_domain::approval::{Approvable, AwaitingView, Word};
+use gateway_domain::ids::OperationId;
+use gateway_domain::{canonical, error_chain};
+use gateway_evidence::{Reader, Roots, verify};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::error::Error;
+
+/// A request of the page.
+#[derive(Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
+enum Request {
+    /// Verifies evidence or an audit log, as `evidence verify` does.
+    Verify {
+        /// The pages of the document, as texts.
+        pages: Vec<String>,
+        /// The roots of trust, as text.
+        roots: String,
+        /// The operation that the document must be of.
+        operation_id: Option<OperationId>,
+    },
+    /// Compares a view with what it asks approvers to sign.
+    Check {
+        /// The operation's view.
+        view: Value,
+    },
+    /// Compares a view with what it asks approvers to sign, and makes the statement of one.
+    State {
+        /// The operation's view.
+        view: Value,
+        /// The approver.
+        subject_id: String,
+        /// The roles in which they approve or reject.
+        roles: Vec<String>,
+        /// The time by the approver's clock, milliseconds since 1970.
+        at_ms: i64,
+        /// The reason of a rejection; without one, it is an approval.
+        reason: Option<String>,
+    },
+}
+
+/// Answers a request: with a JSON object, which has the member `error` if there is no other answer.
+#[must_use]
+pub fn answer(request: &[u8]) -> String {
+    let answer = serde_json::from_slice(request).map_err(Into::into).and_then(answer_to);
+    answer.unwrap_or_else(|error| json!({ "error": error_chain(error.as_ref()) })).to_string()
+}
+
+type Fault = Box<dyn Error + Send + Sync>;
+
+fn answer_to(request: Request) -> Result<Value, Fault> {
+    match request {
+        Request::Verify { pages, roots, operation_id } => {
+            let roots = Roots::parse(roots.as_bytes())?;
+            let pages = pages.iter().map(|page| gateway_evidence::parse(page.as_bytes()));
+            let pages = pages.collect::<Result<_, _>>()?;
+            let report = verify(pages, &Reader { operation_id, ..Reader::new(&roots) });
+            Ok(json!({ "verdict": report.verdict(), "checks": report.checks }))
+        }
+        Request::Check { view } => {
+            let view = AwaitingView::read(view)?;
+            shown(&view.check()?)
+        }
+        Request::State { view, subject_id, roles, at_ms, reason } => {
+            let view = AwaitingView::read(view)?;
+            let approvable = view.check()?;
+            let word = match &reason {
+                None => Word::Approves { approved_at_ms: at_ms },
+                Some(reason) => Word::Rejects { reason, rejected_at_ms: at_ms },
+            };
+            let statement = approvable.subject.says(&subject_id, &roles, word);
+            let mut shown = shown(&approvable)?;
+            if let Some(members) = shown.as_object_mut() {
+                let message = String::from_utf8(statement.message()?)?;
+                members.insert("message".to_owned(), json!(message));
+                members.insert("digest".to_owned(), json!(statement.digest()?));
+            }
+            Ok(shown)
+        }
+    }
+}
+
+/// What is signed, in the bytes whose hash it has.
+fn shown(approvable: &Approvable<'_>) -> Result<Value, Fault> {
+    let Approvable { subject, intent, key_ref } = approvable;
+    let intent = String::from_utf8(canonical::to_bytes(intent)?)?;
+    Ok(json!({
+        "tenant": subject.tenant,
+        "operation_id": subject.operation_id,
+        "submitter": subject.submitter,
+        "key_ref": key_ref,
+        "key_id": subject.key_id,
+        "intent_hash": subject.intent_hash,
+        "intent": intent,
+    }))
+}

@@ -1,0 +1,389 @@
+// Drives the console in headless Chromium: `node drive.mjs SCENARIO CONFIG`. CONFIG is JSON: `base` (the gateway), `folder` (for screenshots
+// and files), `registry` and `roots` (files). Ends with status 0 if the page does what the scenario expects.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
+import { createRequire } from 'node:module';
+import puppeteer from 'puppeteer-core';
+
+const [scenario, config] = [process.argv[2], JSON.parse(process.argv[3])];
+const APPROVER = { roles: ['approver'], approved_at_ms: 1 };
+let browser;
+
+async function call(method, path, body, headers = {}) {
+  const answer = await fetch(config.base + path, {
+    method, headers: { 'content-type': 'application/json', ...headers }, body: body && JSON.stringify(body),
+  });
+  const content = await answer.json();
+  assert.equal(answer.status, 200, JSON.stringify(content));
+  return content;
+}
+
+async function pay(name, changes = {}) {
+  const payment = { from_account: 'acct-operating', to_account: 'acct-supplier', amount_minor: 1234500, currency: 'EUR', reference: `invoice ${name}`, ...changes };
+  const body = {
+    idempotency_key: name, key_ref: 'treasury-1', payment, requested_participants: [0, 1, 2], threshold: 2, publication_mode: 'manual',
+    client: { client_id: 'desk', subject_id: 'carol', roles: ['operator'], scopes: ['operations.sign'] },
+  };
+  return (await call('POST', '/v1/operations/sign', body)).operation;
+}
+
+/** A page of the console at this address, read by `subject` in the role of an approver. Every error of the page fails the scenario. */
+async function open({ subject, hash = '', base = config.base, context = browser, roles = 'approver' } = {}) {
+  const page = await context.newPage();
+  page.faults = [];
+  page.on('pageerror', (error) => page.faults.push(String(error)));
+  page.on('console', (message) => message.type() === 'error' && page.faults.push(`${message.text()} ${message.location().url ?? ''}`));
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    if (url.host !== new URL(base).host && url.protocol !== 'blob:') page.faults.push(`asks another host: ${url}`);
+  });
+  await page.setViewport({ width: 1200, height: 900 });
+  await page.evaluateOnNewDocument((reader) => { if (reader && location.protocol === 'http:' && !sessionStorage.getItem('reader')) sessionStorage.setItem('reader', reader); },
+    subject ? JSON.stringify({ subject, roles }) : null);
+  await page.goto(`${base}/console/${hash}`);
+  await page.waitForSelector('main h1');
+  return page;
+}
+
+const text = (page, selector = 'main') => page.$eval(selector, (element) => element.innerText);
+
+async function see(page, words, selector = 'main') {
+  const wait = page.waitForFunction((selector, words) => document.querySelector(selector)?.innerText.includes(words), { timeout: 20_000, polling: 100 }, selector, words);
+  await wait.catch(async () => assert.fail(`no “${words}” in:\n${await text(page)}`));
+}
+
+const sound = (page, but = []) => assert.deepEqual(page.faults.filter((fault) => !but.some((part) => fault.includes(part))), []);
+const shoot = (page, name) => page.screenshot({ path: `${config.folder}/${name}.png`, fullPage: true });
+
+async function click(page, selector) {
+  await page.waitForSelector(selector);
+  await page.$eval(selector, (element) => element.click());
+}
+
+const hashOf = (operation) => `#${operation.links.self.href}`;
+
+const scenarios = {
+  /** An approver finds what awaits them, sees it in words, and takes a payment to its publication, whose evidence is verified. */
+  async approves() {
+    const operation = await pay('one');
+    const alice = await open({ subject: 'alice' });
+    await see(alice, 'Awaiting you');
+    await see(alice, 'Pay 12\u202f345.00 EUR from acct-operating to acct-supplier, with the reference “invoice one”.');
+    await shoot(alice, 'operations');
+    await click(alice, 'main a');
+    await see(alice, 'What approvers sign');
+    assert.equal(await text(alice, '#sentence'), 'Pay 12\u202f345.00 EUR from acct-operating to acct-supplier, with the reference “invoice one”.');
+    await click(alice, 'summary');
+    const bytes = JSON.parse(await text(alice, '#bytes'));
+    assert.equal(bytes.amount_minor, '1234500');
+    await see(alice, operation.intent.intent_hash);
+    await shoot(alice, 'awaiting');
+    await click(alice, '#approve');
+    await see(alice, 'You have approved it.');
+    await see(alice, '1 of 2: alice');
+    await see(alice, 'alice approved, not signed');
+
+    // Bob's page was open before; what Alice did appears by itself.
+    const bob = await open({ subject: 'bob', hash: hashOf(operation) });
+    await click(bob, '#approve');
+    await see(bob, 'admitted');
+    await see(alice, '2 of 2');
+    await click(bob, '#execute');
+    await see(bob, 'executed, not published');
+    await click(bob, '#publish');
+    await see(bob, 'It is published');
+    await see(bob, 'carol submitted it');
+
+    const chooser = await bob.waitForSelector('#roots');
+    await chooser.uploadFile(config.roots);
+    await bob.waitForFunction(() => localStorage.getItem('roots') !== null);
+    // The page shows what happened meanwhile.
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await click(bob, '#verify');
+    const verdict = await bob.waitForSelector('#verdict');
+    const { verdict: found, ms } = await verdict.evaluate((element) => ({ ...element.dataset }));
+    assert.equal(found, 'not_checked', await text(bob));
+    for (const name of ['chain', 'operation', 'admission', 'receipts', 'signature', 'log']) await see(bob, name);
+    console.log(`verified in ${ms} ms`);
+    // The program is compiled now.
+    await click(bob, '#verify');
+    await bob.waitForFunction((before) => document.querySelector('#verdict') && document.querySelector('#verdict').dataset.ms !== before, { timeout: 5000 }, ms).catch(() => {});
+    const again = Number(await bob.$eval('#verdict', (element) => element.dataset.ms));
+    console.log(`verified again in ${again} ms`);
+    assert(Math.min(again, Number(ms)) <= 300, `${ms} ms, ${again} ms`);
+    await shoot(bob, 'published');
+    for (const page of [alice, bob]) sound(page);
+  },
+
+  /** What the gateway shows is not what would be signed: nothing can be approved. */
+  async lies() {
+    const operation = await pay('one');
+    const page = await open({ subject: 'alice' });
+    await page.setRequestInterception(true);
+    page.on('request', async (request) => {
+      if (!request.url().endsWith(operation.links.self.href)) return request.continue();
+      const view = await (await fetch(request.url(), { headers: request.headers() })).json();
+      view.intent.to_account = 'acct-thief';
+      return request.respond({ status: 200, contentType: 'application/json', body: JSON.stringify(view) });
+    });
+    await page.evaluate((hash) => { location.hash = hash; }, hashOf(operation));
+    await see(page, 'acct-thief');
+    await see(page, 'Do not approve this. What the gateway shows is not what you would sign: the intent does not have the stated hash.');
+    assert.equal(await page.$('#approve'), null);
+    assert.equal(await page.$('#reject'), null);
+    await shoot(page, 'lies');
+    sound(page);
+  },
+
+  /** Approvers make passkeys, which the operator registers, and approve and reject with them. */
+  async passkeys() {
+    const signers = {};
+    for (const subject of ['alice', 'bob']) {
+      const context = await browser.createBrowserContext();
+      const page = await open({ subject, hash: '#/passkeys', context });
+      const session = await page.createCDPSession();
+      await session.send('WebAuthn.enable');
+      const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
+        options: { protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true },
+      });
+      await see(page, 'Every approval must be signed by its approver.');
+      await click(page, 'form button');
+      await page.waitForSelector('#entry');
+      signers[subject] = { page, session, authenticatorId, entry: JSON.parse(await text(page, '#entry')) };
+    }
+    const approvers = Object.entries(signers).map(([subject_id, { entry }]) => ({ subject_id, tenants: ['default'], roles: ['approver'], keys: [entry] }));
+    fs.writeFileSync(`${config.registry}.new`, JSON.stringify({ format: 'svc/approvers/v1', approvers }));
+    fs.renameSync(`${config.registry}.new`, config.registry);
+    const { page: alice } = signers.alice;
+    const registered = () => alice.reload().then(() => alice.waitForSelector('main h1')).then(() => text(alice)).then((shown) => shown.includes('Passkey of localhost'));
+    for (let tries = 0; !(await registered()); tries += 1) assert(tries < 50, 'the registry is read');
+    await shoot(alice, 'passkeys');
+
+    const key = (await call('POST', '/v1/custody/keys', config.key)).operation;
+    const approve = async (subject, operation, expected) => {
+      const { page } = signers[subject];
+      await page.evaluate((hash) => { location.hash = hash; }, hashOf(operation));
+      await page.waitForSelector('#approve');
+      await click(page, '#approve');
+      await see(page, expected);
+    };
+    await approve('alice', key, 'You have approved it.');
+    await approve('bob', key, 'admitted');
+    await call('POST', `${key.links.self.href}/execute`, {});
+    const payment = await pay('signed');
+    await approve('alice', payment, 'alice approved, signed with a passkey');
+    await approve('bob', payment, 'admitted');
+
+    // A rejection needs a reason, which is signed.
+    const other = await pay('other');
+    await alice.evaluate((hash) => { location.hash = hash; }, hashOf(other));
+    await see(alice, 'invoice other');
+    await click(alice, '#reject');
+    await see(alice, 'Give a reason');
+    await alice.type('#reason', 'not our supplier');
+    await click(alice, '#reject');
+    await see(alice, 'alice rejected it, signed with a passkey: not our supplier');
+    await shoot(alice, 'rejected');
+
+    // The approver does not confirm: nothing is sent.
+    const third = await pay('third');
+    const { page: bob, session, authenticatorId } = signers.bob;
+    await bob.evaluate((hash) => { location.hash = hash; }, hashOf(third));
+    await see(bob, 'invoice third');
+    await session.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: false });
+    await click(bob, '#approve');
+    await see(bob, 'The passkey was not used, so nothing was sent.');
+    await see(bob, '0 of 2');
+    for (const { page } of Object.values(signers)) sound(page);
+  },
+
+  /** An operation that changed while its page was open: a clear error, and its present state. */
+  async changed() {
+    const operation = await pay('one');
+    const page = await open({ subject: 'alice', hash: hashOf(operation) });
+    await page.waitForSelector('#approve');
+    // Nothing that happens is shown while the reader is at a button.
+    await page.focus('#approve');
+    await call('POST', `${operation.links.self.href}/cancel`, { reason: 'twice' });
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await click(page, '#approve');
+    await see(page, 'It has changed meanwhile');
+    await page.evaluate(() => [...document.querySelectorAll('main a')].find((link) => link.innerText === 'Show its present state').click());
+    await page.waitForFunction(() => document.querySelector('main h1') && !document.querySelector('#approve'));
+    await see(page, 'It failed: cancelled by');
+    sound(page, ['409']);
+  },
+
+  /** The gateway is away for a while: the page says so, and recovers by itself. */
+  async recovers() {
+    const proxy = await between();
+    const page = await open({ subject: 'alice', base: proxy.base });
+    await see(page, 'Nothing awaits you.');
+    await proxy.down();
+    await see(page, 'the gateway does not answer', '#connection');
+    await pay('meanwhile');
+    await proxy.up();
+    await see(page, 'invoice meanwhile');
+    await page.waitForFunction(() => document.querySelector('#connection').innerText === '', { polling: 100 });
+    await pay('later');
+    await see(page, 'invoice later');
+    sound(page, ['ERR_CONNECTION_REFUSED', 'ERR_CONNECTION_RESET', 'ERR_EMPTY_RESPONSE', 'ERR_INCOMPLETE_CHUNKED_ENCODING']);
+  },
+
+  /** Evidence in a file is verified without a connection, and an altered one is refused. */
+  async offline() {
+    const operation = await pay('one');
+    const href = operation.links.self.href;
+    for (const subject_id of ['alice', 'bob']) await call('POST', `${href}/approve`, { subject_id, ...APPROVER });
+    const evidence = await (await fetch(`${config.base}${href}/evidence`)).text();
+    const files = [`${config.folder}/evidence.json`, `${config.folder}/altered.json`];
+    fs.writeFileSync(files[0], evidence);
+    fs.writeFileSync(files[1], evidence.replaceAll('1234500', '1234501'));
+    const page = await open({ hash: '#/verify' });
+    // The stream of events stays open.
+    await page.waitForNetworkIdle({ concurrency: 1, idleTime: 1000 });
+    await page.setOfflineMode(true);
+    await (await page.waitForSelector('#roots')).uploadFile(config.roots);
+    await see(page, 'Chosen, and kept in this browser.');
+    const verify = async (file) => {
+      await (await page.waitForSelector('#evidence')).uploadFile(file);
+      await page.waitForFunction(() => document.querySelector('#verdict, #report .alert'));
+      return text(page, '#report');
+    };
+    assert((await verify(files[0])).includes('Nothing fails'), await text(page));
+    await shoot(page, 'verified');
+    await page.$eval('#report', (report) => report.replaceChildren());
+    const altered = await verify(files[1]);
+    assert(altered.includes('The evidence does not hold.') && altered.includes('/events/0'), altered);
+    await shoot(page, 'refused');
+    sound(page, ['ERR_INTERNET_DISCONNECTED']);
+  },
+
+  /** The first view, over a slow connection: 1.6 Mbit/s with 150 ms for each request. */
+  async slow() {
+    for (let number = 0; number < 20; number += 1) await pay(`${number}`);
+    const times = [];
+    for (let nth = 0; nth < 5; nth += 1) {
+      // Of a reader who was never here.
+      const context = await browser.createBrowserContext();
+      const page = await context.newPage();
+      await page.evaluateOnNewDocument(() => location.protocol === 'http:' && sessionStorage.setItem('reader', JSON.stringify({ subject: 'alice', roles: 'approver' })));
+      const session = await page.createCDPSession();
+      await session.send('Network.enable');
+      await session.send('Network.emulateNetworkConditions', { offline: false, latency: 150, downloadThroughput: 200_000, uploadThroughput: 93_750 });
+      let n_bytes = 0;
+      session.on('Network.loadingFinished', ({ encodedDataLength }) => { n_bytes += encodedDataLength; });
+      const began = performance.now();
+      await page.goto(`${config.base}/console/`, { waitUntil: 'domcontentloaded' });
+      await page.waitForFunction(() => document.querySelector('main')?.innerText.includes('invoice 19'), { polling: 20 });
+      times.push(performance.now() - began);
+      console.log(`first view: ${Math.round(times.at(-1))} ms, ${n_bytes} bytes`);
+      assert(n_bytes > 10_000 && n_bytes <= 150_000, `${n_bytes} bytes`);
+      await context.close();
+    }
+    times.sort((one, other) => one - other);
+    assert(times[2] <= 1000, `${times}`);
+  },
+
+  /** Every page: without faults of accessibility, by keyboard, light and dark, narrow. */
+  async accessible() {
+    const operation = await pay('one');
+    const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+    const page = await open({ subject: 'alice' });
+    const key = encodeURIComponent('treasury-1');
+    for (const hash of ['#/', '#/keys', `#/v1/custody/keys/${key}`, '#/policy', '#/log', '#/verify', '#/passkeys', hashOf(operation)]) {
+      await page.evaluate((hash) => { location.hash = hash; }, hash);
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      assert(!(await text(page)).includes('cannot be shown'), `${hash}: ${await text(page)}`);
+      for (const scheme of ['light', 'dark']) {
+        for (const width of [1200, 360]) {
+          await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+          await page.setViewport({ width, height: 800 });
+          // In a world of its own, to which the policy of the page does not apply.
+          const { violations } = await page.evaluate(`(() => { ${axe}; return axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }); })()`);
+          const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
+          assert.deepEqual(found, [], `${hash} ${scheme} ${width}`);
+          const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+          assert(wide <= 0, `${hash} at ${width}: ${wide} pixels too wide`);
+          const name = hash.replaceAll(/[^a-z]+/g, '-').slice(0, 24);
+          await shoot(page, `${name}-${scheme}-${width}`);
+        }
+      }
+    }
+    // From the address to the approval without a mouse.
+    await page.setViewport({ width: 1200, height: 800 });
+    await page.goto('about:blank');
+    await page.goto(`${config.base}/console/${hashOf(operation)}`);
+    await page.waitForSelector('#approve');
+    for (let tabs = 0; ; tabs += 1) {
+      assert(tabs < 40, 'the button is reached by the keyboard');
+      await page.keyboard.press('Tab');
+      if (await page.evaluate(() => document.activeElement?.id === 'approve')) break;
+    }
+    const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+    assert.equal(outline, 'solid', 'the focus is seen');
+    await page.keyboard.press('Enter');
+    await see(page, 'You have approved it.');
+    sound(page);
+  },
+
+  /** A caller without scopes, and one of another tenant, see nothing; what a name contains is never markup. */
+  async hostile() {
+    const name = '<img src=x onerror=alert(1)><script>alert(2)</script>';
+    await pay('one', { reference: name, to_account: `acct-${name}` });
+    const alice = await open({ subject: 'alice' });
+    await see(alice, name);
+    await click(alice, 'main a');
+    await see(alice, 'What approvers sign');
+    assert.equal(await alice.$('main img, main script'), null);
+    sound(alice);
+    const other = await open({ subject: 'eve' });
+    await other.evaluate(() => sessionStorage.setItem('reader', JSON.stringify({ subject: 'eve', roles: 'approver', tenant: 'other' })));
+    await other.reload();
+    await see(other, 'There are no operations yet.');
+    sound(other);
+    for (const wrong of ['#/v1/operations/none', `#/v1/operations/${'0'.repeat(64)}`, '#/nowhere', '#/v1/custody/keys/..%2f..']) {
+      await other.evaluate((hash) => { location.hash = hash; }, wrong);
+      await other.waitForFunction((wrong) => location.hash === wrong && /no such page|cannot be shown/.test(document.querySelector('main').innerText), {}, wrong);
+    }
+  },
+};
+
+/** A connection to the gateway that can be cut. */
+async function between() {
+  const { hostname, port } = new URL(config.base);
+  const open = new Set();
+  let server = null;
+  let at = 0;
+  const up = () => new Promise((resolve) => {
+    server = net.createServer((client) => {
+      const gateway = net.connect(Number(port), hostname);
+      for (const [one, other] of [[client, gateway], [gateway, client]]) {
+        open.add(one);
+        one.on('error', () => other.destroy()).on('close', () => { open.delete(one); other.destroy(); });
+        one.pipe(other);
+      }
+    });
+    server.listen(at, hostname, () => { at = server.address().port; resolve(); });
+  });
+  const down = () => new Promise((resolve) => {
+    server.close(resolve);
+    open.forEach((socket) => socket.destroy());
+  });
+  await up();
+  return { base: `http://${hostname}:${at}`, up, down };
+}
+
+browser = await puppeteer.launch({ executablePath: config.chromium, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+try {
+  await scenarios[scenario]();
+  console.log(`${scenario}: ok`);
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+}
+process.exit();

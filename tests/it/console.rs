@@ -1,0 +1,109 @@
+//! The console of the real process, in headless Chromium. `tests/console/drive.mjs` has the scenarios.
+
+use crate::harness::custody;
+use crate::harness::process::{EXECUTE, Process, SIGN, drive as harness_drive, publish_step, run};
+use crate::harness::samples::payment;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// The browser, by its names on Debian and elsewhere.
+fn chromium() -> PathBuf {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let folders: Vec<_> = env::split_paths(&env::var_os("PATH").unwrap()).collect();
+    let found = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    found
+        .into_iter()
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("no Chromium (Debian: apt-get install chromium)"))
+}
+
+/// Runs a scenario against a gateway with these settings; returns what it printed. Screenshots go to `target/console/SCENARIO`.
+fn drive(scenario: &str, settings: &[(&str, &str)]) -> String {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("console");
+    assert!(sources.join("node_modules").exists(), "run `npm ci --prefix tests/console --ignore-scripts`");
+    let folder = tempfile::tempdir().unwrap();
+    let registry = folder.path().join("approvers.json");
+    fs::write(&registry, json!({"format": "svc/approvers/v1", "approvers": []}).to_string()).unwrap();
+    let signed = [
+        ("signed_approvals", "required"),
+        ("approvers_file", registry.to_str().unwrap()),
+        ("policy_watch_ms", "100"),
+    ];
+    let settings = if scenario == "passkeys" { [&signed[..], settings].concat() } else { settings.to_vec() };
+    let process = Process::start(folder.path(), None, &settings);
+    if ["approves", "offline"].contains(&scenario) {
+        // Nodes have keys, and the roots of trust name them, once they have signed something.
+        harness_drive(&process.address, SIGN, &payment("before"), &[EXECUTE, publish_step()]).unwrap();
+    }
+    let (code, roots, errors) = run(folder.path(), &settings, &["evidence", "roots"]);
+    assert_eq!(code, 0, "{errors}");
+    let roots_file = folder.path().join("roots.json");
+    fs::write(&roots_file, roots).unwrap();
+    let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("console").join(scenario);
+    fs::create_dir_all(&shots).unwrap();
+    let config = json!({
+        "base": format!("http://localhost:{}", process.address.rsplit(':').next().unwrap()),
+        "chromium": chromium(), "folder": shots, "registry": registry, "roots": roots_file, "key": custody::key("treasury-1"),
+    });
+    let mut command = Command::new("node");
+    command.arg(sources.join("drive.mjs")).args([scenario, &config.to_string()]);
+    let output = command.output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
+    printed.into_owned()
+}
+
+#[test]
+fn approver_sees_a_payment_in_words_approves_it_and_verifies_its_evidence() {
+    println!("{}", drive("approves", &[]));
+}
+
+#[test]
+fn page_offers_no_approval_of_what_would_not_be_signed() {
+    println!("{}", drive("lies", &[]));
+}
+
+#[test]
+fn approvers_approve_and_reject_with_passkeys() {
+    println!("{}", drive("passkeys", &[]));
+}
+
+#[test]
+fn approval_of_an_operation_that_changed_meanwhile_is_a_clear_error() {
+    println!("{}", drive("changed", &[]));
+}
+
+#[test]
+fn page_recovers_by_itself() {
+    println!("{}", drive("recovers", &[]));
+}
+
+#[test]
+fn evidence_in_a_file_is_verified_offline() {
+    println!("{}", drive("offline", &[]));
+}
+
+#[test]
+fn first_view_takes_a_second_on_a_slow_connection() {
+    println!("{}", drive("slow", &[]));
+}
+
+#[test]
+fn every_page_is_accessible_by_keyboard_light_dark_and_narrow() {
+    println!("{}", drive("accessible", &[]));
+}
+
+#[test]
+fn names_are_never_markup_and_other_tenants_see_nothing() {
+    println!("{}", drive("hostile", &[]));
+}
+
+/// The committed program is what the sources give.
+#[test]
+fn checks_of_the_page_are_reproducible_from_their_sources() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let output = Command::new(root.join("host/console/build.sh")).arg("--check").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
