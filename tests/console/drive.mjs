@@ -80,13 +80,17 @@ const scenarios = {
     assert.equal(bytes.amount_minor, '1234500');
     await see(alice, operation.intent.intent_hash);
     await shoot(alice, 'awaiting');
+    const bob = await open({ subject: 'bob', hash: hashOf(operation) });
+    await bob.waitForSelector('#approve');
     await click(alice, '#approve');
     await see(alice, 'You have approved it.');
     await see(alice, '1 of 2: alice');
     await see(alice, 'alice approved, not signed');
+    await see(alice, 'You have approved it. You can still reject it.');
+    assert.equal(await alice.$('#approve'), null);
 
-    // Bob's page was open before; what Alice did appears by itself.
-    const bob = await open({ subject: 'bob', hash: hashOf(operation) });
+    // Bob's page was open before. It stays as it is while he decides, and says that something has changed.
+    await see(bob, 'This operation has changed meanwhile.', '#notice');
     await click(bob, '#approve');
     await see(bob, 'admitted');
     await see(alice, '2 of 2');
@@ -199,21 +203,119 @@ const scenarios = {
     for (const { page } of Object.values(signers)) sound(page);
   },
 
-  /** An operation that changed while its page was open: a clear error, and its present state. */
+  /** An operation that changed while its page was open: the page says so, an approval is a clear error, and its present state is shown. */
   async changed() {
     const operation = await pay('one');
     const page = await open({ subject: 'alice', hash: hashOf(operation) });
     await page.waitForSelector('#approve');
-    // Nothing that happens is shown while the reader is at a button.
-    await page.focus('#approve');
+    await page.type('#reason', 'I was about to');
     await call('POST', `${operation.links.self.href}/cancel`, { reason: 'twice' });
-    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await see(page, 'This operation has changed meanwhile.', '#notice');
+    assert.equal(await page.$eval('#reason', (reason) => reason.value), 'I was about to', 'what was entered stays');
     await click(page, '#approve');
-    await see(page, 'It has changed meanwhile');
-    await page.evaluate(() => [...document.querySelectorAll('main a')].find((link) => link.innerText === 'Show its present state').click());
-    await page.waitForFunction(() => document.querySelector('main h1') && !document.querySelector('#approve'));
+    await see(page, 'It has changed meanwhile: operation failed: cancelled by');
+    await click(page, 'main #present');
+    await page.waitForFunction(() => document.querySelector('main h1') && !document.querySelector('#approve'), { polling: 100 });
     await see(page, 'It failed: cancelled by');
     sound(page, ['409']);
+  },
+
+  /** The reader goes on while a request is under way: what came of it is said of its operation, and not of the one that is shown. */
+  async leaves() {
+    const [one, two] = [await pay('one'), await pay('two')];
+    const page = await open({ subject: 'alice', hash: hashOf(one) });
+    await page.waitForSelector('#approve');
+    await page.setRequestInterception(true);
+    let release = null;
+    page.on('request', (request) => {
+      if (!request.url().endsWith('/approve')) return request.continue();
+      release = () => request.continue();
+      return undefined;
+    });
+    await click(page, '#approve');
+    await page.evaluate((hash) => { location.hash = hash; }, hashOf(two));
+    await see(page, 'invoice two');
+    while (release === null) await new Promise((resolve) => setTimeout(resolve, 20));
+    release();
+    await see(page, 'Of an operation that you have left:', '#notice');
+    await see(page, 'You have approved it.', '#notice');
+    assert.equal(await page.$('main .done'), null);
+    await see(page, '0 of 2');
+    assert.equal(await page.$eval('#notice a', (link) => link.hash), hashOf(one));
+    sound(page);
+  },
+
+  /** Amounts have the decimals of ISO 4217, whatever the browser thinks, and none are rounded. */
+  async amounts() {
+    const expected = [
+      ['HUF', 1234500, '12\u202f345.00 HUF'], ['JPY', 1234500, '1\u202f234\u202f500 JPY'], ['KWD', 1234500, '1\u202f234.500 KWD'], ['IQD', 5, '0.005 IQD'],
+      ['RSD', 1234500, '12\u202f345.00 RSD'], ['ETH', 1234500, '1234500 minor units of ETH'], ['eur', 1234500, '1234500 minor units of eur'],
+    ];
+    for (const [currency, amount_minor, words] of expected) {
+      const operation = await pay(`in-${currency}`, { currency, amount_minor });
+      const page = await open({ subject: 'alice', hash: hashOf(operation) });
+      await see(page, `Pay ${words} from`, '#sentence');
+      await page.close();
+    }
+    // A number that scripts would round, as it is written in JSON.
+    const body = JSON.stringify({
+      idempotency_key: 'large', key_ref: 'treasury-1', requested_participants: [0, 1, 2], threshold: 2,
+      payment: { from_account: 'a', to_account: 'b', amount_minor: 0, currency: 'wei' }, publication_mode: 'manual',
+      client: { client_id: 'desk', subject_id: 'carol', roles: ['operator'], scopes: ['operations.sign'] },
+    }).replace('"amount_minor":0', '"amount_minor":9007199254740993');
+    const answer = await fetch(`${config.base}/v1/operations/sign`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    const { operation, ...error } = await answer.json();
+    assert(operation, JSON.stringify(error));
+    const page = await open({ subject: 'alice', hash: hashOf(operation) });
+    await see(page, 'Pay 9007199254740993 minor units of wei from a to b.', 'h1');
+    await see(page, 'Pay 9007199254740993 minor units of wei from a to b.', '#sentence');
+    await click(page, '#approve');
+    await see(page, 'You have approved it.');
+    sound(page);
+  },
+
+  /** What lies between page and gateway cannot change the words of what is signed. */
+  async between() {
+    const operation = await pay('one');
+    const page = await open({ subject: 'alice' });
+    await page.setRequestInterception(true);
+    page.on('request', async (request) => {
+      if (!request.url().includes('/evidence')) return request.continue();
+      const document = await (await fetch(request.url(), { headers: request.headers() })).json();
+      const value = { maximumFractionDigits: 4, reference: 'payroll' };
+      for (const name of Object.keys(value)) {
+        document.events[0].disclosures.push({ path: `/__proto__/${name}`, salt: '', value: value[name] }, { path: `/constructor/prototype/${name}`, salt: '', value: value[name] });
+      }
+      return request.respond({ status: 200, contentType: 'application/json', body: JSON.stringify(document) });
+    });
+    await page.evaluate((hash) => { location.hash = hash; }, hashOf(operation));
+    await see(page, 'carol submitted it');
+    assert.equal(await page.evaluate(() => ({}).reference), undefined);
+    await page.evaluate(() => { location.hash = '#/'; });
+    await see(page, 'Awaiting you');
+    await page.evaluate((hash) => { location.hash = hash; }, hashOf(operation));
+    await see(page, 'Pay 12\u202f345.00 EUR from acct-operating to acct-supplier, with the reference “invoice one”.', '#sentence');
+    sound(page);
+  },
+
+  /** The console is opened by a link of another site; who is signed out meanwhile is told so, and goes on after signing in. */
+  async linked() {
+    const page = await open({ subject: 'alice' });
+    await page.goto(`data:text/html,<a href="${config.base}/console/">approve</a>`);
+    await Promise.all([page.waitForNavigation(), page.click('a')]);
+    await see(page, 'Operations', 'h1');
+    let isSignedOut = true;
+    await page.setRequestInterception(true);
+    page.on('request', (request) => {
+      if (!isSignedOut || !request.url().includes('/v1/')) return request.continue();
+      return request.respond({ status: 302, headers: { location: `${config.base}/console/style.css` } });
+    });
+    await page.evaluate(() => { location.hash = '#/keys'; });
+    await see(page, 'You may be signed out', 'h1');
+    isSignedOut = false;
+    await pay('one');
+    await page.evaluate(() => { location.hash = '#/'; });
+    await see(page, 'invoice one');
   },
 
   /** The gateway is away for a while: the page says so, and recovers by itself. */
@@ -303,7 +405,8 @@ const scenarios = {
           await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
           await page.setViewport({ width, height: 800 });
           // In a world of its own, to which the policy of the page does not apply.
-          const { violations } = await page.evaluate(`(() => { ${axe}; return axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }); })()`);
+          const world = page.mainFrame().isolatedRealm();
+          const { violations } = await world.evaluate(`(() => { ${axe}; return axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }); })()`);
           const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
           assert.deepEqual(found, [], `${hash} ${scheme} ${width}`);
           const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
@@ -327,28 +430,53 @@ const scenarios = {
     assert.equal(outline, 'solid', 'the focus is seen');
     await page.keyboard.press('Enter');
     await see(page, 'You have approved it.');
-    sound(page);
+    sound(page, ['404']);
   },
 
   /** A caller without scopes, and one of another tenant, see nothing; what a name contains is never markup. */
   async hostile() {
     const name = '<img src=x onerror=alert(1)><script>alert(2)</script>';
-    await pay('one', { reference: name, to_account: `acct-${name}` });
+    const one = await pay('one', { reference: name, to_account: `acct-${name}\u200b\u202e` });
     const alice = await open({ subject: 'alice' });
     await see(alice, name);
+    await see(alice, 'U+200BU+202E');
     await click(alice, 'main a');
     await see(alice, 'What approvers sign');
     assert.equal(await alice.$('main img, main script'), null);
+    // Also in the exact bytes.
+    await click(alice, 'summary');
+    await see(alice, 'U+200BU+202E', '#bytes');
+    assert.equal(await alice.$eval('#sentence', (words) => /[\u200b\u202e]/.test(words.innerText)), false);
+    await shoot(alice, 'hostile');
     sound(alice);
     const other = await open({ subject: 'eve' });
     await other.evaluate(() => sessionStorage.setItem('reader', JSON.stringify({ subject: 'eve', roles: 'approver', tenant: 'other' })));
     await other.reload();
     await see(other, 'There are no operations yet.');
-    sound(other);
-    for (const wrong of ['#/v1/operations/none', `#/v1/operations/${'0'.repeat(64)}`, '#/nowhere', '#/v1/custody/keys/..%2f..']) {
-      await other.evaluate((hash) => { location.hash = hash; }, wrong);
-      await other.waitForFunction((wrong) => location.hash === wrong && /no such page|cannot be shown/.test(document.querySelector('main').innerText), {}, wrong);
+    for (const [wrong, words] of [
+      ['#/v1/operations/none', 'There is no such page'], [`#/v1/operations/${'0'.repeat(64)}`, 'This cannot be shown'], ['#/nowhere', 'There is no such page'],
+      ['#/v1/custody/keys/..%2f..', 'This cannot be shown'], [`#${one.links.self.href}`, 'This cannot be shown'],
+    ]) {
+      await other.evaluate((hash) => { document.querySelector('main').replaceChildren(); location.hash = hash; }, wrong);
+      await see(other, words);
     }
+    sound(other, ['404']);
+
+    // A caller who may only read payments.
+    const reader = await open({});
+    await reader.setRequestInterception(true);
+    reader.on('request', (request) => {
+      const headers = { ...request.headers(), 'x-client-id': 'console', 'x-subject-id': 'alice', 'x-roles': 'approver', 'x-scopes': 'operations.read' };
+      return request.continue({ headers });
+    });
+    await reader.reload();
+    await see(reader, 'Not shown to you: custody operations (scope custody.read).');
+    await reader.evaluate((hash) => { location.hash = hash; }, hashOf(one));
+    await see(reader, 'You have no scope to approve or reject it.');
+    for (const action of ['approve', 'reject', 'execute', 'publish']) assert.equal(await reader.$(`#${action}`), null);
+    await reader.evaluate(() => { location.hash = '#/keys'; });
+    await see(reader, 'the caller needs the scope');
+    sound(reader, ['403']);
   },
 };
 

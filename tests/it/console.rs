@@ -76,6 +76,26 @@ fn approval_of_an_operation_that_changed_meanwhile_is_a_clear_error() {
 }
 
 #[test]
+fn what_came_of_a_request_is_said_of_its_own_operation() {
+    println!("{}", drive("leaves", &[]));
+}
+
+#[test]
+fn amounts_have_the_decimals_of_their_currency_and_are_not_rounded() {
+    println!("{}", drive("amounts", &[]));
+}
+
+#[test]
+fn answers_between_page_and_gateway_do_not_change_the_words_of_what_is_signed() {
+    println!("{}", drive("between", &[]));
+}
+
+#[test]
+fn console_is_opened_by_links_and_says_when_its_reader_is_signed_out() {
+    println!("{}", drive("linked", &[]));
+}
+
+#[test]
 fn page_recovers_by_itself() {
     println!("{}", drive("recovers", &[]));
 }

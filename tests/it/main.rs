@@ -7,6 +7,7 @@ mod addresses;
 mod approvers;
 mod bundle;
 mod canaries;
+mod client;
 mod cluster;
 mod console;
 mod contributions;

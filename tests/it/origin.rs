@@ -173,3 +173,27 @@ fn cross_site_requests_are_refused_and_counted_on_both_addresses() {
     let counted = "operation_gateway_callers_refused_total{reason=\"origin_not_permitted\"} 5";
     assert!(metrics.contains(counted), "{metrics}");
 }
+
+/// A link in a message, or the return from an identity provider, opens the console; nothing else is opened so.
+#[tokio::test]
+async fn pages_of_other_sites_may_open_the_console_and_nothing_else() {
+    let world = World::start().await;
+    let opened = |method: &str, path: &str, dest: &str| {
+        let request = Request::builder().method(method).uri(path).header("host", "localhost:9200");
+        let request = request.header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
+        world.send(request.header("sec-fetch-dest", dest).body(Body::empty()).unwrap())
+    };
+    for path in ["/console", "/console/"] {
+        let answer = opened("GET", path, "document").await;
+        assert!(["200", "308"].contains(&answer.status.as_str()), "{path}: {}", answer.status);
+    }
+    for (method, path, dest) in [
+        ("GET", "/console/", "iframe"),
+        ("POST", "/console/", "document"),
+        ("GET", "/console/console.js", "document"),
+        ("GET", "/v1/operations", "document"),
+        ("GET", "/console/../v1/operations", "document"),
+    ] {
+        assert_eq!(opened(method, path, dest).await.status, 403, "{method} {path} {dest}");
+    }
+}

@@ -12,7 +12,7 @@ use crate::counters;
 use crate::error::{ApiError, Code};
 use crate::state::App;
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::collections::BTreeSet;
@@ -114,8 +114,12 @@ impl Authority {
 
 /// Middleware that answers `origin_not_permitted` to requests from pages of other sites.
 pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
-    let checked =
-        check_headers(request.headers(), &app.options().allowed_origins, app.authenticator().is_bypass());
+    let checked = match opens_console(&request) {
+        true => Ok(()),
+        false => {
+            check_headers(request.headers(), &app.options().allowed_origins, app.authenticator().is_bypass())
+        }
+    };
     match checked {
         Ok(()) => next.run(request).await,
         Err(why) => {
@@ -123,6 +127,17 @@ pub async fn check(State(app): State<App>, request: Request, next: Next) -> Resp
             ApiError::new(Code::OriginNotPermitted, why).into_response()
         }
     }
+}
+
+/// Whether a browser opens the console in a window of its own, by a link in a message or after signing in at another site. The page has no
+/// data, what it asks for is checked, and no other page can read it or show it in a frame.
+fn opens_console(request: &Request) -> bool {
+    let is = |name: &str, value: &str| once(request.headers(), name) == Ok(Some(value));
+    let is_page = ["/console", "/console/"].contains(&request.uri().path());
+    is_page
+        && request.method() == Method::GET
+        && is("sec-fetch-mode", "navigate")
+        && is("sec-fetch-dest", "document")
 }
 
 /// Accepts requests that no browser sent, those that a user makes directly, and those from pages of the gateway or of an

@@ -23,13 +23,13 @@ enum Request {
     },
     /// Compares a view with what it asks approvers to sign.
     Check {
-        /// The operation's view.
-        view: Value,
+        /// The operation's view, as text: numbers in it may be larger than scripts have.
+        view: String,
     },
     /// Compares a view with what it asks approvers to sign, and makes the statement of one.
     State {
-        /// The operation's view.
-        view: Value,
+        /// The operation's view, as text.
+        view: String,
         /// The approver.
         subject_id: String,
         /// The roles in which they approve or reject.
@@ -60,11 +60,11 @@ fn answer_to(request: Request) -> Result<Value, Fault> {
             Ok(json!({ "verdict": report.verdict(), "checks": report.checks }))
         }
         Request::Check { view } => {
-            let view = AwaitingView::read(view)?;
+            let view = AwaitingView::read(gateway_evidence::parse(view.as_bytes())?)?;
             shown(&view.check()?)
         }
         Request::State { view, subject_id, roles, at_ms, reason } => {
-            let view = AwaitingView::read(view)?;
+            let view = AwaitingView::read(gateway_evidence::parse(view.as_bytes())?)?;
             let approvable = view.check()?;
             let word = match &reason {
                 None => Word::Approves { approved_at_ms: at_ms },

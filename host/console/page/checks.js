@@ -10,10 +10,13 @@ export function prepare() {
   return module;
 }
 
-/** The answer to a request; an error is thrown. Each request runs in a new instance. */
+/** The program refuses what it was given. */
+export class Unsound extends Error {}
+
+/** The answer to a request; if there is none, [`Unsound`] is thrown. Each request runs in a new instance. */
 export async function check(request) {
   const answer = JSON.parse(run(await prepare(), JSON.stringify(request)));
-  if (answer.error !== undefined) throw new Error(answer.error);
+  if (answer.error !== undefined) throw new Unsound(answer.error);
   return answer;
 }
 

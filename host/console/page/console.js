@@ -1,7 +1,7 @@
 // The console: which page is shown, who reads it, and what happens meanwhile.
 
-import { el, alert } from './elements.js';
-import { credentials, follow, get, signIn, Refused } from './gateway.js';
+import { el, alert, said } from './elements.js';
+import { credentials, follow, get, signIn, Refused, SignedOut, Unreachable } from './gateway.js';
 import { awaitingMe, key, keys, log, overview, policy } from './lists.js';
 
 // Loaded when they are shown first, or once the first view is there.
@@ -22,54 +22,91 @@ const KEY = /^#(\/v1\/custody\/keys\/[^/?]+)$/;
 
 const main = document.getElementById('main');
 const connection = document.getElementById('connection');
-let me = {};
-let shown = 0;
-/** What the reader has done on this page, which stays until they go on. */
-let standing = null;
+const notice = document.getElementById('notice');
+const address = () => location.hash || '#/';
+
+/** The number of the latest call of `show`. */
+let latest = 0;
+/** Whether a request of the reader is under way. */
+let isBusy = false;
+/** The wait before a page that could not be shown is tried again. */
+let retryAfter = 1000;
 
 /** Shows the page of the address. An older page that is still loading is dropped. `note` is shown above it. */
-async function show(note = null, keepsFocus = false) {
-  const nth = ++shown;
-  standing = keepsFocus ? standing : note;
-  const hash = location.hash || '#/';
-  const page = PAGES.find(([address]) => address === hash);
+async function show(note = null, { isRefresh = false } = {}) {
+  const nth = ++latest;
+  const hash = address();
   navigate(hash);
   let content;
+  let [is, failed] = [null, null];
+  const page = PAGES.find(([known]) => known === hash);
   try {
     // Asked for at the same time as who the reader is, if they said so.
     const early = hash === '#/' && Object.keys(credentials()).length > 0 ? awaitingMe() : undefined;
     early?.catch(() => {});
-    me = await get('/v1/caller');
-    reader();
-    if (page) content = await page[2](me, early);
-    else if (OPERATION.test(hash)) content = await operation(hash.match(OPERATION)[1], me, (note) => show(note));
+    is = await get('/v1/caller');
+    if (page) content = await page[2](is, early);
+    else if (OPERATION.test(hash)) content = await operation(hash.match(OPERATION)[1], is, pageOf(hash));
     else if (KEY.test(hash)) content = await key(hash.match(KEY)[1]);
     else content = [el('h1', {}, 'There is no such page'), el('p', {}, el('a', { href: '#/' }, 'To the operations'))];
+    retryAfter = 1000;
   } catch (error) {
+    failed = error;
     // Files are verified without the gateway.
-    if (page?.[2] === verifyPage) content = await verifyPage();
-    else content = failed(error);
+    content = page?.[2] === verifyPage ? await verifyPage().catch(() => unshown(error)) : unshown(error);
   }
-  if (nth !== shown) return;
-  main.replaceChildren(...[standing, content].flat(9).filter(Boolean));
+  if (nth !== latest) return;
+  // What is shown stays when it cannot be shown anew: the line above says that there is no connection.
+  if (isRefresh && (failed instanceof Unreachable || failed instanceof SignedOut)) return again(nth);
+  if (is) reader(is);
+  isBusy = false;
+  const focused = isRefresh ? address_of(document.activeElement) : null;
+  const kept = isRefresh ? [...main.querySelectorAll(':scope > .done')] : [note];
+  notice.replaceChildren();
+  main.replaceChildren(...[kept, content].flat(9).filter(Boolean));
   document.title = `${main.querySelector('h1')?.textContent ?? 'Console'} · operation-gateway`;
-  if (!keepsFocus) main.focus({ preventScroll: true });
+  if (!isRefresh) main.focus({ preventScroll: true });
+  else if (focused) main.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  if (failed instanceof Unreachable && page?.[2] !== verifyPage) again(nth);
 }
 
-function failed(error) {
+const address_of = (element) => (main.contains(element) ? element.getAttribute('href') : null);
+
+/** Tries again, unless another page is shown by then. */
+function again(nth) {
+  setTimeout(() => { if (nth === latest) show(null, { isRefresh: true }); }, retryAfter);
+  retryAfter = Math.min(retryAfter * 2, 30_000);
+}
+
+/** What the page of an operation may have done here. A note of one operation never stands on the page of another. */
+function pageOf(hash) {
+  const elsewhere = (note) => notice.replaceChildren(el('p', {}, el('a', { href: hash }, 'Of an operation that you have left:')), note);
+  return {
+    done: (note) => (address() === hash ? show(note) : note && elsewhere(note)),
+    say: (note, place) => (address() === hash && main.contains(place) ? place.replaceChildren(note, link(hash)) : elsewhere(note)),
+    busy: (is) => { if (address() === hash) isBusy = is; },
+  };
+}
+
+const link = () => el('button', { type: 'button', class: 'second', id: 'present', onclick: () => show() }, 'Show its present state');
+
+function unshown(error) {
   if (error instanceof Refused && error.status === 401) return [el('h1', {}, 'Sign in'), signInForm()];
-  return [el('h1', {}, 'This cannot be shown'), alert(error.message), el('p', {}, el('button', { type: 'button', onclick: () => show() }, 'Try again'))];
+  if (error instanceof SignedOut) {
+    return [el('h1', {}, 'You may be signed out'), alert(`${error.message}.`), el('p', {}, el('button', { type: 'button', onclick: () => location.reload() }, 'Sign in again'))];
+  }
+  return [el('h1', {}, 'This cannot be shown'), alert(`${error.message}.`), el('p', {}, el('button', { type: 'button', onclick: () => show() }, 'Try again'))];
 }
 
 function navigate(hash) {
-  const link = ([address, words]) => el('li', {}, el('a', { href: address, 'aria-current': address === hash ? 'page' : null }, words));
+  const link = ([known, words]) => el('li', {}, el('a', { href: known, 'aria-current': known === hash ? 'page' : null }, words));
   document.getElementById('navigation').replaceChildren(...PAGES.map(link));
 }
 
-function reader() {
-  const who = me.identity ? `${me.identity.subject_id}, tenant ${me.identity.tenant}` : 'not identified';
-  const change = el('button', { type: 'button', class: 'second', id: 'who', onclick: () => { main.replaceChildren(el('h1', {}, 'Who reads this'), signInForm()); main.focus(); } }, 'Change');
-  document.getElementById('reader').replaceChildren(who, ' ', change);
+function reader({ identity }) {
+  const who = identity ? [said(identity.subject_id), ', tenant ', said(identity.tenant)] : 'not identified';
+  const change = () => { latest += 1; main.replaceChildren(el('h1', {}, 'Who reads this'), signInForm()); main.focus(); };
+  document.getElementById('reader').replaceChildren(...[who, ' ', el('button', { type: 'button', class: 'second', id: 'who', onclick: change }, 'Change')].flat());
 }
 
 /** Credentials for this tab: a token; or in development, where the gateway authenticates no one, a name. */
@@ -87,32 +124,32 @@ function signInForm() {
   };
   const field = (words, made) => [el('label', { for: made.id }, words), made];
   return el('form', { class: 'card', onsubmit },
-    el('p', {}, 'Behind a proxy that signs you in there is nothing to do here. What you enter stays in this tab and is forgotten with it.'),
+    el('p', {}, 'Behind a proxy that signs you in, load the page again instead. What you enter stays in this tab and is forgotten with it.'),
     field('Token of your identity provider', token),
     el('fieldset', {}, el('legend', {}, 'Or, on a development gateway that authenticates no one'),
       field('Name', subject), field('Roles, separated by spaces', roles), field('Tenant, if any', tenant)),
     el('div', { class: 'actions' }, el('button', {}, 'Use this')));
 }
 
-/** Shows the page anew when something happened that it shows, but not while the reader enters something. */
+/**
+ * Something happened to an operation. The list, and an operation on which the reader decides nothing, are shown anew. What the reader
+ * decides on, and what they have verified, stays as it is: a line above it says that it has changed.
+ */
 let isDue = null;
-function changed(event) {
-  const hash = location.hash || '#/';
-  const concerns = hash === '#/' || hash === `#${event.href}`;
-  if (!concerns || isDue !== null) return;
+function changed({ href }) {
+  const concerns = () => address() === '#/' || href === null || address() === `#${href}`;
+  if (!concerns() || isDue !== null) return;
   isDue = setTimeout(() => {
     isDue = null;
-    const isBusy = main.contains(document.activeElement) && ['INPUT', 'TEXTAREA', 'BUTTON'].includes(document.activeElement.tagName);
-    if (!isBusy) show(null, true);
+    if (!concerns()) return;
+    const isInUse = isBusy || main.querySelector('#approve, #report > *, form') !== null || Boolean(main.querySelector('#reason')?.value);
+    if (!isInUse) show(null, { isRefresh: true });
+    else notice.replaceChildren(el('p', { role: 'status' }, 'This operation has changed meanwhile. ', link()));
   }, 300);
 }
 
-window.addEventListener('hashchange', () => show());
+window.addEventListener('hashchange', () => { isBusy = false; show(); });
 show().then(() => Promise.all([import('./operation.js'), import('./passkeys.js'), import('./evidence.js')])).catch(() => {});
-let isConnected = true;
 follow(changed, (error) => {
   connection.textContent = error === null ? '' : `What happens is not shown at present: ${error.message}.`;
-  // What was missed while there was no connection.
-  if (error === null && !isConnected) show(null, true);
-  isConnected = error === null;
-});
+}, () => changed({ href: null }));

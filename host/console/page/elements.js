@@ -1,5 +1,9 @@
 // Elements of the page. Every text is set as text: nothing of it becomes markup.
 
+// No answer can give all objects a member that a later check or sentence would read.
+Object.freeze(Object.prototype);
+Object.freeze(Array.prototype);
+
 /** An element with attributes, event listeners (`onclick: f`) and children: elements, texts, or lists of them; `null` is left out. */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -20,14 +24,35 @@ export function time(ms) {
   return el('time', { datetime: at.toISOString(), title: at.toISOString() }, shown);
 }
 
-export const code = (text) => el('code', {}, String(text));
+export const code = (text) => el('code', {}, visible(String(text)));
+
+/** Characters that are not seen as themselves: controls, spaces other than the plain one, invisible ones, those that turn the direction. */
+const UNSEEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u;
+
+/** A text of someone else, in which a character that is not seen as itself is shown by its number, marked. */
+export function visible(text) {
+  const parts = [];
+  for (const character of text) {
+    if (character !== ' ' && UNSEEN.test(character)) {
+      parts.push(el('mark', { title: 'a character that is not seen' }, `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`));
+    } else if (typeof parts.at(-1) === 'string') {
+      parts[parts.length - 1] += character;
+    } else {
+      parts.push(character);
+    }
+  }
+  return parts;
+}
+
+/** A text of someone else within a sentence of the page: it is seen where it begins and ends, and turns nothing around it. */
+export const said = (text) => el('bdi', { class: 'said' }, visible(String(text)));
 
 /** The beginning of a hash or id, with all of it as a tooltip. */
 export const short = (hash) => el('code', { title: hash }, `${String(hash).slice(0, 12)}…`);
 
 /** Names and values; entries without a value are left out. */
 export function facts(entries) {
-  const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const shown = entries.filter(([, value]) => value !== null && value !== undefined);
   return el('dl', {}, shown.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
 }
 

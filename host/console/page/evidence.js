@@ -1,14 +1,14 @@
 // Evidence, verified in the browser by the code of `evidence verify`. The roots of trust must not come from the gateway that is checked,
 // so the reader chooses a file; its public keys stay in this browser.
 
-import { el, card, alert, table } from './elements.js';
+import { el, card, alert, code, said, table } from './elements.js';
 import { check, prepare } from './checks.js';
 
 const KEPT = 'roots';
 export const keptRoots = () => localStorage.getItem(KEPT);
 
 const VERDICTS = {
-  holds: ['good', 'Everything that applies was checked, and holds.'],
+  holds: ['good', 'Everything that this page checks holds.'],
   not_checked: ['wait', 'Nothing fails, but a part is only claimed: see the checks that were not made.'],
   fails: ['bad', 'The evidence does not hold.'],
 };
@@ -27,9 +27,10 @@ export async function report(pages, operationId) {
       table('Checks', ['Check', 'Result', 'What was found'], checks.map(({ name, status }) => {
         const [result, found] = Object.entries(status)[0];
         const [mark, shown] = { holds: ['good', 'holds'], fails: ['bad', 'fails'], not_checked: ['wait', 'not checked'] }[result];
-        const faults = Array.isArray(found) ? el('ul', {}, found.map(({ at, what }) => el('li', {}, el('code', {}, at || '/'), ` ${what}`))) : found;
+        const faults = Array.isArray(found) ? el('ul', {}, found.map(({ at, what }) => el('li', {}, code(at || '/'), ' ', said(what)))) : said(found);
         return [name, el('span', { class: `state ${mark}` }, shown), faults];
       })),
+      el('p', {}, 'Not checked here, but by the command: whether the policy answers the same when it is run again (', el('code', {}, '--bundle'), '), the nodes’ own logs (', el('code', {}, '--nodes'), '), and cosignatures of witnesses (', el('code', {}, '--witness-policy'), ').'),
       el('p', { class: 'quiet' }, `Checked on this device in ${took} ms, without the gateway.`),
     ];
   } catch (error) {

@@ -8,14 +8,15 @@ const decode = (text) => Uint8Array.from(atob(text.replaceAll('-', '+').replaceA
 const hex = (bytes) => [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 const fromHex = (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 
-/** The reader's passkeys that can be used on this page. */
-export const usable = (keys) => keys.filter((key) => key.kind === 'webauthn' && key.origins.includes(location.origin));
+/** The reader's passkeys that can be used on this page, by the site that they are of. */
+export function usable(keys) {
+  const here = keys.filter((key) => key.kind === 'webauthn' && key.origins.includes(location.origin));
+  return Map.groupBy(here, (key) => key.rp_id);
+}
 
-/** Has one of these passkeys sign a statement with this SHA-256, hexadecimal. */
-export async function sign(digest, keys) {
-  const rpId = keys[0].rp_id;
-  const allowCredentials = keys.filter((key) => key.rp_id === rpId)
-    .map((key) => ({ type: 'public-key', id: decode(key.credential_id) }));
+/** Has one of these passkeys, which are of one site, sign a statement with this SHA-256, hexadecimal. */
+export async function sign(digest, rpId, keys) {
+  const allowCredentials = keys.map((key) => ({ type: 'public-key', id: decode(key.credential_id) }));
   const { rawId, response } = await navigator.credentials.get({
     publicKey: { challenge: fromHex(digest), rpId, allowCredentials, userVerification: 'required' },
   });
@@ -31,14 +32,16 @@ export async function sign(digest, keys) {
 const ES256 = -7;
 const EDDSA = -8;
 
-/** Makes a passkey for this page. Returns its entry for the registry. */
-async function make(subject) {
+/** Makes a passkey for this page. Returns its entry for the registry. No device replaces one that it has by it. */
+async function make(subject, existing) {
   const rpId = location.hostname;
+  const excludeCredentials = existing.filter((key) => key.rp_id === rpId).map((key) => ({ type: 'public-key', id: decode(key.credential_id) }));
   const created = await navigator.credentials.create({
     publicKey: {
       challenge: crypto.getRandomValues(new Uint8Array(32)),
       rp: { id: rpId, name: 'operation-gateway' },
-      user: { id: new TextEncoder().encode(subject).slice(0, 64), name: subject, displayName: subject },
+      user: { id: crypto.getRandomValues(new Uint8Array(32)), name: subject, displayName: subject },
+      excludeCredentials,
       pubKeyCredParams: [{ type: 'public-key', alg: ES256 }, { type: 'public-key', alg: EDDSA }],
       authenticatorSelection: { userVerification: 'required', residentKey: 'preferred' },
       attestation: 'none',
@@ -56,20 +59,21 @@ async function make(subject) {
 /** The page on which an approver makes a passkey. */
 export function enrolment({ identity, signed_approvals: rule }) {
   const result = el('div');
+  const own = identity?.approver_keys ?? [];
   const name = el('input', { type: 'text', id: 'subject', value: identity?.subject_id ?? '', readonly: Boolean(identity), required: true });
   const onsubmit = async (event) => {
     event.preventDefault();
     try {
-      const entry = JSON.stringify(await make(name.value), null, 2);
+      const entry = JSON.stringify(await make(name.value, own), null, 2);
       result.replaceChildren(
         done('The passkey is made. It counts once the operator has put this entry under “keys” of ', name.value, ' in the registry of approvers:'),
         el('pre', { id: 'entry', tabindex: 0 }, entry),
         el('button', { class: 'second', type: 'button', onclick: () => navigator.clipboard.writeText(entry) }, 'Copy the entry'));
     } catch (error) {
-      result.replaceChildren(alert(`No passkey was made: ${error.message}`));
+      const why = error.name === 'InvalidStateError' ? 'this device has one already, which is in the registry' : error.message;
+      result.replaceChildren(alert(`No passkey was made: ${why}.`));
     }
   };
-  const own = identity?.approver_keys ?? [];
   return [
     el('h1', {}, 'Passkeys'),
     el('p', {}, { off: 'This gateway does not verify signatures of approvals.', optional: 'Approvals may be signed.', required: 'Every approval must be signed by its approver.' }[rule]),

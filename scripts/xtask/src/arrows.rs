@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-evidence", &["gateway-domain"]),
     ("gateway-store", &["gateway-domain", "gateway-engine", "gateway-sqlite"]),
     ("gateway-browser", &["gateway-domain", "gateway-evidence"]),
+    ("gateway-client", &[]),
     ("gateway-console", &[]),
     ("gateway-policy", &["gateway-domain"]),
     ("gateway-policy-host", &["gateway-domain", "gateway-engine", "gateway-policy"]),

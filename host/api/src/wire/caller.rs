@@ -31,6 +31,8 @@ pub struct IdentityView {
     pub roles: Vec<String>,
     /// Its scopes.
     pub scopes: Vec<String>,
+    /// The roles in which the registry of approvers lets it sign; empty without an entry.
+    pub approver_roles: Vec<String>,
     /// The keys with which it can sign approvals at present, as the registry of approvers lists them (`host/docs/approvals.md`).
     #[schema(value_type = Vec<Object>)]
     pub approver_keys: Vec<Value>,
@@ -43,7 +45,9 @@ impl CallerView {
         let identity = match principal {
             Principal::Unrestricted => None,
             Principal::Identified(identity) => {
-                let keys = rule.keys_of(tenant, &identity.subject_id);
+                let entry = rule.entry_of(tenant, &identity.subject_id);
+                let (approver_roles, keys) =
+                    entry.map_or_else(Default::default, |entry| (entry.roles, entry.keys));
                 let is_valid = |key: &KeyEntry| key.validity().check(now).is_ok();
                 Some(IdentityView {
                     client_id: identity.client_id.clone(),
@@ -51,6 +55,7 @@ impl CallerView {
                     tenant: tenant.0.clone(),
                     roles: identity.roles.clone(),
                     scopes: identity.scopes.clone(),
+                    approver_roles,
                     approver_keys: keys.iter().filter(|key| is_valid(key)).map(|key| json!(key)).collect(),
                 })
             }

@@ -80,14 +80,14 @@ impl Approvers {
         &self.file
     }
 
-    /// The keys of this approver of the tenant, also those that are not valid.
+    /// The entry of this approver for the tenant, with all its keys.
     #[must_use]
-    pub fn keys_of(&self, tenant: &Tenant, subject_id: &str) -> Vec<KeyEntry> {
+    pub fn entry_of(&self, tenant: &Tenant, subject_id: &str) -> Option<&ApproverEntry> {
         let is_it = |entry: &&ApproverEntry| {
             let approves_for = |name: &String| *name == tenant.0 || name == ANY_TENANT;
             entry.subject_id == subject_id && entry.tenants.iter().any(approves_for)
         };
-        self.file.approvers.iter().filter(is_it).flat_map(|entry| entry.keys.clone()).collect()
+        self.file.approvers.iter().find(is_it)
     }
 
     /// Checks that the statement's subject signed it, with a key that is valid at `now`, in roles that the subject holds.

@@ -1,7 +1,7 @@
 //! Whether approvals must be signed, and the check of one approval.
 
 use super::limits::CLOCK_SKEW_MS;
-use super::{ApprovalError, ApprovalSignature, Approvers, KeyEntry, Statement};
+use super::{ApprovalError, ApprovalSignature, ApproverEntry, Approvers, Statement};
 use crate::ids::Tenant;
 use crate::time::EpochMs;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -48,13 +48,13 @@ impl SigningRule {
         }
     }
 
-    /// The keys of this approver of the tenant, also those that are not valid; none while the registry cannot be read.
+    /// The registry's entry of this approver for the tenant, with all its keys; `None` while the registry cannot be read.
     #[must_use]
-    pub fn keys_of(&self, tenant: &Tenant, subject_id: &str) -> Vec<KeyEntry> {
+    pub fn entry_of(&self, tenant: &Tenant, subject_id: &str) -> Option<ApproverEntry> {
         match self {
-            Self::Off => Vec::new(),
+            Self::Off => None,
             Self::Optional(pinned) | Self::Required(pinned) => {
-                pinned.registry().map_or(Vec::new(), |approvers| approvers.keys_of(tenant, subject_id))
+                pinned.registry().ok()?.entry_of(tenant, subject_id).cloned()
             }
         }
     }

@@ -1,0 +1,66 @@
+//! Why a request failed.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The gateway answered with an error.
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    /// The gateway did not answer. It may have acted: the same request can be sent again.
+    #[error("the gateway does not answer")]
+    NoAnswer(#[source] reqwest::Error),
+    /// The gateway's answer is not of the expected form.
+    #[error("the gateway's answer has another form than expected: {0}")]
+    Malformed(String),
+    /// The time was over.
+    #[error("the operation is still `{state}`")]
+    StillWaiting {
+        /// Its state.
+        state: String,
+    },
+    /// The client cannot be made like this.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// The gateway's error.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Refusal {
+    /// The HTTP status.
+    #[serde(skip)]
+    pub status: u16,
+    /// The code, on which programs can rely, such as `operation_failed`.
+    #[serde(rename = "error")]
+    pub code: String,
+    /// What is wrong, for people.
+    pub message: String,
+    /// The id of the request, for the gateway's operator.
+    #[serde(default)]
+    pub request_id: Option<String>,
+    /// Every fault of a body.
+    #[serde(default)]
+    pub errors: Vec<Value>,
+    /// The reasons for which the policy denies: `code` and `detail`.
+    #[serde(default)]
+    pub reasons: Vec<Value>,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({}): {}", self.status, self.code, self.message)
+    }
+}
+
+impl Error {
+    /// The gateway's code, if it answered with one.
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Refused(refusal) => Some(&refusal.code),
+            Self::NoAnswer(_) | Self::Malformed(_) | Self::StillWaiting { .. } | Self::Unusable(_) => None,
+        }
+    }
+}
