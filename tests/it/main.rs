@@ -6,6 +6,7 @@ mod access;
 mod addresses;
 mod approvers;
 mod bundle;
+mod calls;
 mod canaries;
 mod client;
 mod cluster;

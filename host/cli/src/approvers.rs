@@ -11,7 +11,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_seal::key_file;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, IsTerminal, Read, Write};
@@ -134,15 +134,41 @@ struct Body<'a> {
 
 /// Shows the operation on standard error, asks for confirmation, and returns the signed body of the approval or rejection.
 fn sign_statement(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
-    let signing = SigningKey::from_bytes(&*key_file::load(&sign.key)?);
     let view = read_view(&sign.operation).map_err(|error| with_path(&sign.operation, error.as_ref()))?;
-    let Approvable { intent, key_ref, subject } = view.check()?;
+    let signed = Signed {
+        key: &sign.key,
+        subject: &sign.subject,
+        roles: &sign.roles,
+        reject: sign.reject.as_deref(),
+        yes: sign.yes,
+    };
     let at_ms = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;
-    let word = match &sign.reject {
+    sign_checked(&view, &signed, at_ms)
+}
+
+/// What is signed, by whom.
+pub(crate) struct Signed<'a> {
+    pub(crate) key: &'a Path,
+    pub(crate) subject: &'a str,
+    pub(crate) roles: &'a [String],
+    /// The reason of a rejection.
+    pub(crate) reject: Option<&'a str>,
+    pub(crate) yes: bool,
+}
+
+/// As `approvers sign`, for a view that was just asked for.
+pub(crate) fn sign_view(view: Value, signed: &Signed<'_>, now: EpochMs) -> Result<String, Fault> {
+    sign_checked(&AwaitingView::read(view)?, signed, i64::try_from(now.0)?)
+}
+
+fn sign_checked(view: &AwaitingView, sign: &Signed<'_>, at_ms: i64) -> Result<String, Fault> {
+    let signing = SigningKey::from_bytes(&*key_file::load(sign.key)?);
+    let Approvable { intent, key_ref, subject } = view.check()?;
+    let word = match sign.reject {
         None => Word::Approves { approved_at_ms: at_ms },
         Some(reason) => Word::Rejects { reason, rejected_at_ms: at_ms },
     };
-    let statement = subject.says(&sign.subject, &sign.roles, word);
+    let statement = subject.says(sign.subject, sign.roles, word);
     let public_key = Hex32::new(signing.verifying_key().to_bytes());
     let (verb, why) = match word {
         Word::Approves { .. } => ("approves", String::new()),
@@ -166,7 +192,7 @@ fn sign_statement(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
     }
     let signature = Signature::new(signing.sign(&statement.message()?).to_bytes());
     let signature = ApprovalSignature::Ed25519 { public_key, signature };
-    let body = Body { word, subject_id: &sign.subject, roles: &sign.roles, signature };
+    let body = Body { word, subject_id: sign.subject, roles: sign.roles, signature };
     Ok(serde_json::to_string(&body)? + "\n")
 }
 

@@ -1,5 +1,5 @@
-//! The command line of `operation-gateway`: its grammar, and the commands that work on files and on the gateway's store:
-//! [`bundle`], [`approvers`], [`evidence`], [`ledger`] and [`records`].
+//! The command line of `operation-gateway`: its grammar, the commands that work on files and on the gateway's store ([`bundle`],
+//! [`approvers`], [`evidence`], [`ledger`], [`records`]), and those that call a gateway ([`calls`]).
 //!
 //! The others: `serve`, `config`, and those that open keys or nodes as the gateway does (`keys`, `nodes`, `evidence roots`), are
 //! parsed here and run by the crate `operation-gateway`.
@@ -13,6 +13,7 @@
 
 pub mod approvers;
 pub mod bundle;
+pub mod calls;
 pub mod evidence;
 pub mod ledger;
 mod progress;
@@ -57,7 +58,13 @@ pub enum Command<S: Args> {
     /// Export recorded policy decisions
     #[command(subcommand)]
     Decisions(records::DecisionsCommand<S>),
-    /// Evaluate past decisions again
+    /// Submit, show, approve and publish operations of a gateway, over its API
+    #[command(subcommand)]
+    Op(calls::OpCommand),
+    /// Create, show and change keys of a gateway, over its API
+    #[command(subcommand)]
+    Key(calls::KeyCommand),
+    /// Evaluate the policy of a gateway, or past decisions again
     #[command(subcommand)]
     Policy(records::PolicyCommand<S>),
     /// Verify an operation's evidence offline, and print the roots of trust for it

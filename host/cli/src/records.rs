@@ -51,6 +51,12 @@ pub enum PolicyCommand<S: Args> {
         #[command(flatten)]
         replay: Replay,
     },
+    /// Evaluate the policy of a gateway without an operation, over its API
+    #[command(
+        after_help = "The evaluation is recorded. Exit code 0: there is an answer, whatever it is. 1: the gateway refuses. 2: the command cannot be \
+                            carried out. 4: the gateway does not answer."
+    )]
+    Preview(crate::calls::Preview),
     /// Evaluate every past decision with another bundle, and print what it would change
     Impact {
         #[command(flatten)]

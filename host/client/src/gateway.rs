@@ -123,7 +123,7 @@ impl Gateway {
         &self,
         operation: &Operation,
         within: Duration,
-        holds: impl Fn(&Operation) -> bool,
+        mut holds: impl FnMut(&Operation) -> bool,
     ) -> Result<Operation, Error> {
         let deadline = Instant::now() + within;
         let mut now = self.refresh(operation).await?;

@@ -65,6 +65,9 @@ pub fn main() -> ExitCode {
                 records::replay(&settings.database_url, &settings.policy.bundle, replay)
             })
         }
+        Some(Command::Policy(PolicyCommand::Preview(preview))) => gateway_cli::calls::run_preview(preview),
+        Some(Command::Op(command)) => gateway_cli::calls::run_op(command, now),
+        Some(Command::Key(command)) => gateway_cli::calls::run_key(command),
         Some(Command::Policy(PolicyCommand::Impact { settings, impact })) => {
             run_with(settings, &|settings| {
                 let trust = Trust { roots: &settings.policy.trust_roots, now };

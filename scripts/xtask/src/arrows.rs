@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "gateway-cli",
         &[
             "gateway-api",
+            "gateway-client",
             "gateway-domain",
             "gateway-engine",
             "gateway-evidence",

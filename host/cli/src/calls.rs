@@ -1,0 +1,210 @@
+//! `operation-gateway op`, `key` and `policy preview`: what callers of a gateway do with its API, from the command line.
+//!
+//! On a terminal they print for people, elsewhere JSON: one document for one thing, one line for each of several.
+
+mod connection;
+mod key;
+mod operation;
+mod print;
+
+use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
+use clap::{Args, Subcommand};
+pub use connection::Connection;
+use gateway_client::{Error, Gateway};
+use gateway_domain::time::EpochMs;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The exit codes, for help texts.
+const EXIT_CODES: &str = "Exit code 0: done. 1: the gateway refuses, or the operation failed. 2: the command cannot be carried out. 3: the time to \
+                          wait is over. 4: the gateway does not answer.";
+
+/// Exit code when the time to wait is over.
+const EXIT_STILL_WAITING: u8 = 3;
+
+/// Exit code when the gateway does not answer.
+const EXIT_NO_ANSWER: u8 = 4;
+
+/// Largest body that is read from a file.
+const BODY_BYTES_MAX: u64 = 1 << 20;
+
+/// How results are printed.
+#[derive(Debug, Args)]
+pub struct Output {
+    /// Print JSON also on a terminal
+    #[arg(long)]
+    json: bool,
+}
+
+impl Output {
+    fn is_json(&self) -> bool {
+        self.json || !std::io::stdout().is_terminal()
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum OpCommand {
+    /// Submit a payment
+    #[command(after_help = EXIT_CODES)]
+    Submit(operation::Submit),
+    /// Show an operation
+    #[command(after_help = EXIT_CODES)]
+    Show(operation::Show),
+    /// List operations, newest first
+    #[command(after_help = EXIT_CODES)]
+    List(operation::List),
+    /// Print what happens to operations, until interrupted
+    #[command(after_help = EXIT_CODES)]
+    Watch(operation::Watch),
+    /// Approve an operation, signed with a key if one is given
+    #[command(after_help = EXIT_CODES)]
+    Approve(operation::Decide),
+    /// Reject an operation that is not admitted yet
+    #[command(after_help = EXIT_CODES)]
+    Reject {
+        /// The reason, which becomes part of the evidence
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        decide: operation::Decide,
+    },
+    /// Cancel what you submitted, before it is admitted
+    #[command(after_help = EXIT_CODES)]
+    Cancel {
+        /// The reason, which becomes part of the evidence
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        target: operation::Target,
+    },
+    /// Have the nodes sign, or change their shares
+    #[command(after_help = EXIT_CODES)]
+    Execute(operation::Target),
+    /// Publish the result of an operation
+    #[command(after_help = EXIT_CODES)]
+    Publish(operation::Target),
+    /// Write an operation's evidence to files, for `evidence verify`
+    #[command(after_help = EXIT_CODES)]
+    Evidence {
+        /// The file; further pages get a number before the extension
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+        #[command(flatten)]
+        target: operation::Target,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Submit the creation of a key
+    #[command(after_help = EXIT_CODES)]
+    Create(key::Body),
+    /// Show a key
+    #[command(after_help = EXIT_CODES)]
+    Show(key::Named),
+    /// List keys, newest first
+    #[command(after_help = EXIT_CODES)]
+    List(key::List),
+    /// Submit a signature by a key
+    #[command(after_help = EXIT_CODES)]
+    Sign(key::Change),
+    /// Submit new shares for the same holders
+    #[command(after_help = EXIT_CODES)]
+    Refresh(key::Change),
+    /// Submit new shares for other holders
+    #[command(after_help = EXIT_CODES)]
+    Reshare(key::Change),
+    /// Submit a new key in the place of this one
+    #[command(after_help = EXIT_CODES)]
+    Rotate(key::Change),
+    /// Submit the rebuilding of a lost share
+    #[command(after_help = EXIT_CODES)]
+    Recover(key::Change),
+}
+
+/// Evaluates the policy without an operation.
+#[derive(Debug, Args)]
+pub struct Preview {
+    /// The body of `POST /v1/policy/preview`, JSON; `-` for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+enum CallError {
+    #[error(transparent)]
+    Gateway(#[from] Error),
+    #[error("the operation failed with `{code}`: {message}")]
+    Failed { code: String, message: String },
+    #[error("{0}")]
+    Unusable(String),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Other(#[from] Fault),
+}
+
+impl CallError {
+    const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Gateway(Error::Refused(_)) | Self::Failed { .. } => EXIT_FAILED,
+            Self::Gateway(Error::StillWaiting { .. }) => EXIT_STILL_WAITING,
+            Self::Gateway(Error::NoAnswer(_)) => EXIT_NO_ANSWER,
+            Self::Gateway(Error::Malformed(_) | Error::Unusable(_))
+            | Self::Unusable(_)
+            | Self::Io(_)
+            | Self::Other(_) => EXIT_UNCHECKED,
+        }
+    }
+}
+
+fn run(command: impl Future<Output = Result<(), CallError>>) -> ExitCode {
+    crate::run(async { command.await.map(|()| ExitCode::SUCCESS) }, CallError::exit_code)
+}
+
+/// Runs a command on operations.
+#[must_use]
+pub fn run_op(command: &OpCommand, now: EpochMs) -> ExitCode {
+    run(operation::run(command, now))
+}
+
+/// Runs a command on keys.
+#[must_use]
+pub fn run_key(command: &KeyCommand) -> ExitCode {
+    run(key::run(command))
+}
+
+/// Evaluates the policy without an operation.
+#[must_use]
+pub fn run_preview(Preview { file, connection, output }: &Preview) -> ExitCode {
+    run(async {
+        let (gateway, _) = connection.open()?;
+        let outcome = gateway.preview(&read_body(file)?).await?;
+        print::preview(&outcome, output.is_json())
+    })
+}
+
+/// A JSON body from a file, or from standard input.
+fn read_body(path: &Path) -> Result<Value, CallError> {
+    let mut text = Vec::new();
+    let unusable = |why: String| CallError::Unusable(format!("`{}` {why}", path.display()));
+    let read = match path.to_str() {
+        Some("-") => std::io::stdin().lock().take(BODY_BYTES_MAX).read_to_end(&mut text),
+        _ => File::open(path).and_then(|file| file.take(BODY_BYTES_MAX).read_to_end(&mut text)),
+    };
+    read.map_err(|error| unusable(format!("cannot be read: {error}")))?;
+    serde_json::from_slice(&text).map_err(|error| unusable(format!("is not JSON: {error}")))
+}
+
+/// The operation of this id. A shorter beginning is not accepted: it could be of another one.
+async fn find(gateway: &Gateway, id: &str) -> Result<gateway_client::Operation, CallError> {
+    Ok(gateway.find(id).await?)
+}

@@ -1,0 +1,100 @@
+//! `operation-gateway key`.
+
+use super::{CallError, Connection, KeyCommand, Output, print, read_body};
+use clap::Args;
+use gateway_client::Filter;
+use std::path::PathBuf;
+
+/// A body for the gateway.
+#[derive(Debug, Args)]
+pub struct Body {
+    /// The body of `POST /v1/custody/keys`, JSON; `-` for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A key.
+#[derive(Debug, Args)]
+pub struct Named {
+    /// The key's name
+    #[arg(value_name = "KEY")]
+    key_ref: String,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What is submitted on a key.
+#[derive(Debug, Args)]
+pub struct Change {
+    /// The key's name
+    #[arg(value_name = "KEY")]
+    key_ref: String,
+    /// The body, JSON, as in host/docs/interface.md; `-` for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Which keys are listed.
+#[derive(Debug, Args)]
+pub struct List {
+    /// Only keys in this state
+    #[arg(long, value_name = "STATE")]
+    state: Option<String>,
+    /// The most keys that are listed
+    #[arg(long, value_name = "KEYS", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(super) async fn run(command: &KeyCommand) -> Result<(), CallError> {
+    let (change, action) = match command {
+        KeyCommand::Create(Body { file, connection, output }) => {
+            let (gateway, _) = connection.open()?;
+            let operation = gateway.submit_to("/v1/custody/keys", &read_body(file)?).await?;
+            return print::operation(&operation, output.is_json());
+        }
+        KeyCommand::Show(Named { key_ref, connection, output }) => {
+            let (gateway, _) = connection.open()?;
+            return print::key(&gateway.key(key_ref).await?, output.is_json());
+        }
+        KeyCommand::List(list) => return show_list(list).await,
+        KeyCommand::Sign(change) => (change, "sign"),
+        KeyCommand::Refresh(change) => (change, "refresh"),
+        KeyCommand::Reshare(change) => (change, "reshare"),
+        KeyCommand::Rotate(change) => (change, "rotate"),
+        KeyCommand::Recover(change) => (change, "recover"),
+    };
+    let (gateway, _) = change.connection.open()?;
+    let body = read_body(&change.file)?;
+    let operation = gateway.submit_on_key(&change.key_ref, action, &body).await?;
+    print::operation(&operation, change.output.is_json())
+}
+
+async fn show_list(List { state, limit, connection, output }: &List) -> Result<(), CallError> {
+    let (gateway, _) = connection.open()?;
+    let filter = Filter { state: state.clone(), ..Filter::default() };
+    let (mut all, mut cursor) = (Vec::new(), None);
+    while all.len() < *limit {
+        let page = gateway.keys(&filter, super::operation::PAGE, cursor.as_deref()).await?;
+        all.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    all.truncate(*limit);
+    print::keys(&all, output.is_json())
+}
