@@ -29,17 +29,23 @@ async function pay(name, changes = {}) {
   return (await call('POST', '/v1/operations/sign', body)).operation;
 }
 
-/** A page of the console at this address, read by `subject` in the role of an approver. Every error of the page fails the scenario. */
-async function open({ subject, hash = '', base = config.base, context = browser, roles = 'approver' } = {}) {
+/** A page whose errors, and requests to other hosts, fail the scenario. */
+async function watched(context, base = config.base) {
   const page = await context.newPage();
   page.faults = [];
   page.on('pageerror', (error) => page.faults.push(String(error)));
   page.on('console', (message) => message.type() === 'error' && page.faults.push(`${message.text()} ${message.location().url ?? ''}`));
   page.on('request', (request) => {
     const url = new URL(request.url());
-    if (url.host !== new URL(base).host && url.protocol !== 'blob:') page.faults.push(`asks another host: ${url}`);
+    if (url.host !== new URL(base).host && !['blob:', 'data:'].includes(url.protocol)) page.faults.push(`asks another host: ${url}`);
   });
   await page.setViewport({ width: 1200, height: 900 });
+  return page;
+}
+
+/** A page of the console at this address, read by `subject` in the role of an approver. */
+async function open({ subject, hash = '', base = config.base, context = browser, roles = 'approver' } = {}) {
+  const page = await watched(context, base);
   await page.evaluateOnNewDocument((reader) => { if (reader && location.protocol === 'http:' && !sessionStorage.getItem('reader')) sessionStorage.setItem('reader', reader); },
     subject ? JSON.stringify({ subject, roles }) : null);
   await page.goto(`${base}/console/${hash}`);
@@ -431,6 +437,25 @@ const scenarios = {
     await page.keyboard.press('Enter');
     await see(page, 'You have approved it.');
     sound(page, ['404']);
+  },
+
+  /** The page of the API shows every endpoint, asks no other host, and sends a request. */
+  async documents() {
+    const page = await watched(browser);
+    await page.goto(`${config.base}/docs`);
+    await page.waitForSelector('.opblock');
+    const document = await (await fetch(`${config.base}/v1/openapi.json`)).json();
+    const n = Object.values(document.paths).flatMap((path) => Object.keys(path)).length;
+    assert.equal((await page.$$('.opblock')).length, n);
+    await click(page, '#operations-health-readyz .opblock-control-arrow, [id$=readyz] .opblock-control-arrow');
+    await click(page, '[id$=readyz] .try-out__btn');
+    await click(page, '[id$=readyz] .execute');
+    await page.waitForFunction(() => document.querySelector('[id$=readyz] .live-responses-table')?.innerText.includes('200'), { timeout: 20_000 });
+    await shoot(page, 'docs');
+    sound(page);
+    const answer = await fetch(`${config.base}/docs/`);
+    assert.match(answer.headers.get('content-security-policy'), /default-src 'none'; script-src 'self';/);
+    assert.equal((await fetch(`${config.base}/docs/nothing.js`)).status, 404);
   },
 
   /** A caller without scopes, and one of another tenant, see nothing; what a name contains is never markup. */

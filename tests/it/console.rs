@@ -116,6 +116,11 @@ fn every_page_is_accessible_by_keyboard_light_dark_and_narrow() {
 }
 
 #[test]
+fn api_is_documented_in_the_browser_without_another_host() {
+    println!("{}", drive("documents", &[]));
+}
+
+#[test]
 fn names_are_never_markup_and_other_tenants_see_nothing() {
     println!("{}", drive("hostile", &[]));
 }

@@ -22,12 +22,13 @@ use gateway_service::layers::observe;
 use state::App;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// The API, the console, and the probes unless they are served on a separate address.
+/// The API, its pages, and the probes unless they are served on a separate address.
 pub fn router(app: App) -> Router {
     let api = routes::api();
     let api = if app.options().separate_probes { api } else { api.merge(routes::probes()) };
     let api = Router::from(api);
-    with_layers(if app.options().console { api.merge(gateway_console::router()) } else { api }, app)
+    let api = if app.options().console { api.merge(gateway_console::router()) } else { api };
+    with_layers(if app.options().api_docs { api.merge(openapi::page::router()) } else { api }, app)
 }
 
 /// The probes, for their separate address.

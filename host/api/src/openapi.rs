@@ -4,6 +4,7 @@
 mod answers;
 mod examples;
 mod links;
+pub(crate) mod page;
 mod requests;
 mod schemas;
 

@@ -114,7 +114,7 @@ impl Authority {
 
 /// Middleware that answers `origin_not_permitted` to requests from pages of other sites.
 pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
-    let checked = match opens_console(&request) {
+    let checked = match opens_page(&request) {
         true => Ok(()),
         false => {
             check_headers(request.headers(), &app.options().allowed_origins, app.authenticator().is_bypass())
@@ -129,11 +129,11 @@ pub async fn check(State(app): State<App>, request: Request, next: Next) -> Resp
     }
 }
 
-/// Whether a browser opens the console in a window of its own, by a link in a message or after signing in at another site. The page has no
+/// Whether a browser opens a page in a window of its own, by a link in a message or after signing in at another site. The page has no
 /// data, what it asks for is checked, and no other page can read it or show it in a frame.
-fn opens_console(request: &Request) -> bool {
+fn opens_page(request: &Request) -> bool {
     let is = |name: &str, value: &str| once(request.headers(), name) == Ok(Some(value));
-    let is_page = ["/console", "/console/"].contains(&request.uri().path());
+    let is_page = ["/console", "/console/", "/docs", "/docs/"].contains(&request.uri().path());
     is_page
         && request.method() == Method::GET
         && is("sec-fetch-mode", "navigate")

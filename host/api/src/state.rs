@@ -35,6 +35,8 @@ pub struct Options {
     pub separate_probes: bool,
     /// Whether the console is served.
     pub console: bool,
+    /// Whether Swagger UI is served.
+    pub api_docs: bool,
     /// Origins whose pages may send requests, besides the gateway's own.
     pub allowed_origins: AllowedOrigins,
     /// The treatment of unknown members of bodies.

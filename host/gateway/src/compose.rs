@@ -415,6 +415,7 @@ pub fn options(settings: &Settings) -> Options {
         request_within: settings.server.request_within,
         separate_probes: settings.server.admin_bind.is_some(),
         console: settings.server.console,
+        api_docs: settings.server.api_docs,
         allowed_origins: settings.server.allowed_origins.clone(),
         unknown_fields: if settings.server.reject_unknown_fields {
             UnknownFields::Reject

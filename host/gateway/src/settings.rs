@@ -90,6 +90,7 @@ pub const PRODUCTION_DEFAULTS: &[(&str, Option<&str>)] = &[
     // Conveniences of development.
     ("permitted_recipients", Some("")),
     ("separation_of_duties", Some("true")),
+    ("api_docs", Some("false")),
     ("auto_provision_keys", Some("false")),
     ("signature_profile_aliases", Some("")),
     ("unknown_fields", Some("reject")),

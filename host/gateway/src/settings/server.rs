@@ -19,6 +19,7 @@ pub(super) const SERVER: Section = Section {
             "Address of /readyz and /metrics, in plain HTTP; empty serves them on bind",
         ),
         setting("console", "true", "true|false", "Whether the console is served at /console"),
+        setting("api_docs", "true", "true|false", "Whether Swagger UI is served at /docs"),
         setting(
             "allowed_origins",
             "",
@@ -88,6 +89,7 @@ pub struct Server {
     pub tls: Option<TlsFiles>,
     pub limits: Limits,
     pub console: bool,
+    pub api_docs: bool,
     pub allowed_origins: AllowedOrigins,
     pub reject_unknown_fields: bool,
     pub body_bytes_max: usize,
@@ -121,6 +123,7 @@ impl Reader<'_> {
             tls: self.tls(),
             limits: self.connections(),
             console: self.flag("console"),
+            api_docs: self.flag("api_docs"),
             allowed_origins: self.allowed_origins(),
             reject_unknown_fields: self.one_of("unknown_fields", &[("warn", false), ("reject", true)], true),
             body_bytes_max: self.number("body_bytes_max", limits::BODY_BYTES),
