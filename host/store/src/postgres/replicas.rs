@@ -12,8 +12,8 @@ use std::time::Duration;
 /// For how long a replica counts after it last said something. Several times the interval at which each does.
 const LIVES_FOR: &str = "20 seconds";
 
-/// The own row is written, and the rows of others are read as they were before. A row that lasts longer than any replica says is not
-/// one of ours.
+/// The own row is written, and the rows of others are read as they were before. One that began after this statement and was faster lasts
+/// a little longer than this one's own; only a row that lasts twice as long is not one of ours.
 const MEET: &str = "WITH gone AS (DELETE FROM replicas WHERE until <= now() - interval '1 hour'),
     own AS (
         INSERT INTO replicas (replica, since, until, identity, policy, policy_since)
@@ -27,7 +27,7 @@ const MEET: &str = "WITH gone AS (DELETE FROM replicas WHERE until <= now() - in
         coalesce((other.since, other.replica) < (own.since, $1), false)::int::bigint AS is_earlier,
         coalesce(extract(epoch FROM now() - greatest(own.policy_since, other.policy_since)), 0)::bigint AS policies_for_s
     FROM own LEFT JOIN replicas AS other
-        ON other.replica <> $1 AND other.until > now() AND other.until <= now() + $4::interval
+        ON other.replica <> $1 AND other.until > now() AND other.until <= now() + 2 * $4::interval
     ORDER BY other.since, other.replica";
 
 const LEAVE: &str = "DELETE FROM replicas WHERE replica = $1";

@@ -17,18 +17,19 @@ const DRIVEN_FOR_MS: i64 = 5_000;
 const TAKEN_MAX: u32 = 256;
 
 /// Rows that another replica locks are skipped: it is taking them. If it has just taken one that this statement does not see yet, the
-/// last condition leaves it to that replica.
+/// last condition leaves it to that replica. That statement may have begun after this one, so its time is a little further ahead than
+/// this one's own; only a time beyond two turns is not one of ours.
 const TAKE: &str = "WITH due AS (
         SELECT operation_id, updated_at_ms FROM operations
         WHERE owes = 1 AND updated_at_ms <= extract(epoch FROM now()) * 1000 - $3 AND NOT EXISTS (
             SELECT 1 FROM operations_taken AS taken WHERE taken.operation_id = operations.operation_id
-            AND taken.until > now() AND taken.until <= now() + $4::interval)
+            AND taken.until > now() AND taken.until <= now() + 2 * $4::interval)
         ORDER BY updated_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED),
     taken AS (
         INSERT INTO operations_taken (operation_id, replica, until)
         SELECT operation_id, $1, now() + $4::interval FROM due
         ON CONFLICT (operation_id) DO UPDATE SET replica = excluded.replica, until = excluded.until
-        WHERE operations_taken.until <= now() OR operations_taken.until > now() + $4::interval
+        WHERE operations_taken.until <= now() OR operations_taken.until > now() + 2 * $4::interval
         RETURNING operation_id)
     SELECT operation_id FROM taken JOIN due USING (operation_id) ORDER BY updated_at_ms";
 

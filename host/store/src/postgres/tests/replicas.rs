@@ -201,6 +201,9 @@ async fn work_is_given_to_one_replica_until_it_dies() {
     scratch.tamper("UPDATE operations_taken SET until = now() - interval '1 ms'").await;
     assert_eq!(take(1, 9).await.len(), 9, "others continue once they have expired");
     assert_eq!(take(0, 9).await, []);
+    // A statement that began earlier meets the rows of one that began later and was faster.
+    scratch.tamper("UPDATE operations_taken SET until = now() + interval '61 seconds'").await;
+    assert_eq!(take(0, 9).await, [], "they were taken a moment ago");
     scratch.tamper("UPDATE operations_taken SET until = 'infinity'").await;
     assert_eq!(take(0, 9).await.len(), 9, "a time beyond a replica's turn means nothing");
     scratch.tamper("DELETE FROM operations_taken").await;
@@ -260,6 +263,12 @@ async fn replicas_meet_and_the_earlier_one_is_known() {
     assert_eq!(stores[1].meet(&two).await.unwrap().unwrap().others, []);
     let others = stores[0].meet(&one).await.unwrap().unwrap().others;
     assert!(others[0].is_earlier, "{others:?}");
+
+    // One that began later, and was faster.
+    scratch
+        .tamper("UPDATE replicas SET until = now() + interval '21 seconds' WHERE identity LIKE '%\"b\"%'")
+        .await;
+    assert_eq!(stores[0].meet(&one).await.unwrap().unwrap().others.len(), 1);
 
     // Rows that no replica wrote.
     scratch.tamper("UPDATE replicas SET identity = '[' WHERE identity LIKE '%\"b\"%'").await;
