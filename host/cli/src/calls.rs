@@ -10,7 +10,7 @@ mod print;
 use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use clap::{Args, Subcommand};
 pub use connection::Connection;
-use gateway_client::{Error, Gateway};
+use gateway_client::{Error, Page};
 use gateway_domain::time::EpochMs;
 use serde_json::Value;
 use std::fs::File;
@@ -30,6 +30,9 @@ const EXIT_NO_ANSWER: u8 = 4;
 
 /// Largest body that is read from a file.
 const BODY_BYTES_MAX: u64 = 1 << 20;
+
+/// Entries of a list that are asked for at once.
+const PAGE: u32 = 100;
 
 /// How results are printed.
 #[derive(Debug, Args)]
@@ -204,7 +207,20 @@ fn read_body(path: &Path) -> Result<Value, CallError> {
     serde_json::from_slice(&text).map_err(|error| unusable(format!("is not JSON: {error}")))
 }
 
-/// The operation of this id. A shorter beginning is not accepted: it could be of another one.
-async fn find(gateway: &Gateway, id: &str) -> Result<gateway_client::Operation, CallError> {
-    Ok(gateway.find(id).await?)
+/// The first entries of a list, at most `limit`. `page` asks for those after a cursor.
+async fn first<T>(
+    limit: usize,
+    page: impl AsyncFn(Option<String>) -> Result<Page<T>, Error>,
+) -> Result<Vec<T>, CallError> {
+    let (mut all, mut cursor) = (Vec::new(), None);
+    while all.len() < limit {
+        let Page { items, next_cursor } = page(cursor).await?;
+        all.extend(items);
+        cursor = next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    all.truncate(limit);
+    Ok(all)
 }

@@ -38,7 +38,7 @@ fn answer(name: &str) -> Response {
     let Ok(Some(SwaggerFile { bytes, content_type, gzpipped, .. })) = serve(name, CONFIG.clone()) else {
         return (StatusCode::NOT_FOUND, "the documentation has no such file\n").into_response();
     };
-    let mut response = bytes.into_owned().into_response();
+    let mut response = bytes.into_response();
     let headers = response.headers_mut();
     if let Ok(content_type) = HeaderValue::try_from(content_type) {
         headers.insert(header::CONTENT_TYPE, content_type);

@@ -1,6 +1,6 @@
 //! `operation-gateway key`.
 
-use super::{CallError, Connection, KeyCommand, Output, print, read_body};
+use super::{CallError, Connection, KeyCommand, Output, PAGE, first, print, read_body};
 use clap::Args;
 use gateway_client::Filter;
 use std::path::PathBuf;
@@ -86,15 +86,6 @@ pub(super) async fn run(command: &KeyCommand) -> Result<(), CallError> {
 async fn show_list(List { state, limit, connection, output }: &List) -> Result<(), CallError> {
     let (gateway, _) = connection.open()?;
     let filter = Filter { state: state.clone(), ..Filter::default() };
-    let (mut all, mut cursor) = (Vec::new(), None);
-    while all.len() < *limit {
-        let page = gateway.keys(&filter, super::operation::PAGE, cursor.as_deref()).await?;
-        all.extend(page.items);
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    all.truncate(*limit);
-    print::keys(&all, output.is_json())
+    let page = async |cursor: Option<String>| gateway.keys(&filter, PAGE, cursor.as_deref()).await;
+    print::keys(&first(*limit, page).await?, output.is_json())
 }

@@ -1,7 +1,7 @@
 //! `operation-gateway op`.
 
 use super::connection::Caller;
-use super::{CallError, Connection, OpCommand, Output, find, print, read_body};
+use super::{CallError, Connection, OpCommand, Output, PAGE, first, print, read_body};
 use crate::approvers::{self, Signed};
 use clap::Args;
 use gateway_client::{Filter, Gateway, Operation};
@@ -9,9 +9,6 @@ use gateway_domain::time::EpochMs;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Entries that are asked for at once.
-pub(super) const PAGE: u32 = 100;
 
 /// An operation, and how it is reached.
 #[derive(Debug, Args)]
@@ -164,7 +161,7 @@ fn publication(operation: &Operation, now: EpochMs) -> Value {
 
 async fn act(target: &Target, action: &str, body: impl FnOnce(&Operation) -> Value) -> Result<(), CallError> {
     let (gateway, _) = target.connection.open()?;
-    let operation = find(&gateway, &target.id).await?;
+    let operation = gateway.find(&target.id).await?;
     let operation = gateway.act(&operation, action, &body(&operation)).await?;
     print::operation(&operation, target.output.is_json())
 }
@@ -214,7 +211,7 @@ fn payment(submit: &Submit, client: &Value) -> Value {
 
 async fn show_one(Show { target, wait_for, within }: &Show) -> Result<(), CallError> {
     let (gateway, _) = target.connection.open()?;
-    let mut operation = find(&gateway, &target.id).await?;
+    let mut operation = gateway.find(&target.id).await?;
     if let Some(state) = wait_for {
         let mut shown = None;
         let holds = |now: &Operation| {
@@ -242,17 +239,10 @@ async fn show_list(list: &List) -> Result<(), CallError> {
         awaiting_me: list.awaiting_me,
         ..Filter::default()
     };
-    let (mut all, mut cursor) = (Vec::new(), None);
-    while all.len() < list.limit {
-        let page = gateway.operations(list.custody, &filter, PAGE, cursor.as_deref()).await?;
-        all.extend(page.items);
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    all.truncate(list.limit);
-    print::operations(&all, list.output.is_json())
+    let page = async |cursor: Option<String>| {
+        gateway.operations(list.custody, &filter, PAGE, cursor.as_deref()).await
+    };
+    print::operations(&first(list.limit, page).await?, list.output.is_json())
 }
 
 async fn print_events(watch: &Watch) -> Result<(), CallError> {
@@ -270,7 +260,7 @@ async fn print_events(watch: &Watch) -> Result<(), CallError> {
 async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Result<(), CallError> {
     let Decide { target, signing_key, roles, yes } = decide;
     let (gateway, caller) = target.connection.open()?;
-    let operation = find(&gateway, &target.id).await?;
+    let operation = gateway.find(&target.id).await?;
     let identity = gateway.whoami().await?.identity;
     let subject = match (&identity, caller.subject) {
         (Some(identity), _) => identity.subject_id.clone(),
@@ -307,7 +297,7 @@ async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Resul
 
 async fn write_evidence(target: &Target, to: &Path) -> Result<(), CallError> {
     let (gateway, _) = target.connection.open()?;
-    let operation = find(&gateway, &target.id).await?;
+    let operation = gateway.find(&target.id).await?;
     for (nth, page) in gateway.evidence(&operation).await?.into_iter().enumerate() {
         let path = match nth {
             0 => to.to_owned(),
