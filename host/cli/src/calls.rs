@@ -136,8 +136,6 @@ pub struct Preview {
     file: PathBuf,
     #[command(flatten)]
     connection: Connection,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Why a command failed.
@@ -187,11 +185,11 @@ pub fn run_key(command: &KeyCommand) -> ExitCode {
 
 /// Evaluates the policy without an operation.
 #[must_use]
-pub fn run_preview(Preview { file, connection, output }: &Preview) -> ExitCode {
+pub fn run_preview(Preview { file, connection }: &Preview) -> ExitCode {
     run(async {
         let (gateway, _) = connection.open()?;
         let outcome = gateway.preview(&read_body(file)?).await?;
-        print::preview(&outcome, output.is_json())
+        print::preview(&outcome, connection.output.is_json())
     })
 }
 

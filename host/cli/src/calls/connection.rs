@@ -1,6 +1,6 @@
 //! The gateway that is called, and the caller: from a file of gateways, or from flags.
 
-use super::CallError;
+use super::{CallError, Output};
 use clap::Args;
 use gateway_client::{Gateway, Retries};
 use gateway_seal::key_file;
@@ -22,7 +22,7 @@ const TOKEN_BYTES_MAX: u64 = 16 << 10;
 /// The variable with the token.
 const TOKEN_VARIABLE: &str = "OPERATION_GATEWAY_TOKEN";
 
-/// The gateway, and the credentials.
+/// The gateway, the credentials, and how the answer is printed.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct Connection {
@@ -44,6 +44,8 @@ pub struct Connection {
     /// Who calls, for a development gateway that authenticates no one
     #[arg(long, value_name = "NAME")]
     subject: Option<String>,
+    #[command(flatten)]
+    pub(super) output: Output,
 }
 
 /// A gateway of the file. Paths are relative to the file's folder.

@@ -1,6 +1,6 @@
 //! `operation-gateway key`.
 
-use super::{CallError, Connection, KeyCommand, Output, PAGE, first, print, read_body};
+use super::{CallError, Connection, KeyCommand, PAGE, first, print, read_body};
 use clap::Args;
 use gateway_client::Filter;
 use std::path::PathBuf;
@@ -13,8 +13,6 @@ pub struct Body {
     file: PathBuf,
     #[command(flatten)]
     connection: Connection,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// A key.
@@ -25,8 +23,6 @@ pub struct Named {
     key_ref: String,
     #[command(flatten)]
     connection: Connection,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// What is submitted on a key.
@@ -40,8 +36,6 @@ pub struct Change {
     file: PathBuf,
     #[command(flatten)]
     connection: Connection,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Which keys are listed.
@@ -55,20 +49,18 @@ pub struct List {
     limit: usize,
     #[command(flatten)]
     connection: Connection,
-    #[command(flatten)]
-    output: Output,
 }
 
 pub(super) async fn run(command: &KeyCommand) -> Result<(), CallError> {
     let (change, action) = match command {
-        KeyCommand::Create(Body { file, connection, output }) => {
+        KeyCommand::Create(Body { file, connection }) => {
             let (gateway, _) = connection.open()?;
             let operation = gateway.submit_to("/v1/custody/keys", &read_body(file)?).await?;
-            return print::operation(&operation, output.is_json());
+            return print::operation(&operation, connection.output.is_json());
         }
-        KeyCommand::Show(Named { key_ref, connection, output }) => {
+        KeyCommand::Show(Named { key_ref, connection }) => {
             let (gateway, _) = connection.open()?;
-            return print::key(&gateway.key(key_ref).await?, output.is_json());
+            return print::key(&gateway.key(key_ref).await?, connection.output.is_json());
         }
         KeyCommand::List(list) => return show_list(list).await,
         KeyCommand::Sign(change) => (change, "sign"),
@@ -80,12 +72,12 @@ pub(super) async fn run(command: &KeyCommand) -> Result<(), CallError> {
     let (gateway, _) = change.connection.open()?;
     let body = read_body(&change.file)?;
     let operation = gateway.submit_on_key(&change.key_ref, action, &body).await?;
-    print::operation(&operation, change.output.is_json())
+    print::operation(&operation, change.connection.output.is_json())
 }
 
-async fn show_list(List { state, limit, connection, output }: &List) -> Result<(), CallError> {
+async fn show_list(List { state, limit, connection }: &List) -> Result<(), CallError> {
     let (gateway, _) = connection.open()?;
     let filter = Filter { state: state.clone(), ..Filter::default() };
     let page = async |cursor: Option<String>| gateway.keys(&filter, PAGE, cursor.as_deref()).await;
-    print::keys(&first(*limit, page).await?, output.is_json())
+    print::keys(&first(*limit, page).await?, connection.output.is_json())
 }

@@ -1,7 +1,7 @@
 //! `operation-gateway op`.
 
 use super::connection::Caller;
-use super::{CallError, Connection, OpCommand, Output, PAGE, first, print, read_body};
+use super::{CallError, Connection, OpCommand, PAGE, first, print, read_body};
 use crate::approvers::{self, Signed};
 use clap::Args;
 use gateway_client::{Filter, Gateway, Operation};
@@ -18,8 +18,6 @@ pub struct Target {
     id: String,
     #[command(flatten)]
     connection: Connection,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// A payment: from a file, or from flags.
@@ -57,8 +55,6 @@ pub struct Submit {
     publish: bool,
     #[command(flatten)]
     connection: Connection,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// An operation, and what is waited for.
@@ -97,8 +93,6 @@ pub struct List {
     limit: usize,
     #[command(flatten)]
     connection: Connection,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Which events are printed.
@@ -118,8 +112,6 @@ pub struct Watch {
     count: Option<u64>,
     #[command(flatten)]
     connection: Connection,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// An approver's decision.
@@ -163,7 +155,7 @@ async fn act(target: &Target, action: &str, body: impl FnOnce(&Operation) -> Val
     let (gateway, _) = target.connection.open()?;
     let operation = gateway.find(&target.id).await?;
     let operation = gateway.act(&operation, action, &body(&operation)).await?;
-    print::operation(&operation, target.output.is_json())
+    print::operation(&operation, target.connection.output.is_json())
 }
 
 async fn submit_payment(submit: &Submit) -> Result<(), CallError> {
@@ -173,7 +165,7 @@ async fn submit_payment(submit: &Submit) -> Result<(), CallError> {
         None => payment(submit, &client(&gateway, &caller).await?),
     };
     let operation = gateway.submit_to("/v1/operations/sign", &body).await?;
-    print::operation(&operation, submit.output.is_json())
+    print::operation(&operation, submit.connection.output.is_json())
 }
 
 /// The caller, as the body names it: whom the gateway takes it for.
@@ -220,7 +212,7 @@ async fn show_one(Show { target, wait_for, within }: &Show) -> Result<(), CallEr
         };
         operation = gateway.wait_until(&operation, Duration::from_secs(*within), holds).await?;
     }
-    print::operation(&operation, target.output.is_json())?;
+    print::operation(&operation, target.connection.output.is_json())?;
     // Who waited for something else learns of the failure by the exit code.
     match (&operation.failure, wait_for.as_deref()) {
         (Some(failure), Some(state)) if state != "failed" => {
@@ -242,7 +234,7 @@ async fn show_list(list: &List) -> Result<(), CallError> {
     let page = async |cursor: Option<String>| {
         gateway.operations(list.custody, &filter, PAGE, cursor.as_deref()).await
     };
-    print::operations(&first(list.limit, page).await?, list.output.is_json())
+    print::operations(&first(list.limit, page).await?, list.connection.output.is_json())
 }
 
 async fn print_events(watch: &Watch) -> Result<(), CallError> {
@@ -251,7 +243,7 @@ async fn print_events(watch: &Watch) -> Result<(), CallError> {
     let mut events = gateway.events(&filter, watch.from);
     let mut left = watch.count;
     while left != Some(0) {
-        print::event(&events.next().await?, watch.output.is_json())?;
+        print::event(&events.next().await?, watch.connection.output.is_json())?;
         left = left.map(|left| left.saturating_sub(1));
     }
     Ok(())
@@ -292,7 +284,7 @@ async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Resul
     };
     let action = if reason.is_some() { "reject" } else { "approve" };
     let operation = gateway.act(&operation, action, &body).await?;
-    print::operation(&operation, target.output.is_json())
+    print::operation(&operation, target.connection.output.is_json())
 }
 
 async fn write_evidence(target: &Target, to: &Path) -> Result<(), CallError> {
