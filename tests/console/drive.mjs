@@ -530,7 +530,18 @@ async function between() {
   return { base: `http://${hostname}:${at}`, up, down };
 }
 
-browser = await puppeteer.launch({ executablePath: config.chromium, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+// On a busy machine Chromium sometimes dies of a signal before it is there. That says nothing of the gateway, so it is started anew.
+async function launch(attempts) {
+  try {
+    return await puppeteer.launch({ executablePath: config.chromium, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+  } catch (error) {
+    if (attempts === 1) throw error;
+    console.log(`Chromium did not start, and is started again: ${error.message}`);
+    return launch(attempts - 1);
+  }
+}
+
+browser = await launch(3);
 try {
   await scenarios[scenario]();
   console.log(`${scenario}: ok`);
