@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 gateway = urlsplit(sys.argv[1])
 seen: Counter[tuple[str, str, bytes]] = Counter()
 
-HEADERS = ("content-type", "authorization")
+HEADERS = ("content-type", "authorization", "idempotency-mismatch")
 
 
 class Lossy(BaseHTTPRequestHandler):

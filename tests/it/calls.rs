@@ -55,6 +55,10 @@ fn payment_is_made_from_the_command_line() {
     );
     let id = submitted["operation_id"].as_str().unwrap();
     assert_eq!(run(&PAY)["operation_id"], id, "a repeat is the same operation");
+    let other = PAY.map(|word| if word == "--amount-minor=12500" { "--amount-minor=99999" } else { word });
+    let (code, printed, errors) = call(folder.path(), &process.address, &other);
+    assert_eq!((code, printed.as_str()), (1, ""));
+    assert!(errors.contains("idempotency_mismatch") && errors.contains(id), "{errors}");
     let mine = call(folder.path(), &process.address, &["op", "list", "--awaiting-me", "--subject=alice"]);
     assert!(mine.0 == 0 && mine.1.lines().count() == 1 && mine.1.contains(id), "{mine:?}");
     for subject in ["--subject=alice", "--subject=bob"] {
@@ -172,6 +176,8 @@ fn approver_signs_and_the_file_of_gateways_has_the_credentials() {
     let (code, out, shown) = call(folder.path(), "127.0.0.1:1", &[&reject[..], &named].concat());
     assert_eq!(code, 0, "{shown}");
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["failure"]["code"], "rejected");
+    let (code, _, late) = call(folder.path(), "127.0.0.1:1", &[&signed[..], &named].concat());
+    assert!(code == 2 && late.contains("the operation is `failed` already"), "{late}");
     let (code, _, errors) = call(
         folder.path(),
         "127.0.0.1:1",

@@ -1,6 +1,7 @@
 //! The Rust client with the real process.
 
 use crate::harness::custody;
+use crate::harness::modes::{TestCaller, test_caller};
 use crate::harness::process::Process;
 use crate::harness::samples::payment;
 use gateway_client::{Approval, Client, Error, Filter, Gateway, Operation, Payment, Rejection, Retries};
@@ -22,6 +23,25 @@ fn approval(subject: &str) -> Approval {
 
 async fn submit(gateway: &Gateway, idempotency_key: &str) -> Operation {
     gateway.submit_to("/v1/operations/sign", &payment(idempotency_key)).await.unwrap()
+}
+
+/// With `operations.approve` alone, an operation cannot be read under the path of payments, and is not under that of custody.
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_scope_is_not_reported_as_a_missing_operation() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = [("auth_mode", "trusted_headers"), ("trusted_proxies", "127.0.0.1")];
+    let process = Process::start(folder.path(), None, &settings);
+    let with = |scopes| {
+        let caller = TestCaller { client: "treasury-desk", ..test_caller("carol", scopes) };
+        let builder = Gateway::builder(&format!("http://{}", process.address)).unwrap();
+        let headers = caller.headers().into_iter();
+        headers.fold(builder, |builder, (name, value)| builder.header(name, value).unwrap()).build().unwrap()
+    };
+    let operation = submit(&with("operations.sign"), "one").await;
+    let error = with("operations.approve custody.approve").find(&operation.operation_id).await.unwrap_err();
+    assert!(matches!(&error, Error::Refused(refusal) if refusal.status == 403), "{error}");
+    let unknown = with("operations.* custody.*").find(&"0".repeat(64)).await.unwrap_err();
+    assert!(matches!(&unknown, Error::Refused(refusal) if refusal.status == 404), "{unknown}");
 }
 
 async fn publish(gateway: &Gateway, operation: &Operation) -> Operation {

@@ -40,11 +40,28 @@ pub struct Output {
     /// Print JSON also on a terminal
     #[arg(long)]
     json: bool,
+    /// Print only the operation's id, the key's name, or the decision of a preview
+    #[arg(long, conflicts_with = "json")]
+    brief: bool,
+}
+
+/// What is printed of a result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    ForPeople,
+    Json,
+    /// One word, for scripts.
+    Brief,
 }
 
 impl Output {
-    fn is_json(&self) -> bool {
-        self.json || !std::io::stdout().is_terminal()
+    fn form(&self) -> Form {
+        match self {
+            Self { brief: true, .. } => Form::Brief,
+            Self { json: true, .. } => Form::Json,
+            Self { .. } if std::io::stdout().is_terminal() => Form::ForPeople,
+            Self { .. } => Form::Json,
+        }
     }
 }
 
@@ -189,7 +206,7 @@ pub fn run_preview(Preview { file, connection }: &Preview) -> ExitCode {
     run(async {
         let (gateway, _) = connection.open()?;
         let outcome = gateway.preview(&read_body(file)?).await?;
-        print::preview(&outcome, connection.output.is_json())
+        print::preview(&outcome, connection.output.form())
     })
 }
 

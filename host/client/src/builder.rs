@@ -43,7 +43,12 @@ pub struct Builder {
 
 impl Builder {
     pub(crate) fn new(base: Url) -> Self {
-        Self { base, headers: HeaderMap::new(), authorities: None, retries: Retries::default() }
+        // A repeat is the same operation. Another body under the same idempotency key is a mistake, which must not look like success.
+        let headers = HeaderMap::from_iter([(
+            HeaderName::from_static("idempotency-mismatch"),
+            HeaderValue::from_static("reject"),
+        )]);
+        Self { base, headers, authorities: None, retries: Retries::default() }
     }
 
     /// Sends this bearer token. Over plain HTTP only to loopback.

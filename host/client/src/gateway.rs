@@ -9,7 +9,7 @@ use reqwest::header::RETRY_AFTER;
 use reqwest::{Method, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -75,9 +75,14 @@ impl Gateway {
     /// [`Error`].
     pub async fn find(&self, operation_id: &str) -> Result<Operation, Error> {
         let [product, custody] = FAMILIES.map(|family| format!("{family}/{operation_id}"));
-        match self.get(&product, &[]).await {
-            Err(Error::Refused(refusal)) if [403, 404].contains(&refusal.status) => {
-                self.get(&custody, &[]).await
+        let refusal = match self.get(&product, &[]).await {
+            Err(Error::Refused(refusal)) if [403, 404].contains(&refusal.status) => refusal,
+            found => return found,
+        };
+        match self.get(&custody, &[]).await {
+            // Not there, as far as the caller may look: it has to know that it may not look everywhere.
+            Err(Error::Refused(other)) if other.status == 404 && refusal.status == 403 => {
+                Err(Error::Refused(refusal))
             }
             found => found,
         }
@@ -256,7 +261,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn preview(&self, body: &(impl Serialize + Sync)) -> Result<Value, Error> {
+    pub async fn preview(&self, body: &(impl Serialize + Sync)) -> Result<Map<String, Value>, Error> {
         self.post("/v1/policy/preview", body).await
     }
 

@@ -56,11 +56,11 @@ pub(super) async fn run(command: &KeyCommand) -> Result<(), CallError> {
         KeyCommand::Create(Body { file, connection }) => {
             let (gateway, _) = connection.open()?;
             let operation = gateway.submit_to("/v1/custody/keys", &read_body(file)?).await?;
-            return print::operation(&operation, connection.output.is_json());
+            return print::operation(&operation, connection.output.form());
         }
         KeyCommand::Show(Named { key_ref, connection }) => {
             let (gateway, _) = connection.open()?;
-            return print::key(&gateway.key(key_ref).await?, connection.output.is_json());
+            return print::key(&gateway.key(key_ref).await?, connection.output.form());
         }
         KeyCommand::List(list) => return show_list(list).await,
         KeyCommand::Sign(change) => (change, "sign"),
@@ -72,12 +72,12 @@ pub(super) async fn run(command: &KeyCommand) -> Result<(), CallError> {
     let (gateway, _) = change.connection.open()?;
     let body = read_body(&change.file)?;
     let operation = gateway.submit_on_key(&change.key_ref, action, &body).await?;
-    print::operation(&operation, change.connection.output.is_json())
+    print::operation(&operation, change.connection.output.form())
 }
 
 async fn show_list(List { state, limit, connection }: &List) -> Result<(), CallError> {
     let (gateway, _) = connection.open()?;
     let filter = Filter { state: state.clone(), ..Filter::default() };
     let page = async |cursor: Option<String>| gateway.keys(&filter, PAGE, cursor.as_deref()).await;
-    print::keys(&first(*limit, page).await?, connection.output.is_json())
+    print::keys(&first(*limit, page).await?, connection.output.form())
 }

@@ -155,7 +155,7 @@ async fn act(target: &Target, action: &str, body: impl FnOnce(&Operation) -> Val
     let (gateway, _) = target.connection.open()?;
     let operation = gateway.find(&target.id).await?;
     let operation = gateway.act(&operation, action, &body(&operation)).await?;
-    print::operation(&operation, target.connection.output.is_json())
+    print::operation(&operation, target.connection.output.form())
 }
 
 async fn submit_payment(submit: &Submit) -> Result<(), CallError> {
@@ -165,7 +165,7 @@ async fn submit_payment(submit: &Submit) -> Result<(), CallError> {
         None => payment(submit, &client(&gateway, &caller).await?),
     };
     let operation = gateway.submit_to("/v1/operations/sign", &body).await?;
-    print::operation(&operation, submit.connection.output.is_json())
+    print::operation(&operation, submit.connection.output.form())
 }
 
 /// The caller, as the body names it: whom the gateway takes it for.
@@ -212,7 +212,7 @@ async fn show_one(Show { target, wait_for, within }: &Show) -> Result<(), CallEr
         };
         operation = gateway.wait_until(&operation, Duration::from_secs(*within), holds).await?;
     }
-    print::operation(&operation, target.connection.output.is_json())?;
+    print::operation(&operation, target.connection.output.form())?;
     // Who waited for something else learns of the failure by the exit code.
     match (&operation.failure, wait_for.as_deref()) {
         (Some(failure), Some(state)) if state != "failed" => {
@@ -234,7 +234,7 @@ async fn show_list(list: &List) -> Result<(), CallError> {
     let page = async |cursor: Option<String>| {
         gateway.operations(list.custody, &filter, PAGE, cursor.as_deref()).await
     };
-    print::operations(&first(list.limit, page).await?, list.connection.output.is_json())
+    print::operations(&first(list.limit, page).await?, list.connection.output.form())
 }
 
 async fn print_events(watch: &Watch) -> Result<(), CallError> {
@@ -243,7 +243,7 @@ async fn print_events(watch: &Watch) -> Result<(), CallError> {
     let mut events = gateway.events(&filter, watch.from);
     let mut left = watch.count;
     while left != Some(0) {
-        print::event(&events.next().await?, watch.connection.output.is_json())?;
+        print::event(&events.next().await?, watch.connection.output.form())?;
         left = left.map(|left| left.saturating_sub(1));
     }
     Ok(())
@@ -264,6 +264,11 @@ async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Resul
     let held = identity.map_or(caller.roles, |identity| identity.roles);
     let roles = if roles.is_empty() { held } else { roles.clone() };
     let body: Value = match signing_key {
+        // The gateway no longer sends what would be signed.
+        Some(_) if operation.state != "pending_approval" => {
+            let why = format!("nothing to sign: the operation is `{}` already", operation.state);
+            return Err(CallError::Unusable(why));
+        }
         Some(key) => {
             let view = serde_json::to_value(&operation).map_err(std::io::Error::from)?;
             let signed = Signed {
@@ -284,7 +289,7 @@ async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Resul
     };
     let action = if reason.is_some() { "reject" } else { "approve" };
     let operation = gateway.act(&operation, action, &body).await?;
-    print::operation(&operation, target.connection.output.is_json())
+    print::operation(&operation, target.connection.output.form())
 }
 
 async fn write_evidence(target: &Target, to: &Path) -> Result<(), CallError> {

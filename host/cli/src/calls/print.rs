@@ -1,6 +1,6 @@
 //! Results for people, and for programs. Texts of the gateway cannot move the cursor of a terminal.
 
-use super::CallError;
+use super::{CallError, Form};
 use crate::escape;
 use gateway_client::{Event, Key, Operation};
 use serde_json::{Map, Value};
@@ -85,11 +85,12 @@ pub(super) fn progress(shown: &mut Option<String>, operation: &Operation) {
 }
 
 /// One operation.
-pub(super) fn operation(operation: &Operation, is_json: bool) -> Result<(), CallError> {
+pub(super) fn operation(operation: &Operation, form: Form) -> Result<(), CallError> {
     let mut out = io::stdout().lock();
-    if is_json {
-        writeln!(out, "{}", serde_json::to_string_pretty(operation).map_err(io::Error::from)?)?;
-        return Ok(());
+    match form {
+        Form::ForPeople => {}
+        Form::Json => return document(&mut out, operation),
+        Form::Brief => return words(&mut out, [&operation.operation_id].into_iter()),
     }
     let approvals = &operation.approvals;
     let mut rows = vec![
@@ -121,10 +122,12 @@ pub(super) fn operation(operation: &Operation, is_json: bool) -> Result<(), Call
 }
 
 /// A list of operations, in its order.
-pub(super) fn operations(all: &[Operation], is_json: bool) -> Result<(), CallError> {
+pub(super) fn operations(all: &[Operation], form: Form) -> Result<(), CallError> {
     let mut out = io::stdout().lock();
-    if is_json {
-        return lines(&mut out, all);
+    match form {
+        Form::ForPeople => {}
+        Form::Json => return lines(&mut out, all),
+        Form::Brief => return words(&mut out, all.iter().map(|operation| &operation.operation_id)),
     }
     let row = |operation: &Operation| {
         let approvals = format!("{}/{}", operation.approvals.approved, operation.approvals.required);
@@ -135,6 +138,18 @@ pub(super) fn operations(all: &[Operation], is_json: bool) -> Result<(), CallErr
     Ok(columns(&mut out, &rows)?)
 }
 
+/// One thing of which there is no other.
+fn document(out: &mut impl Write, one: &impl serde::Serialize) -> Result<(), CallError> {
+    Ok(writeln!(out, "{}", serde_json::to_string_pretty(one).map_err(io::Error::from)?)?)
+}
+
+fn words<'a>(out: &mut impl Write, all: impl Iterator<Item = &'a String>) -> Result<(), CallError> {
+    for word in all {
+        writeln!(out, "{}", escape(word))?;
+    }
+    Ok(())
+}
+
 fn lines<T: serde::Serialize>(out: &mut impl Write, all: &[T]) -> Result<(), CallError> {
     for one in all {
         writeln!(out, "{}", serde_json::to_string(one).map_err(io::Error::from)?)?;
@@ -143,10 +158,12 @@ fn lines<T: serde::Serialize>(out: &mut impl Write, all: &[T]) -> Result<(), Cal
 }
 
 /// An event, at once.
-pub(super) fn event(event: &Event, is_json: bool) -> Result<(), CallError> {
+pub(super) fn event(event: &Event, form: Form) -> Result<(), CallError> {
     let mut out = io::stdout().lock();
-    if is_json {
-        return lines(&mut out, std::slice::from_ref(event));
+    match form {
+        Form::ForPeople => {}
+        Form::Json => return lines(&mut out, std::slice::from_ref(event)),
+        Form::Brief => return words(&mut out, [&event.operation_id].into_iter()),
     }
     let Event { index, operation_id, seq, kind, state, key_ref, at_ms, .. } = event;
     let at = time(*at_ms);
@@ -155,11 +172,12 @@ pub(super) fn event(event: &Event, is_json: bool) -> Result<(), CallError> {
 }
 
 /// One key.
-pub(super) fn key(key: &Key, is_json: bool) -> Result<(), CallError> {
+pub(super) fn key(key: &Key, form: Form) -> Result<(), CallError> {
     let mut out = io::stdout().lock();
-    if is_json {
-        writeln!(out, "{}", serde_json::to_string_pretty(key).map_err(io::Error::from)?)?;
-        return Ok(());
+    match form {
+        Form::ForPeople => {}
+        Form::Json => return document(&mut out, key),
+        Form::Brief => return words(&mut out, [&key.key_ref].into_iter()),
     }
     let participants: Vec<_> = key.participants.iter().map(ToString::to_string).collect();
     let rows = [
@@ -177,10 +195,12 @@ pub(super) fn key(key: &Key, is_json: bool) -> Result<(), CallError> {
 }
 
 /// A list of keys, in its order.
-pub(super) fn keys(all: &[Key], is_json: bool) -> Result<(), CallError> {
+pub(super) fn keys(all: &[Key], form: Form) -> Result<(), CallError> {
     let mut out = io::stdout().lock();
-    if is_json {
-        return lines(&mut out, all);
+    match form {
+        Form::ForPeople => {}
+        Form::Json => return lines(&mut out, all),
+        Form::Brief => return words(&mut out, all.iter().map(|key| &key.key_ref)),
     }
     let row = |key: &Key| {
         let signers = format!("{} of {}", key.threshold, key.participants.len());
@@ -192,19 +212,20 @@ pub(super) fn keys(all: &[Key], is_json: bool) -> Result<(), CallError> {
 }
 
 /// What the policy would say.
-pub(super) fn preview(outcome: &Value, is_json: bool) -> Result<(), CallError> {
+pub(super) fn preview(outcome: &Map<String, Value>, form: Form) -> Result<(), CallError> {
     let mut out = io::stdout().lock();
-    let members = outcome.as_object();
-    let Some(members) = members.filter(|_| !is_json) else {
-        writeln!(out, "{}", serde_json::to_string_pretty(outcome).map_err(io::Error::from)?)?;
-        return Ok(());
-    };
-    let mut rows = vec![vec!["decision".to_owned(), text(members, "decision")]];
+    let decision = text(outcome, "decision");
+    match form {
+        Form::ForPeople => {}
+        Form::Json => return document(&mut out, outcome),
+        Form::Brief => return words(&mut out, [&decision].into_iter()),
+    }
+    let mut rows = vec![vec!["decision".to_owned(), decision]];
     for name in ["bundle_id", "bundle_hash"] {
-        rows.push(vec![name.to_owned(), text(members, name)]);
+        rows.push(vec![name.to_owned(), text(outcome, name)]);
     }
     for name in ["reasons", "obligations", "facts"] {
-        for entry in members.get(name).and_then(Value::as_array).into_iter().flatten() {
+        for entry in outcome.get(name).and_then(Value::as_array).into_iter().flatten() {
             rows.push(vec![name.to_owned(), entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)]);
         }
     }

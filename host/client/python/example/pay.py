@@ -4,7 +4,7 @@ import sys
 import time
 from pathlib import Path
 
-from operation_gateway import Gateway, verify_evidence
+from operation_gateway import Gateway, GatewayError, verify_evidence
 from operation_gateway_client.models import (
     ApproveOperationRequest,
     ClientBinding,
@@ -21,16 +21,27 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-operation = gateway.submit(
-    SignOperationRequest(
+def payment(amount_minor: int) -> SignOperationRequest:
+    return SignOperationRequest(
         idempotency_key="python-1",
-        payment=PaymentIntent(from_account="acct-operating", to_account="acct-supplier", amount_minor=12_500, currency="EUR"),
+        payment=PaymentIntent(
+            from_account="acct-operating", to_account="acct-supplier", amount_minor=amount_minor, currency="EUR"
+        ),
         requested_participants=[0, 1, 2],
         publication_mode=PublicationMode.MANUAL,
         client=ClientBinding(client_id="example", subject_id="carol", roles=[], scopes=[]),
     )
-)
+
+
+operation = gateway.submit(payment(12_500))
 print(f"submitted {operation.operation_id}: {operation.state}")
+
+# The idempotency key names this payment, so another amount under it is refused.
+try:
+    gateway.submit(payment(99_999))
+    sys.exit("another payment was taken for the same")
+except GatewayError as error:
+    print(f"another amount: {error.code}")
 
 for subject in ("alice", "bob"):
     gateway.approve(operation, ApproveOperationRequest(subject_id=subject, roles=["approver"], approved_at_ms=now_ms()))

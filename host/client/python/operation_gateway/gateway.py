@@ -66,6 +66,8 @@ class Gateway:
         options: dict[str, Any] = {
             "base_url": base_url,
             "timeout": httpx.Timeout(ANSWER_WITHIN),
+            # Another body under the same idempotency key is a mistake, which must not look like success.
+            "headers": {"idempotency-mismatch": "reject"},
             # With the transport: what it does not repeat, and no proxy of the environment, is in the way of the token.
             "httpx_args": {"transport": transport},
         }
@@ -74,7 +76,7 @@ class Gateway:
         )
 
     def submit(self, payment: SignOperationRequest) -> OperationView:
-        """Submits a payment. A repeat with the same idempotency key is the same operation."""
+        """Submits a payment. A repeat with the same idempotency key is the same operation; another payment with it is refused."""
         answer = self._send("POST", "/v1/operations/sign", payment.to_dict())
         return OperationView.from_dict(answer.json()["operation"])
 

@@ -37,7 +37,8 @@ class Repeating(httpx.BaseTransport):
                 answer, error = None, fault
             if answer is not None and answer.status_code not in REPEATED:
                 return answer
-            pause = min(_asked(answer) or wait, LONGEST_WAIT)
+            asked = _asked(answer)
+            pause = min(wait if asked is None else asked, LONGEST_WAIT)
             if time.monotonic() - began + pause > self._seconds:
                 if answer is not None:
                     return answer

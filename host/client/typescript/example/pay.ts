@@ -1,18 +1,28 @@
 // Makes a payment, approves it as two people, executes and publishes it, and verifies its evidence: node pay.js BASE_URL ROOTS.JSON
 import { readFile } from "node:fs/promises";
-import { Gateway, verifyEvidence } from "operation-gateway-client";
+import { Gateway, GatewayError, verifyEvidence } from "operation-gateway-client";
 
 const [base = "http://localhost:9200", roots = "roots.json"] = process.argv.slice(2);
 const gateway = new Gateway(base);
 
-const operation = await gateway.submit({
+const payment = (amount_minor: number) => ({
   idempotency_key: "typescript-1",
-  payment: { from_account: "acct-operating", to_account: "acct-supplier", amount_minor: 12_500, currency: "EUR" },
+  payment: { from_account: "acct-operating", to_account: "acct-supplier", amount_minor, currency: "EUR" },
   requested_participants: [0, 1, 2],
-  publication_mode: "manual",
+  publication_mode: "manual" as const,
   client: { client_id: "example", subject_id: "carol", roles: [], scopes: [] },
 });
+const operation = await gateway.submit(payment(12_500));
 console.log(`submitted ${operation.operation_id}: ${operation.state}`);
+
+// The idempotency key names this payment, so another amount under it is refused.
+try {
+  await gateway.submit(payment(99_999));
+  throw new Error("another payment was taken for the same");
+} catch (error) {
+  if (!(error instanceof GatewayError)) throw error;
+  console.log(`another amount: ${error.code}`);
+}
 
 // Someone waits for the decision while two people approve.
 const admitted = gateway.waitUntil(operation, (now) => now.state === "admitted", 60_000);

@@ -39,10 +39,12 @@ export class Gateway {
     }
     this.#send = repeating(send, token, retryForMs);
     this.#open = (request) => once(send, request, token, Infinity);
-    this.api = createClient<paths>({ baseUrl: this.#base.origin, fetch: this.#send });
+    // Another body under the same idempotency key is a mistake, which must not look like success.
+    const headers = { "idempotency-mismatch": "reject" };
+    this.api = createClient<paths>({ baseUrl: this.#base.origin, fetch: this.#send, headers });
   }
 
-  /** Submits a payment. A repeat with the same idempotency key is the same operation. */
+  /** Submits a payment. A repeat with the same idempotency key is the same operation; another payment with it is refused. */
   async submit(payment: Schemas["SignOperationRequest"]): Promise<Operation> {
     return ok(await this.api.POST("/v1/operations/sign", { body: payment })).operation;
   }
