@@ -78,6 +78,33 @@ fn keys_generate_creates_private_files_once_and_show_prints_public_keys() {
 }
 
 #[test]
+fn keys_of_processes_of_their_own_are_not_created_and_not_replaced_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let public = "11".repeat(32);
+    let remote = [
+        ("authority_key", ""),
+        ("authority_url", "https://authority.localhost:9400"),
+        ("authority_public_key", public.as_str()),
+        ("runtime_nodes", "https://a.localhost:1,https://b.localhost:1,https://c.localhost:1"),
+        ("runtime_node_pins", "pins.json"),
+        ("service_tls_certificate", "tls.pem"),
+        ("service_tls_key", "tls.key"),
+        ("service_tls_ca", "ca.pem"),
+    ];
+    let made = run_keys(folder.path(), &remote, &["generate"]);
+    assert_eq!(made.lines().filter(|line| line.starts_with("created: ")).count(), 1, "{made}");
+    let listed = run_keys(folder.path(), &remote, &["show"]);
+    assert!(
+        made.ends_with(&listed) && listed.lines().count() == 1 && listed.starts_with("log_key "),
+        "{listed}"
+    );
+    for key in ["authority", "node"] {
+        let (code, out, error) = run(folder.path(), &remote, &["keys", "rotate", key]);
+        assert!(code == 1 && out.is_empty() && error.contains("processes of their own"), "{key}: {error}");
+    }
+}
+
+#[test]
 fn keys_generate_creates_nothing_when_something_is_missing_or_wrong() {
     let folder = tempfile::tempdir().unwrap();
     run_keys(folder.path(), &[], &["generate"]);

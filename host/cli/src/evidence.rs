@@ -44,7 +44,14 @@ pub enum EvidenceCommand<S: Args> {
     )]
     Audit(Audit),
     /// Print the roots of trust that readers of this deployment's evidence need
-    Roots(S),
+    Roots {
+        /// Also list the facts that these settings give to policies, and the pinned bundles: readers then check both, and evidence of
+        /// decisions under other settings fails until their values are added
+        #[arg(long)]
+        with_policy: bool,
+        #[command(flatten)]
+        settings: S,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -94,7 +94,7 @@ pub enum RootsError {
     #[error(transparent)]
     NotJson(#[from] NotJson),
     /// A member is missing, unknown or mistyped.
-    #[error("not a roots file: {0}")]
+    #[error("not a roots file")]
     Shape(#[from] serde_json::Error),
     /// The file has another format.
     #[error("the roots file has format `{0}` instead of `{FORMAT}`")]

@@ -396,7 +396,7 @@ pub fn rules(settings: &Settings) -> Rules {
 }
 
 /// The rules that policies read as facts.
-fn deployment_rules(settings: &Settings) -> facts::Rules {
+pub(crate) fn deployment_rules(settings: &Settings) -> facts::Rules {
     facts::Rules {
         permitted_recipients: settings.operations.permitted_recipients.clone(),
         required_approvals: settings.approvals.required,

@@ -1,7 +1,7 @@
 //! The roots of trust that readers of this deployment's evidence need. Keys are read and never created.
 
 use crate::approvers;
-use crate::compose::{StartError, node_identities};
+use crate::compose::{StartError, deployment_rules, node_identities};
 use crate::log_signer::LogSigner;
 use crate::services::authority_keys;
 use crate::settings::{Settings, SignedApprovals as SignedApprovalsSetting};
@@ -9,6 +9,7 @@ use gateway_cli::{EXIT_UNCHECKED, Fault};
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
 use gateway_evidence::roots::{FORMAT, RootsFile, SignedApprovals};
+use gateway_policy::Pins;
 use gateway_seal::key_file;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -44,10 +45,16 @@ pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
     })
 }
 
-/// Runs `evidence roots`.
-pub(crate) fn print_roots(settings: &Settings) -> ExitCode {
+/// Runs `evidence roots`, on request with what these settings say of policies.
+pub(crate) fn print_roots(settings: &Settings, with_policy: bool) -> ExitCode {
     let print = async {
-        let text = serde_json::to_string_pretty(&roots(settings).await?)? + "\n";
+        let mut roots = roots(settings).await?;
+        if with_policy {
+            let facts = deployment_rules(settings).facts().into_iter();
+            roots.facts = facts.map(|(name, value)| (name.to_owned(), vec![value])).collect();
+            roots.bundles = Pins::parse(&settings.policy.pins)?.iter().collect();
+        }
+        let text = serde_json::to_string_pretty(&roots)? + "\n";
         let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
         Ok(ExitCode::SUCCESS)
     };

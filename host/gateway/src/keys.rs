@@ -36,12 +36,22 @@ pub(crate) fn run(command: &KeysCommand<Flags>, settings: &Settings) -> ExitCode
     }
 }
 
-/// Creates the missing keys, and prints for each key whether it existed.
+/// The file of the authority's key; `None` if authorities are processes of their own, which have it.
+fn authority_key(settings: &Settings) -> Option<&Path> {
+    settings.authority.remote.is_empty().then_some(&*settings.authority.key)
+}
+
+/// The key of the nodes' shares; `None` if nodes are processes of their own, which have it.
+fn node_key(settings: &Settings) -> Option<&KekSource> {
+    settings.nodes.remote.is_none().then_some(&settings.nodes.key)
+}
+
+/// Creates the missing keys of this process, and prints for each key whether it existed.
 fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    for path in [&settings.authority.key, &settings.log.key] {
+    for path in authority_key(settings).into_iter().chain([&*settings.log.key]) {
         create_if_missing(path, out)?;
     }
-    if let KekSource::File(path) = &settings.nodes.key {
+    if let Some(KekSource::File(path)) = node_key(settings) {
         if !path.exists() && !participants_with_database(&settings.nodes.directory).is_empty() {
             return Err(format!(
                 "the nodes have databases, and the key that encrypts their secrets is missing: `{}`",
@@ -62,20 +72,23 @@ fn create_if_missing(path: &Path, out: &mut impl Write) -> Result<(), Fault> {
 
 /// Prints one line for each key: setting, public half, file.
 fn show(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    let (authority, log) = (&settings.authority.key, &settings.log.key);
-    let public = Hex32::new(Authority::new(&*key_file::load(authority)?).public_key());
-    writeln!(out, "authority_key {public} {}", authority.display())?;
+    if let Some(authority) = authority_key(settings) {
+        let public = Hex32::new(Authority::new(&*key_file::load(authority)?).public_key());
+        writeln!(out, "authority_key {public} {}", authority.display())?;
+    }
     for previous in &settings.authority.keys_previous {
         writeln!(out, "authority_keys_previous {previous}")?;
     }
+    let log = &settings.log.key;
     let signer = LogSigner::new(settings.log.origin.clone(), &*key_file::load(log)?);
     writeln!(out, "log_key {} {}", signer.verifier_key(), log.display())?;
-    match &settings.nodes.key {
-        KekSource::File(path) => {
+    match node_key(settings) {
+        Some(KekSource::File(path)) => {
             // The id of a symmetric key, which does not reveal the key.
             writeln!(out, "node_key {} {}", Kek::from_file(path)?.id(), path.display())?;
         }
-        KekSource::Passphrase(path) => writeln!(out, "node_passphrase_file - {}", path.display())?,
+        Some(KekSource::Passphrase(path)) => writeln!(out, "node_passphrase_file - {}", path.display())?,
+        None => {}
     }
     Ok(())
 }

@@ -76,7 +76,9 @@ pub fn main() -> ExitCode {
         }
         Some(Command::Evidence(EvidenceCommand::Verify(verify))) => gateway_cli::evidence::run(verify),
         Some(Command::Evidence(EvidenceCommand::Audit(audit))) => gateway_cli::evidence::run_audit(audit),
-        Some(Command::Evidence(EvidenceCommand::Roots(flags))) => run_with(flags, &evidence::print_roots),
+        Some(Command::Evidence(EvidenceCommand::Roots { with_policy, settings })) => {
+            run_with(settings, &|settings| evidence::print_roots(settings, *with_policy))
+        }
         Some(Command::Keys(command)) => {
             let (KeysCommand::Generate(flags)
             | KeysCommand::Show(flags)

@@ -115,7 +115,7 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
         }
     }));
     let public_key = Hex32::new(authority.public_key());
-    tracing::info!(address = ?listeners.address(), %public_key, "policy-authority listens");
+    tracing::info!(address = listeners.address().map(tracing::field::display), %public_key, "policy-authority listens");
     let router = routes::router(authority, verifier, Arc::clone(&listeners.quotas));
     listeners.serve(router, routes::admin()).await;
     let _cut_short = tokio::time::timeout(settings.process.shutdown_within, watching).await;

@@ -130,12 +130,7 @@ impl Known<'_> {
     /// The facts that the verifier itself can state.
     #[must_use]
     pub fn facts(&self) -> Vec<(String, String)> {
-        let Rules { permitted_recipients, required_approvals, separation_of_duties } = &self.rules;
-        let mut facts = vec![
-            ("deployment.permitted_recipients", permitted_recipients.clone()),
-            ("deployment.required_approvals", required_approvals.to_string()),
-            ("deployment.separation_of_duties", separation_of_duties.to_string()),
-        ];
+        let mut facts = Vec::from(self.rules.facts());
         if let Some(KnownKey { epoch, threshold, roster }) = &self.key {
             facts.push(("key.epoch", epoch.0.clone()));
             facts.push(("key.threshold", threshold.to_string()));

@@ -137,7 +137,7 @@ pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
     }));
     let fingerprint = node.identity().fingerprint();
     let participant = settings.participant;
-    tracing::info!(address = ?listeners.address(), %participant, fingerprint, "runtime-node listens");
+    tracing::info!(address = listeners.address().map(tracing::field::display), %participant, fingerprint, "runtime-node listens");
     let router = routes::router(Arc::clone(&node), Arc::clone(&listeners.quotas));
     listeners.serve(router, routes::admin(Arc::clone(&node))).await;
     let tasks = async { tokio::join!(checks, watching) };

@@ -43,6 +43,17 @@ fn evidence_verifies_offline_after_the_gateway_stopped() {
     assert_eq!(others, not_checked);
     assert!(out.contains("policy run again: 4 gave the same answer with the same fuel"), "{out}");
 
+    let with_policy = run(folder.path(), &[], &["evidence", "roots", "--with-policy"]);
+    std::fs::write(reader.path().join("roots.json"), stdout(with_policy)).unwrap();
+    let (code, out, _) = verify(reader.path(), &["--bundle", bundle]);
+    assert!(code == 3 && out.contains("ok    policy facts: "), "{out}");
+    let under_others =
+        run(folder.path(), &[("required_approvals", "3")], &["evidence", "roots", "--with-policy"]);
+    std::fs::write(reader.path().join("roots.json"), stdout(under_others)).unwrap();
+    let (code, out, _) = verify(reader.path(), &["--bundle", bundle]);
+    assert!(code == 1 && out.contains("FAIL  policy facts: "), "{out}");
+    std::fs::write(reader.path().join("roots.json"), &roots).unwrap();
+
     let strict = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
     let (code, out, _) = verify(reader.path(), &["--bundle", strict]);
     assert!(

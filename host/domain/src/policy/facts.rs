@@ -21,6 +21,17 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// The facts that state these rules, by name.
+    #[must_use]
+    pub fn facts(&self) -> [(&'static str, String); 3] {
+        let Self { permitted_recipients, required_approvals, separation_of_duties } = self;
+        [
+            ("deployment.permitted_recipients", permitted_recipients.clone()),
+            ("deployment.required_approvals", required_approvals.to_string()),
+            ("deployment.separation_of_duties", separation_of_duties.to_string()),
+        ]
+    }
+
     /// The approvals that count by these rules: without the submitter's own if the duties are separated.
     pub fn counted<'a>(
         &self,
@@ -67,12 +78,7 @@ pub fn facts_for(
     totals: Option<&SpendingTotals>,
     now: EpochMs,
 ) -> Facts {
-    let deployment = [
-        ("deployment.permitted_recipients", rules.permitted_recipients.clone()),
-        ("deployment.required_approvals", rules.required_approvals.to_string()),
-        ("deployment.separation_of_duties", rules.separation_of_duties.to_string()),
-        ("time.now_ms", now.0.to_string()),
-    ];
+    let deployment = rules.facts().into_iter().chain([("time.now_ms", now.0.to_string())]);
     let key = key.map(|key| {
         [
             ("key.state", key.state.as_str().to_owned()),
@@ -87,7 +93,7 @@ pub fn facts_for(
     });
     let totals = totals.map(SpendingTotals::facts);
     let of_request = key.into_iter().flatten().chain(taproot).chain(totals.into_iter().flatten());
-    Facts::from_pairs(deployment.into_iter().chain(of_request))
+    Facts::from_pairs(deployment.chain(of_request))
 }
 
 /// The participants' indices, ascending, separated by commas.

@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// Replaces the authority's key. Decisions of the old key are valid while its public half is in `authority_keys_previous`, so
 /// that is printed before the old key is overwritten.
 pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    let path = &settings.authority.key;
+    let path = super::authority_key(settings)
+        .ok_or("the authorities are processes of their own: their operators replace their keys")?;
     let old = Hex32::new(Authority::new(&*key_file::load(path)?).public_key());
     let next = replacement_path(path);
     let new = Hex32::new(Authority::new(&*key_file::load_or_create(&next)?).public_key());
@@ -38,8 +39,14 @@ pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(),
 
 /// Replaces the key that encrypts the nodes' secrets. The gateway must be stopped: it locks the nodes' databases.
 pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    let KekSource::File(path) = &settings.nodes.key else {
-        return Err("the nodes' key is derived from a passphrase, so there is no key file to replace".into());
+    let path = match super::node_key(settings) {
+        Some(KekSource::File(path)) => path,
+        Some(KekSource::Passphrase(_)) => {
+            return Err(
+                "the nodes' key is derived from a passphrase, so there is no key file to replace".into()
+            );
+        }
+        None => return Err("the nodes are processes of their own: use `runtime-node rewrap` at each".into()),
     };
     let next = replacement_path(path);
     let old = Arc::new(Kek::from_file(path)?);

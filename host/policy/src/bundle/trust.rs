@@ -178,6 +178,11 @@ impl Pins {
         entries.map(pin).collect::<Result<_, _>>().map(Self)
     }
 
+    /// The pinned hashes.
+    pub fn iter(&self) -> impl Iterator<Item = Hex32> {
+        self.0.iter().copied()
+    }
+
     /// Whether the list names this bundle.
     #[must_use]
     pub fn names(&self, hash: Hex32) -> bool {
