@@ -17,6 +17,7 @@ mod crash;
 mod crash_custody;
 mod crash_velocity;
 mod custody;
+mod documents;
 mod events;
 mod evidence;
 mod faults;

@@ -237,7 +237,7 @@ every key must sign.
 
 Replay one seed, with its trace:
 
-```sh
+```sh by-hand
 SVC_SIMULATION_TRACE=1 SVC_SIMULATION_SEEDS=4..5 cargo test --release -p gateway-tests --test simulation -- --exact seeds_hold_every_invariant --nocapture
 ```
 
