@@ -100,6 +100,17 @@ fn key_is_made_and_signs_from_the_command_line() {
         path.to_str().unwrap().to_owned()
     };
     let (create, sign) = (file("key.json", custody::key("cold")), file("sign.json", custody::sign("s-1")));
+    // Without a `client` in the body it is the caller.
+    let mut body = custody::key("warm");
+    body.as_object_mut().unwrap().remove("client");
+    let warm = run(&["key", "create", &file("warm.json", body), "--subject=carol"]);
+    assert_eq!((&warm["state"], &warm["intent"]["key_ref"]), (&json!("pending_approval"), &json!("warm")));
+    let evidence =
+        process.get(&format!("/v1/custody/operations/{}/evidence", warm["operation_id"].as_str().unwrap()));
+    assert_eq!(
+        (&evidence["submitter"]["client_id"], &evidence["submitter"]["subject_id"]),
+        (&json!("command-line"), &json!("carol"))
+    );
     for submit in [&["key", "create", &create][..], &["key", "sign", "cold", &sign]] {
         let submitted = run(submit);
         let id = submitted["operation_id"].as_str().unwrap();
@@ -113,7 +124,7 @@ fn key_is_made_and_signs_from_the_command_line() {
     }
     assert_eq!(run(&["key", "show", "cold"])["state"], "active");
     let (code, keys, _) = call(folder.path(), &process.address, &["key", "list"]);
-    assert!(code == 0 && keys.lines().count() == 1 && keys.contains("\"cold\""), "{keys}");
+    assert!(code == 0 && keys.lines().count() == 2 && keys.contains("\"cold\""), "{keys}");
 }
 
 #[test]
@@ -137,6 +148,10 @@ fn failures_have_exit_codes_and_one_line() {
     assert!(nameless.contains("--subject"), "{nameless}");
     let away = line(call(folder.path(), "127.0.0.1:1", &["op", "show", id, "--retry-seconds=0"]), 4);
     assert!(away.contains("the gateway does not answer"), "{away}");
+    let body = folder.path().join("faults.json");
+    fs::write(&body, json!({ "payment": { "amount_minor": "x", "currency": 1 } }).to_string()).unwrap();
+    let faults = line(run(&["op", "submit", body.to_str().unwrap()]), 1);
+    assert!(faults.contains("/payment/amount_minor") && faults.contains("/payment/currency"), "{faults}");
     let missing = line(run(&["key", "create", "nothing.json"]), 2);
     assert!(missing.contains("`nothing.json` cannot be read"), "{missing}");
     run(&["op", "cancel", id, "--reason=twice"]);

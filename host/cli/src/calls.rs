@@ -10,9 +10,10 @@ mod print;
 use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use clap::{Args, Subcommand};
 pub use connection::Connection;
-use gateway_client::{Error, Page};
+use connection::{CLIENT_ID, Caller};
+use gateway_client::{Error, Gateway, Page};
 use gateway_domain::time::EpochMs;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -207,6 +208,30 @@ pub fn run_preview(Preview { file, connection }: &Preview) -> ExitCode {
         let (gateway, _) = connection.open()?;
         let outcome = gateway.preview(&read_body(file)?).await?;
         print::preview(&outcome, connection.output.form())
+    })
+}
+
+/// What is submitted, from a file. It may leave out its `client`, which is then the caller.
+async fn submission(file: &Path, gateway: &Gateway, caller: &Caller) -> Result<Value, CallError> {
+    let mut body = read_body(file)?;
+    if let Some(members) = body.as_object_mut()
+        && !members.contains_key("client")
+    {
+        members.insert("client".to_owned(), client(gateway, caller).await?);
+    }
+    Ok(body)
+}
+
+/// The caller, as a body names it: whom the gateway takes it for.
+async fn client(gateway: &Gateway, caller: &Caller) -> Result<Value, CallError> {
+    let known = gateway.whoami().await?.identity;
+    Ok(match known {
+        Some(who) => json!({
+            "client_id": who.client_id, "subject_id": who.subject_id, "roles": [], "scopes": [], "tenant": who.tenant,
+        }),
+        None => json!({
+            "client_id": CLIENT_ID, "subject_id": caller.subject.as_deref().unwrap_or(CLIENT_ID), "roles": [], "scopes": [],
+        }),
     })
 }
 

@@ -197,7 +197,8 @@ pub fn verify_archive(path: &Path, reader: &Reader<'_>) -> Result<CheckedArchive
     })?;
     document.into_iter().for_each(|(id, pages)| checked.add(&id, pages, reader, &mut unchecked));
     for (name, n_documents) in unchecked {
-        let why = format!("not made in {n_documents} documents; `--operation ID` says why");
+        let why =
+            format!("not made in {n_documents} of the documents; `evidence verify --operation ID` says why");
         push_line(&mut checked.lines, "--  ", &name, &why);
     }
     Ok(checked)

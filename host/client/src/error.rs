@@ -50,7 +50,13 @@ pub struct Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({}): {}", self.status, self.code, self.message)
+        write!(f, "{} ({}): {}", self.status, self.code, self.message)?;
+        // The message is about the first fault.
+        for fault in self.errors.iter().skip(1) {
+            let of = |member: &str| fault.get(member).and_then(Value::as_str).unwrap_or_default();
+            write!(f, "; `{}` {}", of("pointer"), of("message"))?;
+        }
+        Ok(())
     }
 }
 

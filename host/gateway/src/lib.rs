@@ -31,7 +31,6 @@ use gateway_cli::evidence::EvidenceCommand;
 use gateway_cli::ledger::LedgerCommand;
 use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
 use gateway_cli::{Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NodesCommand, report_errors};
-use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::ReadClock;
 use gateway_service::settings::Resolved;
 use gateway_service::telemetry;
@@ -97,14 +96,11 @@ pub fn main() -> ExitCode {
         Some(Command::Restore { file, settings }) => {
             run_with(settings, &|settings| gateway_cli::ledger::restore(&settings.database_url, file))
         }
-        Some(Command::Nodes(NodesCommand::Check(flags))) => run_with(flags, &nodes::check),
-        Some(Command::Nodes(NodesCommand::Log { participant, settings })) => {
-            run_with(settings, &|settings| nodes::log(settings, ParticipantIndex(*participant), now))
-        }
-        Some(Command::Nodes(NodesCommand::Readmit { participant, size_at_least, settings })) => {
-            run_with(settings, &|settings| {
-                nodes::readmit(settings, ParticipantIndex(*participant), *size_at_least)
-            })
+        Some(Command::Nodes(command)) => {
+            let (NodesCommand::Check(flags)
+            | NodesCommand::Log { settings: flags, .. }
+            | NodesCommand::Readmit { settings: flags, .. }) = command;
+            run_with(flags, &|settings| nodes::run(command, settings, now))
         }
         Some(Command::Approvers(command)) => gateway_cli::approvers::run(command, now),
         Some(Command::Doctor { json, settings }) => doctor::run(settings.or(&before).resolve_here(), *json),

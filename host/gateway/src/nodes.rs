@@ -3,8 +3,8 @@
 
 use crate::compose::{self, fleet_config};
 use crate::services::authority_keys;
-use crate::settings::Settings;
-use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
+use crate::settings::{Flags, Settings};
+use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault, NodesCommand};
 use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
@@ -95,8 +95,19 @@ pub(crate) async fn watch(engine: Engine, mut reported: Reported, stopping: watc
     }
 }
 
+/// Runs one command.
+pub(crate) fn run(command: &NodesCommand<Flags>, settings: &Settings, now: EpochMs) -> ExitCode {
+    match command {
+        NodesCommand::Check(_) => check(settings),
+        NodesCommand::Log { participant, .. } => log(settings, ParticipantIndex(*participant), now),
+        NodesCommand::Readmit { participant, size_at_least, .. } => {
+            readmit(settings, ParticipantIndex(*participant), *size_at_least)
+        }
+    }
+}
+
 /// Runs `nodes check`, printing to standard output.
-pub(crate) fn check(settings: &Settings) -> ExitCode {
+fn check(settings: &Settings) -> ExitCode {
     let check = async {
         let is_sound = print(&findings(settings).await?)?;
         Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
@@ -125,7 +136,7 @@ fn print(checked: &Checked) -> std::io::Result<bool> {
 }
 
 /// Runs `nodes log`, printing to standard output.
-pub(crate) fn log(settings: &Settings, participant: ParticipantIndex, now: EpochMs) -> ExitCode {
+fn log(settings: &Settings, participant: ParticipantIndex, now: EpochMs) -> ExitCode {
     let print = async {
         print_log(settings, participant, now).await?;
         Ok(ExitCode::SUCCESS)
@@ -134,7 +145,7 @@ pub(crate) fn log(settings: &Settings, participant: ParticipantIndex, now: Epoch
 }
 
 /// Runs `nodes readmit`.
-pub(crate) fn readmit(settings: &Settings, participant: ParticipantIndex, size_at_least: u64) -> ExitCode {
+fn readmit(settings: &Settings, participant: ParticipantIndex, size_at_least: u64) -> ExitCode {
     let readmit = async {
         check_exists(settings, participant)?;
         let kek = Arc::new(compose::open_kek(settings).await?);

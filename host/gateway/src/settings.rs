@@ -199,7 +199,7 @@ impl Settings {
     /// One line for each fault.
     pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
         let mut reader = Reader(settings::Reader::new(resolved));
-        let settings = reader.settings();
+        let mut settings = reader.settings();
         if let Some(settings) = &settings {
             reader.check_server(settings);
             reader.check_database(settings);
@@ -208,6 +208,12 @@ impl Settings {
             reader.check_approvals(settings);
             reader.check_operations(settings);
             reader.check_auth(settings);
+        }
+        // A key of first use has no approvals, and none that could be signed.
+        if let Some(settings) = &mut settings
+            && matches!(settings.approvals.signed, SignedApprovals::Required(_))
+        {
+            settings.operations.auto_provision_keys = false;
         }
         settings.filter(|_| reader.faults.is_empty()).ok_or(reader.0.faults)
     }

@@ -35,7 +35,7 @@ pub enum OpenError {
         mode: u32,
     },
     /// Every user may create files beside the database.
-    #[error("every user can write the database's folder `{0}` (mode {mode:04o}): run `chmod o-w {0}`", path.display())]
+    #[error("every user can write the database's folder `{0}` (mode {mode:04o}): choose a folder that only its owner and group write, or run `chmod o-w {0}`", path.display())]
     ExposedFolder {
         /// The folder.
         path: PathBuf,

@@ -43,17 +43,6 @@ fn evidence_verifies_offline_after_the_gateway_stopped() {
     assert_eq!(others, not_checked);
     assert!(out.contains("policy run again: 4 gave the same answer with the same fuel"), "{out}");
 
-    let with_policy = run(folder.path(), &[], &["evidence", "roots", "--with-policy"]);
-    std::fs::write(reader.path().join("roots.json"), stdout(with_policy)).unwrap();
-    let (code, out, _) = verify(reader.path(), &["--bundle", bundle]);
-    assert!(code == 3 && out.contains("ok    policy facts: "), "{out}");
-    let under_others =
-        run(folder.path(), &[("required_approvals", "3")], &["evidence", "roots", "--with-policy"]);
-    std::fs::write(reader.path().join("roots.json"), stdout(under_others)).unwrap();
-    let (code, out, _) = verify(reader.path(), &["--bundle", bundle]);
-    assert!(code == 1 && out.contains("FAIL  policy facts: "), "{out}");
-    std::fs::write(reader.path().join("roots.json"), &roots).unwrap();
-
     let strict = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
     let (code, out, _) = verify(reader.path(), &["--bundle", strict]);
     assert!(
@@ -166,6 +155,26 @@ fn evidence_is_compared_with_the_logs_that_nodes_print() {
     assert!(!out.contains(&expected), "{out}");
     let failures: Vec<_> = out.lines().filter(|line| line.starts_with("FAIL")).collect();
     assert!(failures.len() == 1 && failures[0].contains("operations shown: /nodes/0/2: "), "{out}");
+}
+
+#[test]
+fn roots_with_the_settings_of_policies_are_compared_with_what_policies_read() {
+    let (folder, reader) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let process = Process::start(folder.path(), None, &[]);
+    let evidence = process.get(&format!("{}/evidence", publish_payment(&process.address)));
+    std::fs::write(reader.path().join("evidence.json"), evidence.to_string()).unwrap();
+    let with = |settings: &[(&str, &str)]| {
+        let roots = stdout(run(folder.path(), settings, &["evidence", "roots", "--with-policy"]));
+        std::fs::write(reader.path().join("roots.json"), roots).unwrap();
+        verify(reader.path(), &[])
+    };
+    let decided = evidence["policy"][0]["bundle_hash"].as_str().unwrap();
+    let (code, out, _) = with(&[("policy_pins", decided)]);
+    assert!(code == 3 && out.contains("ok    policy facts: "), "{out}");
+    let (code, out, _) = with(&[("required_approvals", "3")]);
+    assert!(code == 1 && out.contains("FAIL  policy facts: "), "{out}");
+    let (code, out, _) = with(&[("policy_pins", &"0".repeat(64))]);
+    assert!(code == 1 && out.contains("FAIL  ") && out.contains("bundle"), "{out}");
 }
 
 #[test]

@@ -31,24 +31,14 @@ async fn nodes_refuse_approvals_invented_by_the_gateway() {
     world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_failed");
 }
 
-/// In development, a key is created on first use without approvals; authority and nodes that require signed approvals refuse to.
+/// In development, a key is created on first use without approvals; nodes that require signed approvals refuse to.
 #[tokio::test]
-async fn authority_and_nodes_refuse_to_create_an_unapproved_key() {
-    let signers = Signers::new();
-    let required = World::with(&signers.settings("required")).await;
-    for (world, code, why) in [
-        (
-            compromised_world(&signers).await,
-            "runtime_unavailable",
-            "the key of this operation could not be created",
-        ),
-        (required, "policy_unavailable", "authority is unavailable"),
-    ] {
-        let answer =
-            world.post("/v1/operations/sign", &with(payment("first"), "/key_ref", Value::Null)).await;
-        let message = answer.fails(503, code);
-        assert!(message.contains(why) && message.contains("0 of 2"), "{message}");
-    }
+async fn nodes_refuse_to_create_an_unapproved_key() {
+    let world = compromised_world(&Signers::new()).await;
+    let first = with(payment("first"), "/key_ref", Value::Null);
+    let message = world.post("/v1/operations/sign", &first).await.fails(503, "runtime_unavailable");
+    let why = "the key of this operation could not be created";
+    assert!(message.contains(why) && message.contains("0 of 2"), "{message}");
     let world = World::ticking().await;
     submit(&world, &with(payment("first"), "/key_ref", Value::Null)).await;
 }

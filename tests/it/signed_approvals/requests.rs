@@ -3,6 +3,7 @@
 use super::{approved, key};
 use crate::harness::approvers::{Signers, approval_now, body, sign_statement};
 use crate::harness::custody;
+use crate::harness::process::SIGN;
 use crate::harness::samples::{approval, path, payment, submit, with};
 use crate::harness::verify;
 use crate::harness::world::World;
@@ -23,6 +24,16 @@ async fn key_and_authenticator_signatures_approve_both_families() {
     world.post_nothing(&custody::path(&sign, "/execute")).await.ok();
     let publication = json!({ "scope": "signature", "requested_at_ms": 1 });
     verify::signature(&world.post(&custody::path(&sign, "/publish"), &publication).await.ok());
+}
+
+/// The creation of a key of first use has no approvals that could be signed.
+#[tokio::test]
+async fn payment_without_a_key_is_refused_at_once_where_approvals_must_be_signed() {
+    let signers = Signers::new();
+    let world = World::with(&signers.settings("required")).await;
+    world.post(SIGN, &payment("first")).await.fails(404, "custody_key_not_found");
+    let listed = world.get("/v1/custody/operations").await.ok();
+    assert_eq!(listed["operations"], json!([]), "an operation is left behind");
 }
 
 #[tokio::test]

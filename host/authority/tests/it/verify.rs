@@ -6,12 +6,13 @@ use gateway_domain::admission::{self, Authorities};
 use gateway_domain::approval::{Approvers, PinnedRegistry, Rejection, SigningRule};
 use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, KeyRef};
-use gateway_domain::intent::Intent;
+use gateway_domain::intent::{Intent, PublicationMode};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Action, Change, Command, Event, KeySlot, Submission, decide, open, replay};
 use gateway_domain::policy::facts::{Rules, facts_for};
 use gateway_domain::policy::{FactRead, Moment, Outcome, Recorded, SpendingTotals};
 use gateway_domain::redaction::{Salt, redact};
+use gateway_domain::testing::samples::Kind;
 use gateway_domain::testing::{approvers, samples};
 use gateway_domain::time::EpochMs;
 use gateway_policy::limits::SUPERSEDED_BUNDLE_MS;
@@ -209,6 +210,23 @@ fn too_few_people_are_refused_whatever_the_policy_counted() {
         let refused = refusal(&request(subjects), SigningRule::Off);
         assert!(matches!(refused, Unverified::TooFew { required: 2, .. }), "{refused}");
     }
+}
+
+/// A gateway that creates keys on first use creates none at an authority that requires signed approvals.
+#[test]
+fn creation_of_a_key_needs_approvals_where_approvals_must_be_signed() {
+    let mut events = history(&[]);
+    let Change::Submitted(submission) = &mut events[0].change else { panic!("{:?}", events[0]) };
+    submission.intent = samples::intent(Kind::KeyCreate, PublicationMode::Manual);
+    let asked = DecisionRequest { events: chain(events), ..request(&["alice", "bob"]) };
+    let refused = |signed_approvals| {
+        let verifier = Verifier { keys_without_approvals: true, ..verifier(signed_approvals) };
+        verifier.decide(&authority(1), &asked, NOW).unwrap_err()
+    };
+    let required = refused(SigningRule::Required(PinnedRegistry::without_registry(1)));
+    assert!(matches!(required, Unverified::TooFew { n_approved: 0, required: 2 }), "{required}");
+    let not_required = refused(SigningRule::Off);
+    assert!(!matches!(not_required, Unverified::TooFew { .. }), "{not_required}");
 }
 
 #[test]

@@ -16,6 +16,9 @@ const DEFAULT_URL: &str = "http://localhost:9200";
 /// The variable with the gateway, as the flag has it.
 const GATEWAY_VARIABLE: &str = "OPERATION_GATEWAY_URL";
 
+/// The client that a development gateway takes the command line for.
+pub(super) const CLIENT_ID: &str = "command-line";
+
 /// Largest token, in bytes.
 const TOKEN_BYTES_MAX: u64 = 16 << 10;
 
@@ -82,7 +85,7 @@ impl Connection {
             builder = builder.token(&token)?;
         } else if let Some(subject) = &subject {
             builder = builder
-                .header("x-client-id", "operation-gateway")?
+                .header("x-client-id", CLIENT_ID)?
                 .header("x-subject-id", subject)?
                 .header("x-roles", &roles.join(" "))?
                 .header("x-scopes", "operations.* custody.* audit.read webhooks.manage")?;

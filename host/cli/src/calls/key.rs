@@ -1,6 +1,6 @@
 //! `operation-gateway key`.
 
-use super::{CallError, Connection, KeyCommand, PAGE, first, print, read_body};
+use super::{CallError, Connection, KeyCommand, PAGE, first, print, submission};
 use clap::Args;
 use gateway_client::Filter;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// A body for the gateway.
 #[derive(Debug, Args)]
 pub struct Body {
-    /// The body of `POST /v1/custody/keys`, JSON; `-` for standard input
+    /// The body of `POST /v1/custody/keys`, JSON, in which `client` may be left out; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub struct Change {
     /// The key's name
     #[arg(value_name = "KEY")]
     key_ref: String,
-    /// The body, JSON, as in host/docs/interface.md; `-` for standard input
+    /// The body of the request, JSON, in which `client` may be left out; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -54,8 +54,9 @@ pub struct List {
 pub(super) async fn run(command: &KeyCommand) -> Result<(), CallError> {
     let (change, action) = match command {
         KeyCommand::Create(Body { file, connection }) => {
-            let (gateway, _) = connection.open()?;
-            let operation = gateway.submit_to("/v1/custody/keys", &read_body(file)?).await?;
+            let (gateway, caller) = connection.open()?;
+            let body = submission(file, &gateway, &caller).await?;
+            let operation = gateway.submit_to("/v1/custody/keys", &body).await?;
             return print::operation(&operation, connection.output.form());
         }
         KeyCommand::Show(Named { key_ref, connection }) => {
@@ -69,8 +70,8 @@ pub(super) async fn run(command: &KeyCommand) -> Result<(), CallError> {
         KeyCommand::Rotate(change) => (change, "rotate"),
         KeyCommand::Recover(change) => (change, "recover"),
     };
-    let (gateway, _) = change.connection.open()?;
-    let body = read_body(&change.file)?;
+    let (gateway, caller) = change.connection.open()?;
+    let body = submission(&change.file, &gateway, &caller).await?;
     let operation = gateway.submit_on_key(&change.key_ref, action, &body).await?;
     print::operation(&operation, change.connection.output.form())
 }

@@ -1,10 +1,9 @@
 //! `operation-gateway op`.
 
-use super::connection::Caller;
-use super::{CallError, Connection, OpCommand, PAGE, first, print, read_body};
+use super::{CallError, Connection, OpCommand, PAGE, client, first, print, submission};
 use crate::approvers::{self, Signed};
 use clap::Args;
-use gateway_client::{Filter, Gateway, Operation};
+use gateway_client::{Filter, Operation};
 use gateway_domain::time::EpochMs;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -161,24 +160,11 @@ async fn act(target: &Target, action: &str, body: impl FnOnce(&Operation) -> Val
 async fn submit_payment(submit: &Submit) -> Result<(), CallError> {
     let (gateway, caller) = submit.connection.open()?;
     let body = match &submit.file {
-        Some(file) => read_body(file)?,
+        Some(file) => submission(file, &gateway, &caller).await?,
         None => payment(submit, &client(&gateway, &caller).await?),
     };
     let operation = gateway.submit_to("/v1/operations/sign", &body).await?;
     print::operation(&operation, submit.connection.output.form())
-}
-
-/// The caller, as the body names it: whom the gateway takes it for.
-async fn client(gateway: &Gateway, caller: &Caller) -> Result<Value, CallError> {
-    let known = gateway.whoami().await?.identity;
-    Ok(match known {
-        Some(who) => json!({
-            "client_id": who.client_id, "subject_id": who.subject_id, "roles": [], "scopes": [], "tenant": who.tenant,
-        }),
-        None => json!({
-            "client_id": "operation-gateway", "subject_id": caller.subject.as_deref().unwrap_or("command-line"), "roles": [], "scopes": [],
-        }),
-    })
 }
 
 fn payment(submit: &Submit, client: &Value) -> Value {

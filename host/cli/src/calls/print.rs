@@ -2,11 +2,11 @@
 
 use super::{CallError, Form};
 use crate::escape;
+use gateway_api::wire::events::rfc3339;
 use gateway_client::{Event, Key, Operation};
+use gateway_domain::time::EpochMs;
 use serde_json::{Map, Value};
 use std::io::{self, IsTerminal as _, Write};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 /// Rows in columns, of which the last one is free.
 fn columns(out: &mut impl Write, rows: &[Vec<String>]) -> io::Result<()> {
@@ -66,10 +66,9 @@ fn summary(operation: &Operation) -> String {
     }
 }
 
-/// A moment in UTC to the millisecond, as RFC 3339 has it; one that has no such form, as milliseconds since 1970.
+/// A moment; one that has no form for people, as milliseconds since 1970.
 fn time(ms: u64) -> String {
-    let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000);
-    at.ok().and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{ms} ms"))
+    rfc3339(EpochMs(ms)).unwrap_or_else(|| format!("{ms} ms"))
 }
 
 /// Tells on a terminal, while an operation is waited for, what it has come to since this was last called.

@@ -22,7 +22,8 @@ pub(super) const OPERATIONS: Section = Section {
             "auto_provision_keys",
             "true",
             "true|false",
-            "Whether a payment without a key, or with one whose creation awaits approvals, has its key created on first use",
+            "Whether a payment without a key, or with one whose creation awaits approvals, has its key created on first use; not \
+             with signed_approvals=required",
         ),
         setting(
             "signature_profile_aliases",

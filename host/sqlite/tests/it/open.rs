@@ -68,8 +68,9 @@ async fn world_writable_folder_is_refused_and_stays_empty() {
     let (folder, path) = fresh();
     for mode in [0o777, 0o1777, 0o702] {
         chmod(folder.path(), mode);
-        let expected =
-            format!("every user can write the database's folder `DB` (mode {mode:04o}): run `chmod o-w DB`");
+        let expected = format!(
+            "every user can write the database's folder `DB` (mode {mode:04o}): choose a folder that only its owner and group write, or run `chmod o-w DB`"
+        );
         assert_eq!(line(&open_error(options(&path)).await, folder.path()), expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
