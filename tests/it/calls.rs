@@ -187,6 +187,8 @@ fn approver_signs_and_the_file_of_gateways_has_the_credentials() {
     let evidence = process.get(&format!("/v1/operations/{id}/evidence"));
     let disclosed = evidence["events"][2]["disclosures"].as_array().unwrap();
     assert!(disclosed.iter().any(|one| one["path"] == "/change/approval/signature"), "{disclosed:?}");
+    let again = call(folder.path(), "127.0.0.1:1", &[&signed[..], &named].concat());
+    assert_eq!((again.0, again.1, again.2.as_str()), (0, out, ""), "the answer to the first try was lost");
     let reject = ["op", "reject", id, "--reason=not ours", "--signing-key", seed.to_str().unwrap(), "--yes"];
     let (code, out, shown) = call(folder.path(), "127.0.0.1:1", &[&reject[..], &named].concat());
     assert_eq!(code, 0, "{shown}");

@@ -260,6 +260,28 @@ fn node_with_wrong_files_does_not_start_and_says_why_in_one_line() {
 }
 
 #[test]
+fn identities_are_pinned_only_with_the_fingerprints_that_were_read_out() {
+    let mut cluster = Cluster::prepare(2, |port| port);
+    let at = cluster.folder().to_owned();
+    let peers = at.join("compared.json");
+    cluster.node_settings[0].insert("peers_file", peers.to_str().unwrap().to_owned());
+    let pin = |fingerprints: &[&str]| {
+        let mut command = cluster.node_command(0);
+        command.arg("pin").args(["node-0.json", "node-1.json"].map(|file| at.join(file)));
+        command.args(fingerprints.iter().flat_map(|fingerprint| ["--fingerprint", fingerprint]));
+        command.output().unwrap()
+    };
+    let all = String::from_utf8(pin(&[]).stdout).unwrap();
+    let fingerprints: Vec<_> = all.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    fs::remove_file(&peers).unwrap();
+    let refused = pin(&fingerprints[..1]);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && error.contains(fingerprints[1]), "{error}");
+    assert!(!peers.exists(), "something was pinned");
+    assert!(pin(&fingerprints).status.success() && peers.exists());
+}
+
+#[test]
 fn gateway_whose_nodes_are_half_configured_does_not_start() {
     let mut cluster = Cluster::prepare(3, |port| port);
     let at = cluster.folder().to_owned();

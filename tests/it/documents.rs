@@ -17,9 +17,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Blocks that no test executes, by page, and why.
 const BY_HAND: &[(&str, usize)] = &[
@@ -90,13 +89,14 @@ fn blocks(page: &str) -> Vec<Block> {
             "sh hidden" => Kind::Hidden,
             "sh server" => Kind::Server,
             "sh by-hand" => Kind::ByHand,
-            _ => {
+            "text" | "" | "http" | "json" | "toml" | "rust" | "js" | "python" => {
                 if info == "text" && is_below {
                     blocks.last_mut().unwrap().prints = Some(text);
                 }
                 is_below = false;
                 continue;
             }
+            _ => panic!("line {}: blocks `{info}` are not known: is it to be executed?", index + 1),
         };
         blocks.push(Block { line: index + 1, kind, commands: text, prints: None });
         is_below = kind == Kind::Shown;
@@ -118,6 +118,8 @@ listening() {
     sleep 0.05
   done
 }
+# Servers go on otherwise.
+trap 'kill -KILL $(jobs -p) 2>/dev/null || true' EXIT
 # Ends the server that was started last.
 stop() { kill "$server"; wait "$server" || true; }
 "#;
@@ -194,7 +196,8 @@ fn environment(command: &mut Command, folder: &Path, gateway: SocketAddr) {
     }
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if name.starts_with("SVC_") || name.starts_with("CARGO_PKG_") {
+        let of_a_client = ["XDG_CONFIG_HOME", "OPERATION_GATEWAY_TOKEN"].contains(&&*name);
+        if of_a_client || name.starts_with("SVC_") || name.starts_with("CARGO_PKG_") {
             command.env_remove(&*name);
         }
     }
@@ -245,13 +248,9 @@ fn execute(name: &str) {
     let gateway = ports.entry(GATEWAY_PORT).or_insert_with(Port::reserve).address;
     let mut command = Command::new("bash");
     environment(&mut command, folder.path(), gateway);
-    command.args(["-c", &script]).current_dir(folder.path()).process_group(0);
+    command.args(["-c", &script]).current_dir(folder.path());
     let (mut child, screen) = watch_at_terminal(command);
     let status = child.wait().unwrap();
-    // Servers go on otherwise.
-    let group = format!("-{}", child.id());
-    Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status().unwrap();
-
     let screen = displayed(&screen);
     let printed: BTreeMap<usize, &str> = screen
         .split(MARK)
@@ -319,35 +318,46 @@ fn mentioned(text: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
+/// The help of a program's command, by its words; `None` if there is no such command.
+struct Help(BTreeMap<String, Option<String>>);
+
+impl Help {
+    fn of(&mut self, words: &[&str]) -> Option<&str> {
+        let (_, program) = PROGRAMS.iter().find(|(name, _)| *name == words[0]).unwrap();
+        let asked = self.0.entry(words.join(" ")).or_insert_with(|| {
+            let output = Command::new(program).args(&words[1..]).arg("--help").output().unwrap();
+            // What is no command is an argument of the one before, or an error.
+            let help = String::from_utf8(output.stdout).unwrap();
+            let usage = format!(" {}", words[1..].join(" "));
+            let names_it =
+                help.lines().any(|line| line.starts_with("Usage: ") && line.contains(usage.trim_end()));
+            (output.status.success() && names_it).then_some(help)
+        });
+        asked.as_deref()
+    }
+}
+
 #[test]
 fn commands_that_pages_mention_exist_with_their_options() {
-    let folder = tempfile::tempdir().unwrap();
-    for (_, program) in PROGRAMS {
-        assert!(Command::new(program).arg("man").arg(folder.path()).status().unwrap().success());
-    }
-    let manual = |command: &str| fs::read_to_string(folder.path().join(format!("{command}.1"))).ok();
+    let mut help = Help(BTreeMap::new());
     let mut n_commands = 0;
     for page in pages() {
         for words in mentioned(&fs::read_to_string(path(&page)).unwrap()) {
-            let mut command = words[0].to_owned();
-            let mut options = manual(&command).unwrap();
-            for word in &words[1..] {
-                if let Some(below) = manual(&format!("{command}-{word}")) {
-                    command = format!("{command}-{word}");
-                    options += &below;
-                }
-            }
-            let is_below = command != words[0];
-            let first = words.get(1).copied().unwrap_or_default();
-            let is_name = first.bytes().all(|byte| byte.is_ascii_lowercase()) && !first.is_empty();
-            assert!(is_below || !is_name, "{page}: there is no command `{}`", words.join(" "));
-            for option in words.iter().filter_map(|word| word.strip_prefix("--")) {
-                let name = option.split(['=', ']']).next().unwrap().replace('-', "\\-");
-                assert!(
-                    options.contains(&format!("\\-\\-{name}")),
-                    "{page}: `{}` has no --{option}",
-                    words.join(" ")
-                );
+            let shown = words.join(" ");
+            let is_name = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+            let n_names = words[1..].iter().take_while(|word| is_name(word)).count();
+            // Words after the command may be its arguments.
+            let n = (1..=n_names + 1).rev().find(|n| help.of(&words[..*n]).is_some()).unwrap();
+            assert!(n > 1 || n_names == 0, "{page}: there is no command `{shown}`");
+            let options: BTreeSet<_> = help
+                .of(&words[..n])
+                .unwrap()
+                .split([' ', ',', '\n', '='])
+                .filter(|word| word.starts_with("--"))
+                .collect();
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                let name = option.split('=').next().unwrap();
+                assert!(options.contains(name), "{page}: `{shown}` has no {name}");
             }
             n_commands += 1;
         }
@@ -398,7 +408,6 @@ pages! {
     operations: "operations.md",
     policies_of_authors: "policy-authors.md",
     policies_for_reviewers: "policy-reviewers.md",
-    proxies: "proxies.md",
     readme: "README.md",
     an_auditor_s_afternoon: "tutorials/audit.md",
     first_policy: "tutorials/first-policy.md",

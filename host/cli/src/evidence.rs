@@ -70,7 +70,7 @@ pub struct Verify {
     nodes: Vec<PathBuf>,
     /// Fail unless a quorum of witnesses cosigned the log, by this policy (C2SP tlog-policy)
     #[arg(long = "witness-policy", value_name = "FILE")]
-    witness_policy: Option<PathBuf>,
+    witnesses: Option<PathBuf>,
     /// Fail unless the document is about this operation
     #[arg(long = "operation", value_name = "ID")]
     operation_id: Option<OperationId>,
@@ -119,12 +119,12 @@ fn print(checked: Result<(String, Verdict), Fault>) -> ExitCode {
 }
 
 fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
-    let Verify { files, roots, bundles, nodes, witness_policy, operation_id, json } = arguments;
+    let Verify { files, roots, bundles, nodes, witnesses, operation_id, json } = arguments;
     let roots = read_roots(roots)?;
     let nodes = if nodes.is_empty() { None } else { Some(read_logs(nodes, &roots)?) };
     let bundles = if bundles.is_empty() { None } else { Some(Bundles::load(bundles)?) };
     let rerun = bundles.as_ref().map(|bundles| bundles as &dyn RerunPolicy);
-    let witnesses = witness_policy.as_deref().map(read_witnesses).transpose()?;
+    let witnesses = witnesses.as_deref().map(read_witnesses).transpose()?;
     let reader = Reader {
         roots: &roots,
         rerun,

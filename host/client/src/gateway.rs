@@ -358,13 +358,14 @@ impl Gateway {
                 }
                 Err(error) => (no_answer(error), None),
             };
-            let pause = asked_wait.unwrap_or(wait).min(self.retries.longest_wait);
+            let Retries { first_wait, longest_wait, .. } = self.retries;
+            let pause = asked_wait.map_or(wait, |asked| asked.max(first_wait)).min(longest_wait);
             let is_final = matches!(error, Error::Malformed(_));
             if is_final || began.elapsed() + pause > self.retries.during {
                 return Err(error);
             }
             sleep(pause).await;
-            wait = (wait * 2).min(self.retries.longest_wait);
+            wait = (wait * 2).min(longest_wait);
         }
     }
 

@@ -53,6 +53,10 @@ pub(crate) fn print_roots(settings: &Settings, with_policy: bool) -> ExitCode {
             let facts = deployment_rules(settings).facts().into_iter();
             roots.facts = facts.map(|(name, value)| (name.to_owned(), vec![value])).collect();
             roots.bundles = Pins::parse(&settings.policy.pins)?.iter().collect();
+            if roots.bundles.is_empty() {
+                let _no_reader =
+                    writeln!(std::io::stderr(), "`policy_pins` is empty: these roots accept every bundle");
+            }
         }
         let text = serde_json::to_string_pretty(&roots)? + "\n";
         let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());

@@ -37,14 +37,30 @@ fn print(identity: &NodeIdentity) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds identities to the file of pinned ones, and prints the fingerprint of each for the operator to compare.
-pub(crate) fn pin(settings: &Settings, files: &[PathBuf]) -> Result<ExitCode, Fault> {
+/// Adds identities to the file of pinned ones, all or none, and prints the fingerprint of each.
+///
+/// `fingerprints`: those that the nodes' operators read out; if there are any, each identity must have one of them.
+pub(crate) fn pin(
+    settings: &Settings,
+    files: &[PathBuf],
+    fingerprints: &[String],
+) -> Result<ExitCode, Fault> {
     let read = |path: &PathBuf| -> Result<NodeIdentity, Fault> {
         let failed = |what: String| Fault::from(format!("identity `{}`: {what}", path.display()));
         let text = std::fs::read(path).map_err(|error| failed(error.kind().to_string()))?;
         serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))
     };
-    let identities = files.iter().map(read).collect::<Result<_, _>>()?;
+    let identities = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    for (path, identity) in files.iter().zip(&identities) {
+        let fingerprint = identity.fingerprint();
+        if !fingerprints.is_empty() && !fingerprints.contains(&fingerprint) {
+            let path = path.display();
+            return Err(format!(
+                "identity `{path}` has the fingerprint {fingerprint}, which was not given: nothing was pinned"
+            )
+            .into());
+        }
+    }
     let pinned = PeersFile::pin(&settings.peers_file, identities)?;
     let mut out = std::io::stdout().lock();
     for identity in &pinned.nodes {

@@ -75,6 +75,9 @@ pub(crate) struct Pin {
     /// Files that `identity` printed
     #[arg(value_name = "FILE", required = true)]
     pub(crate) identities: Vec<PathBuf>,
+    /// A fingerprint that a node's operator read out; may be repeated. If one is given, identities with others are not pinned
+    #[arg(long = "fingerprint", value_name = "FINGERPRINT")]
+    pub(crate) fingerprints: Vec<String>,
     #[command(flatten)]
     pub(crate) settings: Flags,
 }
@@ -112,7 +115,7 @@ pub fn main() -> ExitCode {
             run_with(flags, &|settings| process::run(NAME, commands::identity(settings)))
         }
         Some(Command::Pin(pin)) => run_with(&pin.settings, &|settings| {
-            process::run(NAME, async { commands::pin(settings, &pin.identities) })
+            process::run(NAME, async { commands::pin(settings, &pin.identities, &pin.fingerprints) })
         }),
         Some(Command::Check(flags)) => {
             run_with(flags, &|settings| process::run(NAME, commands::check(settings)))

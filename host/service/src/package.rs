@@ -116,7 +116,8 @@ fn write_page(
 ) -> io::Result<()> {
     let command = command.mut_args(|arg| {
         let hides = hidden.contains(arg.get_id().as_str());
-        arg.hide(hides)
+        // Pages describe also what the short help leaves out.
+        arg.hide(hides).hide_short_help(false)
     });
     Man::new(command.clone()).generate_to(directory)?;
     for below in command.get_subcommands() {
@@ -149,6 +150,15 @@ mod tests {
             assert_eq!(check_health(address).is_ok(), is_healthy, "{answer}");
             server.join().unwrap();
         }
+    }
+
+    #[test]
+    fn manual_pages_describe_also_what_the_short_help_leaves_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let rare = clap::Arg::new("rare").long("rare").help("A setting in words").hide_short_help(true);
+        write_pages(Command::new("program").arg(rare), folder.path()).unwrap();
+        let page = std::fs::read_to_string(folder.path().join("program.1")).unwrap();
+        assert!(page.contains("A setting in words"), "{page}");
     }
 
     #[test]

@@ -45,5 +45,5 @@ fn read(mut controller: File) -> String {
     let mut screen = Vec::new();
     // Reading fails once all have closed the other end.
     let _end = controller.read_to_end(&mut screen);
-    String::from_utf8(screen).unwrap()
+    String::from_utf8_lossy(&screen).into_owned()
 }

@@ -74,7 +74,7 @@ fn archive_has_every_operation_that_ended_and_is_verified_offline() {
     let archived = filled.verified(&file);
     assert!(archived.is_superset(&filled.published) && archived.len() == 3, "{archived:?}");
     assert!(!archived.contains(&filled.waiting));
-    assert!(out.contains("--    policy facts: not made in 3 documents"), "{out}");
+    assert!(out.contains("--    policy facts: not made in 3 of the documents"), "{out}");
     assert!(!filled.path("archive.jsonl.partial").exists());
     // The database has everything it had.
     let (code, out, _) = run(filled.folder.path(), &[], &["ledger", "fsck"]);

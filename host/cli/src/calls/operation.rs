@@ -249,6 +249,11 @@ async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Resul
     };
     let held = identity.map_or(caller.roles, |identity| identity.roles);
     let roles = if roles.is_empty() { held } else { roles.clone() };
+    let is_approved = operation.state != "failed" && operation.approvals.subjects.contains(&subject);
+    if reason.is_none() && is_approved {
+        // The answer to an earlier try was lost.
+        return print::operation(&operation, target.connection.output.form());
+    }
     let body: Value = match signing_key {
         // The gateway no longer sends what would be signed.
         Some(_) if operation.state != "pending_approval" => {

@@ -89,7 +89,7 @@ pub(super) fn operation(operation: &Operation, form: Form) -> Result<(), CallErr
     match form {
         Form::ForPeople => {}
         Form::Json => return document(&mut out, operation),
-        Form::Brief => return words(&mut out, [&operation.operation_id].into_iter()),
+        Form::Brief => return words(&mut out, [&operation.operation_id]),
     }
     let approvals = &operation.approvals;
     let mut rows = vec![
@@ -142,7 +142,7 @@ fn document(out: &mut impl Write, one: &impl serde::Serialize) -> Result<(), Cal
     Ok(writeln!(out, "{}", serde_json::to_string_pretty(one).map_err(io::Error::from)?)?)
 }
 
-fn words<'a>(out: &mut impl Write, all: impl Iterator<Item = &'a String>) -> Result<(), CallError> {
+fn words<'a>(out: &mut impl Write, all: impl IntoIterator<Item = &'a String>) -> Result<(), CallError> {
     for word in all {
         writeln!(out, "{}", escape(word))?;
     }
@@ -162,7 +162,7 @@ pub(super) fn event(event: &Event, form: Form) -> Result<(), CallError> {
     match form {
         Form::ForPeople => {}
         Form::Json => return lines(&mut out, std::slice::from_ref(event)),
-        Form::Brief => return words(&mut out, [&event.operation_id].into_iter()),
+        Form::Brief => return words(&mut out, [&event.operation_id]),
     }
     let Event { index, operation_id, seq, kind, state, key_ref, at_ms, .. } = event;
     let at = time(*at_ms);
@@ -176,7 +176,7 @@ pub(super) fn key(key: &Key, form: Form) -> Result<(), CallError> {
     match form {
         Form::ForPeople => {}
         Form::Json => return document(&mut out, key),
-        Form::Brief => return words(&mut out, [&key.key_ref].into_iter()),
+        Form::Brief => return words(&mut out, [&key.key_ref]),
     }
     let participants: Vec<_> = key.participants.iter().map(ToString::to_string).collect();
     let rows = [
@@ -217,7 +217,7 @@ pub(super) fn preview(outcome: &Map<String, Value>, form: Form) -> Result<(), Ca
     match form {
         Form::ForPeople => {}
         Form::Json => return document(&mut out, outcome),
-        Form::Brief => return words(&mut out, [&decision].into_iter()),
+        Form::Brief => return words(&mut out, [&decision]),
     }
     let mut rows = vec![vec!["decision".to_owned(), decision]];
     for name in ["bundle_id", "bundle_hash"] {

@@ -38,7 +38,7 @@ class Repeating(httpx.BaseTransport):
             if answer is not None and answer.status_code not in REPEATED:
                 return answer
             asked = _asked(answer)
-            pause = min(wait if asked is None else asked, LONGEST_WAIT)
+            pause = wait if asked is None else min(max(asked, FIRST_WAIT), LONGEST_WAIT)
             if time.monotonic() - began + pause > self._seconds:
                 if answer is not None:
                     return answer

@@ -21,7 +21,7 @@ export function repeating(send: typeof fetch, token: Token | undefined, forMs: n
       const attempt = await once(send, request, token).then(whole).catch((error: unknown) => ({ error }));
       if (attempt instanceof Response && !REPEATED.includes(attempt.status)) return attempt;
       if (request.signal.aborted) throw request.signal.reason;
-      const pause = Math.min(asked(attempt) ?? wait, LONGEST_WAIT_MS);
+      const pause = Math.min(Math.max(asked(attempt) ?? wait, FIRST_WAIT_MS), LONGEST_WAIT_MS);
       if (Date.now() - began + pause > forMs) {
         if (attempt instanceof Response) return attempt;
         throw attempt.error;
