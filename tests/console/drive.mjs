@@ -71,6 +71,32 @@ async function click(page, selector) {
 const hashOf = (operation) => `#${operation.links.self.href}`;
 
 const scenarios = {
+  /** The policy page shows what decides, what a candidate would decide otherwise, and an offer that was refused, with the reason. */
+  async policy() {
+    const operation = await pay('one');
+    const { active, candidate } = await call('GET', '/v1/policy/bundles');
+    const page = await open({ hash: '#/policy' });
+    await see(page, active.bundle.bundle_hash);
+    await see(page, 'Candidate, evaluated in its shadow');
+    await see(page, candidate.bundle.bundle_hash);
+    const evaluated = () => page.evaluate(() => [...document.querySelectorAll('main dt')].find((name) => name.innerText === 'Evaluated').nextElementSibling.innerText);
+    assert.ok(Number(await evaluated()) >= 1, await evaluated());
+    assert.equal(operation.policy.bundle_hash, active.bundle.bundle_hash);
+    await shoot(page, 'policy');
+    fs.appendFileSync(`${config.candidate}/policy.wasm`, 'x');
+    for (;;) {
+      const { refused } = await call('GET', '/v1/policy/bundles');
+      if (refused.length > 0) break;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    await page.reload();
+    await see(page, 'Refused offers');
+    await see(page, 'policy.wasm');
+    await see(page, active.bundle.bundle_hash);
+    await shoot(page, 'refused');
+    sound(page);
+  },
+
   /** An approver finds what awaits them, sees it in words, and takes a payment to its publication, whose evidence is verified. */
   async approves() {
     const operation = await pay('one');

@@ -31,7 +31,17 @@ fn drive(scenario: &str, settings: &[(&str, &str)]) -> String {
         ("approvers_file", registry.to_str().unwrap()),
         ("policy_watch_ms", "100"),
     ];
-    let settings = if scenario == "passkeys" { [&signed[..], settings].concat() } else { settings.to_vec() };
+    let candidate = folder.path().join("candidate");
+    let watched = [("policy_candidate", candidate.to_str().unwrap()), ("policy_watch_ms", "100")];
+    let settings = match scenario {
+        "passkeys" => [&signed[..], settings].concat(),
+        "policy" => {
+            let strict = sources.parent().unwrap().join("../bundles/payment-guard-strict");
+            assert!(Command::new("cp").arg("-rL").args([&strict, &candidate]).status().unwrap().success());
+            [&watched[..], settings].concat()
+        }
+        _ => settings.to_vec(),
+    };
     let process = Process::start(folder.path(), None, &settings);
     if ["approves", "offline"].contains(&scenario) {
         // Nodes have keys, and the roots of trust name them, once they have signed something.
@@ -46,6 +56,7 @@ fn drive(scenario: &str, settings: &[(&str, &str)]) -> String {
     let config = json!({
         "base": format!("http://localhost:{}", process.address.rsplit(':').next().unwrap()),
         "chromium": chromium(), "folder": shots, "registry": registry, "roots": roots_file, "key": custody::key("treasury-1"),
+        "candidate": candidate,
     });
     let mut command = Command::new("node");
     command.arg(sources.join("drive.mjs")).args([scenario, &config.to_string()]);
@@ -118,6 +129,11 @@ fn every_page_is_accessible_by_keyboard_light_dark_and_narrow() {
 #[test]
 fn api_is_documented_in_the_browser_without_another_host() {
     println!("{}", drive("documents", &[]));
+}
+
+#[test]
+fn policy_page_shows_the_candidate_and_refused_offers() {
+    println!("{}", drive("policy", &[]));
 }
 
 #[test]
