@@ -236,6 +236,45 @@ fn line_matches(shown: &str, printed: &str) -> bool {
     rest.ends_with(last)
 }
 
+#[test]
+fn output_that_differs_from_what_a_page_shows_is_found() {
+    for (shown, printed, is_same) in [
+        ("a\nb", "a\nb", true),
+        ("a", "a\nb", false),
+        ("a\nb", "a", false),
+        ("…\nb", "x\ny\nb", true),
+        ("…\nb", "x\ny", false),
+        ("a…c…e", "abcde", true),
+        ("a…c…e", "abde", false),
+        ("a…a", "a", false),
+        ("…", "", true),
+    ] {
+        let lines = |text: &'static str| text.lines().collect::<Vec<_>>();
+        assert_eq!(matches(&lines(shown), &lines(printed)), is_same, "{shown} {printed}");
+    }
+}
+
+#[test]
+fn blocks_of_a_page_are_executed_in_order_with_what_they_print() {
+    let page = "```sh\none\n```\n\n```text\n1\n```\n<!-- sh\ntwo\n-->\n```text\nno\n```\n```sh server\nthree\n```\n```sh by-hand\nfour\n```\n";
+    let found = blocks(page);
+    let found: Vec<_> =
+        found.iter().map(|block| (block.kind, &*block.commands, block.prints.as_deref())).collect();
+    let expected = [
+        (Kind::Shown, "one\n", Some("1\n")),
+        (Kind::Hidden, "two\n", None),
+        (Kind::Server, "three\n", None),
+        (Kind::ByHand, "four\n", None),
+    ];
+    assert_eq!(found, expected);
+    let script = script(&blocks(page));
+    let at = |commands: &str| script.find(commands);
+    assert!(
+        at("\none").unwrap() < at("\ntwo").unwrap() && at("\ntwo").unwrap() < at("(exec three\n)").unwrap()
+    );
+    assert_eq!(at("four"), None);
+}
+
 /// Executes a page, relative to `host/docs` or the root's README.
 #[track_caller]
 fn execute(name: &str) {
