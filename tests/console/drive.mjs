@@ -363,6 +363,15 @@ const scenarios = {
     await page.waitForFunction(() => document.querySelector('#connection').innerText === '', { polling: 100 });
     await pay('later');
     await see(page, 'invoice later');
+
+    // A machine that sleeps: the page stands still, while its connection ends and things happen.
+    const tab = await page.createCDPSession();
+    await tab.send('Page.setWebLifecycleState', { state: 'frozen' });
+    await proxy.down();
+    await pay('asleep');
+    await proxy.up();
+    await tab.send('Page.setWebLifecycleState', { state: 'active' });
+    await see(page, 'invoice asleep');
     sound(page, ['ERR_CONNECTION_REFUSED', 'ERR_CONNECTION_RESET', 'ERR_EMPTY_RESPONSE', 'ERR_INCOMPLETE_CHUNKED_ENCODING']);
   },
 
