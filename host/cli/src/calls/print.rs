@@ -5,6 +5,7 @@ use crate::escape;
 use gateway_api::wire::events::rfc3339;
 use gateway_client::{Event, Key, Operation};
 use gateway_domain::time::EpochMs;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::{self, IsTerminal as _, Write};
 
@@ -83,16 +84,51 @@ pub(super) fn progress(shown: &mut Option<String>, operation: &Operation) {
     *shown = Some(now);
 }
 
-/// One operation.
-pub(super) fn operation(operation: &Operation, form: Form) -> Result<(), CallError> {
+/// Prints one thing: its rows of a name and a value, without empty ones, for people; else JSON, or its brief form.
+fn one(form: Form, thing: &impl Serialize, brief: &str, rows: Vec<(&str, String)>) -> Result<(), CallError> {
     let mut out = io::stdout().lock();
     match form {
-        Form::ForPeople => {}
-        Form::Json => return document(&mut out, operation),
-        Form::Brief => return words(&mut out, [&operation.operation_id]),
+        Form::ForPeople => {
+            let filled = rows.into_iter().filter(|(_, value)| !value.is_empty());
+            columns(&mut out, &filled.map(|(name, value)| vec![name.to_owned(), value]).collect::<Vec<_>>())?;
+        }
+        Form::Json => writeln!(out, "{}", serde_json::to_string_pretty(thing).map_err(io::Error::from)?)?,
+        Form::Brief => writeln!(out, "{}", escape(brief))?,
     }
+    Ok(())
+}
+
+/// Prints things in their order: a table for people, else a line for each.
+fn list<T: Serialize>(
+    form: Form,
+    all: &[T],
+    brief: fn(&T) -> &str,
+    head: [&str; 4],
+    row: fn(&T) -> [String; 4],
+) -> Result<(), CallError> {
+    if form == Form::ForPeople {
+        let rows = std::iter::once(head.map(str::to_owned)).chain(all.iter().map(row));
+        return Ok(columns(&mut io::stdout().lock(), &rows.map(Vec::from).collect::<Vec<_>>())?);
+    }
+    all.iter().try_for_each(|one| line(form, one, brief(one), ""))
+}
+
+/// Prints one thing of several on a line, which for people is this text.
+fn line(form: Form, thing: &impl Serialize, brief: &str, for_people: &str) -> Result<(), CallError> {
+    let text = match form {
+        Form::ForPeople => escape(for_people),
+        Form::Json => serde_json::to_string(thing).map_err(io::Error::from)?,
+        Form::Brief => escape(brief),
+    };
+    Ok(writeln!(io::stdout().lock(), "{text}")?)
+}
+
+/// One operation.
+pub(super) fn operation(operation: &Operation, form: Form) -> Result<(), CallError> {
     let approvals = &operation.approvals;
-    let mut rows = vec![
+    let failure = operation.failure.as_ref();
+    let result = operation.rest.get("result").and_then(Value::as_object);
+    let rows = vec![
         ("operation", operation.operation_id.clone()),
         ("does", summary(operation)),
         ("state", operation.state.clone()),
@@ -103,83 +139,40 @@ pub(super) fn operation(operation: &Operation, form: Form) -> Result<(), CallErr
         ("next", operation.next_actions.join(", ")),
         ("submitted", time(operation.created_at_ms)),
         ("changed", time(operation.updated_at_ms)),
+        ("failure", failure.map(|of| format!("{}: {}", of.code, of.message)).unwrap_or_default()),
+        ("at work", operation.in_progress.clone().unwrap_or_default()),
+        ("signature", result.map(|result| text(result, "signature_hex")).unwrap_or_default()),
     ];
-    if let Some(failure) = &operation.failure {
-        rows.push(("failure", format!("{}: {}", failure.code, failure.message)));
-    }
-    if let Some(step) = &operation.in_progress {
-        rows.push(("at work", step.clone()));
-    }
-    let result = operation.rest.get("result").and_then(Value::as_object);
-    if let Some(signature) = result.map(|result| text(result, "signature_hex")).filter(|hex| !hex.is_empty())
-    {
-        rows.push(("signature", signature));
-    }
-    let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
-    let rows: Vec<_> = rows.map(|(name, value)| vec![name.to_owned(), value.trim_end().to_owned()]).collect();
-    Ok(columns(&mut out, &rows)?)
+    one(form, operation, &operation.operation_id, rows)
 }
 
 /// A list of operations, in its order.
 pub(super) fn operations(all: &[Operation], form: Form) -> Result<(), CallError> {
-    let mut out = io::stdout().lock();
-    match form {
-        Form::ForPeople => {}
-        Form::Json => return lines(&mut out, all),
-        Form::Brief => return words(&mut out, all.iter().map(|operation| &operation.operation_id)),
-    }
-    let row = |operation: &Operation| {
-        let approvals = format!("{}/{}", operation.approvals.approved, operation.approvals.required);
-        vec![operation.operation_id.clone(), operation.state.clone(), approvals, summary(operation)]
-    };
-    let head = ["OPERATION", "STATE", "APPROVALS", "DOES"].map(str::to_owned).to_vec();
-    let rows: Vec<_> = std::iter::once(head).chain(all.iter().map(row)).collect();
-    Ok(columns(&mut out, &rows)?)
-}
-
-/// One thing of which there is no other.
-fn document(out: &mut impl Write, one: &impl serde::Serialize) -> Result<(), CallError> {
-    Ok(writeln!(out, "{}", serde_json::to_string_pretty(one).map_err(io::Error::from)?)?)
-}
-
-fn words<'a>(out: &mut impl Write, all: impl IntoIterator<Item = &'a String>) -> Result<(), CallError> {
-    for word in all {
-        writeln!(out, "{}", escape(word))?;
-    }
-    Ok(())
-}
-
-fn lines<T: serde::Serialize>(out: &mut impl Write, all: &[T]) -> Result<(), CallError> {
-    for one in all {
-        writeln!(out, "{}", serde_json::to_string(one).map_err(io::Error::from)?)?;
-    }
-    Ok(())
+    let head = ["OPERATION", "STATE", "APPROVALS", "DOES"];
+    list(
+        form,
+        all,
+        |operation| &operation.operation_id,
+        head,
+        |operation| {
+            let approvals = format!("{}/{}", operation.approvals.approved, operation.approvals.required);
+            [operation.operation_id.clone(), operation.state.clone(), approvals, summary(operation)]
+        },
+    )
 }
 
 /// An event, at once.
 pub(super) fn event(event: &Event, form: Form) -> Result<(), CallError> {
-    let mut out = io::stdout().lock();
-    match form {
-        Form::ForPeople => {}
-        Form::Json => return lines(&mut out, std::slice::from_ref(event)),
-        Form::Brief => return words(&mut out, [&event.operation_id]),
-    }
     let Event { index, operation_id, seq, kind, state, key_ref, at_ms, .. } = event;
     let at = time(*at_ms);
-    let line = format!("{index}  {at}  {operation_id}  {seq}  {kind} -> {state}  {key_ref}");
-    Ok(writeln!(out, "{}", escape(&line))?)
+    let for_people = format!("{index}  {at}  {operation_id}  {seq}  {kind} -> {state}  {key_ref}");
+    line(form, event, operation_id, &for_people)
 }
 
 /// One key.
 pub(super) fn key(key: &Key, form: Form) -> Result<(), CallError> {
-    let mut out = io::stdout().lock();
-    match form {
-        Form::ForPeople => {}
-        Form::Json => return document(&mut out, key),
-        Form::Brief => return words(&mut out, [&key.key_ref]),
-    }
     let participants: Vec<_> = key.participants.iter().map(ToString::to_string).collect();
-    let rows = [
+    let rows = vec![
         ("key", key.key_ref.clone()),
         ("state", key.state.clone()),
         ("asset", text(&key.rest, "asset_id")),
@@ -188,47 +181,31 @@ pub(super) fn key(key: &Key, form: Form) -> Result<(), CallError> {
         ("epoch", key.active_epoch.clone().unwrap_or_default()),
         ("signers", format!("{} of the participants {}", key.threshold, participants.join(", "))),
     ];
-    let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
-    let rows: Vec<_> = rows.map(|(name, value)| vec![name.to_owned(), value]).collect();
-    Ok(columns(&mut out, &rows)?)
+    one(form, key, &key.key_ref, rows)
 }
 
 /// A list of keys, in its order.
 pub(super) fn keys(all: &[Key], form: Form) -> Result<(), CallError> {
-    let mut out = io::stdout().lock();
-    match form {
-        Form::ForPeople => {}
-        Form::Json => return lines(&mut out, all),
-        Form::Brief => return words(&mut out, all.iter().map(|key| &key.key_ref)),
-    }
-    let row = |key: &Key| {
-        let signers = format!("{} of {}", key.threshold, key.participants.len());
-        vec![key.key_ref.clone(), key.state.clone(), signers, text(&key.rest, "asset_id")]
-    };
-    let head = ["KEY", "STATE", "SIGNERS", "ASSET"].map(str::to_owned).to_vec();
-    let rows: Vec<_> = std::iter::once(head).chain(all.iter().map(row)).collect();
-    Ok(columns(&mut out, &rows)?)
+    list(
+        form,
+        all,
+        |key| &key.key_ref,
+        ["KEY", "STATE", "SIGNERS", "ASSET"],
+        |key| {
+            let signers = format!("{} of {}", key.threshold, key.participants.len());
+            [key.key_ref.clone(), key.state.clone(), signers, text(&key.rest, "asset_id")]
+        },
+    )
 }
 
 /// What the policy would say.
 pub(super) fn preview(outcome: &Map<String, Value>, form: Form) -> Result<(), CallError> {
-    let mut out = io::stdout().lock();
-    let decision = text(outcome, "decision");
-    match form {
-        Form::ForPeople => {}
-        Form::Json => return document(&mut out, outcome),
-        Form::Brief => return words(&mut out, [&decision]),
-    }
-    let mut rows = vec![vec!["decision".to_owned(), decision]];
-    for name in ["bundle_id", "bundle_hash"] {
-        rows.push(vec![name.to_owned(), text(outcome, name)]);
-    }
-    for name in ["reasons", "obligations", "facts"] {
-        for entry in outcome.get(name).and_then(Value::as_array).into_iter().flatten() {
-            rows.push(vec![name.to_owned(), entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)]);
-        }
-    }
-    Ok(columns(&mut out, &rows)?)
+    let texts = ["decision", "bundle_id", "bundle_hash"].map(|name| (name, text(outcome, name)));
+    let entries = ["reasons", "obligations", "facts"].into_iter().flat_map(|name| {
+        let entries = outcome.get(name).and_then(Value::as_array).into_iter().flatten();
+        entries.map(move |entry| (name, entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)))
+    });
+    one(form, outcome, &text(outcome, "decision"), texts.into_iter().chain(entries).collect())
 }
 
 #[cfg(test)]
