@@ -210,15 +210,8 @@ impl Gateway {
         limit: u32,
         cursor: Option<&str>,
     ) -> Result<Page<Operation>, Error> {
-        #[derive(serde::Deserialize)]
-        struct List {
-            operations: Vec<Operation>,
-            next_cursor: Option<String>,
-        }
         let path = if custody { "/v1/custody/operations" } else { "/v1/operations" };
-        let List { operations: items, next_cursor } =
-            self.get(path, &list_query(filter, limit, cursor)).await?;
-        Ok(Page { items, next_cursor })
+        self.get(path, &list_query(filter, limit, cursor)).await
     }
 
     /// A page of keys, newest first.
@@ -226,14 +219,7 @@ impl Gateway {
     /// # Errors
     /// [`Error`].
     pub async fn keys(&self, filter: &Filter, limit: u32, cursor: Option<&str>) -> Result<Page<Key>, Error> {
-        #[derive(serde::Deserialize)]
-        struct List {
-            keys: Vec<Key>,
-            next_cursor: Option<String>,
-        }
-        let List { keys: items, next_cursor } =
-            self.get("/v1/custody/keys", &list_query(filter, limit, cursor)).await?;
-        Ok(Page { items, next_cursor })
+        self.get("/v1/custody/keys", &list_query(filter, limit, cursor)).await
     }
 
     /// A key.

@@ -101,9 +101,10 @@ pub struct Key {
 }
 
 /// A part of a list.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Page<T> {
     /// In order, newest first. There may be fewer than asked for, even none, although more follow.
+    #[serde(alias = "operations", alias = "keys")]
     pub items: Vec<T>,
     /// What the next page begins with; `None` at the end of the list.
     pub next_cursor: Option<String>,
