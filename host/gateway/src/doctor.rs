@@ -6,7 +6,7 @@
 use crate::compose::{self, StartError};
 use crate::services::{self, Services, authority_keys};
 use crate::settings::{Profile, Settings};
-use crate::{approvers, authentication, webhooks, witnesses};
+use crate::{approvers, authentication, keys, webhooks, witnesses};
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault, escape};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::error_chain;
@@ -173,8 +173,8 @@ impl Doctor<'_> {
 
     fn keys(&mut self) {
         let settings = self.settings;
-        if settings.authority.remote.is_empty() {
-            self.key("authority_key", key_file::load(&settings.authority.key).map(drop));
+        if let Some(path) = keys::authority_key(settings) {
+            self.key("authority_key", key_file::load(path).map(drop));
         }
         let log = key_file::load(&settings.log.key);
         if let (Ok(seed), Ok(authorities)) = (&log, authority_keys(settings)) {
@@ -185,8 +185,8 @@ impl Doctor<'_> {
             );
         }
         self.key("log_key", log.map(drop));
-        if settings.nodes.remote.is_none() {
-            self.node_key();
+        if let Some(source) = keys::node_key(settings) {
+            self.node_key(source);
         }
     }
 
@@ -216,10 +216,10 @@ impl Doctor<'_> {
     }
 
     /// The key of embedded nodes.
-    fn node_key(&mut self) {
-        let nodes = &self.settings.nodes;
-        let is_first = participants_with_database(&nodes.directory).is_empty();
-        match &nodes.key {
+    fn node_key(&mut self, source: &KekSource) {
+        let directory = &self.settings.nodes.directory;
+        let is_first = participants_with_database(directory).is_empty();
+        match source {
             KekSource::File(path)
                 if is_first && !path.exists() && self.settings.profile == Profile::Development =>
             {
@@ -230,7 +230,7 @@ impl Doctor<'_> {
                 self.key("node_passphrase_file", loaded);
             }
             source @ (KekSource::File(_) | KekSource::Passphrase(_)) => {
-                match source.load(&nodes.directory, Creates::Nothing) {
+                match source.load(directory, Creates::Nothing) {
                     Ok(_) => self.ok("keys", "the key of the embedded nodes can be read"),
                     Err(error) => {
                         let what = format!("the key of the embedded nodes: {}", error_chain(error.as_ref()));

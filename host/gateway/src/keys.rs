@@ -37,12 +37,12 @@ pub(crate) fn run(command: &KeysCommand<Flags>, settings: &Settings) -> ExitCode
 }
 
 /// The file of the authority's key; `None` if authorities are processes of their own, which have it.
-fn authority_key(settings: &Settings) -> Option<&Path> {
+pub(crate) fn authority_key(settings: &Settings) -> Option<&Path> {
     settings.authority.remote.is_empty().then_some(&*settings.authority.key)
 }
 
 /// The key of the nodes' shares; `None` if nodes are processes of their own, which have it.
-fn node_key(settings: &Settings) -> Option<&KekSource> {
+pub(crate) fn node_key(settings: &Settings) -> Option<&KekSource> {
     settings.nodes.remote.is_none().then_some(&settings.nodes.key)
 }
 

@@ -211,7 +211,7 @@ impl Settings {
         }
         // A key of first use has no approvals, and none that could be signed.
         if let Some(settings) = &mut settings
-            && matches!(settings.approvals.signed, SignedApprovals::Required(_))
+            && settings.approvals.signed.are_required()
         {
             settings.operations.auto_provision_keys = false;
         }

@@ -113,9 +113,7 @@ impl Settings {
             policy: reader.own_policy(),
             process: reader.process("policy-authority"),
         };
-        if settings.required_approvals == 0
-            && matches!(settings.signed_approvals, SignedApprovals::Required(_))
-        {
+        if settings.required_approvals == 0 && settings.signed_approvals.are_required() {
             reader.fault("required_approvals", "must be at least 1 while `signed_approvals` is `required`");
         }
         if reader.faults.is_empty() { Ok(settings) } else { Err(reader.faults) }

@@ -27,6 +27,12 @@ pub enum SignedApprovals {
 }
 
 impl SignedApprovals {
+    /// Whether an approval without a signature is refused.
+    #[must_use]
+    pub const fn are_required(&self) -> bool {
+        matches!(self, Self::Required(_))
+    }
+
     /// The rule, with the registry, or without one if it cannot be read: no approval counts then until [`Verifiers`] has read it.
     /// An approval may be at most `age_max_ms` old.
     #[must_use]

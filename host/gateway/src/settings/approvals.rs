@@ -66,7 +66,7 @@ impl Reader<'_> {
         if *required == 0 && settings.profile == Profile::Production {
             self.fault("required_approvals", "must be at least 1 in production");
         }
-        if *required == 0 && matches!(signed, SignedApprovals::Required(_)) {
+        if *required == 0 && signed.are_required() {
             self.fault("required_approvals", "must be at least 1 while `signed_approvals` is `required`");
         }
     }

@@ -1,6 +1,6 @@
 //! Exceptions from the safeguards of production, which the operator must name.
 
-use super::{Profile, Reader, Settings, SignedApprovals};
+use super::{Profile, Reader, Settings};
 use std::collections::BTreeSet;
 
 /// An exception from the safeguards of production.
@@ -46,7 +46,7 @@ impl Exception {
         match self {
             Self::EmbeddedAuthority => settings.authority.remote.is_empty(),
             Self::EmbeddedNodes => settings.nodes.remote.is_none(),
-            Self::UnsignedApprovals => !matches!(settings.approvals.signed, SignedApprovals::Required(_)),
+            Self::UnsignedApprovals => !settings.approvals.signed.are_required(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Settings of operations, and rate limits of clients.
 
-use super::{Profile, Reader, Settings, SignedApprovals, limits};
+use super::{Profile, Reader, Settings, limits};
 use gateway_api::state::ProfileAliases;
 use gateway_domain::ids::OperationId;
 use gateway_service::settings::{Section, setting};
@@ -154,8 +154,10 @@ impl Reader<'_> {
 
     pub(super) fn check_operations(&mut self, settings: &Settings) {
         let operations = &settings.operations;
-        let must_sign = matches!(settings.approvals.signed, SignedApprovals::Required(_));
-        if must_sign && operations.auto_provision_keys && self.resolved.is_given("auto_provision_keys") {
+        if settings.approvals.signed.are_required()
+            && operations.auto_provision_keys
+            && self.resolved.is_given("auto_provision_keys")
+        {
             self.fault("auto_provision_keys", "must not be `true` while `signed_approvals` is `required`");
         }
         if settings.profile == Profile::Production {
