@@ -19,8 +19,8 @@ fn chromium() -> PathBuf {
         .unwrap_or_else(|| panic!("no Chromium (Debian: apt-get install chromium)"))
 }
 
-/// Runs a scenario against a gateway with these settings; returns what it printed. Screenshots go to `target/console/SCENARIO`.
-fn drive(scenario: &str, settings: &[(&str, &str)]) -> String {
+/// Runs a scenario against a gateway; returns what it printed. Screenshots go to `target/console/SCENARIO`.
+fn drive(scenario: &str) -> String {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("console");
     assert!(sources.join("node_modules").exists(), "run `npm ci --prefix tests/console --ignore-scripts`");
     let folder = tempfile::tempdir().unwrap();
@@ -34,20 +34,20 @@ fn drive(scenario: &str, settings: &[(&str, &str)]) -> String {
     let candidate = folder.path().join("candidate");
     let watched = [("policy_candidate", candidate.to_str().unwrap()), ("policy_watch_ms", "100")];
     let settings = match scenario {
-        "passkeys" => [&signed[..], settings].concat(),
+        "passkeys" => signed.as_slice(),
         "policy" => {
             let strict = sources.parent().unwrap().join("../bundles/payment-guard-strict");
             assert!(Command::new("cp").arg("-rL").args([&strict, &candidate]).status().unwrap().success());
-            [&watched[..], settings].concat()
+            &watched
         }
-        _ => settings.to_vec(),
+        _ => &[],
     };
-    let process = Process::start(folder.path(), None, &settings);
+    let process = Process::start(folder.path(), None, settings);
     if ["approves", "offline"].contains(&scenario) {
         // Nodes have keys, and the roots of trust name them, once they have signed something.
         harness_drive(&process.address, SIGN, &payment("before"), &[EXECUTE, publish_step()]).unwrap();
     }
-    let (code, roots, errors) = run(folder.path(), &settings, &["evidence", "roots"]);
+    let (code, roots, errors) = run(folder.path(), settings, &["evidence", "roots"]);
     assert_eq!(code, 0, "{errors}");
     let roots_file = folder.path().join("roots.json");
     fs::write(&roots_file, roots).unwrap();
@@ -68,77 +68,77 @@ fn drive(scenario: &str, settings: &[(&str, &str)]) -> String {
 
 #[test]
 fn approver_sees_a_payment_in_words_approves_it_and_verifies_its_evidence() {
-    println!("{}", drive("approves", &[]));
+    println!("{}", drive("approves"));
 }
 
 #[test]
 fn page_offers_no_approval_of_what_would_not_be_signed() {
-    println!("{}", drive("lies", &[]));
+    println!("{}", drive("lies"));
 }
 
 #[test]
 fn approvers_approve_and_reject_with_passkeys() {
-    println!("{}", drive("passkeys", &[]));
+    println!("{}", drive("passkeys"));
 }
 
 #[test]
 fn approval_of_an_operation_that_changed_meanwhile_is_a_clear_error() {
-    println!("{}", drive("changed", &[]));
+    println!("{}", drive("changed"));
 }
 
 #[test]
 fn what_came_of_a_request_is_said_of_its_own_operation() {
-    println!("{}", drive("leaves", &[]));
+    println!("{}", drive("leaves"));
 }
 
 #[test]
 fn amounts_have_the_decimals_of_their_currency_and_are_not_rounded() {
-    println!("{}", drive("amounts", &[]));
+    println!("{}", drive("amounts"));
 }
 
 #[test]
 fn answers_between_page_and_gateway_do_not_change_the_words_of_what_is_signed() {
-    println!("{}", drive("between", &[]));
+    println!("{}", drive("between"));
 }
 
 #[test]
 fn console_is_opened_by_links_and_says_when_its_reader_is_signed_out() {
-    println!("{}", drive("linked", &[]));
+    println!("{}", drive("linked"));
 }
 
 #[test]
 fn page_recovers_by_itself() {
-    println!("{}", drive("recovers", &[]));
+    println!("{}", drive("recovers"));
 }
 
 #[test]
 fn evidence_in_a_file_is_verified_offline() {
-    println!("{}", drive("offline", &[]));
+    println!("{}", drive("offline"));
 }
 
 #[test]
 fn first_view_takes_a_second_on_a_slow_connection() {
-    println!("{}", drive("slow", &[]));
+    println!("{}", drive("slow"));
 }
 
 #[test]
 fn every_page_is_accessible_by_keyboard_light_dark_and_narrow() {
-    println!("{}", drive("accessible", &[]));
+    println!("{}", drive("accessible"));
 }
 
 #[test]
 fn api_is_documented_in_the_browser_without_another_host() {
-    println!("{}", drive("documents", &[]));
+    println!("{}", drive("documents"));
 }
 
 #[test]
 fn policy_page_shows_the_candidate_and_refused_offers() {
-    println!("{}", drive("policy", &[]));
+    println!("{}", drive("policy"));
 }
 
 #[test]
 fn names_are_never_markup_and_other_tenants_see_nothing() {
-    println!("{}", drive("hostile", &[]));
+    println!("{}", drive("hostile"));
 }
 
 /// The committed program is what the sources give.
