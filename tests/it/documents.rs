@@ -404,7 +404,7 @@ fn commands_that_pages_mention_exist_with_their_options() {
     assert!(n_commands > 50, "{n_commands}");
 }
 
-/// A test for each page that has commands, and a test that there is none without.
+/// A test for each page that has commands, and one that finds a page without a test.
 macro_rules! pages {
     ($($test:ident: $page:literal,)*) => {
         $(
