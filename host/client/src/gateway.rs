@@ -210,7 +210,8 @@ impl Gateway {
         limit: u32,
         cursor: Option<&str>,
     ) -> Result<Page<Operation>, Error> {
-        let path = if custody { "/v1/custody/operations" } else { "/v1/operations" };
+        let [payments, of_custody] = FAMILIES;
+        let path = if custody { of_custody } else { payments };
         self.get(path, &list_query(filter, limit, cursor)).await
     }
 
