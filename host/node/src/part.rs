@@ -168,7 +168,7 @@ fn run(protocol: Protocol, share: Option<&KeyShare>) -> Result<Part, Stop> {
     let started = match protocol.clone() {
         Protocol::KeyGeneration(params) => keygen::start(params, &mut OsRng),
         Protocol::Redistribution(params) => redistribute::start(params, share, &mut OsRng),
-        Protocol::Repair(params) => repair::start(params, share),
+        Protocol::Repair(params) => repair::start(params, share, &mut OsRng),
     };
     match started {
         Ok((session, messages)) => Ok(Part::Runs(Box::new(session), Box::new(protocol), messages)),

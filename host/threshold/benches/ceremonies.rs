@@ -127,7 +127,7 @@ impl Key {
             let case = repair::Case { keys, target, helpers, reference: CEREMONY };
             let admitted = repair::Admitted::default();
             let params = repair::Params { case, admitted, me, ceremony_id: CEREMONY };
-            repair::start(params, self.shares.get(&me)).unwrap()
+            repair::start(params, self.shares.get(&me), &mut OsRng).unwrap()
         });
     }
 

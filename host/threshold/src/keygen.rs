@@ -133,7 +133,7 @@ impl<C: Suite> Observe<C> for Params {
     }
 
     /// Steps 2.1 and 2.2
-    fn check_broadcast(&self, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
+    fn check_broadcast(&self, _: &Ceremony, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
         let package = decode::<C>(payload, self.threshold);
         let package = package.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
         let first = package.commitment().coefficients().first().map(|term| term.value());

@@ -57,6 +57,7 @@ mod key_share;
 mod observe;
 mod polynomial;
 mod profile;
+mod proof;
 mod public_keys;
 mod session;
 mod suite;

@@ -40,7 +40,7 @@ pub(crate) trait Observe<C: Suite> {
     fn broadcasters(&self) -> &BTreeSet<u16>;
 
     /// Checks the payload of a broadcast in round 1.
-    fn check_broadcast(&self, from: u16, payload: &[u8]) -> Result<(), ThresholdError>;
+    fn check_broadcast(&self, ceremony: &Ceremony, from: u16, payload: &[u8]) -> Result<(), ThresholdError>;
 
     /// The secret value of a private message, times the generator.
     fn committed(&self, route: Route, broadcasts: &Broadcasts) -> Result<Element<C>, ThresholdError>;
@@ -99,7 +99,7 @@ fn check<C: Suite>(
     let ceremony = params.open_for(recipient.ok_or(ThresholdError::UnknownSender { from })?)?;
     ceremony.check_message(message)?;
     if round == 1 {
-        return params.check_broadcast(from, payload(body));
+        return params.check_broadcast(&ceremony, from, payload(body));
     }
     let Some(broadcasts) = checked_broadcasts::<C>(params, bodies)? else { return Ok(()) };
     match to {

@@ -18,6 +18,7 @@ use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
 use crate::observe::{Broadcasts, Observe, Route};
 use crate::polynomial::{Polynomial, evaluate, lagrange};
+use crate::proof::{self, PROOF_BYTES};
 use crate::public_keys::check_threshold;
 use crate::session::{Stage, Step};
 use crate::suite::{
@@ -77,7 +78,12 @@ fn start_with<C: Suite>(
         // Step 1.3
         let secret = KeyShare::check_required(share, ceremony.me, &params.keys)?.scalar::<C>()?;
         let polynomial = Polynomial::<C>::random(&secret, params.threshold, rng);
-        own = Some(deal(&params, &ceremony, &polynomial, &mut send)?);
+        // Steps 1.4 and 1.5
+        let commitments = polynomial.commitments();
+        let payload = proof::with_proof::<C>(&ceremony, &points_bytes::<C>(&commitments)?, &secret, rng)?;
+        send.push(ceremony.message(1, None, &payload));
+        let sub_share = deal(&params, &ceremony, &polynomial, &mut send)?;
+        own = Some(Own::<C> { payload, commitments, sub_share });
     }
     Ok((Session::new(ceremony, AwaitCommitments { params, own }), send))
 }
@@ -93,13 +99,14 @@ fn new_ceremony<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
         return Err(ThresholdError::NotInRoster { participant: *me });
     }
     // Step 1.2
-    let hash = TaggedHash::new("svc/redistribute/v1").bytes(ceremony_id).bytes(&keys.to_bytes());
+    let hash = TaggedHash::new("svc/redistribute/v2").bytes(ceremony_id).bytes(&keys.to_bytes());
     let binding = hash.number(*threshold).set(dealers).set(roster).finish();
     let everyone = dealers.union(roster).copied().collect();
+    let broadcast_bytes = usize::from(*threshold) * C::POINT_BYTES + PROOF_BYTES;
     let sub_shares =
         if roster.contains(me) { Round::private(dealers, SCALAR_BYTES) } else { Round::no_messages() };
     let rounds = vec![
-        Round::broadcast(dealers, usize::from(*threshold) * C::POINT_BYTES),
+        Round::broadcast(dealers, broadcast_bytes),
         sub_shares,
         Round::broadcast(&everyone, TRANSCRIPT_BYTES),
     ];
@@ -109,25 +116,25 @@ fn new_ceremony<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
 /// What a dealer keeps of its own dealing.
 struct Own<C: Suite> {
     /// The payload of our own broadcast.
-    commitments: Vec<u8>,
+    payload: Vec<u8>,
+    /// The commitments in it.
+    commitments: Vec<Element<C>>,
     /// Our own sub-share for ourselves, if we are in the new roster.
     sub_share: Option<Zeroizing<Scalar<C>>>,
 }
 
-/// Steps 1.4 and 1.5: broadcasts the commitments, and sends each participant its sub-share, the polynomial's value there.
+/// Step 1.6: sends each participant its sub-share, the polynomial's value there. Returns our own, if we are in the new roster.
 fn deal<C: Suite>(
     params: &Params,
     ceremony: &Ceremony,
     polynomial: &Polynomial<C>,
     send: &mut Vec<Message>,
-) -> Result<Own<C>, ThresholdError> {
-    let commitments = points_bytes::<C>(&polynomial.commitments())?;
-    send.push(ceremony.message(1, None, &commitments));
-    let mut own = Own { commitments, sub_share: None };
+) -> Result<Option<Zeroizing<Scalar<C>>>, ThresholdError> {
+    let mut own = None;
     for &participant in &params.roster {
         let sub_share = polynomial.at(participant)?;
         if participant == ceremony.me {
-            own.sub_share = Some(sub_share);
+            own = Some(sub_share);
         } else {
             send.push(ceremony.scalar_message::<C>(2, participant, &sub_share));
         }
@@ -135,14 +142,29 @@ fn deal<C: Suite>(
     Ok(own)
 }
 
-/// Decodes and checks a dealer's commitments.
-fn decode<C: Suite>(params: &Params, from: u16, bytes: &[u8]) -> Result<Vec<Element<C>>, ThresholdError> {
+/// Decodes a dealer's commitments, and checks that they are to its share.
+fn decode<C: Suite>(params: &Params, from: u16, payload: &[u8]) -> Result<Vec<Element<C>>, ThresholdError> {
+    let bytes = proof::commitments(payload);
     // Step 2.1
     let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
     // Step 2.2: the constant term of a dealer's polynomial is its current share.
     if !params.keys.verifying_shares().get(&from).is_some_and(|share| bytes.starts_with(share)) {
         return Err(ThresholdError::CommitmentMismatch { from });
     }
+    Ok(decoded)
+}
+
+/// Decodes a dealer's commitments, and checks also that it knows the share.
+fn check<C: Suite>(
+    params: &Params,
+    ceremony: &Ceremony,
+    from: u16,
+    payload: &[u8],
+) -> Result<Vec<Element<C>>, ThresholdError> {
+    let decoded = decode::<C>(params, from, payload)?;
+    // Step 2.3
+    let constant = decoded.first().ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+    proof::verify::<C>(ceremony, from, payload, constant)?;
     Ok(decoded)
 }
 
@@ -159,11 +181,12 @@ impl<C: Suite> Observe<C> for Params {
         &self.dealers
     }
 
-    fn check_broadcast(&self, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
-        decode::<C>(self, from, payload).map(drop)
+    /// Steps 2.1 to 2.3
+    fn check_broadcast(&self, ceremony: &Ceremony, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
+        check::<C>(self, ceremony, from, payload).map(drop)
     }
 
-    /// Step 2.4
+    /// Step 2.5
     fn committed(&self, (from, to, _): Route, broadcasts: &Broadcasts) -> Result<Element<C>, ThresholdError> {
         let terms = broadcasts.get(&from).map(Vec::as_slice).unwrap_or_default();
         let terms = decode::<C>(self, from, terms)?;
@@ -186,18 +209,19 @@ struct AwaitCommitments<C: Suite> {
 }
 
 impl<C: Suite> Stage for AwaitCommitments<C> {
-    /// Checks that each dealer's first commitment is its current verifying share.
+    /// Checks that each dealer's first commitment is its current verifying share, and that it knows the share.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
         let Self { params, own } = *self;
         let mut broadcasts = payloads(bodies);
+        let mut commitments = BTreeMap::new();
+        for (&from, payload) in &broadcasts {
+            commitments.insert(from, check::<C>(&params, ceremony, from, payload)?);
+        }
         let mut own_sub_share = None;
         if let Some(own) = own {
-            broadcasts.insert(ceremony.me, own.commitments);
+            broadcasts.insert(ceremony.me, own.payload);
+            commitments.insert(ceremony.me, own.commitments);
             own_sub_share = own.sub_share;
-        }
-        let mut commitments = BTreeMap::new();
-        for (&from, bytes) in &broadcasts {
-            commitments.insert(from, decode::<C>(&params, from, bytes)?);
         }
         Ok(Step::Next(
             Vec::new(),
@@ -240,7 +264,7 @@ impl<C: Suite> Stage for AwaitSubShares<C> {
 }
 
 impl<C: Suite> AwaitSubShares<C> {
-    /// Steps 2.3 and 2.4: the sub-shares for us, by dealer.
+    /// Steps 2.4 and 2.5: the sub-shares for us, by dealer.
     fn check(&self, me: u16, bodies: &Bodies) -> Result<BTreeMap<u16, Zeroizing<Scalar<C>>>, ThresholdError> {
         let mut sub_shares = BTreeMap::new();
         for (&from, body) in bodies {
@@ -251,7 +275,7 @@ impl<C: Suite> AwaitSubShares<C> {
     }
 }
 
-/// Step 2.5: the public keys of the new epoch.
+/// Step 2.6: the public keys of the new epoch.
 fn next_keys<C: Suite>(
     params: &Params,
     weights: &BTreeMap<u16, Scalar<C>>,
@@ -275,7 +299,7 @@ fn next_keys<C: Suite>(
     Ok(keys.next_epoch(*threshold, shares))
 }
 
-/// Step 2.6: our share of the new epoch.
+/// Step 2.7: our share of the new epoch.
 fn combine<C: Suite>(
     weights: &BTreeMap<u16, Scalar<C>>,
     sub_shares: &BTreeMap<u16, Zeroizing<Scalar<C>>>,

@@ -13,6 +13,7 @@ mod case;
 use std::collections::{BTreeMap, BTreeSet};
 
 use frost_core::{Element, Field, Group, Scalar};
+use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 pub use case::{Admitted, Case};
@@ -23,6 +24,7 @@ use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
 use crate::observe::{Broadcasts, Observe, Route, sum};
 use crate::polynomial::lagrange;
+use crate::proof::{self, PROOF_BYTES};
 use crate::session::{Stage, Step};
 use crate::suite::{SCALAR_BYTES, ScalarField, Suite, point, points, with_suite};
 use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
@@ -56,13 +58,18 @@ pub struct Params {
 /// admitted contributions;
 /// [`ShareMissing`](ThresholdError::ShareMissing), [`ShareMismatch`](ThresholdError::ShareMismatch) or
 /// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a helper's share is not its share of `keys`.
-pub fn start(params: Params, share: Option<&KeyShare>) -> Result<(Session, Vec<Message>), ThresholdError> {
-    with_suite!(params.case.keys.profile(), C => start_helping::<C>(params, share))
+pub fn start(
+    params: Params,
+    share: Option<&KeyShare>,
+    rng: &mut impl CryptoRngCore,
+) -> Result<(Session, Vec<Message>), ThresholdError> {
+    with_suite!(params.case.keys.profile(), C => start_helping::<C>(params, share, rng))
 }
 
 fn start_helping<C: Suite>(
     params: Params,
     share: Option<&KeyShare>,
+    rng: &mut impl CryptoRngCore,
 ) -> Result<(Session, Vec<Message>), ThresholdError> {
     let ceremony = open::<C>(&params)?;
     let Params { case, admitted, me, .. } = params;
@@ -72,7 +79,9 @@ fn start_helping<C: Suite>(
         let deltas = case.split::<C>(me, &secret)?;
         let commitments = case::commit::<C>(&deltas)?;
         admitted.check_own(&case, me, Some(case.content_id(me, &commitments)))?;
-        own = Some(send_pieces::<C>(&ceremony, deltas, commitments, &mut send)?);
+        // Step 1.6
+        let payload = proof::with_proof::<C>(&ceremony, &commitments, &secret, rng)?;
+        own = Some(send_pieces::<C>(&ceremony, deltas, payload, &mut send)?);
     } else {
         admitted.check_own(&case, me, None)?;
     }
@@ -89,7 +98,7 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
         return Err(ThresholdError::NotInRoster { participant: me });
     }
     // Step 1.2
-    let hash = TaggedHash::new("svc/repair/v2").bytes(ceremony_id).bytes(&case.hash());
+    let hash = TaggedHash::new("svc/repair/v3").bytes(ceremony_id).bytes(&case.hash());
     let ids = &admitted.contributions;
     let hash = ids
         .iter()
@@ -103,7 +112,7 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
         (from_helpers, Round::no_messages())
     };
     let rounds = vec![
-        Round::broadcast(helpers, helpers.len() * C::POINT_BYTES),
+        Round::broadcast(helpers, helpers.len() * C::POINT_BYTES + PROOF_BYTES),
         deltas,
         Round::broadcast(&everyone, TRANSCRIPT_BYTES),
         sigmas,
@@ -117,19 +126,19 @@ type Deltas<C> = BTreeMap<u16, Zeroizing<Scalar<C>>>;
 /// What a helper keeps of its own pieces.
 struct Own<C: Suite> {
     /// The payload of our own broadcast.
-    commitments: Vec<u8>,
+    payload: Vec<u8>,
     /// The piece for ourselves.
     delta: Zeroizing<Scalar<C>>,
 }
 
-/// Steps 1.6 and 1.7: the messages with commitments and pieces.
+/// Steps 1.7 and 1.8: the messages with commitments and pieces.
 fn send_pieces<C: Suite>(
     ceremony: &Ceremony,
     deltas: Deltas<C>,
-    commitments: Vec<u8>,
+    payload: Vec<u8>,
     send: &mut Vec<Message>,
 ) -> Result<Own<C>, ThresholdError> {
-    send.push(ceremony.message(1, None, &commitments));
+    send.push(ceremony.message(1, None, &payload));
     let mut own = None;
     for (helper, delta) in deltas {
         if helper == ceremony.me {
@@ -139,7 +148,7 @@ fn send_pieces<C: Suite>(
         }
     }
     let delta = own.ok_or(ThresholdError::NotInRoster { participant: ceremony.me })?;
-    Ok(Own { commitments, delta })
+    Ok(Own { payload, delta })
 }
 
 /// Waits for the helpers' commitments, after sending ours.
@@ -151,21 +160,23 @@ struct AwaitCommitments<C: Suite> {
 }
 
 impl<C: Suite> Stage for AwaitCommitments<C> {
-    /// Checks that each helper's commitments are to pieces of its current share, and are the admitted ones.
+    /// Checks that each helper's commitments are to pieces of its current share, that it knows the share, and that the commitments
+    /// are the admitted ones.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
         let Self { case, admitted, own } = *self;
         let mut broadcasts = payloads(bodies);
-        let mut own_delta = None;
-        if let Some(own) = own {
-            broadcasts.insert(ceremony.me, own.commitments);
-            own_delta = Some(own.delta);
-        }
         let weights = lagrange::<C>(&case.helpers, Some(case.target))?;
         let mut commitments = BTreeMap::new();
-        for (&from, bytes) in &broadcasts {
-            commitments.insert(from, decode::<C>(&case, &weights, from, bytes)?);
+        for (&from, payload) in &broadcasts {
+            commitments.insert(from, check::<C>(&case, &weights, ceremony, from, payload)?);
         }
-        // Step 2.3
+        let mut own_delta = None;
+        if let Some(Own { payload, delta }) = own {
+            commitments.insert(ceremony.me, decode::<C>(&case, &weights, ceremony.me, &payload)?);
+            broadcasts.insert(ceremony.me, payload);
+            own_delta = Some(delta);
+        }
+        // Step 2.4
         admitted.check_all(&case, &broadcasts)?;
         Ok(Step::Next(Vec::new(), Box::new(AwaitDeltas::<C> { case, broadcasts, commitments, own_delta })))
     }
@@ -174,22 +185,42 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
 /// Commitments to the pieces of one helper, by the helper that each piece is for.
 type Commitments<C> = BTreeMap<u16, Element<C>>;
 
-/// Decodes and checks a helper's commitments.
+/// Decodes a helper's commitments, and checks that they are to its share.
 fn decode<C: Suite>(
     case: &Case,
     weights: &BTreeMap<u16, Scalar<C>>,
     from: u16,
-    bytes: &[u8],
+    payload: &[u8],
 ) -> Result<Commitments<C>, ThresholdError> {
     // Step 2.1
-    let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+    let decoded = points::<C>(proof::commitments(payload));
+    let decoded = decoded.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
     // Step 2.2
-    let share = case.keys.verifying_shares().get(&from).and_then(|share| point::<C>(share));
-    let part = share.zip(weights.get(&from)).map(|(share, weight)| share * *weight);
-    if part != Some(sum::<C>(decoded.iter().copied())) {
+    let part = share::<C>(case, from)? * *weights.get(&from).ok_or(ThresholdError::UnknownSender { from })?;
+    if part != sum::<C>(decoded.iter().copied()) {
         return Err(ThresholdError::CommitmentMismatch { from });
     }
     Ok(case.helpers.iter().copied().zip(decoded).collect())
+}
+
+/// Decodes a helper's commitments, and checks also that it knows the share.
+fn check<C: Suite>(
+    case: &Case,
+    weights: &BTreeMap<u16, Scalar<C>>,
+    ceremony: &Ceremony,
+    from: u16,
+    payload: &[u8],
+) -> Result<Commitments<C>, ThresholdError> {
+    let decoded = decode::<C>(case, weights, from, payload)?;
+    // Step 2.3
+    proof::verify::<C>(ceremony, from, payload, &share::<C>(case, from)?)?;
+    Ok(decoded)
+}
+
+/// The helper's verifying share.
+fn share<C: Suite>(case: &Case, helper: u16) -> Result<Element<C>, ThresholdError> {
+    let share = case.keys.verifying_shares().get(&helper).and_then(|share| point::<C>(share));
+    share.ok_or(ThresholdError::UnknownSender { from: helper })
 }
 
 impl<C: Suite> Observe<C> for Params {
@@ -205,14 +236,14 @@ impl<C: Suite> Observe<C> for Params {
         &self.case.helpers
     }
 
-    /// Steps 2.1 to 2.3
-    fn check_broadcast(&self, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
+    /// Steps 2.1 to 2.4
+    fn check_broadcast(&self, ceremony: &Ceremony, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
         let Self { case, admitted, .. } = self;
-        decode::<C>(case, &lagrange::<C>(&case.helpers, Some(case.target))?, from, payload)?;
+        check::<C>(case, &lagrange::<C>(&case.helpers, Some(case.target))?, ceremony, from, payload)?;
         admitted.check_one(case, from, payload)
     }
 
-    /// Steps 2.5 and 4.1
+    /// Steps 2.6 and 4.1
     fn committed(
         &self,
         (from, to, round): Route,
@@ -270,7 +301,7 @@ impl<C: Suite> Stage for AwaitDeltas<C> {
 }
 
 impl<C: Suite> AwaitDeltas<C> {
-    /// Steps 2.4 to 2.6
+    /// Steps 2.5 to 2.7
     fn sum(
         &self,
         ceremony: &Ceremony,

@@ -118,6 +118,16 @@ pub(crate) fn points<C: Suite>(bytes: &[u8]) -> Option<Vec<Element<C>>> {
     bytes.chunks(C::POINT_BYTES).map(point::<C>).collect()
 }
 
+/// A scalar that is a hash of the digest of a tagged hash: FROST's hash for identifiers, which this crate does not derive.
+///
+/// # Errors
+///
+/// Does not occur: both suites define the hash.
+pub(crate) fn hash_to_scalar<C: Suite>(digest: &[u8]) -> Result<Scalar<C>, ThresholdError> {
+    let missing = || ThresholdError::Library { detail: "the suite has no hash to a scalar".to_owned() };
+    C::HID(digest).ok_or_else(missing)
+}
+
 /// The scalar of a canonical encoding.
 pub(crate) fn scalar<C: Suite>(bytes: &[u8]) -> Option<Scalar<C>> {
     let bytes = bytes.try_into().ok()?;

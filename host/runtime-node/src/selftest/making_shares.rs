@@ -79,7 +79,8 @@ impl Protocol<'_> {
                 if has_other_contribution {
                     (case.reference, admitted) = ([0; 32], repair::Admitted::default());
                 }
-                repair::start(repair::Params { case, admitted, me, ceremony_id }, Some(share))?
+                let params = repair::Params { case, admitted, me, ceremony_id };
+                repair::start(params, Some(share), &mut OsRng)?
             }
         })
     }
@@ -285,7 +286,7 @@ pub(crate) async fn attack_changes(deployment: &Deployment, report: &mut Report)
         let protocol = Protocol::Change(change, key);
         start_from_another_root(deployment, &operation, protocol, &foreign, report).await?;
         let mut attacks = Attacks::new(deployment, &operation, protocol);
-        for trick in COMMITMENTS.into_iter().chain(SECRETS).chain(ECHO) {
+        for trick in PROOFS.into_iter().chain(COMMITMENTS).chain(SECRETS).chain(ECHO) {
             attacks.play(report, trick).await?;
         }
         if matches!(change, Change::Recover) {

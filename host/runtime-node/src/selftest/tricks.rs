@@ -2,7 +2,6 @@
 
 use super::attacker::{Ending, Tamper, View, copy};
 use super::deployment::HONEST;
-use super::operation::THRESHOLD;
 use gateway_threshold::{Message, SignatureProfile};
 
 /// Bytes of the binding to the ceremony, with which every body begins.
@@ -42,11 +41,12 @@ pub(crate) const ECHO: [Trick; 2] = [
     ("no echo", |_, it| if it.round == 3 { vec![] } else { vec![it] }, Ending::NoShare),
 ];
 
-/// Tricks with the proof of possession in round 1 of a key generation.
-pub(crate) const PROOFS: [Trick; 3] = [
-    ("no proof of possession", |view, it| edit(it, 1, |body| body.truncate(proof_at(view))), NAMED),
+/// Tricks with the proof of possession in round 1.
+pub(crate) const PROOFS: [Trick; 4] = [
+    ("no proof of possession", |_, it| edit(it, 1, |body| body.truncate(proof_at(body))), NAMED),
     ("a false proof of possession", |view, it| edit(it, 1, |body| flip_proof(view, body)), NAMED),
-    ("commitments and proof of another participant", |view, it| copied(view, it), NAMED),
+    ("the proof of another participant", |view, it| copied(view, it, proof_at), NAMED),
+    ("commitments and proof of another participant", |view, it| copied(view, it, |_| 0), NAMED),
 ];
 
 pub(crate) const UNCHANGED: Tamper = |_, message| vec![message];
@@ -69,9 +69,9 @@ fn point_bytes(profile: SignatureProfile) -> usize {
     }
 }
 
-/// The place of the proof of possession: after the commitments.
-fn proof_at(view: &View<'_>) -> usize {
-    BINDING + usize::from(THRESHOLD) * point_bytes(view.profile)
+/// The place of the proof of possession: its 64 bytes are the last.
+fn proof_at(body: &[u8]) -> usize {
+    body.len().saturating_sub(64)
 }
 
 /// Writes the point over the second commitment: for a threshold of 2, the coefficient that makes it 2.
@@ -153,11 +153,13 @@ fn flip_proof(view: &View<'_>, body: &mut [u8]) {
     body.iter_mut().rev().skip(from_end).take(1).for_each(|byte| *byte ^= 1);
 }
 
-/// In round 1 the body of participant 1, which has a valid proof for another identifier.
-fn copied(view: &View<'_>, mut message: Message) -> Vec<Message> {
+/// In round 1 the body of participant 1 from this place on: its proof is valid for its own identifier.
+fn copied(view: &View<'_>, mut message: Message, place: fn(&[u8]) -> usize) -> Vec<Message> {
     let is_first = |seen: &&Message| seen.round == 1 && seen.from == 1;
     if let Some(seen) = view.seen.iter().find(is_first).filter(|_| message.round == 1) {
-        message.body = copy(seen).body;
+        let at = place(&message.body);
+        message.body.truncate(at);
+        message.body.extend(seen.body.iter().skip(at));
     }
     vec![message]
 }

@@ -13,9 +13,10 @@ fn selftest(arguments: &[&str]) -> Output {
 }
 
 /// Attacks that a reader looks for, each in the protocol where it applies, for both signature profiles.
-const CLASSES: [(&str, &str); 28] = [
+const CLASSES: [(&str, &str); 33] = [
     ("key generation", "no proof of possession"),
     ("key generation", "a false proof of possession"),
+    ("key generation", "the proof of another participant"),
     ("key generation", "commitments and proof of another participant"),
     ("key generation", "commitments to a longer polynomial"),
     ("key generation", "commitments to a shorter polynomial"),
@@ -27,12 +28,16 @@ const CLASSES: [(&str, &str); 28] = [
     ("key generation", "a message in the name of another"),
     ("key generation", "a message sealed for another node"),
     ("key generation", "commitments bound to another ceremony"),
+    ("refresh", "a false proof of possession"),
     ("refresh", "other commitments for each node"),
     ("refresh", "the share of another key"),
     ("refresh", "commitments to a shorter polynomial"),
+    ("reshare", "a false proof of possession"),
+    ("reshare", "the proof of another participant"),
     ("reshare", "other commitments for each node"),
     ("reshare", "the root of another key"),
     ("reshare", "commitments to a shorter polynomial"),
+    ("recovery", "a false proof of possession"),
     ("recovery", "the share of another key"),
     ("recovery", "a wrong sum for the recovering node"),
     ("recovery", "other commitments for each node"),

@@ -8,7 +8,8 @@ use zeroize::Zeroizing;
 use super::Deltas;
 use crate::hash::TaggedHash;
 use crate::polynomial::lagrange;
-use crate::suite::{Suite, points_bytes, secret_bytes, with_suite};
+use crate::proof;
+use crate::suite::{Suite, hash_to_scalar, points_bytes, secret_bytes, with_suite};
 use crate::{KeyShare, PublicKeys, ThresholdError};
 
 /// What a repair is of and for. A helper's contribution to a case is always the same.
@@ -85,9 +86,7 @@ impl Case {
         for &helper in self.helpers.iter().filter(|helper| **helper != me) {
             let hash = TaggedHash::new("svc/repair-piece/v1").bytes(encoded.as_slice()).bytes(&case);
             let seed = Zeroizing::new(hash.number(helper).finish());
-            // The suite's hash to a scalar that FROST defines for identifiers, which this crate does not derive.
-            let delta = C::HID(seed.as_slice()).ok_or_else(unsupported)?;
-            let delta = Zeroizing::new(delta);
+            let delta = Zeroizing::new(hash_to_scalar::<C>(seed.as_slice())?);
             *rest = *rest - *delta;
             deltas.insert(helper, delta);
         }
@@ -100,11 +99,6 @@ impl Case {
         let hash = TaggedHash::new("svc/repair-contribution/v1").bytes(&self.hash());
         hash.number(helper).bytes(commitments).finish()
     }
-}
-
-/// Does not occur: both suites define the hash.
-fn unsupported() -> ThresholdError {
-    ThresholdError::Library { detail: "the suite has no hash to a scalar".to_owned() }
 }
 
 /// The encoded commitments to the pieces.
@@ -135,27 +129,26 @@ impl Admitted {
         Err(ThresholdError::NotAdmitted)
     }
 
-    /// Step 2.3: compares one helper's contribution.
-    pub(super) fn check_one(
-        &self,
-        case: &Case,
-        helper: u16,
-        commitments: &[u8],
-    ) -> Result<(), ThresholdError> {
+    /// Step 2.4: compares one helper's contribution, by the payload of its broadcast.
+    pub(super) fn check_one(&self, case: &Case, helper: u16, payload: &[u8]) -> Result<(), ThresholdError> {
         let admitted = case.helpers.iter().zip(&self.contributions).find(|(other, _)| **other == helper);
-        if admitted.is_none_or(|(_, admitted)| *admitted == case.content_id(helper, commitments)) {
+        let id = case.content_id(helper, proof::commitments(payload));
+        if admitted.is_none_or(|(_, admitted)| *admitted == id) {
             return Ok(());
         }
         Err(ThresholdError::ContributionMismatch { helpers: vec![helper] })
     }
 
-    /// Step 2.3: compares the helpers' contributions, by helper. Names the helpers whose contribution is another one.
+    /// Step 2.4: compares the helpers' contributions, by the payloads of their broadcasts. Names the helpers whose contribution is
+    /// another one.
     pub(super) fn check_all(
         &self,
         case: &Case,
         broadcasts: &BTreeMap<u16, Vec<u8>>,
     ) -> Result<(), ThresholdError> {
-        let id = |(helper, commitments): (&u16, &Vec<u8>)| (*helper, case.content_id(*helper, commitments));
+        let id = |(helper, payload): (&u16, &Vec<u8>)| {
+            (*helper, case.content_id(*helper, proof::commitments(payload)))
+        };
         let found: BTreeMap<_, _> = broadcasts.iter().map(id).collect();
         let differing = found.iter().zip(&self.contributions).filter(|((_, id), admitted)| id != admitted);
         let differing = differing.map(|((helper, _), _)| *helper).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gateway_threshold::repair::{Admitted, Case, Params};
 use gateway_threshold::{Message, SignatureProfile, ThresholdError, repair};
 
-use crate::harness::{BINDING, ED, Key, Network, rebind, repair_params, secret, set};
+use crate::harness::{BINDING, ED, Key, Network, PROOF, rebind, repair_params, rng, secret, set};
 
 const TARGET: u16 = 3;
 const HELPERS: [u16; 3] = [0, 1, 2];
@@ -23,7 +23,7 @@ fn admitted(key: &Key) -> Params {
 }
 
 fn sent(params: &Params, key: &Key, me: u16) -> Vec<Message> {
-    repair::start(Params { me, ..params.clone() }, key.shares.get(&me)).unwrap().1
+    repair::start(Params { me, ..params.clone() }, key.shares.get(&me), &mut rng(5)).unwrap().1
 }
 
 #[test]
@@ -42,7 +42,8 @@ fn admitted_contributions_restore_the_share() {
     }
 }
 
-/// Two runs of one case are the same messages but for their binding. Every other case has other pieces.
+/// Two runs of one case are the same messages but for their binding, and the proof that is bound to it. Every other case has other
+/// pieces.
 #[test]
 fn pieces_depend_on_every_member_of_the_case_and_on_nothing_else() {
     for profile in SignatureProfile::ALL {
@@ -50,8 +51,9 @@ fn pieces_depend_on_every_member_of_the_case_and_on_nothing_else() {
         let bodies = |case: &Case, ceremony: u8, shares: &Key| {
             let ceremony_id = [ceremony; 32];
             let params = Params { case: case.clone(), admitted: Admitted::default(), me: 0, ceremony_id };
-            let bodies = sent(&params, shares, 0).into_iter().map(|it| it.body[BINDING..].to_vec());
-            bodies.collect::<Vec<_>>()
+            let sent = sent(&params, shares, 0).into_iter();
+            let without_proof = |it: &Message| it.body.len() - if it.to.is_none() { PROOF } else { 0 };
+            sent.map(|it| it.body[BINDING..without_proof(&it)].to_vec()).collect::<Vec<_>>()
         };
         let case = repair_params(&first, 0, TARGET, &HELPERS).case;
         assert_eq!(bodies(&case, 1, &first), bodies(&case, 2, &again));
@@ -98,7 +100,7 @@ fn helper_that_changes_its_contribution_is_named_by_all() {
         network.in_flight.retain(|flight| flight.message.from != 0);
         let mut other = repair_params(&key, 0, TARGET, &HELPERS);
         other.case.reference = [9; 32];
-        network.post(rebind(sent(&other, &key, 0), &binding));
+        network.post(rebind(sent(&other, &key, 0), &binding, &key.shares[&0]));
         network.run(|_| true);
         for honest in 1..4 {
             let error = &network.failures[&honest];
@@ -118,7 +120,7 @@ fn what_is_admitted_is_checked_before_any_message() {
     let [first, second, third] = valid.contributions[..] else { panic!("{valid:?}") };
     let start = |me: u16, admitted: Admitted| {
         let params = Params { me, admitted, ..repair_params(&key, me, TARGET, &HELPERS) };
-        repair::start(params, key.shares.get(&me)).map(drop)
+        repair::start(params, key.shares.get(&me), &mut rng(5)).map(drop)
     };
     let no_root = |contributions| Admitted { contributions, root: None };
     let refused = Err(ThresholdError::NotAdmitted);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use frost_core::{Ciphersuite, Field, Group};
 use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::sign::{self, Nonces, Signature, SigningPackage};
 use gateway_threshold::{
@@ -10,6 +11,7 @@ use gateway_threshold::{
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 pub(crate) use SignatureProfile::{FrostEd25519Sha512 as ED, FrostSecp256k1Sha256Tr as TR};
@@ -18,6 +20,9 @@ pub(crate) const CEREMONY: [u8; 32] = [7; 32];
 
 /// Bytes before the payload of every body.
 pub(crate) const BINDING: usize = 32;
+
+/// Bytes of a proof of knowledge, at the end of a broadcast.
+pub(crate) const PROOF: usize = 64;
 
 pub(crate) fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
@@ -68,10 +73,68 @@ pub(crate) fn flip(profile: SignatureProfile, message: &mut Message) {
     message.body[if profile == ED { BINDING } else { BINDING + 31 }] ^= 1;
 }
 
-/// Replaces the messages' binding by that of another ceremony, as a dishonest participant could.
-pub(crate) fn rebind(mut messages: Vec<Message>, binding: &[u8]) -> Vec<Message> {
-    messages.iter_mut().for_each(|message| message.body[..BINDING].copy_from_slice(binding));
+/// Replaces the messages' binding by that of another ceremony, as a dishonest participant could. It knows its share, and proves it
+/// again in the broadcast.
+pub(crate) fn rebind(mut messages: Vec<Message>, binding: &[u8], share: &KeyShare) -> Vec<Message> {
+    for message in &mut messages {
+        message.body[..BINDING].copy_from_slice(binding);
+        if message.round == 1 {
+            let at = message.body.len() - PROOF;
+            let commitments = &message.body[BINDING..at];
+            let proof = proof(share.profile(), binding, message.from, commitments, &secret(share));
+            message.body[at..].copy_from_slice(&proof);
+        }
+    }
     messages
+}
+
+/// `H(tag, a, b, …)` of `protocols.md`.
+pub(crate) fn h(tag: &str, fields: &[Vec<u8>]) -> [u8; 32] {
+    let field = |bytes: &[u8]| [&(bytes.len() as u64).to_be_bytes(), bytes].concat();
+    let fields = fields.iter().flat_map(|bytes| field(bytes));
+    Sha256::digest(field(tag.as_bytes()).into_iter().chain(fields).collect::<Vec<u8>>()).into()
+}
+
+/// A number as a field of [`h`].
+pub(crate) fn number(number: u64) -> Vec<u8> {
+    number.to_be_bytes().into()
+}
+
+/// Evaluates `$body` with `$Suite` as the FROST suite of `$profile`.
+macro_rules! with_suite {
+    ($profile:expr, $Suite:ident => $body:expr) => {
+        match $profile {
+            $crate::harness::ED => {
+                type $Suite = frost_ed25519::Ed25519Sha512;
+                $body
+            }
+            $crate::harness::TR => {
+                type $Suite = frost_secp256k1_tr::Secp256K1Sha256TR;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_suite;
+
+/// Steps 0.10 and 0.11 of `protocols.md`, with a fixed nonce: the proof that its maker knows the secret.
+pub(crate) fn proof(
+    profile: SignatureProfile,
+    binding: &[u8],
+    from: u16,
+    commitments: &[u8],
+    secret: &[u8],
+) -> Vec<u8> {
+    with_suite!(profile, C => {
+        type F = <<C as Ciphersuite>::Group as Group>::Field;
+        let nonce = F::one() + F::one();
+        let nonce_point = <C as Ciphersuite>::Group::generator() * nonce;
+        let nonce_point = <C as Ciphersuite>::Group::serialize(&nonce_point).unwrap();
+        let fields = [binding.into(), number(from.into()), commitments.into(), nonce_point.to_vec()];
+        let challenge = C::HID(&h("svc/proof/v1", &fields)).unwrap();
+        let response = nonce + challenge * F::deserialize(secret.try_into().unwrap()).unwrap();
+        [F::serialize(&challenge), F::serialize(&response)].concat()
+    })
 }
 
 /// The 32 secret bytes of a share.
@@ -117,9 +180,9 @@ impl Network {
     pub(crate) fn repair_admitted(key: &Key, params: &repair::Params, seed: u64) -> Self {
         let target = params.case.target;
         let participants = params.case.helpers.iter().copied().chain([target]).collect();
-        Self::open(participants, seed, |me, _| {
+        Self::open(participants, seed, |me, rng| {
             let share = key.shares.get(&me).filter(|_| me != target);
-            repair::start(repair::Params { me, ..params.clone() }, share)
+            repair::start(repair::Params { me, ..params.clone() }, share, rng)
         })
     }
 

@@ -2,22 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use frost_core::{Ciphersuite, Field, Group};
 use gateway_threshold::repair::Admitted;
 use gateway_threshold::{SignatureProfile, Tweak};
-use sha2::{Digest, Sha256};
 
-use crate::harness::{BINDING, CEREMONY, Key, Network, TR, redistribute_params, repair_params};
-
-/// `H(tag, a, b, …)` of `protocols.md`.
-fn h(tag: &str, fields: &[Vec<u8>]) -> [u8; 32] {
-    let field = |bytes: &[u8]| [&(bytes.len() as u64).to_be_bytes(), bytes].concat();
-    let fields = fields.iter().flat_map(|bytes| field(bytes));
-    Sha256::digest(field(tag.as_bytes()).into_iter().chain(fields).collect::<Vec<u8>>()).into()
-}
-
-fn number(number: u64) -> Vec<u8> {
-    number.to_be_bytes().into()
-}
+use crate::harness::{
+    BINDING, CEREMONY, Key, Network, PROOF, TR, h, number, redistribute_params, repair_params, with_suite,
+};
 
 #[test]
 fn key_generation_hashes_are_as_specified() {
@@ -74,7 +65,7 @@ fn redistribution_hashes_are_as_specified() {
         let roster = [number(3), number(5), number(6), number(7)];
         let agreed = [CEREMONY.into(), key.keys.to_bytes(), number(3)];
         let agreed = [agreed.as_slice(), &dealers, &roster].concat();
-        assert_eq!(broadcasts(&network).0, h("svc/redistribute/v1", &agreed));
+        assert_eq!(broadcasts(&network).0, h("svc/redistribute/v2", &agreed));
         let (transcript, expected) = transcript("svc/redistribute-transcript/v1", network);
         assert_eq!(transcript, expected);
     }
@@ -88,11 +79,12 @@ fn repair_hashes_are_as_specified() {
         let case = [vec![5; 32], key.keys.to_bytes(), number(5), number(2), number(0), number(300)];
         let case = h("svc/repair-case/v1", &case);
         // Step 1.2, without admitted contributions and with them.
-        assert_eq!(broadcasts(&network).0, h("svc/repair/v2", &[CEREMONY.into(), case.into(), vec![]]));
+        assert_eq!(broadcasts(&network).0, h("svc/repair/v3", &[CEREMONY.into(), case.into(), vec![]]));
         let mut params = repair_params(&key, 5, 5, &[0, 300]);
         let ids = [0, 300].map(|helper| params.case.contribution(&key.shares[&helper]).unwrap());
         let payloads = broadcasts(&network).1;
-        let commitments = [payloads[1].clone(), payloads[3].clone()];
+        let commitments =
+            [&payloads[1], &payloads[3]].map(|payload| payload[..payload.len() - PROOF].to_vec());
         for (id, (helper, commitments)) in ids.iter().zip([0, 300].into_iter().zip(commitments)) {
             let fields = [case.into(), number(helper), commitments];
             assert_eq!(*id, h("svc/repair-contribution/v1", &fields));
@@ -103,9 +95,35 @@ fn repair_hashes_are_as_specified() {
         params.admitted = Admitted { contributions: ids.to_vec(), root: Some(root) };
         let agreed = [CEREMONY.into(), case.into(), root.into(), ids[0].into(), ids[1].into()];
         let admitted = Network::repair_admitted(&key, &params, 1);
-        assert_eq!(broadcasts(&admitted).0, h("svc/repair/v2", &agreed));
+        assert_eq!(broadcasts(&admitted).0, h("svc/repair/v3", &agreed));
         let (transcript, expected) = transcript("svc/repair-transcript/v1", network);
         assert_eq!(transcript, expected);
+    }
+}
+
+/// Steps 0.11 and 0.12: the challenge of an honest proof. The nonce, 0.10, is known to its sender only.
+#[test]
+fn challenge_of_a_proof_is_as_specified() {
+    for profile in SignatureProfile::ALL {
+        let key = Key::generate(profile, &[0, 5, 300], 2, 1);
+        let reshare = redistribute_params(&key, 0, &[0, 300], &[5, 6, 7], 3);
+        for network in [Network::redistribute(&key, &reshare, 1), Network::repair(&key, 5, &[0, 300], 1)] {
+            for flight in network.in_flight.iter().filter(|flight| flight.message.round == 1) {
+                let (from, body) = (flight.message.from, &flight.message.body);
+                let (signed, proof) = body.split_at(body.len() - PROOF);
+                let (binding, commitments) = signed.split_at(BINDING);
+                with_suite!(profile, C => {
+                    type G = <C as Ciphersuite>::Group;
+                    let scalar = |bytes: &[u8]| <G as Group>::Field::deserialize(bytes.try_into().unwrap()).unwrap();
+                    let share = &key.keys.verifying_shares()[&from];
+                    let share = G::deserialize(share.as_slice().try_into().unwrap()).unwrap();
+                    let (challenge, response) = (scalar(&proof[..32]), scalar(&proof[32..]));
+                    let nonce_point = G::serialize(&(G::generator() * response - share * challenge)).unwrap();
+                    let fields = [binding.into(), number(from.into()), commitments.into(), nonce_point.to_vec()];
+                    assert_eq!(challenge, C::HID(&h("svc/proof/v1", &fields)).unwrap());
+                });
+            }
+        }
     }
 }
 

@@ -19,6 +19,8 @@ mod material;
 #[cfg(test)]
 mod observe;
 #[cfg(test)]
+mod proofs;
+#[cfg(test)]
 mod redistribute;
 #[cfg(test)]
 mod redistribute_attacks;
@@ -30,5 +32,7 @@ mod repair_attacks;
 mod sign;
 #[cfg(test)]
 mod sign_attacks;
+#[cfg(test)]
+mod unknown_secrets;
 #[cfg(test)]
 mod vectors;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gateway_threshold::{Message, Protocol, Route, SignatureProfile, ThresholdError, repair};
 
 use crate::harness::{
-    BINDING, Key, Network, copy, flip, params, rebind, redistribute_params, repair_params, set,
+    BINDING, Key, Network, copy, flip, params, rebind, redistribute_params, repair_params, rng, set,
 };
 
 /// An honest ceremony with all its messages.
@@ -116,7 +116,8 @@ fn deviation_says_what_is_wrong() {
         let mut other = repair_params(&key, 0, 1, &[0, 2]);
         other.case.reference = [9; 32];
         let binding = first(&admitted, 1).body[..BINDING].to_vec();
-        let other = rebind(repair::start(other, key.shares.get(&0)).unwrap().1, &binding);
+        let (_, other) = repair::start(other, key.shares.get(&0), &mut rng(5)).unwrap();
+        let other = rebind(other, &binding, &key.shares[&0]);
         let found = admitted.deviation(&other[0]);
         assert_eq!(found, Some(ThresholdError::ContributionMismatch { helpers: vec![0] }));
     }

@@ -62,8 +62,8 @@ fn undecodable_values_name_their_dealer() {
 fn identity_commitment_is_rejected() {
     let error = failure(ED, 0, 3, |message| {
         if message.round == 1 {
-            let last = message.body.len() - 32;
-            message.body[last..].fill(0);
+            let last = BINDING + 2 * 32;
+            message.body[last..last + 32].fill(0);
             message.body[last] = 1;
         }
     });
@@ -88,7 +88,7 @@ fn dealing_another_share(key: &Key, dealt: &Key) -> Network {
     let binding = network.in_flight[0].message.body[..BINDING].to_vec();
     network.in_flight.retain(|flight| flight.message.from != 0);
     let (_, messages) = redistribute::start(params(dealt, 0), dealt.shares.get(&0), &mut rng(9)).unwrap();
-    network.post(rebind(messages, &binding));
+    network.post(rebind(messages, &binding, &dealt.shares[&0]));
     network.run(|_| true);
     network
 }
@@ -120,7 +120,7 @@ fn polynomial_of_another_degree_is_rejected_and_its_dealer_named() {
             let binding = honest.in_flight[0].message.body[..BINDING].to_vec();
             let other = Params { threshold, ..params(&key, 0) };
             let (_, messages) = redistribute::start(other, key.shares.get(&0), &mut rng(1)).unwrap();
-            let commitments = rebind(messages, &binding).remove(0);
+            let commitments = rebind(messages, &binding, &key.shares[&0]).remove(0);
             for victim in 1..5 {
                 let session = honest.sessions.get_mut(&victim).unwrap();
                 let error = session.handle(copy(&commitments)).unwrap_err();

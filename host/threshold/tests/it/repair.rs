@@ -4,7 +4,7 @@ use gateway_threshold::repair;
 use gateway_threshold::{SignatureProfile, ThresholdError};
 use proptest::prelude::*;
 
-use crate::harness::{ED, Key, Network, TR, random_roster, repair_params, secret, subsets, verifies};
+use crate::harness::{ED, Key, Network, TR, random_roster, repair_params, rng, secret, subsets, verifies};
 
 /// Repairs and checks the share of `target`. Returns its secret, and all messages with their recipients.
 fn check_repair(key: &Key, target: u16, helpers: &[u16], seed: u64) -> (Vec<u8>, Vec<(u16, Vec<u8>)>) {
@@ -95,7 +95,7 @@ proptest! {
 fn invalid_parameters_are_rejected() {
     let key = Key::generate(ED, &[0, 1, 2, 3], 2, 1);
     let start = |me, target, helpers: &[u16], share| {
-        repair::start(repair_params(&key, me, target, helpers), share).map(drop)
+        repair::start(repair_params(&key, me, target, helpers), share, &mut rng(5)).map(drop)
     };
     let own = key.shares.get(&0);
     assert_eq!(start(0, 3, &[0, 1], own), Ok(()));

@@ -3,7 +3,7 @@
 use gateway_threshold::repair::{self, Admitted, Case, Params};
 use gateway_threshold::{Message, PublicKeys, SignatureProfile, ThresholdError};
 
-use crate::harness::{BINDING, ED, InFlight, Key, Network, TR, copy, flip, rebind, repair_params, set};
+use crate::harness::{BINDING, ED, InFlight, Key, Network, TR, copy, flip, rebind, repair_params, rng, set};
 
 const TARGET: u16 = 3;
 const HELPERS: [u16; 3] = [0, 1, 2];
@@ -68,8 +68,8 @@ fn helper_with_an_old_or_foreign_share_is_named_by_all() {
             let binding = network.in_flight[0].message.body[..BINDING].to_vec();
             network.in_flight.retain(|flight| flight.message.from != 0);
             let params = repair_params(&split, 0, TARGET, &HELPERS);
-            let (_, messages) = repair::start(params, split.shares.get(&0)).unwrap();
-            network.post(rebind(messages, &binding));
+            let (_, messages) = repair::start(params, split.shares.get(&0), &mut rng(5)).unwrap();
+            network.post(rebind(messages, &binding, &split.shares[&0]));
             network.run(|_| true);
             for honest in 1..4 {
                 let error = &network.failures[&honest];
@@ -85,7 +85,7 @@ fn helper_with_an_old_or_foreign_share_is_named_by_all() {
 fn of_another_case(key: &Key, helper: u16) -> Vec<Message> {
     let mut params = repair_params(key, helper, TARGET, &HELPERS);
     params.case.reference = [9; 32];
-    repair::start(params, key.shares.get(&helper)).unwrap().1
+    repair::start(params, key.shares.get(&helper), &mut rng(5)).unwrap().1
 }
 
 /// Helper 0 sends the target other commitments than the helpers, both to pieces of its share. The sessions report the differing
@@ -97,7 +97,7 @@ fn equivocation_is_detected_before_any_helper_is_named() {
         let mut network = Network::repair(&key, TARGET, &HELPERS, 1);
         network.in_flight.retain(|flight| flight.message.from != 0 || flight.recipient != TARGET);
         let binding = network.in_flight[0].message.body[..BINDING].to_vec();
-        let other_dealing = rebind(of_another_case(&key, 0), &binding);
+        let other_dealing = rebind(of_another_case(&key, 0), &binding, &key.shares[&0]);
         let message = other_dealing.into_iter().find(|message| message.round == 1).unwrap();
         network.in_flight.push(InFlight { recipient: TARGET, message });
         network.run_echoes_last();
@@ -129,15 +129,15 @@ fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
             Params { admitted: Admitted { root: Some([8; 32]), ..Admitted::default() }, ..theirs.clone() },
         ] {
             let share = if other.case.keys == current.keys { &current.shares[&0] } else { &old.shares[&0] };
-            let (_, mut messages) = repair::start(other, Some(share)).unwrap();
-            let (mut session, _) = repair::start(ours.clone(), current.shares.get(&1)).unwrap();
+            let (_, mut messages) = repair::start(other, Some(share), &mut rng(5)).unwrap();
+            let (mut session, _) = repair::start(ours.clone(), current.shares.get(&1), &mut rng(5)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
             assert_eq!(error, ThresholdError::OtherCeremony { from: 0, round: 1 });
             assert_eq!(error.culprits(), [0]);
         }
         let fewer = Params { case: Case { helpers: set(&[0, 1]), ..theirs.case.clone() }, ..theirs };
-        let (_, mut messages) = repair::start(fewer, current.shares.get(&0)).unwrap();
-        let (mut session, _) = repair::start(ours, current.shares.get(&1)).unwrap();
+        let (_, mut messages) = repair::start(fewer, current.shares.get(&0), &mut rng(5)).unwrap();
+        let (mut session, _) = repair::start(ours, current.shares.get(&1), &mut rng(5)).unwrap();
         let error = session.handle(messages.remove(0)).unwrap_err();
         assert!(matches!(error, ThresholdError::WrongLength { from: 0, round: 1, .. }));
     }
