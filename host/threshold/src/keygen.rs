@@ -1,8 +1,9 @@
 //! Key generation: the participants of a roster create a key together, in three rounds.
 //!
-//! Pedersen's DKG with proofs of knowledge (FROST paper, <https://eprint.iacr.org/2020/852.pdf>, figure 1), computed by
-//! frost-core, with an echo round in place of the broadcast channel that the paper assumes. Steps are numbered as in
-//! `protocols.md`, section "Key generation".
+//! Pedersen's DKG with proofs of knowledge (FROST paper, <https://eprint.iacr.org/2020/852.pdf>, figure 1). frost-core checks what
+//! others send and computes the key. The echo round is in place of the broadcast channel that the paper assumes, and a proof that is bound
+//! to the ceremony is in addition to the one of frost-core, which is not. Steps are numbered as in `protocols.md`, section "Key
+//! generation".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use frost_core::keys::dkg::{self, round1, round2};
 use frost_core::keys::{
     KeyPackage, PublicKeyPackage, SigningShare, VerifiableSecretSharingCommitment, VerifyingShare,
 };
-use frost_core::{Element, Error, Field, Identifier, Signature};
+use frost_core::{Element, Error, Field, Identifier, Scalar, Signature};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
@@ -20,12 +21,13 @@ use crate::encoding::Reader;
 use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
 use crate::observe::{Broadcasts, Observe, Route};
-use crate::polynomial::evaluate;
+use crate::polynomial::{Polynomial, evaluate};
+use crate::proof::{self, PROOF_BYTES};
 use crate::public_keys::{Group, check_threshold};
 use crate::session::{Stage, Step};
 use crate::suite::{
-    SCALAR_BYTES, SIGNATURE_BYTES, ScalarField, Suite, canonical, identifier, points_bytes, unexpected,
-    with_suite,
+    SCALAR_BYTES, SIGNATURE_BYTES, ScalarField, Suite, canonical, identifier, points_bytes, scalar_bytes,
+    unexpected, with_suite,
 };
 use crate::{KeyShare, Message, Output, PublicKeys, Session, SignatureProfile, ThresholdError};
 
@@ -69,10 +71,17 @@ fn commit<C: Suite>(
     let Params { me, roster, threshold, .. } = params;
     let participants = u16::try_from(roster.len()).unwrap_or(u16::MAX);
     // Step 1.3
-    let (secret, package) =
-        dkg::part1::<C, _>(identifier(me)?, participants, threshold, rng).map_err(unexpected::<C>)?;
-    // Step 1.4
-    let own = encode(&package)?;
+    let constant = Zeroizing::new(ScalarField::<C>::random(rng));
+    let polynomial = Polynomial::<C>::random(&constant, threshold, rng);
+    let commitments = points_bytes::<C>(&polynomial.commitments())?;
+    let commitment = VerifiableSecretSharingCommitment::deserialize_whole(&commitments);
+    let commitment = commitment.map_err(unexpected::<C>)?;
+    let (me, coefficients) = (identifier(me)?, polynomial.coefficients());
+    let secret = round1::SecretPackage::new(me, coefficients, commitment, threshold, participants);
+    // Steps 1.4 and 1.5
+    let proof = frost_proof::<C>(ceremony.me, &constant, rng)?;
+    let own = proof::with_proof::<C>(&ceremony, &[commitments, proof].concat(), &constant, rng)?;
+    // Step 1.6
     let message = ceremony.message(1, None, &own);
     Ok((Session::new(ceremony, AwaitCommitments { threshold, secret, own }), vec![message]))
 }
@@ -85,31 +94,50 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
         return Err(ThresholdError::NotInRoster { participant: me });
     }
     // Step 1.2
-    let hash = TaggedHash::new("svc/keygen/v1")
+    let hash = TaggedHash::new("svc/keygen/v2")
         .bytes(&ceremony_id)
         .bytes(profile.name().as_bytes())
         .number(threshold);
     let binding = hash.numbers(roster).finish();
     let commitments_bytes = usize::from(threshold) * C::POINT_BYTES;
     let rounds = vec![
-        Round::broadcast(roster, commitments_bytes + SIGNATURE_BYTES),
+        Round::broadcast(roster, commitments_bytes + SIGNATURE_BYTES + PROOF_BYTES),
         Round::private(roster, SCALAR_BYTES),
         Round::broadcast(roster, TRANSCRIPT_BYTES),
     ];
     Ok(Ceremony::new(me, binding, rounds))
 }
 
-/// `φ₀ ‖ … ‖ φ_{t−1} ‖ R ‖ μ`: the commitments, then the proof of knowledge.
-fn encode<C: Suite>(package: &round1::Package<C>) -> Result<Vec<u8>, ThresholdError> {
-    let commitments = package.commitment().serialize_whole().map_err(unexpected::<C>)?;
-    let proof = package.proof_of_knowledge().serialize().map_err(unexpected::<C>)?;
-    Ok([commitments, proof].concat())
+/// Step 1.4: the proof that frost-core verifies, `R ‖ r`. On secp256k1 only x of `R` is encoded, and the nonce makes its y even.
+fn frost_proof<C: Suite>(
+    me: u16,
+    constant: &Scalar<C>,
+    rng: &mut impl CryptoRngCore,
+) -> Result<Vec<u8>, ThresholdError> {
+    let (nonce, nonce_point) = C::generate_nonce(rng);
+    let nonce = Zeroizing::new(nonce);
+    let challenge = frost_challenge::<C>(me, C::generator_times(constant), nonce_point)?;
+    let response = *nonce + challenge * *constant;
+    let nonce_point = points_bytes::<C>(&[nonce_point])?;
+    let x = nonce_point.last_chunk::<32>().map_or(&[][..], |x| x);
+    Ok([x, scalar_bytes::<C>(&response).as_ref()].concat())
 }
 
-/// The inverse of [`encode`], for a polynomial of exactly `threshold` coefficients.
+/// The challenge of a proof that frost-core verifies.
+fn frost_challenge<C: Suite>(
+    prover: u16,
+    key: Element<C>,
+    nonce_point: Element<C>,
+) -> Result<Scalar<C>, ThresholdError> {
+    let mut preimage = identifier::<C>(prover)?.serialize();
+    preimage.extend(points_bytes::<C>(&[key, nonce_point])?);
+    C::HDKG(&preimage).ok_or_else(no_challenge)
+}
+
+/// Step 2.1: decodes the commitments, to a polynomial of exactly `threshold` coefficients, and the proof that frost-core verifies.
 fn decode<C: Suite>(payload: &[u8], threshold: u16) -> Option<round1::Package<C>> {
     type Commitments<C> = VerifiableSecretSharingCommitment<C>;
-    let mut reader = Reader::new(payload);
+    let mut reader = Reader::new(proof::commitments(payload));
     let commitments = reader.bytes(usize::from(threshold) * C::POINT_BYTES)?;
     let proof = reader.bytes(SIGNATURE_BYTES)?;
     reader.end()?;
@@ -117,6 +145,21 @@ fn decode<C: Suite>(payload: &[u8], threshold: u16) -> Option<round1::Package<C>
         canonical(commitments, Commitments::<C>::deserialize_whole, Commitments::serialize_whole)?,
         canonical(proof, Signature::<C>::deserialize, Signature::serialize)?,
     ))
+}
+
+/// Decodes a broadcast, and checks the proof that is bound to the ceremony.
+fn check<C: Suite>(
+    ceremony: &Ceremony,
+    from: u16,
+    payload: &[u8],
+    threshold: u16,
+) -> Result<round1::Package<C>, ThresholdError> {
+    let malformed = ThresholdError::MalformedMessage { from, round: 1 };
+    let package = decode::<C>(payload, threshold).ok_or_else(|| malformed.clone())?;
+    let constant = package.commitment().coefficients().first().ok_or(malformed)?.value();
+    // Step 2.2
+    proof::verify::<C>(ceremony, from, payload, &constant)?;
+    Ok(package)
 }
 
 impl<C: Suite> Observe<C> for Params {
@@ -132,16 +175,13 @@ impl<C: Suite> Observe<C> for Params {
         &self.roster
     }
 
-    /// Steps 2.1 and 2.2
-    fn check_broadcast(&self, _: &Ceremony, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
-        let package = decode::<C>(payload, self.threshold);
-        let package = package.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+    /// Steps 2.1 to 2.3
+    fn check_broadcast(&self, ceremony: &Ceremony, from: u16, payload: &[u8]) -> Result<(), ThresholdError> {
+        let package = check::<C>(ceremony, from, payload, self.threshold)?;
         let first = package.commitment().coefficients().first().map(|term| term.value());
         let key = first.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
         let proof = package.proof_of_knowledge();
-        let mut preimage = identifier::<C>(from)?.serialize();
-        preimage.extend(points_bytes::<C>(&[key, *proof.R()])?);
-        let challenge = C::HDKG(&preimage).ok_or_else(no_challenge)?;
+        let challenge = frost_challenge::<C>(from, key, *proof.R())?;
         let holds = C::generator_times(proof.z()) == *proof.R() + key * challenge;
         if holds { Ok(()) } else { Err(ThresholdError::InvalidProofOfKnowledge { from }) }
     }
@@ -201,16 +241,14 @@ impl<C: Suite> Stage for AwaitCommitments<C> {
         let mut commitments = BTreeMap::new();
         let mut broadcasts = BTreeMap::from([(ceremony.me, self.own)]);
         for (&from, body) in bodies {
-            // Step 2.1
-            let package = decode::<C>(payload(body), self.threshold);
-            let package = package.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+            let package = check::<C>(ceremony, from, payload(body), self.threshold)?;
             commitments.insert(identifier(from)?, package);
             broadcasts.insert(from, payload(body).to_vec());
         }
-        // Step 2.2
+        // Step 2.3
         let (secret, mut packages) =
             dkg::part2(self.secret, &commitments).map_err(|error| convert_error::<C>(error, bodies))?;
-        // Step 2.3
+        // Step 2.4
         let mut send = Vec::with_capacity(packages.len());
         for &peer in bodies.keys() {
             let package = packages.remove(&identifier(peer)?);

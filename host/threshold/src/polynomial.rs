@@ -29,6 +29,11 @@ impl<C: Suite> Polynomial<C> {
         self.0.iter().map(C::generator_times).collect()
     }
 
+    /// The coefficients, constant term first. The caller wipes them.
+    pub(crate) fn coefficients(&self) -> Vec<Scalar<C>> {
+        self.0.to_vec()
+    }
+
     /// The value at the participant's x.
     pub(crate) fn at(&self, participant: u16) -> Result<Zeroizing<Scalar<C>>, ThresholdError> {
         let x = x::<C>(participant)?;

@@ -1,7 +1,7 @@
-//! Proofs of knowledge: a participant that deals or splits its share proves that it knows it.
+//! Proofs of knowledge: a participant that deals or splits a secret proves that it knows it.
 //!
 //! Commitments and secret values that match do not show this: for fewer recipients than the threshold, a sender can choose the values,
-//! and compute commitments that fit them and any verifying share. A proof is Schnorr's, by the share, over the ceremony, its sender and
+//! and compute commitments that fit them and any verifying share. A proof is Schnorr's, by the secret, over the ceremony, its sender and
 //! all that the sender commits to, so that it is valid nowhere else. Steps are numbered as in `protocols.md`, section "Ceremonies".
 
 use frost_core::{Element, Scalar};
@@ -18,7 +18,7 @@ use crate::suite::{
 /// Bytes of a proof, in both suites: challenge and response.
 pub(crate) const PROOF_BYTES: usize = 2 * SCALAR_BYTES;
 
-/// The payload of a broadcast: these commitments, and the proof that we know the secret.
+/// The payload of a broadcast: the commitments, and the proof that we know the secret.
 pub(crate) fn with_proof<C: Suite>(
     ceremony: &Ceremony,
     commitments: &[u8],
@@ -45,7 +45,7 @@ pub(crate) fn commitments(payload: &[u8]) -> &[u8] {
     payload.split_last_chunk::<PROOF_BYTES>().map_or(&[], |(commitments, _)| commitments)
 }
 
-/// Step 0.12: checks that the sender of this payload knows the secret that is `key`, divided by the generator.
+/// Step 0.12: checks that the sender of this payload knows the secret whose product with the generator is `key`.
 pub(crate) fn verify<C: Suite>(
     ceremony: &Ceremony,
     from: u16,
@@ -74,7 +74,7 @@ fn challenge<C: Suite>(
     hash_to_scalar::<C>(&hash.bytes(nonce_point).finish())
 }
 
-/// Adds what a proof is bound to. The binding covers the public keys, and so the key of the proof.
+/// Adds what a proof is bound to. Binding or commitments have the key of the proof.
 fn statement(hash: TaggedHash, ceremony: &Ceremony, from: u16, commitments: &[u8]) -> TaggedHash {
     hash.bytes(&ceremony.binding).number(from).bytes(commitments)
 }

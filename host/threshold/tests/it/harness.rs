@@ -137,6 +137,22 @@ pub(crate) fn proof(
     })
 }
 
+/// `μG − cY` of the proof at the end of a broadcast, which is the nonce times the generator, and the challenge `c`. `known` is `Y`.
+pub(crate) fn nonce_point_and_challenge(
+    profile: SignatureProfile,
+    known: &[u8],
+    message: &Message,
+) -> (Vec<u8>, Vec<u8>) {
+    let proof = &message.body[message.body.len() - PROOF..];
+    with_suite!(profile, C => {
+        type G = <C as Ciphersuite>::Group;
+        let scalar = |bytes: &[u8]| <G as Group>::Field::deserialize(bytes.try_into().unwrap()).unwrap();
+        let known = G::deserialize(known.try_into().unwrap()).unwrap();
+        let nonce_point = G::generator() * scalar(&proof[32..]) - known * scalar(&proof[..32]);
+        (G::serialize(&nonce_point).unwrap().to_vec(), proof[..32].to_vec())
+    })
+}
+
 /// The 32 secret bytes of a share.
 pub(crate) fn secret(share: &KeyShare) -> Vec<u8> {
     share.to_secret_bytes()[6..38].to_vec()

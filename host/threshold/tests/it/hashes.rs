@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use frost_core::{Ciphersuite, Field, Group};
-use gateway_threshold::repair::Admitted;
-use gateway_threshold::{SignatureProfile, Tweak};
+use gateway_threshold::repair::{self, Admitted};
+use gateway_threshold::{Message, SignatureProfile, Tweak};
+use rand_chacha::rand_core::RngCore;
 
 use crate::harness::{
-    BINDING, CEREMONY, Key, Network, PROOF, TR, h, number, redistribute_params, repair_params, with_suite,
+    BINDING, CEREMONY, InFlight, Key, Network, PROOF, TR, h, nonce_point_and_challenge, number,
+    redistribute_params, repair_params, rng, secret, with_suite,
 };
 
 #[test]
@@ -20,7 +22,7 @@ fn key_generation_hashes_are_as_specified() {
         let name = profile.to_string().into_bytes();
         let parameters = [CEREMONY.into(), name, number(2), number(0), number(5), number(300)];
         // Step 1.2
-        let binding = h("svc/keygen/v1", &parameters);
+        let binding = h("svc/keygen/v2", &parameters);
         assert!(round_1.iter().all(|message| message.body[..BINDING] == binding));
         let payload = |i: usize| round_1[i].body[BINDING..].to_vec();
         let broadcasts = [number(0), payload(0), number(5), payload(1), number(300), payload(2)];
@@ -101,29 +103,59 @@ fn repair_hashes_are_as_specified() {
     }
 }
 
-/// Steps 0.11 and 0.12: the challenge of an honest proof. The nonce, 0.10, is known to its sender only.
+/// Binding, sender and commitments, to which proof and nonce are bound.
+fn statement(message: &Message) -> [Vec<u8>; 3] {
+    let (binding, rest) = message.body.split_at(BINDING);
+    [binding.into(), number(message.from.into()), rest[..rest.len() - PROOF].into()]
+}
+
+/// Steps 0.11 and 0.12.
 #[test]
 fn challenge_of_a_proof_is_as_specified() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 5, 300], 2, 1);
         let reshare = redistribute_params(&key, 0, &[0, 300], &[5, 6, 7], 3);
-        for network in [Network::redistribute(&key, &reshare, 1), Network::repair(&key, 5, &[0, 300], 1)] {
-            for flight in network.in_flight.iter().filter(|flight| flight.message.round == 1) {
-                let (from, body) = (flight.message.from, &flight.message.body);
-                let (signed, proof) = body.split_at(body.len() - PROOF);
-                let (binding, commitments) = signed.split_at(BINDING);
-                with_suite!(profile, C => {
-                    type G = <C as Ciphersuite>::Group;
-                    let scalar = |bytes: &[u8]| <G as Group>::Field::deserialize(bytes.try_into().unwrap()).unwrap();
-                    let share = &key.keys.verifying_shares()[&from];
-                    let share = G::deserialize(share.as_slice().try_into().unwrap()).unwrap();
-                    let (challenge, response) = (scalar(&proof[..32]), scalar(&proof[32..]));
-                    let nonce_point = G::serialize(&(G::generator() * response - share * challenge)).unwrap();
-                    let fields = [binding.into(), number(from.into()), commitments.into(), nonce_point.to_vec()];
-                    assert_eq!(challenge, C::HID(&h("svc/proof/v1", &fields)).unwrap());
+        let networks = [
+            Network::start(profile, &[0, 5, 300], 2, 1),
+            Network::redistribute(&key, &reshare, 1),
+            Network::repair(&key, 5, &[0, 300], 1),
+        ];
+        for (i, network) in networks.iter().enumerate() {
+            for InFlight { message, .. } in network.in_flight.iter().filter(|it| it.message.round == 1) {
+                let known = match i {
+                    0 => &message.body[BINDING..][..key.keys.verifying_key().len()],
+                    _ => &key.keys.verifying_shares()[&message.from],
+                };
+                let (nonce_point, challenge) = nonce_point_and_challenge(profile, known, message);
+                let fields = [statement(message).as_slice(), &[nonce_point]].concat();
+                let digest = h("svc/proof/v1", &fields);
+                let expected = with_suite!(profile, C => {
+                    <<C as Ciphersuite>::Group as Group>::Field::serialize(&C::HID(&digest).unwrap()).to_vec()
                 });
+                assert_eq!(challenge, expected);
             }
         }
+    }
+}
+
+/// Step 0.10. A helper uses the random generator for nothing else.
+#[test]
+fn nonce_of_a_proof_is_as_specified() {
+    for profile in SignatureProfile::ALL {
+        let key = Key::generate(profile, &[0, 5, 300], 2, 1);
+        let share = &key.shares[&300];
+        let params = repair_params(&key, 300, 5, &[0, 300]);
+        let message = repair::start(params, Some(share), &mut rng(7)).unwrap().1.remove(0);
+        let mut random = vec![0; 32];
+        rng(7).fill_bytes(&mut random);
+        let fields = [[random, secret(share)].as_slice(), &statement(&message)].concat();
+        let digest = h("svc/proof-nonce/v1", &fields);
+        let expected = with_suite!(profile, C => {
+            type G = <C as Ciphersuite>::Group;
+            G::serialize(&(G::generator() * C::HID(&digest).unwrap())).unwrap().to_vec()
+        });
+        let known = &key.keys.verifying_shares()[&300];
+        assert_eq!(nonce_point_and_challenge(profile, known, &message).0, expected);
     }
 }
 

@@ -3,7 +3,7 @@
 use gateway_threshold::keygen;
 use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 
-use crate::harness::{BINDING, ED, InFlight, Network, TR, copy, flip, params, rng};
+use crate::harness::{BINDING, ED, InFlight, Network, PROOF, TR, copy, flip, params, rng};
 
 /// The error of participant 0 when `tamper` changes the messages that participant 1 sends to it.
 fn failure(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> ThresholdError {
@@ -26,14 +26,17 @@ fn wrong_sub_share_names_its_sender() {
 #[test]
 fn wrong_proof_of_knowledge_names_its_sender() {
     for profile in SignatureProfile::ALL {
-        let error = failure(profile, |message| {
-            let low = if profile == ED { message.body.len() - 32 } else { message.body.len() - 1 };
-            if message.round == 1 {
-                message.body[low] ^= 1;
-            }
-        });
-        assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
-        assert_eq!(error.culprits(), [1]);
+        // Ours is the last, after the one that frost-core verifies.
+        for from_end in [PROOF, 2 * PROOF] {
+            let error = failure(profile, |message| {
+                if message.round == 1 {
+                    let low = message.body.len() - from_end + if profile == ED { 32 } else { 63 };
+                    message.body[low] ^= 1;
+                }
+            });
+            assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
+            assert_eq!(error.culprits(), [1]);
+        }
     }
 }
 

@@ -1,15 +1,15 @@
-//! Dealers and helpers that do not know the share they deal or split, with values that match their commitments.
+//! Participants that do not know the secret they deal or split, with values that match their commitments.
 //!
-//! Participants that join, or have lost everything, get the public keys from others. Here these are invented, with the group key of a
+//! In a redistribution and a repair, participants that join, or have lost everything, get the public keys from others. Here these are invented, with the group key of a
 //! real key, and a relay that knows none of its shares plays all the others.
 
 use frost_core::{Ciphersuite, Element, Field, Group, Identifier, Scalar};
 use gateway_threshold::{
-    KeyShare, Message, Output, Progress, PublicKeys, Session, SignatureProfile, ThresholdError, redistribute,
-    repair,
+    KeyShare, Message, Output, Progress, PublicKeys, Session, SignatureProfile, ThresholdError, keygen,
+    redistribute, repair,
 };
 
-use crate::harness::{BINDING, CEREMONY, Key, copy, h, proof, rng, secret, set, with_suite};
+use crate::harness::{BINDING, CEREMONY, Key, PROOF, copy, h, params, proof, rng, secret, set, with_suite};
 
 type F<C> = <<C as Ciphersuite>::Group as Group>::Field;
 
@@ -176,6 +176,32 @@ fn helper_that_does_not_know_its_share_is_named() {
             let error = recover::<C>(&keys, &chosen, [&chosen, &chosen]).unwrap_err();
             assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 0 });
             assert_eq!(error.culprits(), [0]);
+        });
+    }
+}
+
+/// The constant term and the proof for frost-core, which covers no ceremony, are of another key generation with the same index. The other
+/// commitment fits one value.
+#[test]
+fn commitment_and_proof_of_another_key_generation_name_their_sender() {
+    for profile in SignatureProfile::ALL {
+        with_suite!(profile, C => {
+            let params = |me, ceremony_id| keygen::Params { ceremony_id, ..params(profile, me, &[0, 1], 2) };
+            let (_, other) = keygen::start(params(1, [8; 32]), &mut rng(1)).unwrap();
+            let (session, own) = keygen::start(params(0, CEREMONY), &mut rng(2)).unwrap();
+            let binding = &own[0].body[..BINDING];
+            let copied = &other[0].body[BINDING..];
+            let point_bytes = (copied.len() - 2 * PROOF) / 2;
+            let (constant, value) = (point::<C>(&copied[..point_bytes]), number::<C>(77));
+            let commitments = points_bytes::<C>(&[constant, times_generator::<C>(value) - constant]);
+            let payload = [&commitments, &copied[2 * point_bytes..]].concat();
+            let sent = vec![
+                message(1, None, 1, binding, &payload),
+                message(1, Some(0), 2, binding, &scalar_bytes::<C>(value)),
+            ];
+            let error = run(session, sent, &[1], vec![]).unwrap_err();
+            assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
+            assert_eq!(error.culprits(), [1]);
         });
     }
 }
