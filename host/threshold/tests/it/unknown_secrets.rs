@@ -3,10 +3,12 @@
 //! In a redistribution and a repair, participants that join, or have lost everything, get the public keys from others. Here these are invented, with the group key of a
 //! real key, and a relay that knows none of its shares plays all the others.
 
+use std::collections::BTreeMap;
+
 use frost_core::{Ciphersuite, Element, Field, Group, Identifier, Scalar};
 use gateway_threshold::{
-    KeyShare, Message, Output, Progress, PublicKeys, Session, SignatureProfile, ThresholdError, keygen,
-    redistribute, repair,
+    KeyShare, Message, Output, Progress, Protocol, PublicKeys, Session, SignatureProfile, ThresholdError,
+    keygen, redistribute, repair,
 };
 
 use crate::harness::{BINDING, CEREMONY, Key, PROOF, copy, h, params, proof, rng, secret, set, with_suite};
@@ -202,6 +204,28 @@ fn commitment_and_proof_of_another_key_generation_name_their_sender() {
             let error = run(session, sent, &[1], vec![]).unwrap_err();
             assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
             assert_eq!(error.culprits(), [1]);
+        });
+    }
+}
+
+/// A valid proof that is bound to the ceremony does not replace the one that frost-core verifies.
+#[test]
+fn proof_for_frost_core_of_another_constant_term_names_its_sender() {
+    for profile in SignatureProfile::ALL {
+        with_suite!(profile, C => {
+            let (_, other) = keygen::start(params(profile, 1, &[0, 1], 2), &mut rng(1)).unwrap();
+            let (mut session, _) = keygen::start(params(profile, 0, &[0, 1], 2), &mut rng(2)).unwrap();
+            let (binding, rest) = other[0].body.split_at(BINDING);
+            let (commitments, proofs) = rest.split_at(rest.len() - 2 * PROOF);
+            let constant = number::<C>(5);
+            let first = points_bytes::<C>(&[times_generator::<C>(constant)]);
+            let signed = [&first, &commitments[first.len()..], &proofs[..PROOF]].concat();
+            let proof = proof(profile, binding, 1, &signed, &scalar_bytes::<C>(constant));
+            let wrong = message(1, None, 1, binding, &[signed, proof].concat());
+            let named = ThresholdError::InvalidProofOfKnowledge { from: 1 };
+            let observed = Protocol::KeyGeneration(params(profile, 0, &[0, 1], 2));
+            assert_eq!(observed.deviation(&wrong, &BTreeMap::new()), Some(named.clone()));
+            assert_eq!(session.handle(wrong).unwrap_err(), named);
         });
     }
 }
