@@ -153,10 +153,9 @@ fn flip_proof(view: &View<'_>, body: &mut [u8]) {
     body.iter_mut().rev().skip(from_end).take(1).for_each(|byte| *byte ^= 1);
 }
 
-/// In round 1 the body of participant 1 from this place on: its proof is valid for its own identifier.
+/// In round 1 the body of another participant from this place on: its proof is valid for its own identifier.
 fn copied(view: &View<'_>, mut message: Message, place: fn(&[u8]) -> usize) -> Vec<Message> {
-    let is_first = |seen: &&Message| seen.round == 1 && seen.from == 1;
-    if let Some(seen) = view.seen.iter().find(is_first).filter(|_| message.round == 1) {
+    if let Some(seen) = view.seen.iter().find(|seen| seen.round == 1).filter(|_| message.round == 1) {
         let at = place(&message.body);
         message.body.truncate(at);
         message.body.extend(seen.body.iter().skip(at));
