@@ -119,7 +119,7 @@ fn dealer_that_does_not_know_the_constant_term_is_named() {
             assert_eq!(output.keys.verifying_key(), own.keys.verifying_key());
 
             let real = Key::generate(profile, &[0, 1, 2], 2, 2).keys;
-            // The verifying share of dealer 0 is of a secret that the attacker chose, and that of dealer 1 of one that nobody knows.
+            // The verifying share of dealer 0 is of a secret that the attacker chose, and that of dealer 1 of one that no one knows.
             let known = number::<C>(5);
             let slope = times_generator::<C>(known) - point::<C>(real.verifying_key());
             let keys = invented::<C>(&real, 2, slope);
@@ -169,7 +169,7 @@ fn helper_that_does_not_know_its_share_is_named() {
             assert_eq!(secret(&output.share.unwrap()), secrets[2]);
 
             let real = Key::generate(profile, &[0, 1, 2], 2, 2).keys;
-            // The attacker chose the target's share, and nobody knows those of the helpers.
+            // The attacker chose the target's share, and no one knows those of the helpers.
             let chosen = number::<C>(5);
             let third = F::<C>::invert(&number::<C>(3)).ok().unwrap();
             let slope = (times_generator::<C>(chosen) - point::<C>(real.verifying_key())) * third;
