@@ -8,7 +8,7 @@
 //! | left to the caller by frost-core | here |
 //! |---|---|
 //! | a consistent broadcast | every [`Session`] has an echo round: no result before all others sent the same transcript |
-//! | binding messages to one ceremony | every message starts with a hash of the ceremony id and parameters |
+//! | binding messages and proofs to one ceremony | every message starts with a hash of the ceremony id and parameters, which proofs of knowledge cover |
 //! | another roster, another threshold | [`redistribute`]: a refresh and a reshare are one protocol |
 //! | detecting wrong values in share repair | [`repair`]: helpers commit to values, and the sender of a wrong one is named |
 //! | using a nonce once | [`sign::Nonces`]: consumed by signing, neither `Clone` nor `Serialize` |
@@ -42,7 +42,7 @@
 //! | 4.1 nonce generation, 5.1 round one | `sign/nonces.rs` |
 //! | 5.2 round two | `sign/nonces.rs`, `sign/package.rs` |
 //! | 5.3 aggregation, 5.4 identifiable abort | `sign/aggregate.rs` |
-//! | (outside the RFC) rounds, messages and the echo of every ceremony | `session.rs`, `ceremony.rs`, `echo.rs` |
+//! | (outside the RFC) rounds, messages, proofs of knowledge and the echo of every ceremony | `session.rs`, `ceremony.rs`, `proof.rs`, `echo.rs` |
 //! | (outside the RFC) key generation, FROST paper figure 1 | `keygen.rs` |
 //! | (outside the RFC) redistribution and repair | `redistribute.rs`, `repair.rs`, `polynomial.rs` |
 //! | (outside the RFC) BIP-32 and BIP-340 | `derive.rs`, `tweak.rs`, `suite/secp256k1_tr.rs` |
