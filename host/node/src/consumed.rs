@@ -185,10 +185,9 @@ pub(crate) fn decode_package(text: &str) -> Result<SigningPackage, NodeError> {
     let stored: StoredPackage = serde_json::from_str(text).map_err(NodeError::damaged)?;
     let bytes = |text: &str| hex::decode(text).map_err(NodeError::damaged);
     let commitments = stored.commitments.iter().map(|(by, text)| Ok((*by, bytes(text)?)));
-    let tweak = stored.tweak.map(|tweak| Tweak::from_bytes(*tweak.as_bytes()));
     Ok(SigningPackage {
         message: bytes(&stored.message)?,
         commitments: commitments.collect::<Result<_, NodeError>>()?,
-        tweak: tweak.transpose().map_err(NodeError::damaged)?,
+        tweak: stored.tweak.map(|tweak| Tweak::new(*tweak.as_bytes())),
     })
 }

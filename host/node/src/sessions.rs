@@ -22,7 +22,7 @@ pub(crate) struct Terms {
     pub(crate) completed_attempt: u32,
     /// The message to sign.
     pub(crate) digest: Hex32,
-    /// The tweak of the child key, if the decision names one.
+    /// The tweak of the derived key, if the decision names one.
     pub(crate) tweak: Option<Tweak>,
     /// When the decision becomes valid.
     pub(crate) not_before_ms: EpochMs,

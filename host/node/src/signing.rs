@@ -261,7 +261,6 @@ fn not_a_signature() -> Rejection {
 
 fn terms(statement: &Statement, chain: Chain, completed_attempt: u32) -> Result<Terms, NodeError> {
     let decision = &statement.decision;
-    let tweak = decision.derivation.as_ref().map(|child| Tweak::from_bytes(*child.tweak.as_bytes()));
     Ok(Terms {
         chain,
         key_id: decision.key_id,
@@ -270,7 +269,7 @@ fn terms(statement: &Statement, chain: Chain, completed_attempt: u32) -> Result<
         digest: decision.request_digest,
         not_before_ms: decision.not_before_ms,
         not_after_ms: decision.not_after_ms,
-        tweak: tweak.transpose().map_err(NodeError::damaged)?,
+        tweak: decision.derivation.as_ref().map(|derived| Tweak::new(*derived.tweak.as_bytes())),
         participants: decision.participants.clone(),
         threshold: decision.threshold,
     })

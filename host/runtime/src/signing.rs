@@ -30,9 +30,9 @@ pub(crate) struct Signing<'a> {
     keys: Arc<PublicKeys>,
     /// Whether the key is still in the admitted epoch. Otherwise `keys` are those of a later epoch, with the same group key.
     is_admitted_epoch: bool,
-    /// The tweak of the child key, if the decision names one.
+    /// The tweak of the derived key, if the decision names one.
     tweak: Option<Tweak>,
-    /// The public key under which the signature must verify: the child key's, if the decision names one.
+    /// The public key under which the signature must verify: the derived key's, if the decision names one.
     public_key: Vec<u8>,
 }
 
@@ -189,12 +189,10 @@ impl<'a> Signing<'a> {
         let (tweak, public_key) = match &decision.derivation {
             None => (None, keys.public_key()),
             Some(child) => {
-                let tweak = Tweak::from_bytes(*child.tweak.as_bytes());
                 let public_key = hex::decode(&child.public_key_hex);
-                (
-                    Some(tweak.map_err(|_| unavailable("the tweak is damaged"))?),
-                    public_key.map_err(|_| unavailable("the admitted child key is damaged"))?,
-                )
+                let public_key =
+                    public_key.map_err(|_| unavailable("the admitted derived key is damaged"))?;
+                (Some(Tweak::new(*child.tweak.as_bytes())), public_key)
             }
         };
         Ok(Ok(Self { calls, keys, is_admitted_epoch, tweak, public_key }))

@@ -70,7 +70,7 @@ pub enum ThresholdError {
         /// The owner of the share.
         participant: u16,
     },
-    /// The profile does not support child keys.
+    /// The profile does not support child keys and Taproot output keys.
     #[error("profile `{profile}` has no non-hardened derivation")]
     DerivationUnsupported {
         /// The key's profile.
@@ -97,6 +97,9 @@ pub enum ThresholdError {
     /// The Taproot tweak is not below the group order, or the output key is the identity (probability below 2⁻¹²⁷).
     #[error("the key has no Taproot output key")]
     InvalidOutputKey,
+    /// The tweak of the key for payments is zero, or that key is the identity (probability below 2⁻²⁴⁷).
+    #[error("the key has no key for payments")]
+    InvalidPaymentsKey,
 
     // Rejected messages; the session continues as if they had not arrived.
     /// The sender has no message for us in any round of the ceremony.
@@ -287,6 +290,7 @@ impl ThresholdError {
             | Self::PathTooDeep { .. }
             | Self::InvalidChild { .. }
             | Self::InvalidOutputKey
+            | Self::InvalidPaymentsKey
             | Self::UnknownSender { .. }
             | Self::WrongRecipient { .. }
             | Self::SessionFailed

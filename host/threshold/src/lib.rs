@@ -14,7 +14,7 @@
 //! | using a nonce once | [`sign::Nonces`]: consumed by signing, neither `Clone` nor `Serialize` |
 //! | naming participants at fault by index | [`ThresholdError::culprits`] |
 //! | proof of the fault for others | [`Protocol::deviation`] |
-//! | BIP-32 derivation | [`mod@derive`]: one additive tweak for the child key |
+//! | derived keys | [`mod@derive`]: one additive tweak for the key for payments, its BIP-32 child and its Taproot output key |
 //! | rejecting a second encoding of the same value | every decoder re-encodes what it read and compares |
 //!
 //! It is not a transport: the caller must authenticate the sender of each message, and keep messages to one recipient

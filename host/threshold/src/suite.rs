@@ -8,7 +8,7 @@ mod secp256k1_tr;
 use frost_core::{Ciphersuite, Element, Error, Field, Group, Identifier, Scalar};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{SignatureProfile, ThresholdError, Tweak};
+use crate::{SignatureProfile, ThresholdError};
 
 /// Bytes of an encoded scalar, in both suites.
 pub(crate) const SCALAR_BYTES: usize = 32;
@@ -40,12 +40,11 @@ pub(crate) trait Suite: Ciphersuite<Group: Group<Field: Field<Scalar: Zeroize>>>
     /// Steps 4.2 and 4.3: whether the signature on the message verifies under this key.
     fn verifies(key: &Self::Verifier, message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool;
 
-    /// The tweak as a scalar of this suite.
-    ///
-    /// # Errors
-    ///
-    /// [`ThresholdError::DerivationUnsupported`] if this suite does not support tweaks.
-    fn tweak(tweak: &Tweak) -> Result<Scalar<Self>, ThresholdError>;
+    /// Whether signatures under this encoded group key are those of its negative: with BIP-340, if its y is odd.
+    fn is_negated(verifying_key: &[u8]) -> bool;
+
+    /// A hash as a scalar: reduced modulo the group's order, in the byte order of the suite's scalars.
+    fn reduce(hash: &[u8; 32]) -> Scalar<Self>;
 }
 
 /// The scalar field of a suite.

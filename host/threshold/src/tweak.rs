@@ -1,4 +1,4 @@
-//! The additive tweak that turns a key into one of its children, for shares and for public keys.
+//! The additive tweak that turns a key into one that is derived from it, for shares and for public keys.
 //!
 //! For a tweak `t`: every share `s` becomes `s + t`, every verifying share `Y` becomes `Y + tG`, the group key `K`
 //! becomes `K + tG`. As Lagrange coefficients sum to one, the new shares are shares of the new key. The group key is added as a
@@ -8,29 +8,26 @@ use std::collections::BTreeMap;
 
 use frost_core::keys::{KeyPackage, PublicKeyPackage, SigningShare, VerifyingShare};
 use frost_core::{Element, Identifier, Scalar, VerifyingKey};
-use frost_secp256k1_tr::Secp256K1Sha256TR;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::ThresholdError;
 use crate::suite::{Suite, point, point_bytes, scalar, scalar_bytes};
 
-/// The difference between a child key and its parent key, as a scalar of secp256k1. Not secret: it is computed from the public
-/// keys and the chain code.
+/// The difference between a derived key and the key itself, as a scalar in the encoding of its curve: 32 bytes, big-endian for
+/// secp256k1 and little-endian for Ed25519. Not secret: it is computed from public values.
+///
+/// Any bytes are a tweak; signing with one that is not a scalar of the key's curve is [`ThresholdError::MalformedMaterial`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tweak([u8; 32]);
 
 impl Tweak {
-    /// Reads a tweak: 32 bytes, big-endian.
-    ///
-    /// # Errors
-    ///
-    /// [`ThresholdError::MalformedMaterial`] if the scalar is not below the order of secp256k1.
-    pub fn from_bytes(bytes: [u8; 32]) -> Result<Self, ThresholdError> {
-        let below_order = scalar::<Secp256K1Sha256TR>(&bytes).is_some();
-        if below_order { Ok(Self(bytes)) } else { Err(ThresholdError::MalformedMaterial { what: "tweak" }) }
+    /// A tweak with this encoding.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
     }
 
-    /// The scalar, 32 bytes, big-endian.
+    /// The encoding of the scalar.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -46,9 +43,10 @@ pub(crate) struct Addend<C: Suite> {
 impl<C: Suite> Addend<C> {
     /// # Errors
     ///
-    /// [`ThresholdError::DerivationUnsupported`] if the suite does not support tweaks.
+    /// [`ThresholdError::MalformedMaterial`] if the tweak is not a scalar of the suite.
     pub(crate) fn new(tweak: &Tweak) -> Result<Self, ThresholdError> {
-        let scalar = C::tweak(tweak)?;
+        let scalar =
+            scalar::<C>(tweak.as_bytes()).ok_or(ThresholdError::MalformedMaterial { what: "tweak" })?;
         Ok(Self { scalar, element: C::generator_times(&scalar) })
     }
 

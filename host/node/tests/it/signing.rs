@@ -69,7 +69,7 @@ async fn wrong_package_is_refused_and_destroys_the_nonces() {
     let changes: [(Change, Code); 7] = [
         (|package| package.message = vec![8; 32], Code::PackageRefused),
         (|package| package.message.push(0), Code::PackageRefused),
-        (|package| package.tweak = Some(Tweak::from_bytes([1; 32]).unwrap()), Code::PackageRefused),
+        (|package| package.tweak = Some(Tweak::new([1; 32])), Code::PackageRefused),
         (|package| drop(package.commitments.remove(&1)), Code::PackageRefused),
         (
             |package| {

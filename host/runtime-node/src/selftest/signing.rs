@@ -41,7 +41,7 @@ const PACKAGES: [(&str, Alter, Code); 9] = [
     (
         "a package with a tweak",
         |_, it| {
-            it.tweak = Some(Tweak::from_bytes([1; 32])?);
+            it.tweak = Some(Tweak::new([1; 32]));
             Ok(())
         },
         Code::PackageRefused,

@@ -22,9 +22,8 @@ use crate::{PublicKeys, ThresholdError};
 /// [`ThresholdError::InvalidSignatureShares`] names every signer whose share does not decode or verify (RFC 9591 section 5.4).
 /// Invalid inputs: [`SignerSetMismatch`](ThresholdError::SignerSetMismatch),
 /// [`TooFewSigners`](ThresholdError::TooFewSigners), [`UnknownSigners`](ThresholdError::UnknownSigners),
-/// [`MalformedCommitments`](ThresholdError::MalformedCommitments),
-/// [`MalformedMaterial`](ThresholdError::MalformedMaterial) and
-/// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported). A signature that does not verify although each share does
+/// [`MalformedCommitments`](ThresholdError::MalformedCommitments) and
+/// [`MalformedMaterial`](ThresholdError::MalformedMaterial). A signature that does not verify although each share does
 /// is [`InvalidSignature`](ThresholdError::InvalidSignature).
 pub fn aggregate(
     package: &SigningPackage,

@@ -49,7 +49,7 @@ impl Nonces {
     /// [`UnknownSigners`](ThresholdError::UnknownSigners),
     /// [`MalformedCommitments`](ThresholdError::MalformedCommitments) or
     /// [`OwnCommitmentsMissing`](ThresholdError::OwnCommitmentsMissing) for the package;
-    /// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported) for a tweak on Ed25519. The nonces are wiped in
+    /// [`MalformedMaterial`](ThresholdError::MalformedMaterial) for a tweak that is not a scalar. The nonces are wiped in
     /// every case.
     pub fn sign(
         self,
@@ -110,7 +110,7 @@ impl<C: Suite> SignOnce for UnusedNonces<C> {
     }
 }
 
-/// The key package, tweaked if the package is for a child key.
+/// The key package, tweaked if the package is for a derived key.
 fn apply_tweak<C: Suite>(
     key: KeyPackage<C>,
     package: &SigningPackage,

@@ -17,7 +17,7 @@ pub struct SigningPackage {
     pub message: Vec<u8>,
     /// The commitments of exactly the signers, by 0-based index.
     pub commitments: BTreeMap<u16, Vec<u8>>,
-    /// The tweak of a child key's [`Derivation`](crate::derive::Derivation); `None` to sign with the key itself.
+    /// The tweak of a derived key's [`Derivation`](crate::derive::Derivation); `None` to sign with the key itself.
     pub tweak: Option<Tweak>,
 }
 

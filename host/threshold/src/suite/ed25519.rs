@@ -5,7 +5,7 @@ use frost_core::{Element, Scalar};
 use frost_ed25519::Ed25519Sha512;
 
 use super::{SIGNATURE_BYTES, Suite, point};
-use crate::{SignatureProfile, ThresholdError, Tweak};
+use crate::SignatureProfile;
 
 impl Suite for Ed25519Sha512 {
     type Verifier = VerifyingKey;
@@ -32,8 +32,11 @@ impl Suite for Ed25519Sha512 {
         key.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
     }
 
-    /// SLIP-10 has hardened derivation only, and there is no standard additive scheme for Ed25519.
-    fn tweak(_: &Tweak) -> Result<Scalar<Self>, ThresholdError> {
-        Err(ThresholdError::DerivationUnsupported { profile: Self::PROFILE })
+    fn is_negated(_: &[u8]) -> bool {
+        false
+    }
+
+    fn reduce(hash: &[u8; 32]) -> Scalar<Self> {
+        Scalar::<Self>::from_bytes_mod_order(*hash)
     }
 }

@@ -2,12 +2,15 @@
 
 use frost_core::{Element, Scalar};
 use frost_secp256k1_tr::Secp256K1Sha256TR;
-use k256::ProjectivePoint;
-use k256::elliptic_curve::ops::MulByGenerator as _;
+use k256::elliptic_curve::ops::{MulByGenerator as _, Reduce};
 use k256::schnorr::{Signature, VerifyingKey};
+use k256::{ProjectivePoint, U256};
 
-use super::{SIGNATURE_BYTES, Suite, scalar};
-use crate::{SignatureProfile, ThresholdError, Tweak};
+use super::{SIGNATURE_BYTES, Suite};
+use crate::SignatureProfile;
+
+/// First byte of a compressed point whose y is odd (SEC 1, section 2.3.3).
+const SEC1_ODD: u8 = 3;
 
 impl Suite for Secp256K1Sha256TR {
     type Verifier = VerifyingKey;
@@ -34,7 +37,11 @@ impl Suite for Secp256K1Sha256TR {
         signature.is_ok_and(|signature| key.verify_raw(message, &signature).is_ok())
     }
 
-    fn tweak(tweak: &Tweak) -> Result<Scalar<Self>, ThresholdError> {
-        scalar::<Self>(tweak.as_bytes()).ok_or(ThresholdError::MalformedMaterial { what: "tweak" })
+    fn is_negated(verifying_key: &[u8]) -> bool {
+        verifying_key.first() == Some(&SEC1_ODD)
+    }
+
+    fn reduce(hash: &[u8; 32]) -> Scalar<Self> {
+        <Scalar<Self> as Reduce<U256>>::reduce_bytes(&(*hash).into())
     }
 }

@@ -168,6 +168,6 @@ fn signing_package_hash_is_as_specified() {
     let fields = [[b"message".to_vec()].as_slice(), &signers].concat();
     let expected = |tail: &[Vec<u8>]| h("svc/signing-package/v1", &[fields.as_slice(), tail].concat());
     assert_eq!(package.hash(), expected(&[number(0)]));
-    package.tweak = Some(Tweak::from_bytes([9; 32]).unwrap());
+    package.tweak = Some(Tweak::new([9; 32]));
     assert_eq!(package.hash(), expected(&[number(1), vec![9; 32]]));
 }

@@ -41,7 +41,7 @@ fn package_hash_covers_every_field() {
         change(&mut other);
         other.hash()
     };
-    let tweak = |byte| Some(Tweak::from_bytes([byte; 32]).unwrap());
+    let tweak = |byte| Some(Tweak::new([byte; 32]));
     let hashes = [
         package.hash(),
         changed(&|p| p.message.push(0)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gateway_threshold::sign::{self, SigningPackage};
-use gateway_threshold::{SignatureProfile, ThresholdError, derive};
+use gateway_threshold::{SignatureProfile, ThresholdError, Tweak, derive};
 
 use crate::harness::{ED, Key, TR, verifies};
 
@@ -176,12 +176,12 @@ fn aggregation_with_too_few_signers_is_rejected() {
 }
 
 #[test]
-fn tweak_on_an_ed25519_key_is_rejected() {
+fn tweak_that_is_no_scalar_of_the_curve_is_rejected() {
     let key = Key::generate(ED, &[0, 1, 2], 2, 1);
-    let child = derive::derive(&Key::generate(TR, &[0, 1], 2, 1).keys, &[0]).unwrap();
-    let error = refused(&key, |p| p.tweak = Some(child.tweak));
-    assert_eq!(error, ThresholdError::DerivationUnsupported { profile: ED });
-    let package = key.commit(&[0, 1], b"m", Some(child.tweak), 2).package;
+    let tweak = Tweak::new([0xff; 32]);
+    let error = refused(&key, |p| p.tweak = Some(tweak));
+    assert_eq!(error, ThresholdError::MalformedMaterial { what: "tweak" });
+    let package = key.commit(&[0, 1], b"m", Some(tweak), 2).package;
     let shares = package.commitments.keys().map(|i| (*i, vec![0; 32])).collect();
     assert_eq!(sign::aggregate(&package, &shares, &key.keys).unwrap_err(), error);
 }
