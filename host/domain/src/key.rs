@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub mod fit;
+pub mod payments;
 pub mod transitions;
 
 /// The first epoch of a key, unless a rotation creates it: that request names the first epoch.
