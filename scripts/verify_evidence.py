@@ -104,6 +104,47 @@ def note_is_signed(note, keys):
     raise Refused("no trusted log key signed the note")
 
 
+# The key for payments: the public key, and a hash of it and of the key's id times the generator.
+
+P_25519 = 2**255 - 19
+D_25519 = -121665 * pow(121666, -1, P_25519) % P_25519
+ORDER_25519 = 2**252 + 27742317777372353535851937790883648493
+ORDER_SECP256K1 = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+
+
+def point_25519(encoded):
+    """The point of an encoding (RFC 8032, section 5.1.3)."""
+    y, sign = int.from_bytes(encoded, "little") & (1 << 255) - 1, encoded[31] >> 7
+    need(y < P_25519, "not a point of Ed25519")
+    square = (y * y - 1) * pow(D_25519 * y * y + 1, -1, P_25519) % P_25519
+    x = pow(square, (P_25519 + 3) // 8, P_25519)
+    x = x if x * x % P_25519 == square else x * pow(2, (P_25519 - 1) // 4, P_25519) % P_25519
+    need(x * x % P_25519 == square and not (x == 0 and sign), "not a point of Ed25519")
+    return (x if x & 1 == sign else P_25519 - x), y
+
+
+def add_25519(a, b):
+    product = D_25519 * a[0] * b[0] * a[1] * b[1] % P_25519
+    x = (a[0] * b[1] + b[0] * a[1]) * pow(1 + product, -1, P_25519) % P_25519
+    return x, (a[1] * b[1] + a[0] * b[0]) * pow(1 - product, -1, P_25519) % P_25519
+
+
+def payments_key(key_id, public_key_artifact_ref):
+    """The public key for payments of a key, hexadecimal."""
+    profile, _, public = public_key_artifact_ref.partition(":")
+    tweak = hashlib.sha256(b"svc/payments-key/v1" + bytes.fromhex(key_id) + bytes.fromhex(public)).digest()
+    if profile == "frost-ed25519-sha512":
+        point, scalar = point_25519(bytes.fromhex(public)), int.from_bytes(tweak, "little") % ORDER_25519
+        power = point_25519((4 * pow(5, -1, P_25519) % P_25519).to_bytes(32, "little"))
+        while scalar:
+            point, power, scalar = add_25519(point, power) if scalar & 1 else point, add_25519(power, power), scalar >> 1
+        return (point[1] | (point[0] & 1) << 255).to_bytes(32, "little").hex()
+    need(profile == "frost-secp256k1-sha256-tr", "an unknown signature profile")
+    key = PublicKeyXOnly(bytes.fromhex(public))
+    key.tweak_add((int.from_bytes(tweak, "big") % ORDER_SECP256K1).to_bytes(32, "big"))
+    return key.format().hex()
+
+
 # The Merkle tree (RFC 9162, sections 2.1.3.2 and 2.1.4.2).
 
 
@@ -295,7 +336,7 @@ def check_policy(submission, events):
 
 def check_admission(roots, submission, approvals, signed):
     admission, outcome = signed["admission"], signed["policy"]
-    envelope, kind = admission["envelope"], "application/vnd.svc.admission-decision.v1+json"
+    envelope, kind = admission["envelope"], "application/vnd.svc.admission-decision.v2+json"
     need(envelope["payloadType"] == kind, "another payload")
     payload = base64.b64decode(envelope["payload"], validate=True)
     authorities = {sha256(b"svc/key/v1", bytes.fromhex(key))[:32]: key for key in roots["authorities"]}
@@ -332,8 +373,10 @@ def check_admission(roots, submission, approvals, signed):
     need(decision["request_digest"] == request, "the decision has another `request_digest`")
     derived, intent = decision.get("derivation", {}), submission["intent"]
     asked = {"path": intent.get("bip32", {}).get("path"), "taproot": intent.get("taproot")}
+    pays = intent["kind"] == "payment"
     need({name: derived.get(name) for name in asked} == asked, "the decision is for another derived key")
-    need(bool(derived) == any(value is not None for value in asked.values()), "the decision is for another derived key")
+    need(derived.get("payments", False) == pays, "the decision is for the key of the other family")
+    need(bool(derived) == (pays or any(value is not None for value in asked.values())), "the decision is for another derived key")
     return admission["admission_hash"], decision
 
 
@@ -482,8 +525,11 @@ def check_signature(document, events, decision):
         need(profile == "frost-secp256k1-sha256-tr", "an unknown signature profile")
         holds = PublicKeyXOnly(key).verify(raw, message)
     need(holds, "the signature does not verify")
-    own, derived = document["key"]["public_key_artifact_ref"].split(":")[1], decision.get("derivation", {})
+    key, derived = document["key"], decision.get("derivation", {})
+    own = key["payments_public_key_hex"] if derived.get("payments") else key["public_key_artifact_ref"].split(":")[1]
     stated = derived.get("public_key_hex") or own
+    if derived and not derived.keys() & {"taproot", "path"}:
+        need(own == stated, "the derived key is not the key for payments")
     if "taproot" in derived and "path" not in derived:
         tag, root = hashlib.sha256(b"TapTweak").digest(), bytes.fromhex(derived["taproot"].get("merkle_root", ""))
         output = PublicKeyXOnly(bytes.fromhex(own))
@@ -519,6 +565,9 @@ def check_key(roots, document, log_size):
     }
     subject, stated, *_ = note_is_signed(document["key_note"], roots["logs"]).split("\n")
     need(subject.endswith("/key-state") and stated == canonical(statement), "another statement about the key")
+    public = (document["key"] or {}).get("public_key_artifact_ref")
+    payments = payments_key(document["key_id"], public) if public else ""
+    need((document["key"] or {}).get("payments_public_key_hex", "") == payments, "another key for payments")
     return (document["key"] or {}).get("state", "no key")
 
 

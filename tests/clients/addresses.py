@@ -46,7 +46,7 @@ def execute(path: str, body: dict) -> dict:
 
 def create(name: str, profile: str) -> str:
     key_ref = f"{name}-{run}"
-    members = {"key_ref": key_ref, "tenant_id": "default", "asset_id": name, "purpose": "wallet", "signature_profile": profile, "serves": "asset_actions"}
+    members = {"key_ref": key_ref, "tenant_id": "default", "asset_id": name, "purpose": "wallet", "signature_profile": profile}
     execute("/v1/custody/keys", {**members, "threshold": 2, "participants": [0, 1, 2]})
     return f"/v1/custody/keys/{key_ref}"
 

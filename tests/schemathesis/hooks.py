@@ -26,7 +26,6 @@ IMPOSSIBLE = re.compile(
             r"^`(/intent)?/(bip32|taproot)` must be left out: the key's profile is `[\w-]+`, and only keys of `[\w-]+` have child keys and Taproot outputs$",
             r"^`path` has no child key: profile `frost-ed25519-sha512` has no non-hardened derivation$",
             r"^`path` must be two non-hardened indices as `digits/digits` without leading zeros, each at most 2147483647$",
-            r"^`(/intent)?/key_ref` must name a key that serves `payments`; this one serves `asset_actions`$",
             r"^`(/intent)?/threshold` must be at least the key's threshold, \d+$",
             r"^`(/intent)?/(requested|helper)_participants` must name at least \d+ participants, the (key's )?threshold$",
             r"^`/(new_)?participants` with the key's present participants must name 2 to 64 participants, not \d+$",

@@ -7,8 +7,8 @@ use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
-    AssetAction, Bip32, Family, Intent, KeyCreate, KeyUse, Lifecycle, Payment, PublicationMode, Recover,
-    Refresh, Reshare, Rotate, SIGNATURE_PROFILES, SigningTerms, operation_id,
+    AssetAction, Bip32, Family, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh,
+    Reshare, Rotate, SIGNATURE_PROFILES, SigningTerms, operation_id,
 };
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::Operation;
@@ -124,10 +124,7 @@ impl Desk {
     /// A signature that the policy allows, on this key.
     pub(crate) fn signature(&mut self, chance: &mut Chance, key: &CustodyKey, is_abandoned: bool) -> Order {
         let terms = Self::terms(chance, key);
-        let is_payment = match key.serves {
-            Some(serves) => serves == KeyUse::Payments,
-            None => chance.one_in(2),
-        };
+        let is_payment = chance.one_in(2);
         let is_allowed = !is_payment || !chance.one_in(20);
         let amount = if is_allowed { 1 + i64::try_from(chance.below(10_000)).unwrap() } else { 0 };
         Order { is_abandoned, is_allowed, ..self.signature_with(key, terms, is_payment, amount) }
@@ -175,8 +172,7 @@ impl Desk {
             epoch_fence_token_hex: None,
             publication_mode: PublicationMode::Automatic,
         };
-        let is_payment = key.serves == Some(KeyUse::Payments);
-        self.signature_with(key, terms, is_payment, 1)
+        self.signature_with(key, terms, false, 1)
     }
 
     /// A recovery of the share of a lost node, with the holders that have theirs.
@@ -223,7 +219,6 @@ impl Desk {
 
     fn creation(&mut self, chance: &mut Chance) -> Order {
         let n_random = chance.below(5);
-        let serves = [Some(KeyUse::Payments), Some(KeyUse::AssetActions), None];
         let create = Intent::KeyCreate(KeyCreate {
             asset_id: "btc".to_owned(),
             purpose: "simulation".to_owned(),
@@ -233,7 +228,6 @@ impl Desk {
             signature_profile: (*chance.pick(&SIGNATURE_PROFILES)).to_owned(),
             requested_signature_profile: None,
             chains: vec![],
-            serves: *chance.pick(&serves),
         });
         let key_ref = self.new_key_ref();
         self.on_key(create, key_ref, false)

@@ -268,7 +268,7 @@ impl From<Refusal> for ApiError {
             Refusal::Admitted => Code::OperationAdmitted,
             Refusal::Failed(failure) if failure.code == EPOCH_FENCE_MISMATCH => Code::EpochFenceMismatch,
             Refusal::Failed(_) => Code::OperationFailed,
-            Refusal::KeyNotActive { .. } | Refusal::KeyServesOther { .. } => Code::CustodyKeyNotActive,
+            Refusal::KeyNotActive { .. } => Code::CustodyKeyNotActive,
             Refusal::KeyBusy => Code::CustodyKeyBusy,
             Refusal::EpochConflict(_) | Refusal::NotAbortable(_) => Code::EpochConflict,
             Refusal::RecoveryConflict { .. } => Code::RecoveryConflict,

@@ -3,7 +3,7 @@
 use crate::origin::AllowedOrigins;
 use crate::wire::readiness::ReadinessView;
 use gateway_auth::Authenticator;
-use gateway_domain::intent::{KeyUse, SIGNATURE_PROFILES};
+use gateway_domain::intent::SIGNATURE_PROFILES;
 use gateway_engine::Engine;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,8 +45,6 @@ pub struct Options {
     pub signature_profiles: ProfileAliases,
     /// The names of the safeguards that this production deployment has disabled.
     pub exceptions: Vec<&'static str>,
-    /// The use of a key whose creation request names none; `None`: that of the first signing operation admitted on it.
-    pub keys_serve: Option<KeyUse>,
     /// Whether what a recovery states of the helpers' contributions must be content ids and a root, which the nodes compare. Otherwise
     /// other texts are recorded with a warning.
     pub content_ids_only: bool,

@@ -1,10 +1,10 @@
 //! Checks an admission request and builds the decision to be signed.
 
-use gateway_domain::admission::{AdmissionDecision, AdmissionRequest, Target};
+use gateway_domain::admission::{AdmissionDecision, AdmissionRequest, Derivation, Target};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32};
-use gateway_domain::intent::{Intent, KeyUse, key_id};
+use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::key::{CustodyKey, Epoch, FIRST_EPOCH, fit};
 use gateway_domain::operation::{Operation, target};
 use gateway_domain::policy;
@@ -39,9 +39,9 @@ pub enum Refusal {
     /// The request's key is not the operation's key.
     #[error("the key is not the operation's key")]
     OtherKey,
-    /// The key serves the other family.
-    #[error("the key serves the other family")]
-    KeyUse,
+    /// The derived key is not the one that the intent requests: for a payment, the key for payments or one derived from it.
+    #[error("the derived key is not the one that the intent requests")]
+    Derivation,
     /// An operation that changes a key has no target, for example a rotation without a successor.
     #[error("the operation names no target epoch")]
     NoTarget,
@@ -61,6 +61,7 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
         return Err(Refusal::IntentHash);
     }
     check_key(operation, request.key)?;
+    check_derivation(&operation.intent, request.key, request.derivation)?;
     let epoch = epoch(&operation.intent, request.key)?;
     let target = target(operation, request.key);
     let Actors { participants, threshold, holders } =
@@ -71,7 +72,6 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
         intent_hash: operation.intent_hash,
         request_digest: operation.intent.request_digest(operation.id, operation.key.key_id)?,
         key_id: operation.key.key_id,
-        serves: serves(&operation.intent, request.key)?,
         epoch: epoch.name,
         epoch_root: epoch.root,
         participants,
@@ -97,15 +97,15 @@ fn check_key(operation: &Operation, key: Option<&CustodyKey>) -> Result<(), Refu
     if is_same { Ok(()) } else { Err(Refusal::OtherKey) }
 }
 
-/// The family that the key serves. A signature must be of that family.
-fn serves(intent: &Intent, key: Option<&CustodyKey>) -> Result<Option<KeyUse>, Refusal> {
-    let of_key = key.and_then(|key| key.serves);
-    match (intent, intent.key_use()) {
-        (Intent::KeyCreate(create), _) => Ok(create.serves),
-        (_, key_use) if !fit::serves(of_key, key_use) => Err(Refusal::KeyUse),
-        (_, Some(key_use)) => Ok(Some(key_use)),
-        (_, None) => Ok(of_key),
-    }
+/// Checks that the derived key is the one that the intent requests. Computes the key for payments; the nodes compute children and output
+/// keys too, which need more than the public key.
+fn check_derivation(
+    intent: &Intent,
+    key: Option<&CustodyKey>,
+    derivation: Option<&Derivation>,
+) -> Result<(), Refusal> {
+    let payments = key.map(CustodyKey::payments_public_key_hex).unwrap_or_default();
+    if Derivation::is_requested(derivation, intent, &payments) { Ok(()) } else { Err(Refusal::Derivation) }
 }
 
 /// Checks that the policy allowed the operation, and its quorum against the approvals.

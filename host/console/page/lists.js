@@ -135,7 +135,8 @@ export async function key(href) {
     el('h1', {}, 'Key ', said(shown.key_ref)),
     card('State', facts([
       ['State', shown.state], ['Asset', said(shown.asset_id)], ['Purpose', said(shown.purpose)], ['Tenant', said(shown.tenant_id)],
-      ['Signature profile', shown.signature_profile], ['Serves', shown.serves], ['Public key', shown.public_key_hex && code(shown.public_key_hex)],
+      ['Signature profile', shown.signature_profile], ['Public key', shown.public_key_hex && code(shown.public_key_hex)],
+      ['Public key of payments', shown.payments_public_key_hex && code(shown.payments_public_key_hex)],
       ['Key id', code(shown.key_id)], ['Created', time(shown.created_at_ms)],
     ])),
     card('Epoch and roster', facts([

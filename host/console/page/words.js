@@ -68,8 +68,6 @@ function signer(intent, keyRef) {
 
 const publication = (intent) => (own(intent, 'publication_mode') === 'automatic' ? ' The result is published at once.' : '');
 
-const SERVES = new Map(Object.entries({ payments: 'payments only', asset_actions: 'asset actions only' }));
-
 /** What an intent does, as texts and elements. Members may be numbers, or strings as in canonical bytes. */
 export function sentence(intent, keyRef) {
   const get = (name) => own(intent, name);
@@ -89,7 +87,7 @@ export function sentence(intent, keyRef) {
     case 'key_create':
       return [
         'Create the key ', said(keyRef), ' for ', said(get('asset_id')), `, of which ${of(get('threshold'), get('participants'))} sign, with `,
-        said(get('signature_profile')), get('serves') ? `, for ${SERVES.get(get('serves')) ?? 'a use of its own'}` : '', '. Purpose: ', said(get('purpose')), '.',
+        said(get('signature_profile')), '. Purpose: ', said(get('purpose')), '.',
       ];
     case 'refresh':
       return ['Give the holders of the key ', said(keyRef), ' new shares, as epoch ', said(get('target_epoch')), '. Reason: ', said(get('reason')), '.', publication(intent)];

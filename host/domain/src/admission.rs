@@ -4,7 +4,7 @@
 use crate::canonical::{self, CanonicalError};
 use crate::dsse::{Envelope, EnvelopeError, KeySet};
 use crate::ids::{EpochName, Hex32, KeyId, OperationId};
-use crate::intent::{KeyUse, OperationType, Taproot};
+use crate::intent::{Intent, OperationType, Taproot};
 use crate::key::CustodyKey;
 use crate::operation::Operation;
 use crate::policy;
@@ -13,7 +13,7 @@ use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 
 /// The DSSE payload type of an [`AdmissionDecision`].
-pub const PAYLOAD_TYPE: &str = "application/vnd.svc.admission-decision.v1+json";
+pub const PAYLOAD_TYPE: &str = "application/vnd.svc.admission-decision.v2+json";
 
 /// Most authorities that a verifier pins, earlier keys included: each signature of a decision takes a verification.
 pub const AUTHORITIES_MAX: usize = 16;
@@ -77,7 +77,7 @@ pub struct AdmissionRequest<'a> {
     pub policy: &'a policy::Outcome,
     /// The key; `None` for key creation.
     pub key: Option<&'a CustodyKey>,
-    /// The child key, if one was requested.
+    /// The derived key that signs, if it is not the key itself.
     pub derivation: Option<&'a Derivation>,
     /// The first valid instant.
     pub not_before_ms: EpochMs,
@@ -99,9 +99,6 @@ pub struct AdmissionDecision {
     pub request_digest: Hex32,
     /// The key.
     pub key_id: KeyId,
-    /// The family that the key signs for; for a signature, the operation's own. `None` while it is not fixed yet.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub serves: Option<KeyUse>,
     /// The generation of shares that may act: the key's at the time of the decision.
     pub epoch: EpochName,
     /// Root of that generation, which fixes the key's public half; zero for key creation.
@@ -116,7 +113,7 @@ pub struct AdmissionDecision {
     /// The generation that the operation makes; `None` for signing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<Target>,
-    /// The derived key that signs, if one was requested.
+    /// The derived key that signs: of every payment, and of a custody signature that requests one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub derivation: Option<Derivation>,
     /// The bundle that allowed it.
@@ -147,20 +144,46 @@ pub struct Target {
     pub threshold: Threshold,
 }
 
-/// A key that is derived from the operation's: a non-hardened BIP-32 child key, a Taproot output key, or both.
+/// A key that is derived from the operation's: the key for payments, a non-hardened BIP-32 child key, a Taproot output key, or
+/// several of them in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Derivation {
-    /// The child's path, as `digits/digits`; `None` for an output key of the key itself.
+    /// Whether it is the key for payments or derived from that: true exactly for payments.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub payments: bool,
+    /// The child's path, as `digits/digits`; `None` if no child key signs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
     /// The Taproot output, if its output key signs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub taproot: Option<Taproot>,
-    /// The additive tweak: the sum of `I_L` along the path, plus or minus the Taproot tweak.
+    /// The additive tweak, in the encoding of scalars of the key's curve: the sum of that of the key for payments, of `I_L` along the
+    /// path, and of the Taproot tweak, each with its sign.
     pub tweak: Hex32,
     /// The public key that verifies the signature: 32 bytes, hexadecimal.
     pub public_key_hex: String,
+}
+
+impl Derivation {
+    /// Whether a decision with this derived key is for what the intent requests: the key for payments exactly if the intent is a payment,
+    /// and the path and Taproot output of its terms. `payments_public_key_hex` is that of the operation's key; keys derived further are not
+    /// computed here.
+    #[must_use]
+    pub fn is_requested(this: Option<&Self>, intent: &Intent, payments_public_key_hex: &str) -> bool {
+        let is_payment = matches!(intent, Intent::Payment(_));
+        let terms = intent.signing_terms().filter(|terms| is_payment || terms.has_derived_key());
+        match (terms, this) {
+            (None, None) => true,
+            (None, Some(_)) | (Some(_), None) => false,
+            (Some(terms), Some(Self { payments, path, taproot, public_key_hex, .. })) => {
+                *payments == is_payment
+                    && *path == terms.bip32.as_ref().map(|child| child.path.clone())
+                    && *taproot == terms.taproot
+                    && (terms.has_derived_key() || public_key_hex == payments_public_key_hex)
+            }
+        }
+    }
 }
 
 /// The reason why a decision is not trusted.

@@ -24,28 +24,6 @@ pub enum Family {
     Custody,
 }
 
-/// The family that a key signs for. It never changes: a custody client can have any digest signed, and with a key for
-/// payments that could be the digest of a payment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyUse {
-    /// Payments of the product family.
-    Payments,
-    /// Asset actions of the custody family.
-    AssetActions,
-}
-
-impl KeyUse {
-    /// The contract's word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Payments => "payments",
-            Self::AssetActions => "asset_actions",
-        }
-    }
-}
-
 /// Who starts the publication of an executed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -96,7 +74,7 @@ pub struct SigningTerms {
     /// The requested number of signers, at least the key's threshold; `None` for the key's threshold.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub threshold: Option<Threshold>,
-    /// The child key that signs, if it is not the key itself.
+    /// The child key that signs: of the key, or for a payment of the key for payments.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bip32: Option<Bip32>,
     /// The Taproot output that is spent: its output key signs.
@@ -110,7 +88,7 @@ pub struct SigningTerms {
 }
 
 impl SigningTerms {
-    /// Whether a key that is derived from the operation's signs.
+    /// Whether a BIP-32 child or a Taproot output key signs.
     #[must_use]
     pub const fn has_derived_key(&self) -> bool {
         self.bip32.is_some() || self.taproot.is_some()
@@ -149,18 +127,6 @@ impl Intent {
             | Self::Reshare(_)
             | Self::Rotate(_)
             | Self::Recover(_) => Family::Custody,
-        }
-    }
-
-    /// The family that the key must sign for; `None` when the operation signs nothing.
-    #[must_use]
-    pub const fn key_use(&self) -> Option<KeyUse> {
-        match self {
-            Self::Payment(_) => Some(KeyUse::Payments),
-            Self::AssetAction(_) => Some(KeyUse::AssetActions),
-            Self::KeyCreate(_) | Self::Refresh(_) | Self::Reshare(_) | Self::Rotate(_) | Self::Recover(_) => {
-                None
-            }
         }
     }
 

@@ -2,15 +2,16 @@
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
-use crate::intent::KeyUse;
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub mod fit;
-pub mod payments;
+mod payments;
 pub mod transitions;
+
+pub use payments::payments_public_key;
 
 /// The first epoch of a key, unless a rotation creates it: that request names the first epoch.
 pub const FIRST_EPOCH: &str = "1";
@@ -105,14 +106,6 @@ pub struct CustodyKey {
     pub purpose: String,
     /// One of [`SIGNATURE_PROFILES`](crate::intent::SIGNATURE_PROFILES).
     pub signature_profile: String,
-    /// The family that the key signs for. `None` until the first signing operation on it is admitted, in a deployment that
-    /// allows its creation to leave it out.
-    // INVARIANT: once set it never changes; kept by `fix_use`, and by each node that holds a share.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub serves: Option<KeyUse>,
-    /// The signing operation whose admission fixed `serves`; `None` when the key's creation did.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub serves_since: Option<OperationId>,
     /// The key's state.
     pub state: KeyState,
     /// The number of participants that must sign together.
@@ -174,6 +167,12 @@ impl CustodyKey {
         public
             .map(|public| format!("{}:{}", self.signature_profile, public.public_key_hex))
             .unwrap_or_default()
+    }
+
+    /// The public key of payments: 32 bytes, hexadecimal; empty until generation.
+    #[must_use]
+    pub fn payments_public_key_hex(&self) -> String {
+        payments_public_key(self.key_id, &self.public_key_artifact_ref()).unwrap_or_default()
     }
 
     /// Whether the key's name can be used again: its creation failed and no shares were made.

@@ -15,7 +15,7 @@ use crate::submit::{Origin, Prepared, Submit, Submitted};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
 use gateway_domain::ids::{KeyRef, OperationId};
-use gateway_domain::intent::{Intent, KeyCreate, KeyUse, OperationType, Payment, SigningTerms};
+use gateway_domain::intent::{Intent, KeyCreate, OperationType, Payment, SigningTerms};
 use gateway_domain::key::fit::BIP32_PROFILE;
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{Action, Failure, Operation, Phase, Refusal, Submission};
@@ -206,7 +206,6 @@ fn key_create(payment: &Payment) -> KeyCreate {
         signature_profile: BIP32_PROFILE.to_owned(),
         requested_signature_profile: None,
         chains: Vec::new(),
-        serves: Some(KeyUse::Payments),
     }
 }
 

@@ -10,7 +10,6 @@ use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::key::fit::{KeyError, check_key};
-use gateway_domain::key::transitions::Keys;
 use gateway_domain::operation::{
     Action, Effect, EffectStep, Failure, Operation, Outcome, Phase, Refusal, Step, next,
 };
@@ -81,14 +80,11 @@ impl Session<'_> {
     /// # Errors
     /// [`EngineError::Unavailable`] when the outcome does not complete the step.
     async fn settle(&mut self, effect: &Effect, performed: Performed) -> Result<(), EngineError> {
-        let Performed { outcome, party_locks, decision_key, spending } = performed;
+        let Performed { outcome, party_locks, spending } = performed;
         let result_root = outcome.result_root()?;
         let missing = missing_confirmations(&self.operation, &outcome);
         if self.decide(Action::Settle { effect: effect.id, outcome, result_root })? == 0 {
             return Err(Unavailable::new(Dependency::Runtime, missing).into());
-        }
-        if decision_key.is_some() && self.operation.intent.key_use().is_some() {
-            self.expect_keys(Keys { subject: decision_key, successor: None });
         }
         self.expect_spending(spending);
         match party_locks {
@@ -109,15 +105,13 @@ struct Performed {
     outcome: Outcome,
     /// The locks of a payment's account and recipient, held until the outcome is durable.
     party_locks: Option<PartyLocks>,
-    /// The key as it was read for the decision.
-    decision_key: Option<CustodyKey>,
     /// The totals as they were read for the decision.
     spending: Option<SpendingRead>,
 }
 
 impl From<Outcome> for Performed {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, party_locks: None, decision_key: None, spending: None }
+        Self { outcome, party_locks: None, spending: None }
     }
 }
 
@@ -169,7 +163,7 @@ impl Inner {
             .evaluate_operation(Moment::Admission, operation, &operation.approvals, key, spending)
             .await?;
         let outcome = self.sign_if_allowed(operation, key, policy).await?;
-        Ok(Performed { outcome, party_locks, decision_key: key.cloned(), spending })
+        Ok(Performed { outcome, party_locks, spending })
     }
 
     /// Obtains the authority's signature, or a rejection if the policy denies the operation.
@@ -187,8 +181,7 @@ impl Inner {
         if !policy.is_allowed() || !policy.quorum.satisfied {
             return Ok(rejection("policy_rejected", policy::join(&self.denials(&policy)), Some(policy)));
         }
-        let terms = operation.intent.signing_terms().zip(key);
-        let derivation = terms.map(|(terms, key)| self.ports.nodes.derivation(key, terms)).transpose();
+        let derivation = key.map(|key| self.ports.nodes.derivation(key, &operation.intent)).transpose();
         let derivation = match derivation {
             Ok(derivation) => derivation.flatten(),
             Err(why) => return Ok(rejection("derivation_impossible", why, None)),

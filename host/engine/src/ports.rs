@@ -13,7 +13,7 @@ use gateway_domain::contribution::{Contributions, RecoveryCase};
 use gateway_domain::dsse::Envelope;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{Payment, SigningTerms};
+use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
 use gateway_domain::policy::{self, Facts, SpendingTotals};
@@ -376,8 +376,9 @@ pub trait DriveNodes: Send + Sync {
     async fn contributions(&self, key: &CustodyKey, case: RecoveryCase)
     -> Result<Contributions, Unavailable>;
 
-    /// The derived key that a signature requests; `None` for the key itself. `Err` says, for people, why it cannot be derived.
-    fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String>;
+    /// The derived key that signs; `None` if the key itself does, or the operation signs nothing. `Err` says, for people, why it cannot be
+    /// derived.
+    fn derivation(&self, key: &CustodyKey, intent: &Intent) -> Result<Option<Derivation>, String>;
 
     /// The public keys at a path of a secp256k1 key; an empty path is the key itself. `Err` as above.
     fn derived_keys(&self, key: &CustodyKey, path: &[u32]) -> Result<DerivedKeys, String>;

@@ -275,7 +275,7 @@ impl<'e> Session<'e> {
     async fn key_changes(&mut self) -> Result<Vec<KeyChange>, EngineError> {
         let before = match self.keys.take() {
             Some(read) => read,
-            // A signing operation changes its key only with its decision, for which the key was read.
+            // A signing operation changes no key.
             None if self.operation.intent.operation_type() == OperationType::Sign => return Ok(Vec::new()),
             None => self.engine.keys_of(&self.operation).await?,
         };

@@ -1,6 +1,8 @@
 //! Verifies a threshold signature as an ordinary signature, with libraries that are unrelated to FROST.
 
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::intent::{Intent, Taproot};
+use gateway_domain::key::payments_public_key;
 use gateway_domain::operation::SignatureResult;
 use k256::elliptic_curve::PrimeField;
 use k256::elliptic_curve::group::Group;
@@ -67,6 +69,28 @@ pub fn taproot_output_key(internal_hex: &str, merkle_root: Option<Hex32>) -> Opt
     let output = ProjectivePoint::from(*even.as_affine()) + ProjectivePoint::GENERATOR * tweak;
     let is_identity = bool::from(output.is_identity());
     (!is_identity).then(|| hex::encode(output.to_affine().x()))
+}
+
+/// The key that the intent signs with, as `<profile>:<public key hex>`, by the key with this id and public key in the same form: for a
+/// payment its key for payments, and then the Taproot output key, if one is requested. `None` for a child, which follows from the chain
+/// code, which evidence does not have, and for an intent that signs nothing.
+pub(crate) fn signing_key(intent: &Intent, key_id: KeyId, public_key_artifact_ref: &str) -> Option<String> {
+    let terms = intent.signing_terms().filter(|terms| terms.bip32.is_none())?;
+    let (profile, own) = public_key_artifact_ref.split_once(':').unwrap_or_default();
+    let internal = match intent {
+        Intent::Payment(_) => payments_public_key(key_id, public_key_artifact_ref).unwrap_or_default(),
+        Intent::AssetAction(_)
+        | Intent::KeyCreate(_)
+        | Intent::Refresh(_)
+        | Intent::Reshare(_)
+        | Intent::Rotate(_)
+        | Intent::Recover(_) => own.to_owned(),
+    };
+    let public_key = match terms.taproot {
+        None => internal,
+        Some(Taproot { merkle_root }) => taproot_output_key(&internal, merkle_root).unwrap_or_default(),
+    };
+    Some(format!("{profile}:{public_key}"))
 }
 
 /// Decodes lowercase hexadecimal only, so that each value has one spelling.

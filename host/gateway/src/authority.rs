@@ -349,6 +349,7 @@ fn unavailable(why: impl fmt::Display) -> Unavailable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gateway_domain::admission::Derivation;
     use gateway_domain::approval::Approval;
     use gateway_domain::ids::OperationId;
     use gateway_domain::intent::{PublicationMode, key_id};
@@ -374,12 +375,19 @@ mod tests {
     fn signed_by(seed: u8) -> Admission {
         let operation = operation();
         let key = gateway_domain::key::CustodyKey { key_id: operation.key.key_id, ..samples::key() };
-        let (policy, key) = (outcome(), Some(&key));
+        let policy = outcome();
+        let derivation = Derivation {
+            payments: true,
+            path: None,
+            taproot: None,
+            tweak: hex32(1),
+            public_key_hex: key.payments_public_key_hex(),
+        };
         let request = AdmissionRequest {
             operation: &operation,
             policy: &policy,
-            key,
-            derivation: None,
+            key: Some(&key),
+            derivation: Some(&derivation),
             not_before_ms: NOW,
             not_after_ms: EpochMs(2_000),
         };

@@ -13,7 +13,6 @@ use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
 use gateway_authority::{Authority, Policies as AuthorityPolicies, Verifier};
 use gateway_domain::admission::Authorities;
-use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
@@ -424,10 +423,6 @@ pub fn options(settings: &Settings) -> Options {
         },
         signature_profiles: settings.operations.signature_profile_aliases.clone(),
         exceptions: settings.production_exceptions.iter().map(|exception| exception.as_str()).collect(),
-        keys_serve: match settings.profile {
-            Profile::Development => None,
-            Profile::Production => Some(KeyUse::AssetActions),
-        },
         content_ids_only: settings.profile == Profile::Production,
     }
 }

@@ -23,6 +23,7 @@ use gateway_node::testing::{
 use gateway_node::{
     CeremonyAnswer, CeremonyStart, CommitEpoch, Envelope, Node, NodeConfig, NodeSettings, Peers,
 };
+use gateway_threshold::PublicKeys;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,11 +41,11 @@ fn main() {
 
 async fn measure() {
     let folder = tempfile::tempdir().unwrap();
-    let (nodes, epoch) = nodes_with_key(folder.path()).await;
+    let (nodes, epoch, keys) = nodes_with_key(folder.path()).await;
     let node = nodes.first().unwrap();
     let (mut admissions, mut commitments, mut runs) = (vec![], vec![], vec![]);
     for round in 0..ROUNDS {
-        let cases: Vec<_> = (0..N).map(|index| case(&epoch, round * N + index)).collect();
+        let cases: Vec<_> = (0..N).map(|index| case(&epoch, &keys, round * N + index)).collect();
         let requests: Vec<_> = cases.iter().map(Case::request).collect();
         let started = Instant::now();
         for request in &requests {
@@ -81,11 +82,11 @@ fn print(what: &str, mut times: Vec<Duration>) {
 }
 
 /// A payment with signed approvals of Alice and Bob.
-fn case(epoch: &Epoch, id: u16) -> Case {
+fn case(epoch: &Epoch, keys: &PublicKeys, id: u16) -> Case {
     let mut bytes = [7; 32];
     bytes.iter_mut().zip(id.to_be_bytes()).for_each(|(byte, id)| *byte = id);
     let case = Case::new(1, KEY, epoch.clone(), 2, payment(&[0, 1], None));
-    let mut case = case.of(OperationId(Hex32::new(bytes)));
+    let mut case = case.of(OperationId(Hex32::new(bytes))).derived_from(keys);
     let subject = ApprovalSubject {
         tenant: &case.owner.tenant,
         operation_id: case.decision.operation_id,
@@ -118,8 +119,8 @@ fn config(folder: &Path, participant: u16, peers: &Arc<Peers>, rule: SigningRule
     NodeConfig { participant, database, log_size_file: None, peers, settings }
 }
 
-/// Two nodes that hold a key and require signed approvals, and the key's epoch.
-async fn nodes_with_key(folder: &Path) -> (Vec<Node>, Epoch) {
+/// Two nodes that hold a key and require signed approvals, and the key's epoch and public keys.
+async fn nodes_with_key(folder: &Path) -> (Vec<Node>, Epoch, PublicKeys) {
     let peers = Arc::default();
     let open = async |participant, rule| Node::open(config(folder, participant, &peers, rule)).await.unwrap();
     let nodes = [open(0, SigningRule::Off).await, open(1, SigningRule::Off).await];
@@ -154,7 +155,8 @@ async fn nodes_with_key(folder: &Path) -> (Vec<Node>, Epoch) {
         sent = next;
     }
     let name = EpochName("1".to_owned());
-    let root = epoch_root(KEY, &name, &hex::encode(made.unwrap())).unwrap();
+    let keys = made.unwrap();
+    let root = epoch_root(KEY, &name, &hex::encode(keys.to_bytes())).unwrap();
     let kind = ReceiptKind::Staged { attempt: 1, epoch_root: root };
     let sign =
         |node: &Node| node.sign_anything(&creation.chain(node.participant().0).statement(&kind).unwrap(), 0);
@@ -166,13 +168,13 @@ async fn nodes_with_key(folder: &Path) -> (Vec<Node>, Epoch) {
     let entries = [entry("alice", &[key_entry(&key(1))]), entry("bob", &[key_entry(&key(2))])];
     let approvers = Arc::new(Approvers::parse(registry(&entries).as_bytes()).unwrap());
     let rule = || SigningRule::Required(PinnedRegistry::new(Arc::clone(&approvers), NOT_AFTER.0));
-    (vec![open(0, rule()).await, open(1, rule()).await], Epoch { name, root })
+    (vec![open(0, rule()).await, open(1, rule()).await], Epoch { name, root }, keys)
 }
 
-/// The messages in an answer, or the encoded public keys.
-fn messages(answer: CeremonyAnswer) -> (Vec<Envelope>, Option<Vec<u8>>) {
+/// The messages in an answer, or the public keys.
+fn messages(answer: CeremonyAnswer) -> (Vec<Envelope>, Option<PublicKeys>) {
     match answer {
         CeremonyAnswer::Send(messages) => (messages, None),
-        CeremonyAnswer::Staged { keys, .. } => (vec![], Some(keys.to_bytes())),
+        CeremonyAnswer::Staged { keys, .. } => (vec![], Some(*keys)),
     }
 }

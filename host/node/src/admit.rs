@@ -11,7 +11,7 @@ use crate::node::{Node, NodeConfig, Transact};
 use crate::policy::{check_facts, check_spending};
 use crate::row::{self, Row, Statement, View};
 use crate::spending;
-use crate::vault::{self, Generation};
+use crate::vault::Generation;
 use crate::verify::{check_generation, verify};
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
@@ -120,7 +120,6 @@ impl Transact for StoreAdmission {
             return Ok((self.receipt.clone(), log::receipt_index(conn, &self.receipt).await?));
         }
         log.check_decided_since(request, decision)?;
-        vault::check_use(decision, view.key.serves)?;
         let me = self.chain.participant;
         let held = gate::check_generation(&self.statement, me, &view.key)?;
         let decode = |held: &Generation| self.generations.keys(held.root, || held.decode(decision.key_id));
@@ -138,9 +137,6 @@ impl Transact for StoreAdmission {
         }
         if let Intent::Payment(payment) = &request.intent {
             spending::record(conn, self.chain.operation_id, &request.owner.tenant, payment, self.now).await?;
-        }
-        if signs.is_some() {
-            vault::record_use(conn, decision.key_id, decision.serves).await?;
         }
         let log_index = log.size();
         let entry = log.append_receipt(&self.receipt, None)?;

@@ -192,7 +192,6 @@ impl Checker<'_> {
             Table::Effect => self.check_effect(row).await,
             Table::Consumed => self.check_consumed(row).await,
             Table::Ceremony => self.check_ceremony(row).await,
-            Table::KeyUse => check_key_use(row),
             Table::LogEntry => self.check_log_entry(row).await,
             Table::Bundle => self.check_bundle(row).await,
             Table::BundleFile => self.check_bundle_file(row).await,
@@ -294,18 +293,11 @@ fn scope(table: Table, row: &RawRow) -> Scope {
         | Table::Effect
         | Table::Consumed
         | Table::Ceremony
-        | Table::KeyUse
         | Table::LogEntry
         | Table::Bundle
         | Table::BundleFile
         | Table::Spending => Scope::Records,
     }
-}
-
-fn check_key_use(row: &RawRow) -> Result<(), CheckError> {
-    let key_id = row.text("key_id").ok_or("`key_id` is not text")?;
-    let serves = row.text("serves").ok_or("`serves` is not text")?;
-    check_hash(row, row_hash::key_use(&key_id, &serves))
 }
 
 fn check_spending(row: &RawRow) -> Result<(), CheckError> {

@@ -37,9 +37,8 @@ pub(crate) const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCn");
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "node", sql: include_str!("../migrations/0001_node.sql") },
     Migration { version: 2, name: "row_hashes", sql: include_str!("../migrations/0002_row_hashes.sql") },
-    Migration { version: 3, name: "key_use", sql: include_str!("../migrations/0003_key_use.sql") },
-    Migration { version: 4, name: "log", sql: include_str!("../migrations/0004_log.sql") },
-    Migration { version: 5, name: "policy", sql: include_str!("../migrations/0005_policy.sql") },
+    Migration { version: 3, name: "log", sql: include_str!("../migrations/0003_log.sql") },
+    Migration { version: 4, name: "policy", sql: include_str!("../migrations/0004_policy.sql") },
 ];
 
 /// The node's clock.

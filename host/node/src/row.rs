@@ -8,10 +8,9 @@ use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::log::EntryRow;
 use crate::row_hash;
-use crate::vault::{self, Generation};
+use crate::vault::Generation;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId};
-use gateway_domain::intent::KeyUse;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, ReceiptStatement};
 use serde::{Deserialize, Serialize};
@@ -73,8 +72,6 @@ pub(crate) struct KeyState {
     pub(crate) is_known: bool,
     /// Root of the staged generation.
     pub(crate) staged: Option<Hex32>,
-    /// The family that the key serves, which never changes. `None` until an operation of the key recorded it here.
-    pub(crate) serves: Option<KeyUse>,
 }
 
 /// An operation as stored.
@@ -110,8 +107,7 @@ impl View {
                    EXISTS (SELECT 1 FROM share k \
                            WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state <> 'staged') AS is_known, \
                    (SELECT k.epoch_root FROM share k \
-                    WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state = 'staged') AS staged, \
-                   (SELECT u.serves FROM key_use u WHERE u.key_id = coalesce(o.key_id, ?3)) AS serves \
+                    WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state = 'staged') AS staged \
                    FROM (SELECT 1) LEFT JOIN operation o ON o.operation_id = ?1 \
                    LEFT JOIN statement t ON t.statement_index = o.statement_index \
                    LEFT JOIN effect e ON e.effect_id = ?2 \
@@ -125,7 +121,6 @@ impl View {
                 active: Generation::read(&found)?,
                 is_known: found.try_get("is_known")?,
                 staged: found.try_get::<Option<&str>, _>("staged")?.map(parse_hash).transpose()?,
-                serves: found.try_get::<Option<&str>, _>("serves")?.map(vault::parse_use).transpose()?,
             },
         })
     }

@@ -44,10 +44,6 @@ pub(crate) fn ceremony(operation_id: &str, attempt: u32) -> Result<Hex32, Canoni
     hash(&("ceremony", operation_id, attempt))
 }
 
-pub(crate) fn key_use(key_id: &str, serves: &str) -> Result<Hex32, CanonicalError> {
-    hash(&("key_use", key_id, serves))
-}
-
 /// All columns of `rolled_back`; `readmitted` are the last two.
 pub(crate) fn rolled_back(
     size_shown: u64,

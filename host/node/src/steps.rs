@@ -236,7 +236,6 @@ impl Step {
             // Of two operations that were admitted for the same generation, only one can be promoted.
             gate::check_generation(&admitted.statement, self.chain.participant, &admitted.key)?;
             vault::promote(conn, target.key_id, &found.epoch).await?;
-            vault::record_use(conn, target.key_id, decision.serves).await?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Sample values for tests: an authority, a policy, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, Owner, Rejection, Subject};
+use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, Owner, Rejection, Subject, derivation};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{
     AdmissionDecision, Authorities, Derivation, PAYLOAD_TYPE, Target, admission_hash,
@@ -27,7 +27,7 @@ use gateway_policy::bundle::{MANIFEST_FILE, Manifest, is_signature, pack};
 use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, TrustedBundles};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::relay::{self, Complaint};
-use gateway_threshold::{Message, SignatureProfile};
+use gateway_threshold::{Message, PublicKeys, SignatureProfile, Tweak};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -225,7 +225,6 @@ pub fn key_create(participants: &[u16], threshold: u16, suite: &str) -> Intent {
         signature_profile: suite.to_owned(),
         requested_signature_profile: None,
         chains: vec![],
-        serves: None,
     })
 }
 
@@ -353,10 +352,6 @@ impl Case {
     pub fn new(id: u8, key_id: KeyId, epoch: Epoch, threshold: u16, intent: Intent) -> Self {
         let approvals = approvals(&["alice", "bob"]);
         let (operation_id, intent_hash) = (OperationId(hex32(id)), intent.hash().unwrap());
-        let serves = match &intent {
-            Intent::KeyCreate(create) => create.serves,
-            other => other.key_use(),
-        };
         let participants = match &intent {
             Intent::KeyCreate(create) => create.participants.clone(),
             // `changing` sets the participants of a change of a key.
@@ -384,7 +379,6 @@ impl Case {
             intent_hash,
             request_digest: intent.request_digest(operation_id, key_id).unwrap(),
             key_id,
-            serves,
             epoch: epoch.name,
             epoch_root: epoch.root,
             participants,
@@ -464,11 +458,31 @@ impl Case {
         self
     }
 
-    /// The same for a child key.
+    /// The same for the key that is to sign, derived from a key with these public keys. Without one if it cannot be derived.
+    #[must_use]
+    pub fn derived_from(mut self, keys: &PublicKeys) -> Self {
+        self.decision.derivation = derivation(&self.intent, self.decision.key_id, keys).unwrap_or_default();
+        self
+    }
+
+    /// The same for this derived key.
     #[must_use]
     pub fn derived(mut self, derivation: Derivation) -> Self {
         self.decision.derivation = Some(derivation);
         self
+    }
+
+    /// The tweak of the key that signs, for the signing package.
+    #[must_use]
+    pub fn tweak(&self) -> Option<Tweak> {
+        self.decision.derivation.as_ref().map(|derived| Tweak::new(*derived.tweak.as_bytes()))
+    }
+
+    /// The public key that verifies the signature, by a key with these public keys.
+    #[must_use]
+    pub fn public_key_hex(&self, keys: &PublicKeys) -> String {
+        let derived = self.decision.derivation.as_ref().map(|derived| derived.public_key_hex.clone());
+        derived.unwrap_or_else(|| hex::encode(keys.public_key()))
     }
 
     /// The same with approvals by these people, on which the decision is based.

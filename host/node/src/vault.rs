@@ -8,9 +8,7 @@ use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::row::parse_hash;
 use crate::row_hash;
 use crate::sealing::Sealing;
-use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
-use gateway_domain::intent::KeyUse;
 use gateway_domain::key::epoch_root;
 use gateway_threshold::{KeyShare, PublicKeys};
 use sqlx::sqlite::SqliteRow;
@@ -289,33 +287,4 @@ pub(crate) async fn delete_staged(
         .execute(conn)
         .await?;
     Ok(())
-}
-
-/// Checks the decision against the family that this node has recorded for the key, if any.
-pub(crate) fn check_use(decision: &AdmissionDecision, recorded: Option<KeyUse>) -> Result<(), Rejection> {
-    if recorded.is_none_or(|recorded| decision.serves == Some(recorded)) {
-        return Ok(());
-    }
-    Err(Rejection::new(Code::AdmissionRefused, "the key serves the other family"))
-}
-
-/// Records the family that a key serves, unless one is recorded. Call [`check_use`] first.
-pub(crate) async fn record_use(
-    conn: &mut SqliteConnection,
-    key_id: KeyId,
-    serves: Option<KeyUse>,
-) -> Result<(), Stop> {
-    let Some(serves) = serves else { return Ok(()) };
-    let (key_id, serves) = (key_id.to_string(), serves.as_str());
-    let row_hash = row_hash::key_use(&key_id, serves)?.to_string();
-    let sql =
-        "INSERT INTO key_use (key_id, serves, row_hash) VALUES (?1, ?2, ?3) ON CONFLICT (key_id) DO NOTHING";
-    sqlx::query(sql).bind(key_id).bind(serves).bind(row_hash).execute(conn).await?;
-    Ok(())
-}
-
-/// Parses the column `serves`.
-pub(crate) fn parse_use(text: &str) -> Result<KeyUse, NodeError> {
-    let known = [KeyUse::Payments, KeyUse::AssetActions].into_iter().find(|known| known.as_str() == text);
-    known.ok_or(NodeError::unavailable("the node's store is damaged: a key's use is unknown"))
 }

@@ -6,7 +6,7 @@ use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
 use gateway_domain::admission::{self, Admission, AdmissionDecision, DecisionError, Derivation, Target};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::{
     Bip32, Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SigningTerms, Taproot, key_id,
 };
@@ -14,8 +14,7 @@ use gateway_domain::key::FIRST_EPOCH;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
-use gateway_threshold::derive::derive;
-use gateway_threshold::{PublicKeys, SignatureProfile};
+use gateway_threshold::{PublicKeys, SignatureProfile, ThresholdError, derive};
 
 /// Makes all checks of an admission that do not need this node's keys: when it is admitted, and again before it is executed.
 pub(crate) fn verify(
@@ -58,7 +57,7 @@ fn check_intent(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Nod
     if fits { Ok(()) } else { Err(refused("the decision is for another intent").into()) }
 }
 
-/// Checks that the decision's keys are those that the intent names for this tenant, and that they serve the intent's family.
+/// Checks that the decision's keys are those that the intent names for this tenant.
 fn check_key(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
     if intent.key_ref().is_some_and(|named| *named != owner.key_ref) {
         return Err(refused("the intent names another key").into());
@@ -71,17 +70,7 @@ fn check_key(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Re
     {
         return Err(refused("the decision's new key is not the one that the intent names").into());
     }
-    let serves = match intent {
-        Intent::Payment(_) | Intent::AssetAction(_) => intent.key_use(),
-        Intent::KeyCreate(create) => create.serves,
-        // Only a node that holds the key knows its family: `StoreAdmission` compares.
-        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => decision.serves,
-    };
-    if serves == decision.serves {
-        Ok(())
-    } else {
-        Err(refused("the decision is for a key of the other family").into())
-    }
+    Ok(())
 }
 
 /// Checks that participants and threshold of the decision are those of the intent.
@@ -163,7 +152,7 @@ fn is_requested_key(create: &KeyCreate, decision: &AdmissionDecision, target: &T
         && target.threshold == create.threshold
 }
 
-/// Checks that the signers hold shares of the generation, that the decision does not lower the threshold, and that its child
+/// Checks that the signers hold shares of the generation, that the decision does not lower the threshold, and that its derived
 /// key is the one that this node derives. Called at admission only: later steps check that the generation is still the same.
 pub(crate) fn check_generation(
     intent: &Intent,
@@ -177,30 +166,41 @@ pub(crate) fn check_generation(
     if decision.threshold.0 < keys.threshold() {
         return Err(refused("the decision lowers the key's threshold").into());
     }
-    let terms = intent.signing_terms();
-    let derivation = terms.map(|terms| derivation(terms, keys)).transpose().map_err(refused)?.flatten();
-    if decision.derivation != derivation {
+    if decision.derivation != derivation(intent, decision.key_id, keys).map_err(refused)? {
         return Err(refused("the decision is for another derived key than the intent").into());
     }
     Ok(())
 }
 
-/// The derived key that a signature requests; `None` for the key itself. A node derives it from its own copy of the public keys.
+/// The derived key that signs, which every payment has; `None` if the key itself does, and for an operation that signs nothing. A node
+/// derives it from its own copy of the public keys.
 ///
 /// # Errors
-/// The reason, for people: the path is malformed, or the key's profile has no derived keys.
-pub fn derivation(terms: &SigningTerms, keys: &PublicKeys) -> Result<Option<Derivation>, String> {
-    let (bip32, taproot) = (&terms.bip32, terms.taproot);
-    if !terms.has_derived_key() {
+/// The reason, for people: the path is malformed, or the key's profile has no child keys or no output keys.
+pub fn derivation(intent: &Intent, key_id: KeyId, keys: &PublicKeys) -> Result<Option<Derivation>, String> {
+    let Some(terms) = intent.signing_terms() else { return Ok(None) };
+    let payments = matches!(intent, Intent::Payment(_));
+    if !payments && !terms.has_derived_key() {
         return Ok(None);
     }
+    let (bip32, taproot) = (&terms.bip32, terms.taproot);
     let path = bip32.as_ref().map(Bip32::indices).transpose().map_err(|error| error.to_string())?;
-    let mut key = derive(keys, path.as_ref().map_or(&[], |path| path)).map_err(|error| error.to_string())?;
-    if let Some(Taproot { merkle_root }) = taproot {
-        let root = merkle_root.map(|root| *root.as_bytes());
-        key = key.taproot(root.as_ref()).map_err(|error| error.to_string())?;
-    }
+    let derive = || {
+        let mut key = derive::Derivation::of(keys)?;
+        if payments {
+            key = key.payments(key_id.0.as_bytes())?;
+        }
+        if let Some(path) = path {
+            key = key.child(&path)?;
+        }
+        if let Some(Taproot { merkle_root }) = taproot {
+            key = key.taproot(merkle_root.as_ref().map(Hex32::as_bytes))?;
+        }
+        Ok(key)
+    };
+    let key = derive().map_err(|error: ThresholdError| error.to_string())?;
     Ok(Some(Derivation {
+        payments,
         path: bip32.as_ref().map(|bip32| bip32.path.clone()),
         taproot,
         tweak: Hex32::new(*key.tweak.as_bytes()),

@@ -11,7 +11,7 @@ use gateway_domain::admission::Derivation;
 use gateway_domain::contribution::{Contributions, HelperAdmission, RecoveryCase};
 use gateway_domain::error_chain;
 use gateway_domain::ids::{Hex32, KeyId};
-use gateway_domain::intent::{OperationType, SigningTerms};
+use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
 use gateway_domain::operation::{Effect, EffectId, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
@@ -122,11 +122,8 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
         Ok(Contributions { case, admissions, root })
     }
 
-    fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String> {
-        if !terms.has_derived_key() {
-            return Ok(None);
-        }
-        gateway_node::derivation(terms, &*self.public_keys(key)?)
+    fn derivation(&self, key: &CustodyKey, intent: &Intent) -> Result<Option<Derivation>, String> {
+        gateway_node::derivation(intent, key.key_id, &*self.public_keys(key)?)
     }
 
     fn derived_keys(&self, key: &CustodyKey, path: &[u32]) -> Result<DerivedKeys, String> {
@@ -135,7 +132,7 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
             let child = derive(keys, path)?;
             Ok(DerivedKeys {
                 public_key_hex: hex::encode(child.public_key),
-                point_hex: hex::encode(child.point),
+                point_hex: hex::encode(&child.point),
                 extended_public_key: extended_public_key(keys, path)?,
                 taproot_output_key_hex: hex::encode(child.taproot(None)?.public_key),
             })

@@ -83,9 +83,7 @@ pub(crate) const STATEMENTS: Statements = Statements {
         opens_a_change!(),
         " AND ",
         changed_key!("successor"),
-        " = ANY (ARRAY(SELECT key_id FROM line))
-             UNION SELECT decode(substring(body FROM '\"serves_since\":\"([0-9a-f]{64})\"'), 'hex') FROM custody_keys
-             WHERE key_id = ANY (ARRAY(SELECT decode(line.key_id, 'hex') FROM line)))
+        " = ANY (ARRAY(SELECT key_id FROM line)))
          SELECT ledger_index, events.operation_id, seq, event_hash, salt, events.format, events.body,
              operations.revision AS revision, operations.record_root AS record_root
          FROM events LEFT JOIN operations ON operations.operation_id = events.operation_id
@@ -119,7 +117,10 @@ pub(crate) const STATEMENTS: Statements = Statements {
             all: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "TRUE"),
             undecided: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "awaits_approvals = 1"),
             in_state: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "state = $7"),
-            of_kind: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "family = 'custody' AND (body::jsonb #>> '{intent,kind}') = $8"),
+            of_kind: list_of_operations!(
+                "(body::jsonb #>> '{intent,kind}')",
+                "family = 'custody' AND (body::jsonb #>> '{intent,kind}') = $8"
+            ),
             on_key: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "key_id = $9"),
             one: list_of_operations!("(body::jsonb #>> '{intent,kind}')", "operation_id = $10"),
         },

@@ -92,9 +92,7 @@ pub(crate) const STATEMENTS: Statements = Statements {
          UNION SELECT operation_id FROM line CROSS JOIN events
          ON ",
         opens_a_change!(),
-        " AND (body ->> '$.change.successor.key_id') = line.key_id
-         UNION SELECT unhex(body ->> '$.serves_since') FROM line CROSS JOIN custody_keys AS key
-         ON key.key_id = unhex(line.key_id) WHERE json_valid(body))
+        " AND (body ->> '$.change.successor.key_id') = line.key_id)
      SELECT ledger_index, operation_id, seq, event_hash, salt, events.format, events.body,
          operations.revision AS revision, operations.record_root AS record_root
      FROM changes CROSS JOIN events USING (operation_id) LEFT JOIN operations USING (operation_id)

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
 use gateway_domain::contribution::{Contributions, RecoveryCase};
 use gateway_domain::ids::{KeyId, OperationId};
-use gateway_domain::intent::SigningTerms;
+use gateway_domain::intent::Intent;
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::roster::ParticipantIndex;
@@ -104,8 +104,8 @@ impl DriveNodes for FaultyNodes {
         self.real.contributions(key, case).await
     }
 
-    fn derivation(&self, key: &CustodyKey, terms: &SigningTerms) -> Result<Option<Derivation>, String> {
-        self.real.derivation(key, terms)
+    fn derivation(&self, key: &CustodyKey, intent: &Intent) -> Result<Option<Derivation>, String> {
+        self.real.derivation(key, intent)
     }
 
     fn derived_keys(&self, key: &CustodyKey, path: &[u32]) -> Result<DerivedKeys, String> {

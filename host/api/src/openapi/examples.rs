@@ -92,7 +92,6 @@ fn key() -> Value {
         "threshold": 2,
         "participants": [0, 1, 2],
         "signature_profile": "frost-secp256k1-sha256-tr",
-        "serves": "asset_actions",
         "chains": ["bitcoin"],
         "client": client("dora", "custody.manage"),
     })

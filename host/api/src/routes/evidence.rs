@@ -172,6 +172,7 @@ fn key_evidence(key: &CustodyKey) -> Value {
         "key_id": key.key_id,
         "state": key.state,
         "public_key_artifact_ref": key.public_key_artifact_ref(),
+        "payments_public_key_hex": key.payments_public_key_hex(),
         "active_epoch": key.epoch.name,
         "active_epoch_root": key.epoch.root,
         "past_epochs": key.past_epochs,

@@ -55,30 +55,8 @@ pub struct CustodyKeyCreateRequest {
     /// The chains that the key is meant for; recorded and not enforced.
     #[serde(default)]
     pub chains: Vec<String>,
-    /// The permanent use of the key. Without it: in production `asset_actions`; in development the use of the first signing
-    /// operation that is admitted on the key.
-    pub serves: Option<KeyUse>,
     /// The caller.
     pub client: ClientBinding,
-}
-
-/// The use of a key.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyUse {
-    /// Payments under `/v1/operations`.
-    Payments,
-    /// Signatures under `/v1/custody/keys/{keyRef}/sign`.
-    AssetActions,
-}
-
-impl From<KeyUse> for intent::KeyUse {
-    fn from(serves: KeyUse) -> Self {
-        match serves {
-            KeyUse::Payments => Self::Payments,
-            KeyUse::AssetActions => Self::AssetActions,
-        }
-    }
 }
 
 impl RequestShape for CustodyKeyCreateRequest {
@@ -101,7 +79,6 @@ impl RequestShape for CustodyKeyCreateRequest {
             signature_profile: profile.to_owned(),
             requested_signature_profile: (requested != profile).then_some(requested),
             chains: self.chains.clone(),
-            serves: self.serves.map(Into::into).or(options.keys_serve),
         };
         Ok((key_ref, Intent::KeyCreate(create)))
     }

@@ -4,7 +4,7 @@ use super::view::{OperationView, roster};
 use gateway_domain::contribution::{Contributions, HelperAdmission};
 use gateway_domain::ed25519::Signature;
 use gateway_domain::ids::{Hex32, OperationId};
-use gateway_domain::intent::{Intent, KeyUse, OperationType};
+use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{ExternalExport, Operation, target};
 use gateway_engine::ports::{DerivedKeys, Record};
@@ -183,6 +183,10 @@ pub struct CustodyKeyView {
     /// key is generated.
     #[schema(pattern = "^([0-9a-f]{64})?$")]
     pub public_key_hex: String,
+    /// The public key that verifies payments without `bip32`, in the same form: that of the key's child for payments. Empty until the
+    /// key is generated.
+    #[schema(pattern = "^([0-9a-f]{64})?$")]
+    pub payments_public_key_hex: String,
     /// The signature profile.
     #[schema(value_type = super::intent_view::SignatureProfile)]
     pub signature_profile: String,
@@ -194,9 +198,6 @@ pub struct CustodyKeyView {
     pub purpose: String,
     /// Time of the request that created the key, milliseconds since 1970.
     pub created_at_ms: u64,
-    /// The permanent use of the key; null until the first signing operation on it is admitted, if its creation named none.
-    #[schema(required = true, value_type = Option<super::custody::KeyUse>)]
-    pub serves: Option<KeyUse>,
     /// The name of the key's current epoch.
     pub active_epoch: String,
     /// The root of that epoch, used as the fence token of signatures; 64 zeros until the key is generated.
@@ -234,9 +235,6 @@ pub struct KeyDerivation {
     /// The key's state; a rotated key no longer signs.
     #[schema(value_type = CustodyKeyState)]
     pub state: KeyState,
-    /// The permanent use of the key.
-    #[schema(required = true, value_type = Option<super::custody::KeyUse>)]
-    pub serves: Option<KeyUse>,
     /// The path of the child; null for the key itself.
     #[schema(required = true)]
     pub path: Option<String>,
@@ -251,7 +249,7 @@ pub struct KeyDerivation {
     #[schema(required = true, pattern = "^xpub[1-9A-HJ-NP-Za-km-z]{107}$")]
     pub extended_public_key: Option<String>,
     /// The Taproot output key without scripts (BIP-86), 32 bytes in hexadecimal. Signatures for it need `taproot` in the request.
-    /// Null if the key cannot sign for it: for Ed25519, for a rotated key, and unless `serves` is `asset_actions`.
+    /// Null if the key cannot sign for it: for Ed25519, and for a rotated key.
     #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
     pub taproot_output_key_hex: Option<String>,
 }
@@ -276,7 +274,7 @@ impl KeyDerivation {
     #[must_use]
     pub fn new(key: &CustodyKey, path: Option<String>, derived: Option<DerivedKeys>) -> Self {
         let own = key.public.as_ref().map(|public| public.public_key_hex.clone());
-        let can_spend = key.state.can_sign() && key.serves == Some(KeyUse::AssetActions);
+        let can_spend = key.state.can_sign();
         let (public_key_hex, point, addresses) = match derived {
             None => (own.unwrap_or_default(), None, None),
             Some(DerivedKeys { public_key_hex, point_hex, extended_public_key, taproot_output_key_hex }) => {
@@ -289,7 +287,6 @@ impl KeyDerivation {
             key_id: key.key_id.0,
             signature_profile: key.signature_profile.clone(),
             state: key.state,
-            serves: key.serves,
             path,
             public_key_hex,
             compressed_public_key_hex: point,
@@ -313,12 +310,12 @@ impl CustodyKeyView {
                 .as_ref()
                 .map(|public| public.public_key_hex.clone())
                 .unwrap_or_default(),
+            payments_public_key_hex: key.payments_public_key_hex(),
             signature_profile: key.signature_profile.clone(),
             tenant_id: key.tenant.0.clone(),
             asset_id: key.asset_id.clone(),
             purpose: key.purpose.clone(),
             created_at_ms: key.created_at_ms.0,
-            serves: key.serves,
             active_epoch: key.epoch.name.0.clone(),
             active_epoch_root: key.epoch.root,
             active_epoch_since_ms: key.epoch_since_ms.map(|at| at.0),

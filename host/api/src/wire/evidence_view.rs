@@ -226,6 +226,9 @@ pub struct EvidenceKey {
     pub state: CustodyKeyState,
     /// `<profile>:<public key hex>`; empty until the key is generated.
     pub public_key_artifact_ref: String,
+    /// The public key that verifies payments without `bip32`; empty until the key is generated.
+    #[schema(pattern = "^([0-9a-f]{64})?$")]
+    pub payments_public_key_hex: String,
     /// The name of the key's current epoch.
     pub active_epoch: String,
     /// The root of that epoch.

@@ -1,7 +1,6 @@
 //! The shapes of intents in evidence and views, for the OpenAPI document only: the values are `gateway_domain::intent::Intent`,
 //! to which [`super::view`] adds the members of [`IntentView`].
 
-use super::custody::KeyUse;
 use super::custody_view::CustodyOperationType;
 use super::operations::{Bip32, Taproot};
 use super::{PublicationMode, participants};
@@ -124,8 +123,6 @@ pub struct KeyCreateIntent {
     pub requested_signature_profile: Option<String>,
     /// The chains that the key is meant for; recorded and not enforced.
     pub chains: Option<Vec<String>>,
-    /// The permanent use of the key; absent if the first signing operation on it fixes it.
-    pub serves: Option<KeyUse>,
 }
 
 /// The members of every change of a key.

@@ -1,14 +1,13 @@
 //! The fields of a decision, and the requests that are refused.
 
 use crate::support::{
-    NOT_AFTER, NOT_BEFORE, asset_action, authority, hex32, key, key_create, key_id, operation, payment,
-    policy, recover, refresh, reshare, roster, rotate, sign,
+    NOT_AFTER, NOT_BEFORE, asset_action, authority, derivation, hex32, key, key_create, key_id, operation,
+    payment, policy, recover, refresh, request, reshare, roster, rotate, sign,
 };
-use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::admission::{AdmissionDecision, AdmissionRequest, Derivation, Target};
 use gateway_domain::approval::approvals_root;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
-use gateway_domain::intent::{KeyUse, OperationType};
-use gateway_domain::key::CustodyKey;
+use gateway_domain::intent::{Bip32, Intent, OperationType};
 use gateway_domain::policy::Decision;
 use gateway_domain::roster::Threshold;
 
@@ -22,7 +21,6 @@ fn decision_for_a_signature_has_every_field_of_the_contract() {
         intent_hash: operation.intent_hash,
         request_digest: hex32(7),
         key_id: key_id(),
-        serves: Some(KeyUse::AssetActions),
         epoch: EpochName("1".into()),
         epoch_root: hex32(9),
         participants: roster(&[0, 1, 2]),
@@ -52,31 +50,61 @@ fn request_can_raise_the_threshold_but_not_lower_it() {
 }
 
 #[test]
-fn signature_of_the_family_that_the_key_does_not_serve_is_refused() {
-    let cases = [
-        (payment(None), None, Some(KeyUse::Payments)),
-        (payment(Some("treasury")), Some(KeyUse::Payments), Some(KeyUse::Payments)),
-        (asset_action(None), Some(KeyUse::AssetActions), Some(KeyUse::AssetActions)),
-        (refresh(), Some(KeyUse::Payments), Some(KeyUse::Payments)),
-        (refresh(), None, None),
-    ];
-    for (intent, serves, expected) in cases {
-        let operation = operation(intent, &["alice", "bob"]);
-        let key = CustodyKey { serves, ..key() };
-        let admission = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key)).unwrap();
-        assert_eq!(admission.decision.serves, expected);
+fn derived_key_that_the_intent_does_not_request_is_refused() {
+    let child = |mut intent: Intent, path: &str| {
+        let bip32 = Some(Bip32 { network: "bitcoin".into(), path: path.into() });
+        match &mut intent {
+            Intent::Payment(payment) => payment.terms.bip32 = bip32,
+            Intent::AssetAction(action) => action.terms.bip32 = bip32,
+            other => panic!("{other:?}"),
+        }
+        intent
+    };
+    let paid = derivation(&payment(None), &key()).unwrap();
+    let at = |payments, path: &str| {
+        let public_key_hex = hex32(8).to_string();
+        Some(Derivation { payments, path: Some(path.into()), public_key_hex, ..paid.clone() })
+    };
+    let decide = |intent: &Intent, derivation: Option<&Derivation>| {
+        let (operation, policy) =
+            (operation(intent.clone(), &["alice", "bob"]), policy(&["alice", "bob"], 2));
+        let key = key();
+        let request = AdmissionRequest { derivation, ..request(&operation, &policy, Some(&key)) };
+        authority(1).sign(&request).map(|admission| admission.decision.derivation)
+    };
+    for (intent, derivation) in [
+        (payment(None), Some(paid.clone())),
+        (child(payment(None), "0/7"), at(true, "0/7")),
+        (asset_action(None), None),
+        (child(asset_action(None), "0/7"), at(false, "0/7")),
+        (refresh(), None),
+    ] {
+        assert_eq!(decide(&intent, derivation.as_ref()).unwrap(), derivation);
     }
-    let refused = [
-        (payment(None), Some(KeyUse::AssetActions), "the key serves the other family"),
-        (asset_action(None), Some(KeyUse::Payments), "the key serves the other family"),
-        (payment(Some("vault")), None, "the key is not the operation's key"),
-    ];
-    for (intent, serves, detail) in refused {
-        let operation = operation(intent, &["alice", "bob"]);
-        let key = CustodyKey { serves, ..key() };
-        let refused = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key)).unwrap_err();
-        assert_eq!(refused.to_string(), detail);
+    let of_another_key = Some(Derivation { public_key_hex: hex32(8).to_string(), ..paid.clone() });
+    for (intent, derivation) in [
+        (payment(None), None),
+        (payment(None), of_another_key),
+        (payment(None), Some(Derivation { payments: false, ..paid.clone() })),
+        (payment(None), at(true, "0/7")),
+        (child(payment(None), "0/7"), Some(paid.clone())),
+        (child(payment(None), "0/7"), at(true, "0/8")),
+        (child(payment(None), "0/7"), at(false, "0/7")),
+        (asset_action(None), Some(paid.clone())),
+        (child(asset_action(None), "0/7"), at(true, "0/7")),
+        (child(asset_action(None), "0/7"), None),
+        (refresh(), Some(paid)),
+    ] {
+        let refused = decide(&intent, derivation.as_ref()).unwrap_err();
+        assert_eq!(refused.to_string(), "the derived key is not the one that the intent requests");
     }
+}
+
+#[test]
+fn key_that_the_payment_does_not_name_is_refused() {
+    let operation = operation(payment(Some("vault")), &["alice", "bob"]);
+    let refused = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).unwrap_err();
+    assert_eq!(refused.to_string(), "the key is not the operation's key");
 }
 
 #[test]

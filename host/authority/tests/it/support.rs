@@ -1,7 +1,7 @@
 //! Sample operations with enough approvals, and their key.
 
 use gateway_authority::{Authority, Refusal};
-use gateway_domain::admission::{Admission, AdmissionRequest};
+use gateway_domain::admission::{Admission, AdmissionRequest, Derivation};
 use gateway_domain::ids::{EpochName, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::{
     self, AssetAction, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh, Reshare,
@@ -76,7 +76,6 @@ pub(crate) fn key_create() -> Intent {
         signature_profile: "frost-ed25519-sha512".into(),
         requested_signature_profile: None,
         chains: vec![],
-        serves: None,
     })
 }
 
@@ -139,7 +138,9 @@ pub(crate) fn operation(intent: Intent, approvers: &[&str]) -> Operation {
 }
 
 pub(crate) fn key() -> CustodyKey {
-    let public = PublicKey { public_key_hex: hex32(10).to_string(), package_hex: "00".into() };
+    // The generator of Ed25519.
+    let public_key_hex = format!("58{}", "66".repeat(31));
+    let public = PublicKey { public_key_hex, package_hex: "00".into() };
     CustodyKey { key_id: key_id(), public: Some(public), ..samples::key() }
 }
 
@@ -148,7 +149,21 @@ pub(crate) fn sign(
     policy: &Outcome,
     key: Option<&CustodyKey>,
 ) -> Result<Admission, Refusal> {
-    authority(1).sign(&request(operation, policy, key))
+    let derivation = key.and_then(|key| derivation(&operation.intent, key));
+    authority(1)
+        .sign(&AdmissionRequest { derivation: derivation.as_ref(), ..request(operation, policy, key) })
+}
+
+/// The derived key of a payment without a child key. The authority does not compare the tweak.
+pub(crate) fn derivation(intent: &Intent, key: &CustodyKey) -> Option<Derivation> {
+    let Intent::Payment(_) = intent else { return None };
+    Some(Derivation {
+        payments: true,
+        path: None,
+        taproot: None,
+        tweak: hex32(1),
+        public_key_hex: key.payments_public_key_hex(),
+    })
 }
 
 pub(crate) fn request<'a>(

@@ -1,6 +1,6 @@
 //! A request from another process: what the authority decides, and each lie that it refuses.
 
-use crate::support::{authority, key, key_id, payment, policy};
+use crate::support::{authority, derivation, key, key_id, payment, policy};
 use gateway_authority::{DecisionRequest, HistoryEvent, Policies, Unverified, Verifier};
 use gateway_domain::admission::{self, Authorities};
 use gateway_domain::approval::{Approvers, PinnedRegistry, Rejection, SigningRule};
@@ -124,7 +124,7 @@ fn request_of(events: Vec<Event>, rules: &Rules) -> DecisionRequest {
         policy: Recorded::from(&outcome),
         events: chain(events),
         key: Some(key()),
-        derivation: None,
+        derivation: derivation(&payment(None), &key()),
         not_before_ms: EpochMs(NOW.0 - 300_000),
         not_after_ms: EpochMs(NOW.0 + TTL_MS),
     }

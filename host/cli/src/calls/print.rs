@@ -178,6 +178,7 @@ pub(super) fn key(key: &Key, form: Form) -> Result<(), CallError> {
         ("asset", text(&key.rest, "asset_id")),
         ("profile", text(&key.rest, "signature_profile")),
         ("public key", key.public_key_hex.clone().unwrap_or_default()),
+        ("of payments", text(&key.rest, "payments_public_key_hex")),
         ("epoch", key.active_epoch.clone().unwrap_or_default()),
         ("signers", format!("{} of the participants {}", key.threshold, participants.join(", "))),
     ];

@@ -1,6 +1,6 @@
 //! Creation and changes of keys.
 
-use super::{KeyUse, PublicationMode};
+use super::PublicationMode;
 use crate::ids::{EpochName, Hex32, KeyRef};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use serde::{Deserialize, Serialize};
@@ -31,9 +31,6 @@ pub struct KeyCreate {
     /// The chains that the key is meant for.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub chains: Vec<String>,
-    /// The family that the key will sign for; without it, the first admitted signing operation on the key fixes it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub serves: Option<KeyUse>,
 }
 
 /// The members that all changes of a key share.

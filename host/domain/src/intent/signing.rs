@@ -61,7 +61,7 @@ pub struct Bip32 {
     pub path: String,
 }
 
-/// A Taproot output (BIP-341), whose output key signs in place of the key or child key, which is its internal key.
+/// A Taproot output (BIP-341), whose output key signs in place of the key, child key or key for payments, which is its internal key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Taproot {

@@ -1,10 +1,10 @@
 //! Checks whether a key can do what an intent requests. The engine checks it before it creates an operation and again
-//! before the admission. The authority and each node check again that the key signs for the operation's family.
+//! before the admission.
 
 use super::transitions::Keys;
 use super::{CustodyKey, EPOCHS_MAX, KeyState};
 use crate::ids::{EpochName, Hex32, KeyRef};
-use crate::intent::{Intent, KeyUse, SigningTerms};
+use crate::intent::{Intent, SigningTerms};
 use crate::operation::command::Refusal;
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 
@@ -71,7 +71,6 @@ pub fn check_keys(
 /// [`KeyError`]: `Invalid`, `Refused`.
 pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
     check_epoch(key, intent)?;
-    check_use(intent, key)?;
     match intent {
         Intent::Payment(payment) => check_terms(&payment.terms, key),
         Intent::AssetAction(action) => check_terms(&action.terms, key),
@@ -96,30 +95,10 @@ pub fn fence_holds(intent: &Intent, active_root: Hex32) -> bool {
     fence.is_none_or(|fence| active_root != Hex32::ZERO && *fence == active_root.to_string())
 }
 
-/// Whether a key that signs for `serves` may be used for `key_use`. A key signs for one family: otherwise a digest from the
-/// custody platform could be that of a payment that the policy denies.
-#[must_use]
-pub fn serves(serves: Option<KeyUse>, key_use: Option<KeyUse>) -> bool {
-    serves.is_none() || key_use.is_none() || serves == key_use
-}
-
 /// The threshold of a signature: the higher one of the terms and the key.
 #[must_use]
 pub fn signing_threshold(terms: &SigningTerms, key: &CustodyKey) -> Threshold {
     terms.threshold.map_or(key.threshold, |raised| raised.max(key.threshold))
-}
-
-fn check_use(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
-    let other = key.serves.filter(|_| !serves(key.serves, intent.key_use()));
-    match (other, intent) {
-        (None, _) => Ok(()),
-        (Some(serves), Intent::Payment(_)) => {
-            let message =
-                format!("must name a key that serves `payments`; this one serves `{}`", serves.as_str());
-            Err(KeyError::Invalid { pointer: "/key_ref", message })
-        }
-        (Some(serves), _) => Err(Refusal::KeyServesOther { serves }.into()),
-    }
 }
 
 /// Checks that the key supports child keys and Taproot, if the terms request one.

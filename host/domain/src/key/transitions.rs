@@ -15,45 +15,25 @@ pub struct Keys {
     pub successor: Option<CustodyKey>,
 }
 
-/// The keys after an operation's event. `operation` is the operation *after* the event. A signing operation changes
-/// only the family that the key signs for, if it is not fixed yet.
+/// The keys after an operation's event. `operation` is the operation *after* the event. A signing operation changes none.
 #[must_use]
 pub fn after(keys: Keys, operation: &Operation, event: &Event) -> Keys {
     let Keys { subject, successor } = keys;
-    let change = &event.change;
     match &operation.intent {
-        Intent::Payment(_) | Intent::AssetAction(_) => {
-            Keys { subject: subject.map(|key| fix_use(key, operation, change)), successor }
-        }
+        Intent::Payment(_) | Intent::AssetAction(_) => Keys { subject, successor },
         Intent::KeyCreate(create) => {
             let new = Some(CustodyKey::creating(operation, create));
             Keys { subject: after_creation(subject, new, operation, event), successor }
         }
         Intent::Rotate(rotate) => {
             let new = subject.as_ref().and_then(|subject| subject.successor(operation, rotate));
-            let mut successor = after_creation(successor, new, operation, event);
-            if let (Change::Executed { .. }, Some(key), Some(old)) = (change, &mut successor, &subject)
-                && key.created_by == operation.id
-            {
-                (key.serves, key.serves_since) = (old.serves, old.serves_since);
-            }
+            let successor = after_creation(successor, new, operation, event);
             Keys { subject: after_change(subject, operation, event), successor }
         }
         Intent::Refresh(_) | Intent::Reshare(_) | Intent::Recover(_) => {
             Keys { subject: after_change(subject, operation, event), successor }
         }
     }
-}
-
-/// The key of a signing operation. The first decision to sign fixes the family that the key signs for, if its
-/// creation did not.
-fn fix_use(key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
-    let is_first = matches!(change, Change::DecisionSigned { .. }) && key.serves.is_none();
-    if !is_first {
-        return key;
-    }
-    let revision = key.revision.saturating_add(1);
-    CustodyKey { serves: operation.intent.key_use(), serves_since: Some(operation.id), revision, ..key }
 }
 
 /// The key that an operation creates, from its submission on. `new` is the key to be created; a key that exists under
@@ -163,8 +143,6 @@ impl CustodyKey {
             asset_id: create.asset_id.clone(),
             purpose: create.purpose.clone(),
             signature_profile: create.signature_profile.clone(),
-            serves: create.serves,
-            serves_since: None,
             state: KeyState::Creating,
             threshold: create.threshold,
             participants: create.participants.clone(),
@@ -191,9 +169,6 @@ impl CustodyKey {
             asset_id: self.asset_id.clone(),
             purpose: self.purpose.clone(),
             signature_profile: self.signature_profile.clone(),
-            // Inherited when the rotation executes, because the old key's family may be fixed until then.
-            serves: None,
-            serves_since: None,
             state: KeyState::Creating,
             threshold: rotate.threshold,
             participants: rotate.participants.clone(),

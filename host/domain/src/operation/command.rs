@@ -5,7 +5,6 @@ use super::event::ExternalExport;
 use crate::approval::{Approval, ApprovalError, Rejection};
 use crate::binding::ClientBinding;
 use crate::ids::Hex32;
-use crate::intent::KeyUse;
 use crate::key::CustodyKey;
 use crate::policy;
 use crate::roster::ParticipantIndex;
@@ -171,12 +170,6 @@ pub enum Refusal {
     KeyNotActive {
         /// The key's state.
         state: &'static str,
-    },
-    /// The key signs for the other family of operations.
-    #[error("the key signs only `{}`: use another key", serves.as_str())]
-    KeyServesOther {
-        /// The family that the key signs for.
-        serves: KeyUse,
     },
     /// Another lifecycle operation executes on the key.
     #[error("another lifecycle operation is executing on the key")]

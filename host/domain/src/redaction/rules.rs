@@ -169,7 +169,6 @@ const KEY_CREATE: &Group = &[
     ("signature_profile", Open),
     ("requested_signature_profile", Open),
     ("chains", Open),
-    ("serves", Open),
 ];
 
 const LIFECYCLE: &Group =

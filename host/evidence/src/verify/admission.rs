@@ -3,10 +3,10 @@
 use super::operation::Replayed;
 use super::report::{Findings, Report};
 use crate::roots::Roots;
-use gateway_domain::admission::{self, Admission};
+use gateway_domain::admission::{self, Admission, Derivation};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::error_chain;
-use gateway_domain::intent::{Intent, KeyUse, SigningTerms, Taproot};
+use gateway_domain::intent::{Intent, Taproot};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::policy;
 use std::fmt::Display;
@@ -24,7 +24,6 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
     check_envelope(event, admission, roots, &format!("{at}/admission"), &mut findings);
     if let Some(operation) = replayed.events.get(..=index).and_then(replay) {
         check_decision(&operation, policy, admission, &format!("{at}/admission/decision"), &mut findings);
-        check_use(&operation, admission, &format!("{at}/admission/decision/serves"), &mut findings);
         check_quorum(&operation, policy, &at, &mut findings);
     }
     let seen = format!(
@@ -78,27 +77,29 @@ fn check_decision(
     if let Ok(digest) = operation.intent.request_digest(operation.id, operation.key.key_id) {
         check("request_digest", "the digest to be signed", &decision.request_digest, &digest);
     }
-    let derived = decision.derivation.as_ref();
-    let decided = signer(
-        derived.and_then(|derived| derived.path.as_ref()),
-        derived.and_then(|derived| derived.taproot.as_ref()),
-    );
+    let decided = decision
+        .derivation
+        .as_ref()
+        .map(|Derivation { payments, path, taproot, .. }| signer(*payments, path.as_ref(), taproot.as_ref()));
     let terms = operation.intent.signing_terms();
-    let intended = signer(
-        terms.and_then(|terms| terms.bip32.as_ref()).map(|child| &child.path),
-        terms.and_then(|terms| terms.taproot.as_ref()),
-    );
-    check("derivation", "the signing key", &decided, &intended);
-    let is_asked = terms.is_some_and(SigningTerms::has_derived_key);
-    check("derivation", "whether a derived key signs", &derived.is_some(), &is_asked);
+    let intended = terms.map(|terms| {
+        let is_payment = matches!(operation.intent, Intent::Payment(_));
+        signer(is_payment, terms.bip32.as_ref().map(|child| &child.path), terms.taproot.as_ref())
+    });
+    let own = || OWN_KEY.to_owned();
+    check("derivation", "the signing key", &decided.unwrap_or_else(own), &intended.unwrap_or_else(own));
     if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
         check("approvals_root", "the root of the approvals", &decision.approvals_root, &root);
     }
 }
 
+/// The key that signs if none is derived.
+const OWN_KEY: &str = "the key itself";
+
 /// The key that signs, in words.
-fn signer(path: Option<&String>, taproot: Option<&Taproot>) -> String {
-    let key = path.map_or("the key itself".to_owned(), |path| format!("child {path}"));
+fn signer(payments: bool, path: Option<&String>, taproot: Option<&Taproot>) -> String {
+    let root = if payments { "the key for payments" } else { OWN_KEY };
+    let key = path.map_or(root.to_owned(), |path| format!("child {path} of {root}"));
     match taproot {
         None => key,
         Some(Taproot { merkle_root: None }) => format!("the Taproot output key of {key} without scripts"),
@@ -106,18 +107,6 @@ fn signer(path: Option<&String>, taproot: Option<&Taproot>) -> String {
             format!("the Taproot output key of {key} with the script tree {root}")
         }
     }
-}
-
-/// Checks that the decision states the use of the key that the intent needs.
-fn check_use(operation: &Operation, admission: &Admission, at: &str, findings: &mut Findings) {
-    let intended = match &operation.intent {
-        Intent::Payment(_) | Intent::AssetAction(_) => operation.intent.key_use(),
-        Intent::KeyCreate(create) => create.serves,
-        // These intents do not state a use.
-        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => return,
-    };
-    let text = |serves: Option<KeyUse>| serves.map_or("left open", KeyUse::as_str);
-    findings.same(at, "the key's use", &text(admission.decision.serves), &text(intended));
 }
 
 /// Checks that the policy allowed the operation, and that the quorum counts enough different people, all of whom approved.

@@ -6,12 +6,12 @@ use super::pages::{Document, hash};
 use super::report::{Findings, Report};
 use crate::document::{KEY_STATE, KeyStatement};
 use crate::roots::Roots;
-use crate::signature::taproot_output_key;
+use crate::signature::signing_key;
 use gateway_domain::admission::Target;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::{Intent, Taproot};
-use gateway_domain::key::epoch_root;
+use gateway_domain::intent::Intent;
+use gateway_domain::key::{epoch_root, payments_public_key};
 use gateway_domain::log::{SignedStatement, StatementError};
 use gateway_domain::operation::{Change, Operation, Phase, Staged};
 use gateway_domain::time::EpochMs;
@@ -121,10 +121,14 @@ fn check_key(key: &Value, replayed: &Replayed, roots: &Roots, findings: &mut Fin
     if let Some(pinned) = roots.keys.get(&operation.key.key_id) {
         findings.same("/key/public_key_artifact_ref", "the key in the roots", &public, pinned);
     }
+    let payments = payments_public_key(operation.key.key_id, &public).unwrap_or_default();
+    let at = "/key/payments_public_key_hex";
+    findings.same(at, "the key for payments", &text("payments_public_key_hex"), &payments);
     let published = operation.signature.as_ref().filter(|_| operation.phase == Phase::Published);
     if let Some(signature) = published {
         let signed_under = format!("{}:{}", signature.signature_profile, signature.public_key_hex);
-        if signing_key(&public, operation).is_some_and(|expected| signed_under != expected) {
+        let expected = signing_key(&operation.intent, operation.key.key_id, &public);
+        if expected.is_some_and(|expected| signed_under != expected) {
             findings.add(
                 "/key/public_key_artifact_ref",
                 format!("differs from the key of the signature, `{signed_under}`"),
@@ -136,21 +140,6 @@ fn check_key(key: &Value, replayed: &Replayed, roots: &Roots, findings: &mut Fin
             "/key/public_key_artifact_ref",
             format!("differs from the key of the published shares, `{made}`"),
         );
-    }
-}
-
-/// The key that the operation signs with, of the key with this public key. `None` for a child, which follows from the chain code,
-/// which evidence does not have.
-fn signing_key(public: &str, operation: &Operation) -> Option<String> {
-    let terms = operation.intent.signing_terms()?;
-    match (&terms.bip32, terms.taproot) {
-        (Some(_), _) => None,
-        (None, None) => Some(public.to_owned()),
-        (None, Some(Taproot { merkle_root })) => {
-            let (profile, internal) = public.split_once(':').unwrap_or_default();
-            let output = taproot_output_key(internal, merkle_root).unwrap_or_default();
-            Some(format!("{profile}:{output}"))
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::operation::Replayed;
 use super::report::{Findings, Report};
 use crate::roots::Roots;
-use crate::signature;
+use crate::signature::{self, signing_key};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::{Change, Phase, SignatureResult, replay};
 use gateway_domain::receipt::participants;
@@ -101,7 +101,7 @@ fn check_admitted(replayed: &Replayed, signature: &SignatureResult, at: &str, fi
     }
 }
 
-/// Compares the key with the one in the roots. A derived key is in the decision instead.
+/// Compares the key with the one that follows from the key in the roots. A child key is in the decision alone.
 fn check_pinned_key(
     replayed: &Replayed,
     roots: &Roots,
@@ -109,12 +109,10 @@ fn check_pinned_key(
     at: &str,
     findings: &mut Findings,
 ) {
-    let is_derived = replayed
-        .operation
-        .admission
-        .as_ref()
-        .is_some_and(|admission| admission.decision.derivation.is_some());
-    let Some(pinned) = roots.keys.get(&replayed.operation.key.key_id).filter(|_| !is_derived) else { return };
+    let operation = &replayed.operation;
+    let key_id = operation.key.key_id;
+    let pinned = roots.keys.get(&key_id).and_then(|pinned| signing_key(&operation.intent, key_id, pinned));
+    let Some(expected) = pinned else { return };
     let actual = format!("{}:{}", signature.signature_profile, signature.public_key_hex);
-    findings.same(&format!("{at}/signature/public_key_hex"), "the key in the roots", &actual, pinned);
+    findings.same(&format!("{at}/signature/public_key_hex"), "the key in the roots", &actual, &expected);
 }

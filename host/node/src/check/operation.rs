@@ -65,29 +65,8 @@ impl Checker<'_> {
         }
         check_statement(&stored, &statement)?;
         self.check_last_step(&stored, &statement.decision, &steps).await?;
-        self.check_use(&stored, &statement.decision).await?;
         self.check_made_share(&stored, &statement.decision).await?;
         self.check_is_logged(id, head).await
-    }
-
-    /// Checks that the family of the key is recorded: after the admission of a signature, and after a promotion.
-    async fn check_use(&mut self, stored: &Stored, decision: &AdmissionDecision) -> Result<(), CheckError> {
-        let Some(serves) = decision.serves else { return Ok(()) };
-        let is_promoted = matches!(stored.last_step, EffectStep::CommitEpoch | EffectStep::Publish);
-        let key_id = match &decision.target {
-            _ if stored.last_step == EffectStep::Discard => return Ok(()),
-            Some(target) if is_promoted && target.participants.as_set().contains(&self.me) => target.key_id,
-            Some(_) => return Ok(()),
-            None => decision.key_id,
-        };
-        let sql = "SELECT serves FROM key_use WHERE key_id = ?1";
-        let query = sqlx::query_scalar(sql).bind(key_id.to_string());
-        let kept: Option<String> = query.fetch_optional(&mut *self.conn).await?;
-        match kept {
-            Some(kept) if kept == serves.as_str() => Ok(()),
-            Some(_) => Err(format!("`key_use` has the other family for its key, key_id {key_id}").into()),
-            None => Err(format!("`key_use` has no family for its key, key_id {key_id}").into()),
-        }
     }
 
     /// Checks that the steps before the last one are recorded, and that the head follows from them.

@@ -4,8 +4,9 @@ use crate::support::{Group, KEY, code, other_root};
 use gateway_domain::admission::{AdmissionDecision, Authorities, Derivation, Target};
 use gateway_domain::approval::approvals_root;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId};
-use gateway_domain::intent::{Bip32, Intent, KeyUse, OperationType, SigningTerms, Taproot};
+use gateway_domain::ids::{EpochName, KeyId, KeyRef, OperationId};
+use gateway_domain::intent::{Bip32, Intent, OperationType, SigningTerms, Taproot};
+use gateway_domain::key::payments_public_key;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
@@ -107,48 +108,51 @@ async fn decision_must_be_for_the_key_that_tenant_and_intent_name() {
     }
 }
 
+/// Otherwise a custody signature over the digest of a payment that the policy denies would be the signature of that payment.
 #[tokio::test]
-async fn key_signs_for_one_family_even_after_a_restart() {
-    let mut group = group().await;
-    for (intent, stated) in [
-        (asset_action(&[0, 1, 2], 7), None),
-        (asset_action(&[0, 1, 2], 7), Some(KeyUse::Payments)),
-        (payment(&[0, 1, 2], None), Some(KeyUse::AssetActions)),
-    ] {
-        let mut mismatched = group.case(1, intent);
-        mismatched.decision.serves = stated;
-        assert_eq!(code(group.nodes[0].admit(&mismatched.request()).await), Code::AdmissionRefused);
-    }
-    group.nodes[0].admit(&group.case(1, payment(&[0, 1, 2], None)).request()).await.unwrap();
-    group.restart(0).await;
-    let other = group.case(2, asset_action(&[0, 1, 2], 7));
-    assert_eq!(code(group.nodes[0].admit(&other.request()).await), Code::AdmissionRefused);
-    group.nodes[0].admit(&group.case(3, payment(&[0, 1, 2], None)).request()).await.unwrap();
-    // A change of the key that states another family is refused as well.
-    let mut change = group.key_change(refresh("2"), "2", &[0, 1, 2], 2).of(OperationId(hex32(4)));
-    assert_eq!(code(group.nodes[0].admit(&change.request()).await), Code::AdmissionRefused);
-    change.decision.serves = Some(KeyUse::Payments);
-    group.nodes[0].admit(&change.request()).await.unwrap();
-}
-
-#[tokio::test]
-async fn key_created_for_one_family_never_signs_for_the_other() {
-    let mut group = Group::open(3).await;
-    let mut intent = Case::key_create(1, KEY, 3, 2, SUITES[1]).intent;
-    if let Intent::KeyCreate(create) = &mut intent {
-        create.serves = Some(KeyUse::AssetActions);
-    }
-    let before_creation = gateway_domain::key::Epoch { root: Hex32::ZERO, ..case_epoch() };
-    let mut case = Case::new(1, KEY, before_creation, 2, intent);
-    case.decision.serves = Some(KeyUse::Payments);
-    assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
-    case.decision.serves = Some(KeyUse::AssetActions);
-    group.make_key(&case, 1).await;
-    group.commit_epoch(&case, 1).await;
-    for node in &group.nodes {
-        let paying = group.case(2, payment(&[0, 1, 2], None));
-        assert_eq!(code(node.admit(&paying.request()).await), Code::AdmissionRefused);
-        node.admit(&group.case(3, asset_action(&[0, 1, 2], 7)).request()).await.unwrap();
+async fn payment_is_signed_with_the_key_for_payments_and_nothing_else_is() {
+    for suite in SUITES {
+        let group = Group::with_key(3, 2, suite).await;
+        let paying = group.case(1, payment(&[0, 1, 2], None));
+        let signing = group.case(2, asset_action(&[0, 1, 2], 7));
+        let paid = paying.decision.derivation.clone().unwrap();
+        assert_eq!(signing.decision.derivation, None);
+        let payments =
+            payments_public_key(KEY, &format!("{suite}:{}", hex::encode(group.keys().public_key())));
+        assert_eq!(Some(&paid.public_key_hex), payments.as_ref());
+        let of_another_key = paying.clone().on_key("vault").derived_from(group.keys());
+        let mut with_the_key_itself = paying.clone();
+        with_the_key_itself.decision.derivation = None;
+        for (what, case) in [
+            ("the key itself for a payment", with_the_key_itself),
+            ("the key for payments for a custody signature", signing.clone().derived(paid.clone())),
+            (
+                "a claim to be none for payments",
+                paying.clone().derived(Derivation { payments: false, ..paid.clone() }),
+            ),
+            (
+                "the key for payments of another key",
+                paying.clone().derived(of_another_key.decision.derivation.unwrap()),
+            ),
+            ("another tweak", paying.clone().derived(Derivation { tweak: hex32(3), ..paid })),
+        ] {
+            assert_eq!(
+                code(group.nodes[0].admit(&case.request()).await),
+                Code::AdmissionRefused,
+                "{suite}: {what}"
+            );
+        }
+        for case in [&paying, &signing] {
+            group.admit(case).await;
+        }
+        let (payment, signature) = (group.sign(&paying, 1).await, group.sign(&signing, 1).await);
+        assert_ne!(payment.public_key_hex, signature.public_key_hex);
+        let profile = group.keys().profile();
+        for result in [payment, signature] {
+            let (key, bytes) = (result.public_key_hex, result.signature_hex);
+            let (key, bytes) = (hex::decode(key).unwrap(), hex::decode(bytes).unwrap());
+            gateway_threshold::sign::verify(profile, &key, result.signed_digest.as_bytes(), &bytes).unwrap();
+        }
     }
 }
 
@@ -251,25 +255,32 @@ async fn signature_with_a_target_or_holders_is_refused() {
 async fn child_key_must_be_the_one_the_node_derives() {
     let group = group().await;
     let valid = group.case(1, payment(&[0, 1, 2], Some("0/17")));
-    assert_eq!(
-        code(group.nodes[0].admit(&valid.request()).await),
-        Code::AdmissionRefused,
-        "no child admitted"
-    );
-    let child = |path: [u32; 2], text: &str| {
-        let child = derive(group.keys(), &path).unwrap();
-        Derivation {
-            path: Some(text.into()),
-            taproot: None,
-            tweak: Hex32::new(*child.tweak.as_bytes()),
-            public_key_hex: hex::encode(child.public_key),
-        }
-    };
-    let other = valid.clone().derived(child([0, 18], "0/17"));
-    assert_eq!(code(group.nodes[0].admit(&other.request()).await), Code::AdmissionRefused);
-    let unasked = group.case(2, payment(&[0, 1, 2], None)).derived(child([0, 17], "0/17"));
-    assert_eq!(code(group.nodes[0].admit(&unasked.request()).await), Code::AdmissionRefused);
-    group.nodes[0].admit(&valid.derived(child([0, 17], "0/17")).request()).await.unwrap();
+    let right = valid.decision.derivation.clone().unwrap();
+    let other = group.case(1, payment(&[0, 1, 2], Some("0/18"))).decision.derivation.unwrap();
+    let plain = group.case(2, payment(&[0, 1, 2], None));
+    let Intent::AssetAction(mut action) = asset_action(&[0, 1, 2], 7) else { panic!() };
+    action.terms.bip32 = Some(Bip32 { network: "bitcoin".into(), path: "0/17".into() });
+    let own_child = group.case(3, Intent::AssetAction(action));
+    for (what, case) in [
+        (
+            "the child of another path",
+            valid.clone().derived(Derivation { path: right.path.clone(), ..other }),
+        ),
+        ("an unasked child", plain.clone().derived(right.clone())),
+        (
+            "the key for payments in place of its child",
+            valid.clone().derived(plain.decision.derivation.unwrap()),
+        ),
+        (
+            "the key's own child for a payment",
+            valid.clone().derived(own_child.decision.derivation.clone().unwrap()),
+        ),
+        ("the child of payments for a custody signature", own_child.clone().derived(right)),
+    ] {
+        assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused, "{what}");
+    }
+    group.nodes[0].admit(&own_child.request()).await.unwrap();
+    group.nodes[0].admit(&valid.request()).await.unwrap();
 }
 
 #[tokio::test]
@@ -284,10 +295,7 @@ async fn output_key_must_be_the_one_the_node_derives() {
     let scripts = |byte| Some(Taproot { merkle_root: Some(hex32(byte)) });
     let key_only = Some(Taproot { merkle_root: None });
     let valid = asked(scripts(1), Some("0/17"));
-    let of = |taproot, path| {
-        let case = asked(taproot, path);
-        derivation(case.intent.signing_terms().unwrap(), group.keys()).unwrap()
-    };
+    let of = |taproot, path| derivation(&asked(taproot, path).intent, KEY, group.keys()).unwrap();
     let others = [
         None,
         of(None, Some("0/17")),

@@ -15,7 +15,7 @@ use gateway_node::testing::{
     Case, SUITES, asset_action, bundle, bundle_key, named_bundle, offer, payment, refresh, reshare,
     signed_bundle, submitter, trusted_bundle,
 };
-use gateway_node::{AdmitRequest, CeremonyStart, Code, NodeError, derivation};
+use gateway_node::{AdmitRequest, CeremonyStart, Code, NodeError};
 use gateway_policy::BundleFiles;
 use gateway_policy::bundle::{COMPONENT_FILE, Expectation, MANIFEST_FILE, Vector, VectorInput};
 use serde_json::json;
@@ -341,10 +341,8 @@ async fn facts_about_key_time_and_signature_must_be_true() {
     let mut intent = paying("acct-2", 12_500);
     let Intent::Payment(paid) = &mut intent else { panic!() };
     paid.terms.taproot = Some(Taproot { merkle_root: None });
-    let Intent::Payment(paid) = &intent else { panic!() };
-    let derived = derivation(&paid.terms, group.keys()).unwrap().unwrap();
     let state = |facts: &[(&str, &str)]| {
-        let mut case = group.case(1, intent.clone()).derived(derived.clone());
+        let mut case = group.case(1, intent.clone());
         case.decision.not_after_ms.0 = now + 1_000;
         case.submitter = submitter("dave");
         sign_approvals(&mut case, &["alice", "bob"]);
@@ -442,7 +440,6 @@ async fn policy_is_run_again_before_a_signature_and_before_a_change_of_the_key()
         .key_change(refresh("2"), "2", &[0, 1, 2], 2)
         .of(gateway_domain::ids::OperationId(gateway_node::testing::hex32(2)));
     change.submitter = submitter("dave");
-    change.decision.serves = Some(gateway_domain::intent::KeyUse::Payments);
     sign_approvals(&mut change, &["alice", "bob"]);
     group.admit(&sign).await;
     group.admit(&change).await;

@@ -101,7 +101,6 @@ async fn bundle_revoked_since_the_admission_stops_the_execution() {
     let signing = case(&group, 1, &expiring);
     let mut changing = with_bundle(group.key_change(refresh("2"), "2", &[0, 1, 2], 2), &expiring);
     changing = changing.of(gateway_domain::ids::OperationId(hex32(2)));
-    changing.decision.serves = Some(gateway_domain::intent::KeyUse::AssetActions);
     group.admit(&signing).await;
     group.admit(&changing).await;
     let start =

@@ -206,7 +206,9 @@ impl Group {
 
     /// An operation on the group's key.
     pub(crate) fn case(&self, id: u8, intent: Intent) -> Case {
-        Case::new(id, KEY, self.epoch(), self.keys().threshold(), intent).on_profile(self.keys().profile())
+        let keys = self.keys();
+        let case = Case::new(id, KEY, self.epoch(), keys.threshold(), intent);
+        case.on_profile(keys.profile()).derived_from(keys)
     }
 
     /// Admits the operation and issues the policy receipt on every node.
@@ -429,7 +431,7 @@ impl Group {
             }
         }
         let message = case.decision.request_digest.as_bytes().to_vec();
-        SigningPackage { message, commitments, tweak: None }
+        SigningPackage { message, commitments, tweak: case.tweak() }
     }
 
     pub(crate) fn result(
@@ -442,7 +444,7 @@ impl Group {
         let signature = aggregate(package, &shares, self.keys()).unwrap();
         SignatureResult {
             signature_profile: self.keys().profile().to_string(),
-            public_key_hex: hex::encode(self.keys().public_key()),
+            public_key_hex: case.public_key_hex(self.keys()),
             signed_digest: case.decision.request_digest,
             signature_hex: hex::encode(signature),
             signers: roster(&package.commitments.keys().copied().collect::<Vec<_>>()),

@@ -7,7 +7,7 @@ use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
-    AssetAction, FixedContributions, Intent, KeyCreate, KeyUse, Lifecycle, PublicationMode, Recover, Refresh,
+    AssetAction, FixedContributions, Intent, KeyCreate, Lifecycle, PublicationMode, Recover, Refresh,
     Reshare, SigningTerms, key_id,
 };
 use gateway_domain::key::{Epoch, FIRST_EPOCH};
@@ -137,7 +137,6 @@ impl Operation {
             signature_profile: profile.name().to_owned(),
             requested_signature_profile: None,
             chains: vec![],
-            serves: Some(KeyUse::AssetActions),
         });
         let owner = owner(key_ref);
         let epoch = Epoch { name: EpochName(FIRST_EPOCH.to_owned()), root: Hex32::ZERO };
@@ -229,7 +228,6 @@ impl Operation {
             intent_hash,
             request_digest: intent.request_digest(operation_id, key_id)?,
             key_id,
-            serves: Some(KeyUse::AssetActions),
             epoch: terms.epoch.name,
             epoch_root: terms.epoch.root,
             participants: terms.participants,

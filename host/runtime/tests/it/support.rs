@@ -228,10 +228,9 @@ impl World {
             (key, target(operation, key), matches!(operation.intent, Intent::KeyCreate(_)))
         {
             case = case.changing(&key.participants, target);
-            case.decision.serves = key.serves;
         }
-        if let (Some(terms), Some(key)) = (operation.intent.signing_terms(), key) {
-            case.decision.derivation = self.fleet.derivation(key, terms).unwrap();
+        if let Some(key) = key {
+            case.decision.derivation = self.fleet.derivation(key, &operation.intent).unwrap_or_default();
         }
         case
     }

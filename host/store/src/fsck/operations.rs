@@ -6,10 +6,8 @@ use crate::encode::{
 };
 use crate::history::{self, Chain, EVENTS, History};
 use crate::row::{Cell, Expected, Row, is};
-use gateway_domain::ids::KeyId;
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
-use std::collections::BTreeMap;
 
 /// Ids of operations that have a row in any of the three tables.
 const IDS: &str = "SELECT operation_id FROM (
@@ -23,19 +21,10 @@ const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = $1";
 const SPENDING: &str = "SELECT * FROM spending WHERE operation_id = $1";
 const LISTED: &str = "SELECT * FROM key_operations WHERE key_id = $1 AND ledger_index = $2";
 
-/// Indexes in the log of the events that may change a key.
-#[derive(Default)]
-struct KeyEvents {
-    /// The events of operations that create or change keys.
-    of_changes: Vec<i64>,
-    /// The first decision to sign with each key.
-    first_signed: BTreeMap<KeyId, i64>,
-}
-
 impl Check<'_> {
     /// Checks all operations. Returns the indexes in the log of the events that may change a key, ascending.
     pub(super) async fn operations(&mut self) -> Result<Vec<i64>, Stop> {
-        let mut key_events = KeyEvents::default();
+        let mut key_events = Vec::new();
         let mut after = Cell::Blob(Vec::new());
         loop {
             let ids = self.rows(IDS, &[after.clone(), super::PAGE.into()]).await?;
@@ -50,13 +39,11 @@ impl Check<'_> {
                 self.operation(id.cell("operation_id"), &mut key_events).await?;
             }
         }
-        let KeyEvents { mut of_changes, first_signed } = key_events;
-        of_changes.extend(first_signed.into_values());
-        of_changes.sort_unstable();
-        Ok(of_changes)
+        key_events.sort_unstable();
+        Ok(key_events)
     }
 
-    async fn operation(&mut self, id: &Cell, key_events: &mut KeyEvents) -> Result<(), Stop> {
+    async fn operation(&mut self, id: &Cell, key_events: &mut Vec<i64>) -> Result<(), Stop> {
         self.checked.n_operations = self.checked.n_operations.saturating_add(1);
         let events = self.rows(EVENTS, std::slice::from_ref(id)).await?;
         let chain = history::follow(&id.to_string(), &events, self.findings);
@@ -73,10 +60,7 @@ impl Check<'_> {
         }
         let Some(history) = &chain.history else { return Ok(()) };
         if history.commit.operation.intent.operation_type() != OperationType::Sign {
-            key_events.of_changes.extend(&chain.ledger_indexes);
-        } else if let Some(index) = decision_index(history, &chain.ledger_indexes) {
-            let first = key_events.first_signed.entry(history.commit.operation.key.key_id).or_insert(index);
-            *first = index.min(*first);
+            key_events.extend(&chain.ledger_indexes);
         }
         self.listed(id, history, chain.ledger_indexes.first().copied()).await
     }
@@ -148,12 +132,6 @@ impl Check<'_> {
 
 const fn is_decision(change: &Change) -> bool {
     matches!(change, Change::DecisionSigned { .. })
-}
-
-/// The index of the decision to sign in the log.
-fn decision_index(history: &History, ledger_indexes: &[i64]) -> Option<i64> {
-    let at = history.commit.events.iter().position(|event| is_decision(&event.change))?;
-    ledger_indexes.get(at).copied()
 }
 
 pub(crate) fn operation_columns(row: &OperationRow) -> [(&'static str, Expected); 14] {

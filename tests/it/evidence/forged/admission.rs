@@ -12,7 +12,7 @@ fn other() -> Value {
 }
 
 fn derivation(path: &str) -> Value {
-    json!({ "path": path, "tweak": other(), "public_key_hex": other() })
+    json!({ "payments": true, "path": path, "tweak": other(), "public_key_hex": other() })
 }
 
 #[tokio::test]
@@ -24,7 +24,6 @@ async fn decision_that_does_not_match_the_operation_is_found() {
         ("intent_hash", other()),
         ("request_digest", other()),
         ("key_id", other()),
-        ("serves", json!("asset_actions")),
         ("bundle_hash", other()),
         ("policy_input_hash", other()),
         ("policy_output_hash", other()),
@@ -36,7 +35,7 @@ async fn decision_that_does_not_match_the_operation_is_found() {
 }
 
 #[tokio::test]
-async fn decision_with_an_unrequested_child_key_is_found() {
+async fn decision_with_an_unrequested_derived_key_is_found() {
     let plain = Forgery::of_payment().await;
     let child = Forgery::of_child_key().await;
     for (forgery, derivation) in [
@@ -44,9 +43,11 @@ async fn decision_with_an_unrequested_child_key_is_found() {
         (&child, Value::Null),
         (&child, derivation("0/8")),
         (&child, derivation("00/7")),
-        (&plain, json!({ "taproot": {}, "tweak": "11".repeat(32), "public_key_hex": "22".repeat(32) })),
+        (&plain, Value::Null),
+        (&plain, json!({ "payments": true, "taproot": {}, "tweak": other(), "public_key_hex": other() })),
         (&child, with(derivation("0/7"), "/taproot", json!({}))),
-        (&plain, json!({ "tweak": "11".repeat(32), "public_key_hex": "22".repeat(32) })),
+        (&child, json!({ "path": "0/7", "tweak": other(), "public_key_hex": other() })),
+        (&plain, json!({ "tweak": other(), "public_key_hex": other() })),
     ] {
         let alter = |decision: &mut Value| decision["derivation"] = derivation;
         let forged = forgery.forger.with_decision(alter).await;

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::ids::OperationId;
-use crate::intent::KeyUse;
 use crate::intent::PublicationMode;
 use crate::key::fit::check_epoch;
 use crate::key::{EPOCHS_MAX, PublicKey};
@@ -72,45 +71,6 @@ fn only_the_operation_that_executes_on_a_key_changes_it() {
     assert_eq!(subject(&busy, &holder, &failed()).busy_with, None);
     let rotated = CustodyKey { state: KeyState::Rotated, ..active() };
     assert_eq!(subject(&rotated, &waiting, &failed()), rotated);
-}
-
-fn decided(kind: Kind, number: u8) -> (Operation, Change) {
-    let operation = operation(kind, number);
-    let admission = Box::new(crate::testing::samples::admission(&operation));
-    let decided = Change::DecisionSigned { policy: operation.policy.clone(), admission };
-    (operation, decided)
-}
-
-#[test]
-fn first_admitted_signature_fixes_the_family_of_a_key() {
-    let (payment, paid) = decided(Kind::Payment, 2);
-    let (action, acted) = decided(Kind::AssetAction, 3);
-    let unused = active();
-    assert_eq!(subject(&unused, &payment, &REQUESTED), unused);
-    let used = subject(&unused, &payment, &paid);
-    assert_eq!((used.serves, used.serves_since), (Some(KeyUse::Payments), Some(payment.id)));
-    assert_eq!(used.revision, unused.revision + 1, "the store compares revisions");
-    assert_eq!(subject(&used, &action, &acted), used, "the family never changes");
-    assert_eq!(subject(&used, &payment, &failed()), used, "it stays when the operation fails");
-    let (change, changed) = decided(Kind::Refresh, 4);
-    assert_eq!(subject(&unused, &change, &changed).serves, None);
-    let created = CustodyKey { serves: Some(KeyUse::AssetActions), ..active() };
-    assert_eq!(subject(&created, &payment, &paid), created);
-}
-
-#[test]
-fn successor_inherits_the_family_when_the_rotation_executes() {
-    let rotate = operation(Kind::Rotate, 4);
-    let submitted = Change::Submitted(Box::new(rotation()));
-    let reserved = after(Keys { subject: Some(active()), successor: None }, &rotate, &submitted);
-    assert_eq!(reserved.successor.as_ref().unwrap().serves, None);
-    let (payment, paid) = decided(Kind::Payment, 2);
-    let used = reserved.subject.map(|key| subject(&key, &payment, &paid));
-    let executing = after(Keys { subject: used, ..reserved }, &rotate, &REQUESTED);
-    let decided = after(executing, &rotate, &staged("r-1"));
-    let successor = after(decided, &rotate, &EXECUTED).successor.unwrap();
-    assert_eq!((successor.state, successor.serves), (KeyState::Active, Some(KeyUse::Payments)));
-    assert_eq!((successor.created_at_ms, successor.epoch_since_ms), (EpochMs(1), Some(EpochMs(2))));
 }
 
 #[test]

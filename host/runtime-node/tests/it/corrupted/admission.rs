@@ -9,7 +9,7 @@ use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::ids::{KeyRef, Tenant};
-use gateway_domain::intent::{Intent, KeyUse, OperationType, Payment};
+use gateway_domain::intent::{Intent, OperationType, Payment};
 use gateway_domain::policy::{Decision, Outcome};
 use gateway_domain::roster::Threshold;
 use gateway_domain::time::EpochMs;
@@ -88,7 +88,7 @@ type Alter = fn(&mut Case);
 #[tokio::test]
 async fn decision_must_fit_intent_digest_signers_threshold_epoch_and_derived_key() {
     let victims = Victims::with_key().await;
-    let tricks: [(&str, Alter, &str, &str); 7] = [
+    let tricks: [(&str, Alter, &str, &str); 8] = [
         (
             "another digest",
             |it| it.decision.request_digest = hex32(99),
@@ -116,9 +116,16 @@ async fn decision_must_fit_intent_digest_signers_threshold_epoch_and_derived_key
         ),
         ("another epoch", |it| it.decision.epoch_root = hex32(5), "epoch_conflict", "in another epoch"),
         (
+            "the key itself, for a payment",
+            |it| it.decision.derivation = None,
+            "admission_refused",
+            "another derived key",
+        ),
+        (
             "a derived key",
             |it| {
                 it.decision.derivation = Some(Derivation {
+                    payments: true,
                     path: Some("0/1".into()),
                     taproot: None,
                     tweak: hex32(1),
@@ -149,7 +156,7 @@ async fn decision_must_fit_intent_digest_signers_threshold_epoch_and_derived_key
 
 /// Row 3. The attacker has the authority's key.
 #[tokio::test]
-async fn decision_must_be_for_the_key_that_the_intent_names_and_its_family() {
+async fn decision_must_be_for_the_key_that_the_intent_names() {
     let victims = Victims::with_key().await;
     let mut named = payment(&[0, 1, 2], None);
     let Intent::Payment(paid) = &mut named else { panic!() };
@@ -165,12 +172,10 @@ async fn decision_must_be_for_the_key_that_the_intent_names_and_its_family() {
         let case = approved_by(case, &["alice", "bob"]);
         victims.assert_not_admitted(what, &case, "admission_refused", "not the key that the tenant").await;
     }
-    // The digest of a payment that the policy denies, as a custody signature.
-    let digest = victims.case(3, asset_action(&[0, 1, 2], 7));
-    victims.assert_not_admitted("a digest", &digest, "admission_refused", "the key serves the other").await;
-    let mut claimed = victims.case(4, asset_action(&[0, 1, 2], 7));
-    claimed.decision.serves = Some(KeyUse::Payments);
-    victims.assert_not_admitted("a false family", &claimed, "admission_refused", "of the other family").await;
+    // The digest of a payment that the policy denies, as a custody signature with the key of payments.
+    let paid = victims.payment(3).decision.derivation.unwrap();
+    let digest = victims.case(4, asset_action(&[0, 1, 2], 7)).derived(paid);
+    victims.assert_not_admitted("a digest", &digest, "admission_refused", "another derived key").await;
     victims.assert_still_sign(5).await;
 }
 

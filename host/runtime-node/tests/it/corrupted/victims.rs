@@ -10,7 +10,7 @@ use gateway_domain::approval::{
 };
 use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::ids::{EpochName, Hex32, OperationId};
-use gateway_domain::intent::{Intent, KeyUse};
+use gateway_domain::intent::Intent;
 use gateway_domain::key::{Epoch, PublicKey, epoch_root};
 use gateway_domain::operation::{EffectStep, Staged};
 use gateway_domain::policy::facts::Rules;
@@ -188,7 +188,7 @@ impl Victims {
         victims
     }
 
-    /// Nodes with an active key of threshold 2 that serves payments.
+    /// Nodes with an active key of threshold 2.
     pub(crate) async fn with_key() -> Self {
         let mut victims = Self::open().await;
         let case = victims.key_creation(100);
@@ -519,12 +519,9 @@ impl Victims {
         Epoch { name: epoch, root }
     }
 
-    /// The creation of the key `treasury`, for payments.
+    /// The creation of the key `treasury`.
     pub(crate) fn key_creation(&self, id: u8) -> Case {
-        let mut intent = gateway_node::testing::key_create(&[0, 1, 2], 2, SUITE);
-        if let Intent::KeyCreate(create) = &mut intent {
-            create.serves = Some(KeyUse::Payments);
-        }
+        let intent = gateway_node::testing::key_create(&[0, 1, 2], 2, SUITE);
         let epoch = Epoch { name: EpochName("1".into()), root: Hex32::ZERO };
         honest(Case::new(id, KEY, epoch, 2, intent))
     }
@@ -538,7 +535,8 @@ impl Victims {
     pub(crate) fn unapproved(&self, id: u8, intent: Intent) -> Case {
         let name = EpochName("1".into());
         let root = epoch_root(KEY, &name, &hex::encode(self.keys().to_bytes())).unwrap();
-        Case::new(id, KEY, Epoch { name, root }, 2, intent).on_profile(self.keys().profile())
+        let case = Case::new(id, KEY, Epoch { name, root }, 2, intent);
+        case.on_profile(self.keys().profile()).derived_from(self.keys())
     }
 
     /// A payment to the permitted recipient.
@@ -574,7 +572,6 @@ impl Victims {
         };
         let mut case = self.unapproved(1, intent);
         case = case.changing(&roster(&[0, 1, 2]), target).of(OperationId(hex32(id)));
-        case.decision.serves = Some(KeyUse::Payments);
         honest(case)
     }
 
@@ -587,7 +584,7 @@ impl Victims {
             commitments.insert(*signer, hex::decode(text).unwrap());
         }
         let message = case.decision.request_digest.as_bytes().to_vec();
-        SigningPackage { message, commitments, tweak: None }
+        SigningPackage { message, commitments, tweak: case.tweak() }
     }
 
     /// Checks that the nodes still make a signature that verifies.

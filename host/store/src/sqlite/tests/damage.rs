@@ -119,8 +119,7 @@ async fn key_that_differs_from_its_events_is_not_returned() {
     let key = Subject::Key(submission(1, key_create()).key.key_id);
     let damages = [
         "UPDATE custody_keys SET body = json_set(body, '$.state', 'active')",
-        "UPDATE custody_keys SET body = json_set(body, '$.serves', 'payments')",
-        "UPDATE custody_keys SET body = json_set(body, '$.serves', 'payments', '$.serves_since', '00')",
+        "UPDATE custody_keys SET body = json_set(body, '$.purpose', 'payments')",
         "UPDATE custody_keys SET body = json_set(body, '$.public', json('{\"public_key_hex\":\"aa\",\"package_hex\":\"\"}'))",
         "UPDATE custody_keys SET body = 'x'",
         "UPDATE custody_keys SET state = 'active'",
