@@ -566,6 +566,7 @@ def check_key(roots, document, log_size):
     subject, stated, *_ = note_is_signed(document["key_note"], roots["logs"]).split("\n")
     need(subject.endswith("/key-state") and stated == canonical(statement), "another statement about the key")
     public = (document["key"] or {}).get("public_key_artifact_ref")
+    need(document["intent"].get("public_key_artifact_ref", public) == public, "another key than the intent names")
     payments = payments_key(document["key_id"], public) if public else ""
     need((document["key"] or {}).get("payments_public_key_hex", "") == payments, "another key for payments")
     return (document["key"] or {}).get("state", "no key")

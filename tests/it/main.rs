@@ -32,6 +32,7 @@ mod keys;
 mod ledger;
 mod limits;
 mod moments;
+mod named_key;
 mod nodes;
 mod observability;
 mod openapi_examples;

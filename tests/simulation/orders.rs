@@ -170,6 +170,7 @@ impl Desk {
             bip32: None,
             taproot: None,
             epoch_fence_token_hex: None,
+            public_key_artifact_ref: None,
             publication_mode: PublicationMode::Automatic,
         };
         self.signature_with(key, terms, false, 1)
@@ -195,6 +196,7 @@ impl Desk {
             reason: "simulation".to_owned(),
             publication_mode,
             metadata: BTreeMap::new(),
+            public_key_artifact_ref: None,
         }
     }
 
@@ -209,6 +211,7 @@ impl Desk {
             bip32: derives.then(path),
             taproot: None,
             epoch_fence_token_hex: chance.one_in(8).then(|| key.epoch.root.to_string()),
+            public_key_artifact_ref: None,
             publication_mode: Self::mode(chance),
         }
     }

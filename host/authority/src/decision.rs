@@ -88,13 +88,18 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
     })
 }
 
-/// Checks that operation, intent and request have the same key, and that its id is the one of the tenant and the key's name.
+/// Checks that operation, intent and request have the same key, that its id is the one of the tenant and the key's name, and its public key
+/// the one that the intent names.
 fn check_key(operation: &Operation, key: Option<&CustodyKey>) -> Result<(), Refusal> {
     let slot = &operation.key;
     let is_same = key_id(&operation.tenant, &slot.key_ref)? == slot.key_id
         && operation.intent.key_ref().is_none_or(|named| *named == slot.key_ref)
-        && key.is_none_or(|key| key.key_id == slot.key_id);
+        && key.is_none_or(|key| key.key_id == slot.key_id && is_named(&operation.intent, key));
     if is_same { Ok(()) } else { Err(Refusal::OtherKey) }
+}
+
+fn is_named(intent: &Intent, key: &CustodyKey) -> bool {
+    intent.public_key_artifact_ref().is_none_or(|named| *named == key.public_key_artifact_ref())
 }
 
 /// Checks that the derived key is the one that the intent requests. Computes the key for payments; the nodes compute children and output

@@ -83,6 +83,10 @@ pub struct SigningTerms {
     /// Root of the epoch that the caller expects, hexadecimal; execution in another epoch is refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub epoch_fence_token_hex: Option<String>,
+    /// The public key of the operation's key, as `<profile>:<public key hex>`; `None` if the key was not generated yet when the operation was
+    /// submitted. No caller states it: the gateway fills it in, approvers sign it, and each node compares it with the key.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub public_key_artifact_ref: Option<String>,
     /// Who starts the publication.
     pub publication_mode: PublicationMode,
 }
@@ -168,6 +172,39 @@ impl Intent {
                 None
             }
         }
+    }
+
+    /// The public key of the existing key that the operation is on, as `<profile>:<public key hex>`, if the intent names it.
+    #[must_use]
+    pub const fn public_key_artifact_ref(&self) -> Option<&String> {
+        match self {
+            Self::Payment(Payment { terms, .. }) | Self::AssetAction(AssetAction { terms, .. }) => {
+                terms.public_key_artifact_ref.as_ref()
+            }
+            Self::KeyCreate(_) => None,
+            Self::Refresh(Refresh { change })
+            | Self::Reshare(Reshare { change, .. })
+            | Self::Rotate(Rotate { change, .. })
+            | Self::Recover(Recover { change, .. }) => change.public_key_artifact_ref.as_ref(),
+        }
+    }
+
+    /// The same intent, naming this public key of the key that it is on. A key creation names none.
+    #[must_use]
+    pub fn naming(mut self, public_key_artifact_ref: Option<String>) -> Self {
+        match &mut self {
+            Self::Payment(Payment { terms, .. }) | Self::AssetAction(AssetAction { terms, .. }) => {
+                terms.public_key_artifact_ref = public_key_artifact_ref;
+            }
+            Self::KeyCreate(_) => {}
+            Self::Refresh(Refresh { change })
+            | Self::Reshare(Reshare { change, .. })
+            | Self::Rotate(Rotate { change, .. })
+            | Self::Recover(Recover { change, .. }) => {
+                change.public_key_artifact_ref = public_key_artifact_ref;
+            }
+        }
+        self
     }
 
     /// Who starts the publication; key creation is always automatic.

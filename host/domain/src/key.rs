@@ -169,6 +169,12 @@ impl CustodyKey {
             .unwrap_or_default()
     }
 
+    /// [`Self::public_key_artifact_ref`], if the key is generated.
+    #[must_use]
+    pub fn generated_artifact_ref(&self) -> Option<String> {
+        self.public.as_ref().map(|_| self.public_key_artifact_ref())
+    }
+
     /// The public key of payments: 32 bytes, hexadecimal; empty until generation.
     #[must_use]
     pub fn payments_public_key_hex(&self) -> String {

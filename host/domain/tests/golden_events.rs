@@ -17,14 +17,15 @@ const GOLDEN: &str = include_str!("../golden/events.json");
 const RECORD_ROOT: &str = "256e9dcb2e5cbd84d5afe8fcc2487fa8576c2f6843b07018c5ee5291f13ccc68";
 
 /// The number of golden events and the head of their chain in earlier releases: before approvals had signatures,
-/// before they could be waived, before a change of a key could do without lost nodes, before operations could be rejected, and before rejections had
-/// signatures.
-const EARLIER_ROOTS: [(usize, &str); 5] = [
+/// before they could be waived, before a change of a key could do without lost nodes, before operations could be rejected, before rejections had
+/// signatures, and before payments had a key of their own and intents named the public key.
+const EARLIER_ROOTS: [(usize, &str); 6] = [
     (25, "e282dcea315b7b0b48a80f0c0d7d93b012b337027ec917da5ce8863aad9c2098"),
     (27, "2434393b3a2dbf22b22848e5e9ed6eb4d800ec5d80e706b578e9ebb5f71df0db"),
     (28, "b62e4c48268255adb491e1f4fbe02710a2ea8133a3c071bcddb25e8d0abbc2ac"),
     (30, "27ccfb9b42bf484ec5a4d9b5f4df841dd804d36af33b330f6ac191e78458ad65"),
     (31, "03b383e027778cc8315c1063178dd375da4f1f43149e6073f0fd9635c5020aac"),
+    (32, "256e9dcb2e5cbd84d5afe8fcc2487fa8576c2f6843b07018c5ee5291f13ccc68"),
 ];
 
 /// The stored name of a change. For a new change this match does not compile, and the tests fail until it has a

@@ -9,7 +9,7 @@ use crate::session::Session;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::key::fit::{KeyError, check_key};
+use gateway_domain::key::fit::{KeyError, check_key, check_named_key};
 use gateway_domain::operation::{
     Action, Effect, EffectStep, Failure, Operation, Outcome, Phase, Refusal, Step, next,
 };
@@ -201,10 +201,10 @@ impl Inner {
     }
 }
 
-/// The rejection of an operation whose key has changed since the submission, so that it can no longer do what the intent
-/// requests.
+/// The rejection of an operation whose key has changed since the submission, so that it is not the one that was approved, or can no longer
+/// do what the intent requests.
 fn key_rejection(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
-    let error = check_key(intent, key).err()?;
+    let error = check_key(intent, key).and_then(|()| check_named_key(intent, key)).err()?;
     let is_epoch = matches!(error, KeyError::Refused(Refusal::EpochConflict(_)));
     let code = if is_epoch { "epoch_conflict" } else { "key_changed" };
     let detail = match error {

@@ -217,14 +217,17 @@ impl Inner {
         let keys = self.keys_in(&key, successor.as_ref()).await?;
         check_keys(&submit.intent, &key.key_ref, &keys, may_lack_key)?;
         let fence_is_stale = self.check_fence(&submit.intent, keys.subject.as_ref())?;
-        let intent_hash = submit.intent.hash()?;
+        // Approvers sign which key it is. No refresh or reshare changes it.
+        let named = keys.subject.as_ref().and_then(CustodyKey::generated_artifact_ref);
+        let intent = submit.intent.clone().naming(named);
+        let intent_hash = intent.hash()?;
         let request = policy::Request {
             moment: Moment::Submit,
             intent_hash,
             tenant: &submit.tenant,
             key_ref: &key.key_ref,
             submitter: &submit.submitter,
-            intent: &submit.intent,
+            intent: &intent,
             approvals: &[],
         };
         let required = self.required_approvals(&submit.intent, &submit.submitter);
@@ -233,7 +236,7 @@ impl Inner {
         if !policy.is_allowed() {
             return Err(self.refuse_submission(id, &request, policy, token).await?);
         }
-        let Submit { tenant, submitter, intent, body_digest, unknown_fields, .. } = submit.clone();
+        let Submit { tenant, submitter, body_digest, unknown_fields, .. } = submit.clone();
         let submission = Submission {
             operation_id: id,
             tenant,

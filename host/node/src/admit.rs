@@ -12,7 +12,7 @@ use crate::policy::{check_facts, check_spending};
 use crate::row::{self, Row, Statement, View};
 use crate::spending;
 use crate::vault::Generation;
-use crate::verify::{check_generation, verify};
+use crate::verify::{check_generation, check_named_key, verify};
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Intent, OperationType};
@@ -124,6 +124,9 @@ impl Transact for StoreAdmission {
         let held = gate::check_generation(&self.statement, me, &view.key)?;
         let decode = |held: &Generation| self.generations.keys(held.root, || held.decode(decision.key_id));
         let keys = held.map(decode).transpose()?;
+        if let Some(keys) = keys.as_deref() {
+            check_named_key(&request.intent, keys)?;
+        }
         let signs = keys.as_deref().filter(|_| decision.operation_type == OperationType::Sign);
         if let Some(keys) = signs {
             check_generation(&request.intent, decision, keys)?;

@@ -12,13 +12,14 @@ use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
 use crate::log::{self, LogState};
 use crate::mail::Received;
 use crate::node::{Node, Transact};
-use crate::part::{Part, target};
+use crate::part::{Part, is_same_key, target};
 use crate::row::{self, Statement, View};
 use crate::row_hash;
 use crate::sealing::Sealing;
 use crate::sessions::attempt_superseded;
 use crate::vault::{self, NewShare};
-use gateway_domain::admission::{AdmissionDecision, Target};
+use crate::verify::check_named_key;
+use gateway_domain::admission::Target;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::epoch_root;
@@ -149,7 +150,7 @@ impl Node {
                 Ok(CeremonyAnswer::Send(mail))
             }
             Part::Keeps(share, keys) => {
-                self.stage(call, &admitted.statement.decision, Some(&share), (*keys).clone()).await
+                self.stage(call, &admitted.statement, Some(&share), (*keys).clone()).await
             }
         }
     }
@@ -198,7 +199,7 @@ impl Node {
             Handled::Done(output) => {
                 let Output { share, keys, .. } = *output;
                 let share = self.share_to_stage(&statement, share, &keys).await?;
-                let staged = self.stage(call, &statement.decision, share.as_ref(), keys).await?;
+                let staged = self.stage(call, &statement, share.as_ref(), keys).await?;
                 self.ceremonies.close(id);
                 Ok(staged)
             }
@@ -221,14 +222,19 @@ impl Node {
         Ok(Some(vault::load_share(&mut conn, &self.sealing, decision.key_id, &decision.epoch, keys).await?))
     }
 
-    /// Stages the share and records the step. A node that leaves the roster only records the step.
+    /// Stages the share and records the step. A node that leaves the roster only records the step. New shares of the same key must be of
+    /// the one that approvers signed.
     async fn stage(
         &self,
         call: &Call,
-        decision: &AdmissionDecision,
+        statement: &Statement,
         share: Option<&KeyShare>,
         keys: PublicKeys,
     ) -> Result<CeremonyAnswer, NodeError> {
+        let Statement { request, decision } = statement;
+        if is_same_key(decision) {
+            check_named_key(&request.intent, &keys)?;
+        }
         let (target, replaced) = (target(decision)?, decision.epoch_root);
         let public_keys = keys.to_bytes();
         let root = epoch_root(target.key_id, &target.epoch, &hex::encode(&public_keys))?;

@@ -7,7 +7,7 @@ use crate::node::{Node, NodeConfig};
 use crate::policy::check_facts;
 use crate::row::{KeyState, Row, Statement, View};
 use crate::vault::{self, Generation};
-use crate::verify::{epoch_conflict, verify};
+use crate::verify::{check_named_key, epoch_conflict, verify};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
@@ -96,7 +96,7 @@ fn verify_statement<'s>(
 
 impl Node {
     /// Makes all checks of the admission again before the execution: the stored decision is the authority's and valid now, every
-    /// approver still counts, the key is in the admitted generation, the bundle is still trusted, and the policy still allows the
+    /// approver still counts, the key is in the admitted generation and the one that they signed, the bundle is still trusted, and the policy still allows the
     /// operation with facts that agree with what the node knows. Returns the same as [`check_generation`].
     pub(crate) async fn verify_again<'s>(
         &self,
@@ -109,6 +109,9 @@ impl Node {
         self.check_policy(&bundle, statement).await?;
         let decode = |held: &Generation| self.generations.keys(held.root, || held.decode(decision.key_id));
         let keys = generation.map(decode).transpose()?;
+        if let Some(keys) = keys.as_deref() {
+            check_named_key(&statement.request.intent, keys)?;
+        }
         check_facts(&self.config.settings, statement, keys.as_deref(), None)?;
         Ok(generation)
     }
@@ -142,7 +145,7 @@ pub(crate) fn check_generation<'h>(
     }
 }
 
-fn is_generation(decision: &AdmissionDecision, held: &Generation) -> bool {
+pub(crate) fn is_generation(decision: &AdmissionDecision, held: &Generation) -> bool {
     held.epoch == decision.epoch && held.root == decision.epoch_root
 }
 

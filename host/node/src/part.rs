@@ -6,7 +6,7 @@ use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate::{self, Admitted};
 use crate::node::Node;
 use crate::vault::{self, Generation};
-use crate::verify::epoch_conflict;
+use crate::verify::{check_named_key, epoch_conflict};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::intent::Intent;
@@ -58,6 +58,14 @@ impl Node {
         }
         let active = key.active.as_ref().filter(|_| needs_share(intent, me, start));
         let PresentKey { keys, share } = self.load_present_key(conn, decision, start, active).await?;
+        // The caller supplies these keys, and the authority's decision names their root: approvers signed which key it is.
+        check_named_key(intent, &keys)?;
+        let holds = key.active.as_ref().is_some_and(|held| gate::is_generation(decision, held));
+        if !holds && is_same_key(decision) && intent.public_key_artifact_ref().is_none() {
+            return Err(
+                refused("the node has no share, and the intent does not name the key's public key").into()
+            );
+        }
         if let Intent::Rotate(_) = intent
             && vault::is_known(conn, target(decision)?.key_id).await?
         {
@@ -103,6 +111,11 @@ impl Node {
         };
         Ok(PresentKey { keys, share })
     }
+}
+
+/// Whether the operation makes shares of the key that it is on. A rotation makes those of another key.
+pub(crate) fn is_same_key(decision: &AdmissionDecision) -> bool {
+    decision.target.as_ref().is_some_and(|target| target.key_id == decision.key_id)
 }
 
 /// Whether the ceremony needs this node's present share. Otherwise the share is not read, so that an unreadable one does not

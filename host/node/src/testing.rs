@@ -237,6 +237,7 @@ pub fn terms(participants: &[u16]) -> SigningTerms {
         bip32: None,
         taproot: None,
         epoch_fence_token_hex: None,
+        public_key_artifact_ref: None,
         publication_mode: PublicationMode::Manual,
     }
 }
@@ -261,6 +262,7 @@ fn change(epoch: &str) -> Lifecycle {
         reason: "drill".to_owned(),
         publication_mode: PublicationMode::Automatic,
         metadata: Default::default(),
+        public_key_artifact_ref: None,
     }
 }
 

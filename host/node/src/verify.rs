@@ -208,6 +208,15 @@ pub fn derivation(intent: &Intent, key_id: KeyId, keys: &PublicKeys) -> Result<O
     }))
 }
 
+/// Checks that the key is the one that approvers signed, if the intent names one.
+pub(crate) fn check_named_key(intent: &Intent, keys: &PublicKeys) -> Result<(), Rejection> {
+    let own = || format!("{}:{}", keys.profile(), hex::encode(keys.public_key()));
+    match intent.public_key_artifact_ref() {
+        Some(named) if *named != own() => Err(refused("the intent names another public key than the key's")),
+        Some(_) | None => Ok(()),
+    }
+}
+
 pub(crate) fn refused(detail: impl Into<String>) -> Rejection {
     Rejection::new(Code::AdmissionRefused, detail)
 }

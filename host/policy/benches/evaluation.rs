@@ -200,6 +200,7 @@ fn sample_request() -> Result<(Tenant, KeyRef, ClientBinding, Intent), Box<dyn E
             bip32: None,
             taproot: None,
             epoch_fence_token_hex: None,
+            public_key_artifact_ref: None,
             publication_mode: PublicationMode::Manual,
         },
     });

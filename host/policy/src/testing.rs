@@ -279,6 +279,7 @@ pub fn payment(to: &str, approvers: &[&str]) -> TestRequest {
                 bip32: None,
                 taproot: None,
                 epoch_fence_token_hex: None,
+                public_key_artifact_ref: None,
                 publication_mode: PublicationMode::Manual,
             },
         }),

@@ -83,6 +83,7 @@ fn payment(recipient: &str) -> Result<Intent, Box<dyn Error>> {
             bip32: None,
             taproot: None,
             epoch_fence_token_hex: None,
+            public_key_artifact_ref: None,
             publication_mode: PublicationMode::Manual,
         },
     }))

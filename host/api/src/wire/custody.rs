@@ -156,6 +156,7 @@ impl RequestShape for CustodySignRequest {
                 .as_ref()
                 .map(|taproot| intent::Taproot { merkle_root: taproot.merkle_root }),
             epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(parse_fence_token).transpose()?,
+            public_key_artifact_ref: None,
             publication_mode: self.publication_mode.into(),
         };
         Ok(Intent::AssetAction(AssetAction {
@@ -202,6 +203,7 @@ macro_rules! change_request {
                     reason: not_empty("/reason", &self.reason)?,
                     publication_mode: self.publication_mode.into(),
                     metadata: texts("/metadata", &self.metadata.clone().unwrap_or_default())?,
+                    public_key_artifact_ref: None,
                 })
             }
         }

@@ -54,6 +54,8 @@ pub struct SigningIntent {
     /// The root of the epoch that the key must be in; absent for any.
     #[schema(pattern = "^[0-9a-f]{1,128}$")]
     pub epoch_fence_token_hex: Option<String>,
+    /// The key's public key at submission, `<profile>:<public key hex>`; absent if the key was not generated yet.
+    pub public_key_artifact_ref: Option<String>,
     /// The party that publishes.
     pub publication_mode: PublicationMode,
 }
@@ -136,6 +138,8 @@ pub struct KeyChangeIntent {
     pub publication_mode: PublicationMode,
     /// The caller's free fields.
     pub metadata: Option<BTreeMap<String, String>>,
+    /// The key's public key at submission, `<profile>:<public key hex>`; absent if the key was not generated yet.
+    pub public_key_artifact_ref: Option<String>,
 }
 
 /// New shares for the same share holders.

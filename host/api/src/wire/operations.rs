@@ -99,6 +99,7 @@ impl RequestShape for SignOperationRequest {
             bip32: self.bip32.as_ref().map(Bip32::parse).transpose()?,
             taproot: None,
             epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(parse_fence_token).transpose()?,
+            public_key_artifact_ref: None,
             publication_mode: self.publication_mode.into(),
         };
         let key_ref = self.key_ref.as_deref().map(|name| key_ref("/key_ref", name)).transpose()?;

@@ -101,6 +101,23 @@ fn derived_key_that_the_intent_does_not_request_is_refused() {
 }
 
 #[test]
+fn key_with_another_public_key_than_the_intent_names_is_refused() {
+    let own = key().public_key_artifact_ref();
+    let named = |named: &str| {
+        [payment(None), asset_action(None), refresh()].map(|it| it.naming(Some(named.to_owned())))
+    };
+    for intent in named(&own) {
+        let operation = operation(intent, &["alice", "bob"]);
+        sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).unwrap();
+    }
+    for intent in named(&own.replace("58", "59")) {
+        let operation = operation(intent, &["alice", "bob"]);
+        let refused = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).unwrap_err();
+        assert_eq!(refused.to_string(), "the key is not the operation's key");
+    }
+}
+
+#[test]
 fn key_that_the_payment_does_not_name_is_refused() {
     let operation = operation(payment(Some("vault")), &["alice", "bob"]);
     let refused = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).unwrap_err();

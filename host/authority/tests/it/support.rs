@@ -51,6 +51,7 @@ fn terms(threshold: Option<u16>) -> SigningTerms {
         bip32: None,
         taproot: None,
         epoch_fence_token_hex: None,
+        public_key_artifact_ref: None,
         publication_mode: PublicationMode::Manual,
     }
 }
@@ -85,6 +86,7 @@ fn change() -> Lifecycle {
         reason: "drill".into(),
         publication_mode: PublicationMode::Manual,
         metadata: Default::default(),
+        public_key_artifact_ref: None,
     }
 }
 

@@ -131,6 +131,7 @@ pub(super) fn operation(operation: &Operation, form: Form) -> Result<(), CallErr
     let rows = vec![
         ("operation", operation.operation_id.clone()),
         ("does", summary(operation)),
+        ("public key", text(&operation.intent, "public_key_artifact_ref")),
         ("state", operation.state.clone()),
         (
             "approvals",

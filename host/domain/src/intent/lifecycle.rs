@@ -45,6 +45,10 @@ pub struct Lifecycle {
     /// The caller's free fields.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub metadata: BTreeMap<String, String>,
+    /// The public key of the operation's key, as `<profile>:<public key hex>`; `None` if the key was not generated yet when the operation was
+    /// submitted. No caller states it: the gateway fills it in, approvers sign it, and each node compares it with the key.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub public_key_artifact_ref: Option<String>,
 }
 
 /// Same roster, threshold and public key; new shares.

@@ -83,6 +83,32 @@ pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
     }
 }
 
+/// Checks that the key is the one that the intent names. A reshare to nodes without a share and a recovery must name it: those nodes know the
+/// key only from what was approved. Not for a submission, whose key may not be generated yet.
+///
+/// # Errors
+/// [`KeyError::Invalid`].
+pub fn check_named_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
+    let needs_name = match intent {
+        Intent::Reshare(reshare) => !key.participants.contains_all(&reshare.new_participants),
+        Intent::Recover(_) => true,
+        Intent::Payment(_)
+        | Intent::AssetAction(_)
+        | Intent::KeyCreate(_)
+        | Intent::Refresh(_)
+        | Intent::Rotate(_) => false,
+    };
+    let message = match intent.public_key_artifact_ref() {
+        Some(named) if *named == key.public_key_artifact_ref() => return Ok(()),
+        Some(_) => format!("must be the key's, `{}`", key.public_key_artifact_ref()),
+        None if needs_name => {
+            "must name the key, which was not generated yet: submit the operation again".to_owned()
+        }
+        None => return Ok(()),
+    };
+    Err(KeyError::Invalid { pointer: "/public_key_artifact_ref", message })
+}
+
 /// The code of an operation that failed because its key left the epoch of the fence.
 pub const EPOCH_FENCE_MISMATCH: &str = "epoch_fence_mismatch";
 
@@ -212,4 +238,27 @@ fn decimal(name: &EpochName) -> Option<(usize, &str)> {
     let is_decimal = !name.0.is_empty() && name.0.bytes().all(|byte| byte.is_ascii_digit());
     let digits = name.0.trim_start_matches('0');
     is_decimal.then_some((digits.len(), digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intent::PublicationMode;
+    use crate::testing::samples::{Kind, intent, key};
+
+    /// Nodes 0, 1 and 2 hold the key; the reshare is to 1, 2, 3 and 4.
+    #[test]
+    fn key_is_the_one_that_the_intent_names_and_joiners_need_the_name() {
+        let key = key();
+        let own = key.public_key_artifact_ref();
+        for kind in Kind::ALL {
+            let named = |name: Option<&str>| {
+                let intent = intent(kind, PublicationMode::Manual).naming(name.map(str::to_owned));
+                check_named_key(&intent, &key).is_ok()
+            };
+            assert!(named(Some(&own)), "{kind:?}");
+            assert_eq!(named(Some("frost-ed25519-sha512:11")), kind == Kind::KeyCreate, "{kind:?}");
+            assert_eq!(named(None), !matches!(kind, Kind::Reshare | Kind::Recover), "{kind:?}");
+        }
+    }
 }

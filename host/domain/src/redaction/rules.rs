@@ -149,6 +149,7 @@ const SIGNING_TERMS: &Group = &[
     ("bip32", Members(&[&[("network", Open), ("path", Open)]])),
     ("taproot", Members(&[&[("merkle_root", Open)]])),
     ("epoch_fence_token_hex", Open),
+    ("public_key_artifact_ref", Open),
     ("publication_mode", Open),
 ];
 
@@ -171,8 +172,13 @@ const KEY_CREATE: &Group = &[
     ("chains", Open),
 ];
 
-const LIFECYCLE: &Group =
-    &[("target_epoch", Open), ("publication_mode", Open), ("reason", Parties), ("metadata", Parties)];
+const LIFECYCLE: &Group = &[
+    ("target_epoch", Open),
+    ("publication_mode", Open),
+    ("reason", Parties),
+    ("metadata", Parties),
+    ("public_key_artifact_ref", Open),
+];
 
 const RECOVER: &Group = &[
     ("recovery_case_ref", Open),

@@ -33,7 +33,7 @@ fn fill_optional(mut intent: Intent) -> Intent {
             recover.expected_helper_admission_root = Some("root".into());
         }
     }
-    intent
+    intent.naming(Some("frost-ed25519-sha512:00".into()))
 }
 
 fn sees_all(_: Visibility) -> bool {

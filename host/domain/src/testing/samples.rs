@@ -58,6 +58,7 @@ fn terms(publication_mode: PublicationMode) -> SigningTerms {
         bip32: None,
         taproot: None,
         epoch_fence_token_hex: None,
+        public_key_artifact_ref: None,
         publication_mode,
     }
 }
@@ -70,6 +71,7 @@ pub fn intent(kind: Kind, mode: PublicationMode) -> Intent {
         reason: "drill".into(),
         publication_mode: mode,
         metadata: Default::default(),
+        public_key_artifact_ref: None,
     };
     match kind {
         Kind::Payment => Intent::Payment(Payment {

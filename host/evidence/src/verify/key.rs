@@ -121,6 +121,9 @@ fn check_key(key: &Value, replayed: &Replayed, roots: &Roots, findings: &mut Fin
     if let Some(pinned) = roots.keys.get(&operation.key.key_id) {
         findings.same("/key/public_key_artifact_ref", "the key in the roots", &public, pinned);
     }
+    if let Some(named) = operation.intent.public_key_artifact_ref() {
+        findings.same("/key/public_key_artifact_ref", "the key that the intent names", &public, named);
+    }
     let payments = payments_public_key(operation.key.key_id, &public).unwrap_or_default();
     let at = "/key/payments_public_key_hex";
     findings.same(at, "the key for payments", &text("payments_public_key_hex"), &payments);

@@ -91,6 +91,42 @@ async fn decision_for_another_intent_or_operation_is_refused() {
     assert_eq!(request_refusal(&group, step).await, Code::AdmissionRefused);
 }
 
+/// What approvers signed names the public key, so that gateway and authority together cannot exchange the key.
+#[tokio::test]
+async fn holder_admits_an_operation_only_on_the_key_that_its_intent_names() {
+    for suite in SUITES {
+        let group = Group::with_key(3, 2, suite).await;
+        let public_key = hex::encode(group.keys().public_key());
+        let other_suite = SUITES.into_iter().find(|other| *other != suite).unwrap();
+        let changed = |intent: Intent, id| {
+            let case = group.key_change(intent, "2", &[0, 1, 2], 2);
+            case.of(OperationId(hex32(id)))
+        };
+        for (named, is_admitted) in [
+            (format!("{suite}:{public_key}"), true),
+            (format!("{suite}:{}", "11".repeat(32)), false),
+            (format!("{other_suite}:{public_key}"), false),
+            (public_key.clone(), false),
+            (String::new(), false),
+        ] {
+            let name = |intent: Intent| intent.naming(Some(named.clone()));
+            for case in [
+                group.case(1, name(asset_action(&[0, 1, 2], 7))),
+                group.case(2, name(payment(&[0, 1, 2], None))),
+                changed(name(refresh("2")), 3),
+                changed(name(recover("2", 2, &[0, 1])), 4),
+            ] {
+                let answer = group.nodes[0].admit(&case.request()).await;
+                if is_admitted {
+                    answer.unwrap();
+                } else {
+                    assert_eq!(code(answer), Code::AdmissionRefused, "{named}");
+                }
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn decision_must_be_for_the_key_that_tenant_and_intent_name() {
     let group = group().await;

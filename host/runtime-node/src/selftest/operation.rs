@@ -75,6 +75,7 @@ fn change(epoch: &str) -> Lifecycle {
         reason: "selftest".to_owned(),
         publication_mode: PublicationMode::Manual,
         metadata: Default::default(),
+        public_key_artifact_ref: None,
     }
 }
 
@@ -172,6 +173,7 @@ impl Operation {
                 bip32: None,
                 taproot: None,
                 epoch_fence_token_hex: None,
+                public_key_artifact_ref: None,
                 publication_mode: PublicationMode::Manual,
             },
         });

@@ -267,12 +267,23 @@ impl World {
         self.keys.extend([keys.subject, keys.successor].into_iter().flatten().map(|key| (key.key_id, key)));
     }
 
+    /// The operation as the engine submits it: its intent names its key's public key.
+    fn naming_its_key(&self, mut operation: Operation) -> Operation {
+        if operation.phase == Phase::Deciding {
+            let key = self.keys.get(&operation.key.key_id);
+            operation.intent = operation.intent.naming(key.and_then(CustodyKey::generated_artifact_ref));
+            operation.intent_hash = operation.intent.hash().unwrap();
+        }
+        operation
+    }
+
     /// Drives the operation until `is_reached` or it is finished. Fails if a step fails.
     pub(crate) async fn drive(
         &mut self,
-        mut operation: Operation,
+        operation: Operation,
         is_reached: impl Fn(&Operation) -> bool,
     ) -> Result<Operation, (Box<Operation>, Unavailable)> {
+        let mut operation = self.naming_its_key(operation);
         while !is_reached(&operation) {
             operation = match next(&operation) {
                 Step::Record(action) => self.apply(operation, *action),

@@ -1,4 +1,4 @@
-//! Rows 9, 10, 14, 15 and 23 of the table: what a node checks while new shares are made, promoted and published.
+//! Rows 9, 10, 14, 15, 23 and 24 of the table: what a node checks while new shares are made, promoted and published.
 
 use super::victims::{SUITE, Victims, assert_refused, mail, messages, receipt_of};
 use crate::conforms::conforms;
@@ -11,7 +11,7 @@ use gateway_node::testing::{Case, hex32, roster};
 use gateway_node::{CeremonyStart, CommitEpoch, Envelope, Header, Publication, public_case};
 use gateway_seal::node_key::{Identities, NodeSecret};
 use gateway_seal::relay::{self, Complaint};
-use gateway_threshold::{Message, keygen};
+use gateway_threshold::{Message, PublicKeys, keygen};
 use rand_core::OsRng;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -216,6 +216,48 @@ async fn assert_only_complete(victims: &Victims, case: &Case, staged: &[NodeRece
     let other = CommitEpoch { epoch_root: hex32(1), ..valid.clone() };
     assert_refused("another root", victims.promote(0, case, &other).await, "epoch_conflict", "");
     victims.promote(0, case, &valid).await.unwrap();
+}
+
+/// A key of the attacker that participants 0 and 1 hold, to whose shares node 2 is to be made a joiner.
+async fn attackers_key() -> PublicKeys {
+    let attackers = Victims::with_key().await;
+    let (mut bytes, point) = (attackers.keys().to_bytes(), attackers.keys().verifying_key().len());
+    let share = 2 + point;
+    let third = 6 + point + 2 * share;
+    bytes.drain(third..third + share);
+    bytes[5] = 2;
+    PublicKeys::from_bytes(&bytes).unwrap()
+}
+
+/// Row 24. Gateway and authority lie together about the old key: the decision names the root of the attacker's. A node without a share
+/// knows the old key only from them, and from what the approvers signed.
+#[tokio::test]
+async fn joiner_refuses_a_key_that_approvers_did_not_sign() {
+    let victims = Victims::open().await;
+    let keys = attackers_key().await;
+    let start = CeremonyStart {
+        dealers: [0, 1].map(ParticipantIndex).into(),
+        package: keys.to_bytes(),
+        discarded: vec![],
+    };
+    let named = |public_key: &[u8]| Some(format!("{SUITE}:{}", hex::encode(public_key)));
+    let cases = [
+        (named(&[17; 32]), Some("names another public key")),
+        (None, Some("does not name the key's public key")),
+        (named(&keys.public_key()), None),
+    ];
+    for (id, (named, refusal)) in (1..).zip(cases) {
+        let case = victims.joining(id, &keys, named);
+        victims.admit(2, &case).await.unwrap();
+        victims.receipt(2, &case).await.unwrap();
+        let answer = victims.start(2, &case, 1, &start).await;
+        match refusal {
+            Some(part) => {
+                assert!(answer.as_ref().is_err_and(|refused| refused.message.contains(part)), "{answer:?}")
+            }
+            None => _ = answer.unwrap(),
+        }
+    }
 }
 
 async fn promote_others(victims: &Victims, case: &Case, staged: &[NodeReceipt]) -> Vec<NodeReceipt> {

@@ -562,6 +562,21 @@ impl Victims {
         (self.change(id, intent), start)
     }
 
+    /// A reshare to node 2 of the key `treasury`, which is said to have these public keys and which the intent names so.
+    pub(crate) fn joining(&self, id: u8, keys: &PublicKeys, named: Option<String>) -> Case {
+        let intent = gateway_node::testing::reshare("2", &[1, 2], 2).naming(named);
+        let name = EpochName("1".into());
+        let root = epoch_root(KEY, &name, &hex::encode(keys.to_bytes())).unwrap();
+        let target = Target {
+            key_id: KEY,
+            epoch: EpochName("2".into()),
+            participants: roster(&[1, 2]),
+            threshold: Threshold(2),
+        };
+        let case = Case::new(id, KEY, Epoch { name, root }, 2, intent).on_profile(keys.profile());
+        honest(case.changing(&roster(&[0, 1]), target))
+    }
+
     /// A change of the key to epoch 2 with the same holders.
     fn change(&self, id: u8, intent: Intent) -> Case {
         let target = Target {
