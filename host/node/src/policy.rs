@@ -5,13 +5,12 @@ use crate::bundles::{CLOSED, bundle_error};
 use crate::error::{NodeError, Rejection};
 use crate::node::{Node, NodeSettings};
 use crate::row::Statement;
-use crate::spending;
 use crate::verify::policy_refused;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{Facts, Outcome, SpendingTotals};
+use gateway_domain::policy::{Outcome, SpendingTotals};
 use gateway_domain::time::EpochMs;
-use gateway_policy::{Disagreement, Known, KnownKey, RepeatError, TrustedBundle};
+use gateway_policy::{Disagreement, Known, KnownKey, RepeatError, TotalsError, TrustedBundle};
 use gateway_threshold::PublicKeys;
 use std::sync::Arc;
 
@@ -122,9 +121,7 @@ fn known_key<'a>(decision: &'a AdmissionDecision, held: Option<&PublicKeys>) -> 
     }
 }
 
-/// Checks a payment against what this node itself admitted: if that is more than the facts state, the policy must allow the payment
-/// with these totals too. The recorded facts may be lower without fault, because two payments can reach the node in another order
-/// than they were decided in.
+/// Checks a payment against what this node itself admitted. See [`Known::check_totals`].
 pub(crate) fn check_spending(
     settings: &NodeSettings,
     bundle: &TrustedBundle,
@@ -133,16 +130,10 @@ pub(crate) fn check_spending(
     totals: &SpendingTotals,
 ) -> Result<(), NodeError> {
     let Statement { request, decision } = statement;
-    let Some(raised) = spending::raised(&request.policy.facts, totals) else { return Ok(()) };
-    // With other totals a policy may read more facts than before.
-    let known = known(settings, statement, held, None);
-    let facts = Facts::from_pairs(known.facts().into_iter().chain(raised));
-    let evaluator = bundle.evaluator();
     let asked = request.policy_request(decision.intent_hash);
-    let evaluation = evaluator.evaluate(&asked, &facts, evaluator.fuel_max());
-    if evaluation.fault.is_some_and(|fault| !fault.is_repeatable()) {
-        return Err(NodeError::unavailable("the node's policy engine cannot evaluate now"));
-    }
-    let outcome = evaluation.outcome.raise_quorum_to(request.policy.required_approvals);
-    Ok(known.check_outcome(&outcome).map_err(disagreement)?)
+    let known = known(settings, statement, held, None);
+    known.check_totals(bundle.evaluator(), &asked, &request.policy, totals).map_err(|error| match error {
+        TotalsError::Host(_) => NodeError::unavailable("the node's policy engine cannot evaluate now"),
+        TotalsError::Denied(why) => disagreement(why).into(),
+    })
 }

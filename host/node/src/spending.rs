@@ -4,8 +4,8 @@ use crate::error::{NodeError, Stop};
 use crate::row_hash;
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::intent::Payment;
+use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
-use gateway_domain::policy::{FactRead, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use sqlx::SqliteConnection;
 
@@ -87,30 +87,6 @@ pub(crate) async fn record(
 pub(crate) async fn remove(conn: &mut SqliteConnection, id: OperationId) -> Result<(), Stop> {
     sqlx::query("DELETE FROM spending WHERE operation_id = ?1").bind(id.to_string()).execute(conn).await?;
     Ok(())
-}
-
-/// The recorded facts, with velocity facts raised to these totals. `None` if none is lower.
-pub(crate) fn raised(facts: &[FactRead], totals: &SpendingTotals) -> Option<Vec<(String, String)>> {
-    let own = totals.facts();
-    let value = |name: &str| facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_deref());
-    let is_lower = |(name, own): &(&str, String)| {
-        value(name).is_some_and(|recorded| number(recorded) < number(Some(own)))
-    };
-    if !own.iter().any(is_lower) {
-        return None;
-    }
-    let others = facts.iter().filter(|fact| own.iter().all(|(name, _)| *name != fact.name));
-    let others = others.filter_map(|fact| Some((fact.name.clone(), fact.value.clone()?)));
-    // Also those that were not read: with other totals a policy may read more of them.
-    let own = own.iter().map(|(name, own)| {
-        let higher = number(value(name).flatten()).max(number(Some(own))).unwrap_or_default();
-        ((*name).to_owned(), higher.to_string())
-    });
-    Some(others.chain(own).collect())
-}
-
-fn number(value: Option<&str>) -> Option<u64> {
-    value.and_then(|value| value.parse().ok())
 }
 
 fn since(now: EpochMs, window_ms: u64) -> i64 {

@@ -10,7 +10,7 @@
 //! | `key.epoch`, `key.threshold`, `key.roster` | those of the key: see [`KnownKey`] |
 //! | `key.state` | a state in which a key signs |
 //! | `signature.taproot_merkle_root` | that of the intent |
-//! | `velocity.*` | numbers, and only for a payment; a node compares them with what it admitted |
+//! | `velocity.*` | numbers, and only for a payment; compared with what the verifier admitted: see `totals.rs` |
 //! | any other | absent |
 //!
 //! A fact of the key or of a signature is absent exactly if the operation has no key or no such output yet.
@@ -129,7 +129,7 @@ impl Known<'_> {
 
     /// The facts that the verifier itself can state.
     #[must_use]
-    pub fn facts(&self) -> Vec<(String, String)> {
+    pub(crate) fn facts(&self) -> Vec<(String, String)> {
         let mut facts = Vec::from(self.rules.facts());
         if let Some(KnownKey { epoch, threshold, roster }) = &self.key {
             facts.push(("key.epoch", epoch.0.clone()));

@@ -37,6 +37,7 @@ mod standing;
 mod state;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod totals;
 mod trust_file;
 mod trusted;
 mod wasi;
@@ -52,6 +53,7 @@ pub use offer::{
 pub use outcome::RawEvaluation;
 pub use repeat::RepeatError;
 pub use standing::{Ranked, Standing, Superseded};
+pub use totals::TotalsError;
 pub use trust_file::TrustFile;
 pub use trusted::{CompiledBundles, Trust, TrustedBundle, TrustedBundles};
 

@@ -1,5 +1,7 @@
 //! Recent payments, as facts for policies.
 
+use serde::{Deserialize, Serialize};
+
 /// The prefix of the facts that have to be read from the store, which is done only for policies that may read them.
 pub const VELOCITY: &str = "velocity.";
 
@@ -11,7 +13,8 @@ pub const DAY_MS: u64 = 86_400_000;
 
 /// Payments of one tenant in one currency that were admitted within a window and have not failed. Amounts are in minor
 /// units; a negative amount counts as zero, so that it cannot make room for others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SpendingTotals {
     /// The amount from the account in the last hour.
     pub account_hour_minor: u64,
@@ -37,11 +40,46 @@ impl SpendingTotals {
             ("velocity.recipient.hour_minor", self.recipient_hour_minor.to_string()),
         ]
     }
+
+    /// Each total, or the other one if that is higher.
+    #[must_use]
+    pub fn raised_to(self, other: Self) -> Self {
+        Self {
+            account_hour_minor: self.account_hour_minor.max(other.account_hour_minor),
+            account_day_minor: self.account_day_minor.max(other.account_day_minor),
+            account_day_count: self.account_day_count.max(other.account_day_count),
+            recipient_hour_minor: self.recipient_hour_minor.max(other.recipient_hour_minor),
+            recipient_day_minor: self.recipient_day_minor.max(other.recipient_day_minor),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn raised_totals_have_the_higher_of_each() {
+        let totals = |numbers: [u64; 5]| {
+            let [
+                account_hour_minor,
+                account_day_minor,
+                account_day_count,
+                recipient_hour_minor,
+                recipient_day_minor,
+            ] = numbers;
+            SpendingTotals {
+                account_hour_minor,
+                account_day_minor,
+                account_day_count,
+                recipient_hour_minor,
+                recipient_day_minor,
+            }
+        };
+        let (one, other) = (totals([1, 9, 3, 9, 5]), totals([9, 2, 9, 4, 9]));
+        assert_eq!(one.raised_to(other), totals([9; 5]));
+        assert_eq!(other.raised_to(one), totals([9; 5]));
+    }
 
     #[test]
     fn each_total_has_its_fact_name() {
