@@ -59,7 +59,6 @@ mod row_hash;
 mod sealing;
 mod sessions;
 mod signing;
-mod size_file;
 mod spending;
 mod steps;
 #[cfg(feature = "testing")]

@@ -8,11 +8,10 @@ use crate::health::Health;
 use crate::limits::{HEAVY_EVALUATIONS_MAX, READERS};
 use crate::log::LogState;
 use crate::peers::Peers;
-use crate::rollback::{STOPPED, Watch};
+use crate::rollback::{STOPPED, Watch, unusable_size_file};
 use crate::row::{Row, View};
 use crate::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
 use crate::sessions::Sessions;
-use crate::size_file::SizeFile;
 use gateway_domain::admission::Authorities;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{Hex32, OperationId};
@@ -24,7 +23,7 @@ use gateway_domain::time::EpochMs;
 use gateway_policy::{CompiledBundles, Trust, TrustedBundles};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};
-use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, Reader, State as _};
+use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, Reader, SizeFile, State as _};
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -133,7 +132,10 @@ impl Node {
         let loaded = async {
             let secret = open_or_create_identity(&database, &sealing).await?;
             let log = LogState::load(&mut *database.reader().acquire().await?).await?;
-            let open = |path: &PathBuf| SizeFile::open(path, &secret.identity().signing_key());
+            let open = |path: &PathBuf| {
+                let opened = SizeFile::open(path, &secret.identity().signing_key());
+                opened.map_err(unusable_size_file)
+            };
             let (size_file, known) = config.log_size_file.as_ref().map(open).transpose()?.unzip();
             Ok((secret, Watch::new(&log, size_file), known.unwrap_or_default()))
         };

@@ -1,6 +1,6 @@
 //! A node whose database was restored from an older copy: it notices, stops, and goes on only after an operator's readmission.
 //!
-//! A node notices when it starts and its log is shorter than it was ([`crate::size_file`]), or when it is shown a receipt or a head
+//! A node notices when it starts and its log is shorter than it was ([`SizeFile`]), or when it is shown a receipt or a head
 //! that it signed itself and its log does not have: at a position that the log has not reached, or where it has another entry.
 //! From then on it refuses every step, also after a restart, until
 //! [`Node::readmit`].
@@ -17,7 +17,6 @@ use crate::limits::READMIT_LOST_MAX;
 use crate::log::{self, LogState, column};
 use crate::node::{Node, Transact};
 use crate::row_hash;
-use crate::size_file::SizeFile;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::Hex32;
@@ -25,7 +24,7 @@ use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_sqlite::State as _;
+use gateway_sqlite::{SizeFile, SizeFileError, State as _};
 use sqlx::{Row as _, SqliteConnection};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -64,6 +63,10 @@ pub(crate) struct Watch {
 /// Receipts that are not looked up again when they are shown, in memory. A caller shows one of the last few.
 const KNOWN_RECEIPTS_MAX: usize = 64;
 
+pub(crate) fn unusable_size_file(error: SizeFileError) -> NodeError {
+    NodeError::caused_by("the file with the size of the node's log cannot be used", error)
+}
+
 impl Watch {
     pub(crate) fn new(state: &LogState, size_file: Option<SizeFile>) -> Self {
         let watch = Self { size_file, ..Self::default() };
@@ -76,7 +79,7 @@ impl Watch {
     /// Notes that the log has at least this size, which must be durable.
     pub(crate) fn grow(&self, size: u64) -> Result<(), NodeError> {
         self.size.fetch_max(size, Ordering::SeqCst);
-        self.size_file.as_ref().map_or(Ok(()), |file| file.raise(size))
+        self.size_file.as_ref().map_or(Ok(()), |file| file.raise(size)).map_err(unusable_size_file)
     }
 
     /// Notes that the log has this receipt.

@@ -6,7 +6,8 @@
 //!
 //! Start at [`Database::open`]. Reads go through [`Database::reader`]. Every write is a [`Job`] passed to
 //! [`Database::write`]; jobs that wait at the same time share one transaction and one sync of the disk. Another
-//! process reads the same database with a [`Reader`], which also makes copies; [`restore`] puts one in place.
+//! process reads the same database with a [`Reader`], which also makes copies; [`restore`] puts one in place, and a [`SizeFile`]
+//! shows the next start that the copy is older than the database was.
 //!
 //! ```
 //! use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
@@ -56,6 +57,7 @@ mod queue;
 mod reader;
 pub mod schema;
 mod session;
+mod size_file;
 mod writer;
 
 pub use copy::{CopyError, restore};
@@ -65,3 +67,4 @@ pub use error::{OpenError, WriteError};
 pub use job::{Job, State};
 pub use options::{ApplicationId, Migration, Options};
 pub use reader::Reader;
+pub use size_file::{SizeFile, SizeFileError};
