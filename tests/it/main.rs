@@ -5,6 +5,7 @@
 mod access;
 mod addresses;
 mod approvers;
+mod authority_record;
 mod bundle;
 mod calls;
 mod canaries;

@@ -1,7 +1,7 @@
 //! The parts that are not replaced: the policy with the repository's bundle, the authority with its own checks, and the settings.
 
 use async_trait::async_trait;
-use gateway_authority::{Authority, DecisionRequest, Policies, Verifier};
+use gateway_authority::{Authority, DecisionRequest, Policies, Record, Unverified, Verifier};
 use gateway_domain::admission::{Admission, Authorities};
 use gateway_domain::approval::{Approvers, PinnedRegistry, SigningRule};
 use gateway_domain::ids::Hex32;
@@ -215,13 +215,14 @@ impl AuthorityProcess {
             keys_without_approvals: false,
             decision_ttl_max_ms: ADMISSION_TTL_MS,
             policies,
+            record: Record::in_memory(),
         };
         Self { authority: Self::key(), verifier, clock }
     }
 
-    pub(crate) fn decide(&self, request: &DecisionRequest) -> Result<Admission, String> {
-        let decided = self.verifier.decide(&self.authority, request, self.clock.now());
-        decided.map_err(|error| error.to_string())
+    pub(crate) async fn decide(&self, request: &DecisionRequest) -> Result<Admission, Unverified> {
+        let verified = self.verifier.verify(request, self.clock.now())?;
+        self.verifier.admit(&self.authority, verified).await
     }
 }
 

@@ -14,7 +14,7 @@ use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
     AdmissionRequest, Commit, CommitOperations, Committed, Damage, DecisionRecord, KeyQuorum, PreviewRecord,
-    RateLimited, ReadError, ReadOperations, Record, SignAdmission,
+    RateLimited, ReadError, ReadOperations, Record, SignAdmission, SignError,
 };
 use gateway_engine::{Dependency, Token, Unavailable, Visibility};
 use gateway_store::Store;
@@ -252,7 +252,7 @@ impl ReadOperations for Ways {
 #[async_trait]
 impl SignAdmission for Ways {
     /// As the gateway asks an authority in a process of its own: with the operation's events.
-    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
+    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError> {
         let id = request.operation.id;
         let events = self.operation_events(id).await.map_err(ReadError::into_unavailable)?;
         let sent = DecisionRequest {
@@ -267,9 +267,12 @@ impl SignAdmission for Ways {
         let slot = Slot::default();
         let (answered, failed) = (slot.clone(), slot.clone());
         let work = move |authority: Arc<crate::parts::AuthorityProcess>| -> Answer<Handled> {
-            let answer = authority.decide(&sent).map_err(|why| Unavailable::new(Dependency::Authority, why));
-            let outcome = word(&answer);
-            Box::pin(async move { Handled { outcome, hand_over: Box::new(move || answered.put(answer)) } })
+            Box::pin(async move {
+                let answer = authority.decide(&sent).await;
+                let answer = answer.map_err(|why| Unavailable::new(Dependency::Authority, why.to_string()));
+                let outcome = word(&answer);
+                Handled { outcome, hand_over: Box::new(move || answered.put(answer)) }
+            })
         };
         self.network.send(Message {
             due: 0,
@@ -285,7 +288,7 @@ impl SignAdmission for Ways {
             }),
             is_late: false,
         });
-        slot.await
+        Ok(slot.await?)
     }
 
     fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision> {

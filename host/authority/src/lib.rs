@@ -2,17 +2,27 @@
 //!
 //! [`Authority`] signs a consistent request: an `ALLOW`, a satisfied quorum, an approval by each person that the quorum counts. In a
 //! process of its own it trusts no caller: [`Verifier`] first reads the operation from its chained events, checks the approvers'
-//! signatures and the times, and evaluates the policy itself.
+//! signatures and the times, and evaluates the policy itself. Then it compares the request with its [`Record`] of what it decided
+//! before, which has the decision durably before it is signed.
 //!
-//! Start with [`Authority`]; `decision.rs` builds the decision, `verify.rs` has the checks of a request from another process, and
-//! `policies.rs` the bundles that it trusts.
+//! Start with [`Authority`]; `decision.rs` builds the decision, `verify.rs` has the checks of a request from another process,
+//! `policies.rs` the bundles that it trusts, and `record.rs` the record: `payments.rs` and `marks.rs` have its tables.
 
 mod decision;
+mod error;
+mod marks;
+mod payments;
 mod policies;
+mod record;
+mod row;
 mod signer;
+mod verified;
 mod verify;
 
 pub use decision::Refusal;
+pub use error::{RecordError, RecordFailure, Unverified};
 pub use policies::Policies;
+pub use record::Record;
 pub use signer::Authority;
-pub use verify::{DECISIONS_MAX, DecisionAnswer, DecisionRequest, HistoryEvent, Unverified, Verifier};
+pub use verified::Verified;
+pub use verify::{DECISIONS_MAX, DecisionAnswer, DecisionRequest, HistoryEvent, Verifier};

@@ -2,7 +2,10 @@
 
 use crate::decision::{Refusal, decide};
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::admission::{Admission, AdmissionRequest, PAYLOAD_TYPE, admission_hash};
+use gateway_domain::admission::{
+    Admission, AdmissionDecision, AdmissionRequest, PAYLOAD_TYPE, admission_hash,
+};
+use gateway_domain::canonical::CanonicalError;
 use gateway_domain::dsse::{self, Envelope};
 use std::fmt;
 
@@ -32,7 +35,10 @@ impl Authority {
     /// # Errors
     /// [`Refusal`], which names the inconsistency.
     pub fn sign(&self, request: &AdmissionRequest<'_>) -> Result<Admission, Refusal> {
-        let decision = decide(request)?;
+        Ok(self.sign_decision(decide(request)?)?)
+    }
+
+    pub(crate) fn sign_decision(&self, decision: AdmissionDecision) -> Result<Admission, CanonicalError> {
         let payload = decision.payload()?;
         let signed = dsse::pre_authentication_encoding(PAYLOAD_TYPE, &payload);
         let signature = (dsse::key_id(&self.public_key()), self.key.sign(&signed).to_bytes());

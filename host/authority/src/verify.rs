@@ -1,13 +1,15 @@
 //! The checks of a request that comes from another process. The time is an argument.
 
+use crate::Authority;
+use crate::decision::decide;
+use crate::error::Unverified;
 use crate::policies::Policies;
-use crate::{Authority, Refusal};
+use crate::record::Record;
+use crate::verified::{Verified, known};
 use gateway_domain::admission::{Admission, AdmissionRequest, Derivation};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::approval::{ApprovalError, ApprovalSubject, SigningRule, n_distinct_subjects};
-use gateway_domain::canonical::CanonicalError;
+use gateway_domain::approval::{ApprovalSubject, SigningRule, n_distinct_subjects};
 use gateway_domain::dsse::Envelope;
-use gateway_domain::error_chain;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
@@ -17,7 +19,6 @@ use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::{Moment, Recorded};
 use gateway_domain::redaction::Salt;
 use gateway_domain::time::EpochMs;
-use gateway_policy::{BundleError, Disagreement, Known, KnownKey, RepeatError, Superseded};
 use serde::{Deserialize, Serialize};
 
 /// Decisions that a process makes at one time; others wait. Each takes a core, an instance of the policy engine's pool, and up to
@@ -84,80 +85,16 @@ pub struct Verifier {
     pub decision_ttl_max_ms: u64,
     /// The policy bundles that it trusts. It evaluates the policy itself.
     pub policies: Policies,
-}
-
-/// Why a request is not decided.
-#[derive(Debug, thiserror::Error)]
-pub enum Unverified {
-    /// The events are not the chained history of an operation.
-    #[error("the events are not the history of an operation: {0}")]
-    Events(&'static str),
-    /// The decision would not be valid now, or for too long.
-    #[error(
-        "the decision would be valid from `{not_before_ms}` to `{not_after_ms}`, and the authority's clock says `{now_ms}`"
-    )]
-    Times {
-        /// The first valid instant.
-        not_before_ms: u64,
-        /// The first instant that is no longer valid.
-        not_after_ms: u64,
-        /// The authority's time.
-        now_ms: u64,
-    },
-    /// An approval does not count.
-    #[error("approval of `{subject_id}`: `{}`: {fault}", fault.as_str())]
-    Approval {
-        /// The approver.
-        subject_id: String,
-        /// The reason.
-        fault: ApprovalError,
-    },
-    /// Too few people approved.
-    #[error("the operation has {n_approved} of {required} required approvals")]
-    TooFew {
-        /// The number of different people who approved.
-        n_approved: u32,
-        /// The required number.
-        required: u32,
-    },
-    /// The authority does not have the policy bundle. The caller may offer it.
-    #[error("the policy bundle `{bundle_hash}` is not known here")]
-    BundleUnknown {
-        /// The bundle.
-        bundle_hash: Hex32,
-    },
-    /// The policy bundle is not trusted, or the trust roots cannot be read.
-    #[error("the policy bundle is not trusted: {}", error_chain(.0))]
-    Bundle(#[from] BundleError),
-    /// The policy bundle is older than one that admitted operations.
-    #[error(transparent)]
-    Superseded(#[from] Superseded),
-    /// The recorded evaluation cannot be repeated.
-    #[error(transparent)]
-    NotRepeated(#[from] RepeatError),
-    /// The policy denies the operation, or a fact that it read does not agree with what the authority knows.
-    #[error(transparent)]
-    Policy(#[from] Disagreement),
-    /// The request is inconsistent.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// A value has no canonical form.
-    #[error("the operation has no canonical form")]
-    Canonical(#[from] CanonicalError),
+    /// What it decided before.
+    pub record: Record,
 }
 
 impl Verifier {
-    /// Checks the request, evaluates the policy, and signs the decision. Takes as long as the policy, so it is called where it may
-    /// block.
+    /// Checks the request, and evaluates the policy. Takes as long as the policy, so it is called where it may block.
     ///
     /// # Errors
     /// [`Unverified`], which names the check that failed.
-    pub fn decide(
-        &self,
-        authority: &Authority,
-        request: &DecisionRequest,
-        now: EpochMs,
-    ) -> Result<Admission, Unverified> {
+    pub fn verify(&self, request: &DecisionRequest, now: EpochMs) -> Result<Verified, Unverified> {
         let operation = operation(&request.events)?;
         self.check_times(request, now)?;
         self.check_approvals(&operation, now)?;
@@ -168,11 +105,13 @@ impl Verifier {
         let bundle = self.policies.find(request.bundle_hash, now)?;
         let asked = operation.request(Moment::Admission, &operation.approvals);
         let policy = bundle.evaluator().repeat(&asked, &request.policy)?;
-        let known = self.known(&operation, request.key.as_ref(), now);
+        let required_approvals = self.n_required(operation.intent.operation_type());
+        let rules = Rules { required_approvals, ..self.rules.clone() };
+        let known = known(rules.clone(), &operation, request.key.as_ref(), now);
         known.check_outcome(&policy)?;
         known.check_facts(&policy.facts)?;
         let DecisionRequest { key, derivation, not_before_ms, not_after_ms, .. } = request;
-        let admission = authority.sign(&AdmissionRequest {
+        let decision = decide(&AdmissionRequest {
             operation: &operation,
             policy: &policy,
             key: key.as_ref(),
@@ -180,21 +119,27 @@ impl Verifier {
             not_before_ms: *not_before_ms,
             not_after_ms: *not_after_ms,
         })?;
-        self.policies.raise(&bundle, now)?;
-        Ok(admission)
+        Ok(Verified {
+            is_pinned: self.policies.is_pinned(request.bundle_hash),
+            recorded: request.policy.clone(),
+            key: key.clone(),
+            operation,
+            bundle,
+            now,
+            decision,
+            rules,
+        })
     }
 
-    /// What the authority knows of an operation. It has no record of earlier payments, so it cannot compare the velocity facts: the
-    /// nodes do.
-    fn known<'a>(&self, operation: &'a Operation, key: Option<&'a CustodyKey>, now: EpochMs) -> Known<'a> {
-        let operation_type = operation.intent.operation_type();
-        Known {
-            rules: Rules { required_approvals: self.n_required(operation_type), ..self.rules.clone() },
-            key: key.filter(|_| operation_type != OperationType::KeyCreate).map(KnownKey::of),
-            intent: &operation.intent,
-            submitter: &operation.submitter.subject_id,
-            now: Some(now),
-        }
+    /// Records the decision, and then signs it.
+    ///
+    /// # Errors
+    /// [`Unverified::Superseded`], [`Unverified::Spent`], [`Unverified::OtherPayment`], [`Unverified::NotRecorded`],
+    /// [`Unverified::NotRepeated`].
+    pub async fn admit(&self, authority: &Authority, verified: Verified) -> Result<Admission, Unverified> {
+        let decision = verified.decision.clone();
+        self.record.admit(verified).await?;
+        Ok(authority.sign_decision(decision)?)
     }
 
     /// The decision must be valid now, and neither begin nor end too far from it.

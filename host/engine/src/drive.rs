@@ -1,7 +1,7 @@
 //! The loop that sequences effects: load → next → perform → settle → commit → again, until the operation rests.
 
 use crate::engine::Inner;
-use crate::error::{Dependency, EngineError, Unavailable};
+use crate::error::{Dependency, EngineError, SignError, Unavailable};
 use crate::failpoint::failpoint;
 use crate::policy::{PartyLocks, check_evaluated};
 use crate::ports::{AdmissionRequest, SpendingRead};
@@ -13,13 +13,16 @@ use gateway_domain::key::fit::{KeyError, check_key, check_named_key};
 use gateway_domain::operation::{
     Action, Effect, EffectStep, Failure, Operation, Outcome, Phase, Refusal, Step, next,
 };
-use gateway_domain::policy::{self, Moment};
+use gateway_domain::policy::{self, Moment, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use tracing::Instrument;
 
 /// Attempts at one signature in one drive. A node that restarted costs one; a node that fails again and again, for example because
 /// its disk does, would otherwise cost attempts without a pause, with a share of the other signers for each.
 const ATTEMPTS_PER_DRIVE: u32 = 4;
+
+/// Evaluations of one decision in one drive. The second one has the authorities' totals; between two, other payments can raise them.
+const EVALUATIONS_PER_DRIVE: u32 = 4;
 
 impl Session<'_> {
     /// Performs the steps that the operation owes, until it rests. All decided events are committed before each
@@ -159,11 +162,35 @@ impl Inner {
             None => None,
         };
         let spending = self.spending(&operation.tenant, &operation.intent).await?;
-        let policy = self
-            .evaluate_operation(Moment::Admission, operation, &operation.approvals, key, spending)
-            .await?;
-        let outcome = self.sign_if_allowed(operation, key, policy).await?;
+        let outcome = self.decide_with(operation, key, spending).await?;
         Ok(Performed { outcome, party_locks, spending })
+    }
+
+    /// Evaluates the policy and obtains the authority's signature. If the authorities admitted more than these totals, evaluates again
+    /// with the higher ones, which by then deny: the operation ends as any other that the policy denies.
+    async fn decide_with(
+        &self,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+        mut spending: Option<SpendingRead>,
+    ) -> Result<Outcome, EngineError> {
+        for _ in 0..EVALUATIONS_PER_DRIVE {
+            let policy = self
+                .evaluate_operation(Moment::Admission, operation, &operation.approvals, key, spending)
+                .await?;
+            let admitted = match self.sign_if_allowed(operation, key, policy).await? {
+                Signing::Ended(outcome) => return Ok(outcome),
+                Signing::Spent(admitted) => admitted,
+            };
+            let raised =
+                spending.map(|read| SpendingRead { totals: read.totals.raised_to(admitted), ..read });
+            if raised == spending {
+                break;
+            }
+            spending = raised;
+        }
+        let why = "the policy allows the payment here, and denies it with what the authorities admitted";
+        Err(Unavailable::new(Dependency::Authority, why).into())
     }
 
     /// Obtains the authority's signature, or a rejection if the policy denies the operation.
@@ -172,19 +199,20 @@ impl Inner {
         operation: &Operation,
         key: Option<&CustodyKey>,
         policy: policy::Outcome,
-    ) -> Result<Outcome, EngineError> {
+    ) -> Result<Signing, EngineError> {
         if let Err(fault) = check_evaluated(&policy) {
             let request = operation.request(Moment::Admission, &operation.approvals);
             self.record_decision(operation.id, &request, policy).await?;
             return Err(fault.into());
         }
         if !policy.is_allowed() || !policy.quorum.satisfied {
-            return Ok(rejection("policy_rejected", policy::join(&self.denials(&policy)), Some(policy)));
+            let detail = policy::join(&self.denials(&policy));
+            return Ok(Signing::Ended(rejection("policy_rejected", detail, Some(policy))));
         }
         let derivation = key.map(|key| self.ports.nodes.derivation(key, &operation.intent)).transpose();
         let derivation = match derivation {
             Ok(derivation) => derivation.flatten(),
-            Err(why) => return Ok(rejection("derivation_impossible", why, None)),
+            Err(why) => return Ok(Signing::Ended(rejection("derivation_impossible", why, None))),
         };
         let now = self.ports.clock.now();
         let request = AdmissionRequest {
@@ -196,13 +224,27 @@ impl Inner {
             not_before_ms: EpochMs(now.0.saturating_sub(CLOCK_SKEW_MS)),
             not_after_ms: now.plus_ms(self.rules.admission_ttl_ms),
         };
-        let admission = Box::new(self.ports.authority.sign(request).await?);
-        Ok(Outcome::DecisionSigned { policy, admission })
+        match self.ports.authority.sign(request).await {
+            Ok(admission) => {
+                let admission = Box::new(admission);
+                Ok(Signing::Ended(Outcome::DecisionSigned { policy, admission }))
+            }
+            Err(SignError::Spent(admitted)) => Ok(Signing::Spent(admitted)),
+            Err(SignError::Unavailable(why)) => Err(why.into()),
+        }
     }
 }
 
-/// The rejection of an operation whose key has changed since the submission, so that it is not the one that was approved, or can no longer
-/// do what the intent requests.
+/// The result of an attempt at a decision.
+enum Signing {
+    /// Signed, or rejected.
+    Ended(Outcome),
+    /// The authorities admitted this much for the payment's account and recipient, with which the policy denies it.
+    Spent(SpendingTotals),
+}
+
+/// The rejection of an operation whose key has changed since the submission, so that it can no longer do what the intent
+/// requests.
 fn key_rejection(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
     let error = check_key(intent, key).and_then(|()| check_named_key(intent, key)).err()?;
     let is_epoch = matches!(error, KeyError::Refused(Refusal::EpochConflict(_)));

@@ -5,7 +5,7 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId};
 use gateway_domain::key::fit::KeyError;
 use gateway_domain::operation::Refusal;
-use gateway_domain::policy;
+use gateway_domain::policy::{self, SpendingTotals};
 use std::fmt;
 
 /// A dependency did not answer, or too few nodes did. The request can be retried.
@@ -48,6 +48,18 @@ impl Unavailable {
     pub fn new(dependency: Dependency, detail: impl Into<String>) -> Self {
         Self { dependency, detail: detail.into() }
     }
+}
+
+/// Why there is no signed decision.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignError {
+    /// Too few authorities answered, or agree.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The policy denies the payment with the amounts that so many authorities admitted that the others are too few to sign. The
+    /// gateway may know fewer: of a decision that it could not store, or that failed later.
+    #[error("the authorities admitted more than the policy read")]
+    Spent(SpendingTotals),
 }
 
 /// The subject of a stored record.

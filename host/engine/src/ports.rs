@@ -22,7 +22,7 @@ use gateway_domain::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use crate::error::{Damage, ReadError, Subject};
+pub use crate::error::{Damage, ReadError, SignError, Subject};
 pub use gateway_domain::admission::AdmissionRequest;
 pub use lists::{Created, KeyFilter, ListRecords, Listed, OperationFilter, Place};
 pub use log::{LogConsistency, LogHead, LogInclusion, LoggedEvent, ReadLog, SignCheckpoint};
@@ -299,7 +299,7 @@ pub trait EvaluatePolicy: Send + Sync {
 #[async_trait]
 pub trait SignAdmission: Send + Sync {
     /// Signs the decision.
-    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable>;
+    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError>;
 
     /// The decision in the envelope, if enough authorities signed it. It may have expired.
     fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision>;

@@ -7,8 +7,9 @@ use gateway_domain::admission::{self, Admission, AdmissionDecision, Authorities}
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{AdmissionRequest, ReadError, ReadOperations, SignAdmission};
+use gateway_engine::ports::{AdmissionRequest, ReadError, ReadOperations, SignAdmission, SignError};
 use gateway_engine::{Dependency, Unavailable};
 use gateway_policy::{BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OfferBundleRequest};
 use gateway_runtime::FindBundle;
@@ -24,7 +25,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-/// Time limit of a call to an authority: it verifies some signatures, runs the policy and writes nothing.
+/// Time limit of a call to an authority: it verifies some signatures, runs the policy and writes its record.
 const DECISION_WITHIN: Duration = Duration::from_secs(10);
 
 /// Time limit of an offered bundle: the authority compiles it and runs its test vectors.
@@ -51,8 +52,8 @@ struct Member {
 enum Place {
     /// Its key is in this process.
     Embedded(Arc<Embedded>),
-    /// A process of its own.
-    Remote { client: ServiceClient, url: Url },
+    /// A process of its own; `number` is its position in the setting, from 1.
+    Remote { client: ServiceClient, url: Url, number: usize },
 }
 
 struct Embedded {
@@ -71,6 +72,8 @@ const DURATION: &str = "operation_gateway_authority_decision_duration_seconds";
 enum Failure {
     /// It does not have the bundle, or has a newer one.
     NeedsBundle(String),
+    /// The policy denies the payment with what it admitted.
+    Spent(SpendingTotals),
     /// It cannot, or refuses.
     Other(String),
 }
@@ -99,11 +102,11 @@ impl PolicyAuthorities {
         bundles: StoredBundles,
     ) -> Self {
         let bundles = Arc::new(bundles);
-        let member = |(url, public_key)| {
-            let place = Place::Remote { client: client.clone(), url };
+        let member = |(number, (url, public_key))| {
+            let place = Place::Remote { client: client.clone(), url, number };
             Arc::new(Member { place, public_key, bundles: Arc::clone(&bundles) })
         };
-        Self { members: authorities.into_iter().map(member).collect(), threshold, reads }
+        Self { members: (1..).zip(authorities).map(member).collect(), threshold, reads }
     }
 
     /// Calls all members at once, and returns the results in the order in which they come.
@@ -125,13 +128,18 @@ impl SignAdmission for PolicyAuthorities {
     /// so that one without the bundle gets it.
     ///
     /// # Errors
+    /// [`SignError::Spent`] when so many deny the payment with what they admitted that the others are too few;
     /// [`Dependency::Authority`] when too few authorities answer, or agree; the detail has the reason of each.
-    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
+    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError> {
         let started = Instant::now();
         let span =
             tracing::info_span!(target: "trace", "authority.decide", operation_id = %request.operation.id);
         let signed = self.decide(request).instrument(span).await;
-        let result = if signed.is_ok() { "ok" } else { "error" };
+        let result = match &signed {
+            Ok(_) => "ok",
+            Err(SignError::Spent(_)) => "denied",
+            Err(SignError::Unavailable(_)) => "error",
+        };
         histogram!(DURATION, "result" => result).record(started.elapsed());
         signed
     }
@@ -160,7 +168,7 @@ impl SignAdmission for PolicyAuthorities {
 }
 
 impl PolicyAuthorities {
-    async fn decide(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
+    async fn decide(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError> {
         let events = self.reads.operation_events(request.operation.id).await;
         let events = events.map_err(ReadError::into_unavailable)?;
         let sent = Arc::new(DecisionRequest {
@@ -178,20 +186,30 @@ impl PolicyAuthorities {
         });
         // By hash of the decision.
         let mut decisions: BTreeMap<Hex32, Vec<Admission>> = BTreeMap::new();
-        let mut reasons = Vec::new();
+        let (mut reasons, mut spent) = (Vec::new(), Vec::new());
         while let Some(answered) = calls.join_next().await {
             let answer = answered.map_err(unavailable)?;
-            match answer.and_then(|admission| check_asked(&request, admission)) {
+            match answer.and_then(|admission| check_asked(&request, admission).map_err(Failure::Other)) {
                 Ok(admission) => {
                     let same = decisions.entry(admission.admission_hash).or_default();
                     same.push(admission);
                     if same.len() >= self.threshold {
                         calls.detach_all();
-                        return joined(same).ok_or_else(|| unavailable("no authority signed"));
+                        return joined(same).ok_or_else(|| unavailable("no authority signed").into());
                     }
                 }
-                Err(why) => reasons.push(why),
+                Err(Failure::Spent(totals)) => {
+                    spent.push(totals);
+                    if spent.len() + self.threshold > self.members.len() {
+                        calls.detach_all();
+                        return Err(SignError::Spent(highest(&spent)));
+                    }
+                }
+                Err(Failure::NeedsBundle(why) | Failure::Other(why)) => reasons.push(why),
             }
+        }
+        if !spent.is_empty() {
+            reasons.push(format!("{} deny the payment with what they admitted", spent.len()));
         }
         let n_signed = decisions.values().map(Vec::len).max().unwrap_or_default();
         if self.members.len() > 1 {
@@ -201,8 +219,13 @@ impl PolicyAuthorities {
                 format!("{n_signed} of {threshold} required authorities signed the same decision"),
             );
         }
-        Err(unavailable(reasons.join("; ")))
+        Err(unavailable(reasons.join("; ")).into())
     }
+}
+
+/// Each of the totals as the authority that admitted most states it.
+fn highest(spent: &[SpendingTotals]) -> SpendingTotals {
+    spent.iter().fold(SpendingTotals::default(), |highest, totals| highest.raised_to(*totals))
 }
 
 /// The decision with the signature of each authority, in the order of key ids.
@@ -237,26 +260,34 @@ fn check_asked(request: &AdmissionRequest<'_>, admission: Admission) -> Result<A
 impl Member {
     /// Asks for a decision. If the authority answers that it does not have the bundle, or that the bundle was superseded, offers it
     /// and asks once more.
-    async fn decide(&self, sent: Arc<DecisionRequest>) -> Result<Admission, String> {
+    async fn decide(&self, sent: Arc<DecisionRequest>) -> Result<Admission, Failure> {
         let envelope = match self.ask(&sent).await {
             Err(Failure::NeedsBundle(why)) => {
-                let found = self.bundles.find(sent.bundle_hash).await.map_err(|error| error.detail)?;
-                self.offer(found.ok_or(why)?).await.map_err(|why| self.reason(why))?;
+                let found = self.bundles.find(sent.bundle_hash).await;
+                let found = found.map_err(|error| Failure::Other(error.detail))?;
+                self.offer(found.ok_or(Failure::Other(why))?).await.map_err(|why| self.named(why))?;
                 self.ask(&sent).await
             }
             answer => answer,
         };
-        let envelope = envelope.map_err(|why| self.reason(why))?;
+        let envelope = envelope.map_err(|why| self.named(why))?;
         let verified = verify_own(envelope, &self.public_key, gateway_service::now());
-        verified.map_err(|why| self.reason(Failure::Other(why)))
+        verified.map_err(|why| self.named(Failure::Other(why)))
     }
 
-    /// The reason, with the authority's URL.
-    fn reason(&self, failure: Failure) -> String {
-        let (Failure::NeedsBundle(why) | Failure::Other(why)) = failure;
+    /// The failure, with the authority's number in its reason: callers see it, so it has no address.
+    fn named(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::NeedsBundle(why) | Failure::Other(why) => Failure::Other(self.reason(why)),
+            Failure::Spent(totals) => Failure::Spent(totals),
+        }
+    }
+
+    /// The reason, with the authority's number.
+    fn reason(&self, why: String) -> String {
         match &self.place {
             Place::Embedded(_) => why,
-            Place::Remote { url, .. } => format!("`{url}`: {why}"),
+            Place::Remote { number, .. } => format!("authority {number}: {why}"),
         }
     }
 
@@ -264,27 +295,15 @@ impl Member {
         match &self.place {
             Place::Embedded(embedded) => {
                 let _permit = embedded.decisions.acquire().await;
-                let (embedded, sent) = (Arc::clone(embedded), Arc::clone(sent));
-                let decided = blocking(move || {
-                    let Embedded { authority, verifier, .. } = embedded.as_ref();
-                    verifier.decide(authority, &sent, gateway_service::now())
-                });
-                decided.await?.map(|admission| admission.envelope).map_err(|unverified| match unverified {
-                    Unverified::BundleUnknown { .. } | Unverified::Superseded(_) => {
-                        Failure::NeedsBundle(unverified.to_string())
-                    }
-                    Unverified::Events(_)
-                    | Unverified::Times { .. }
-                    | Unverified::Approval { .. }
-                    | Unverified::TooFew { .. }
-                    | Unverified::Bundle(_)
-                    | Unverified::NotRepeated(_)
-                    | Unverified::Policy(_)
-                    | Unverified::Refused(_)
-                    | Unverified::Canonical(_) => Failure::Other(unverified.to_string()),
-                })
+                let (checking, sent) = (Arc::clone(embedded), Arc::clone(sent));
+                let verified = blocking(move || checking.verifier.verify(&sent, gateway_service::now()));
+                let admission = match verified.await? {
+                    Ok(verified) => embedded.verifier.admit(&embedded.authority, verified).await,
+                    Err(unverified) => Err(unverified),
+                };
+                admission.map(|admission| admission.envelope).map_err(refused)
             }
-            Place::Remote { client, url } => {
+            Place::Remote { client, url, .. } => {
                 let url = join(url, "v1/authority/decisions")?;
                 let DecisionAnswer { decision } =
                     client.post(url, sent.as_ref(), DECISION_WITHIN).await.map_err(failure)?;
@@ -300,7 +319,7 @@ impl Member {
                 let kept = blocking(move || embedded.verifier.policies.offer(offer, gateway_service::now()));
                 kept.await?.map_err(|error| Failure::Other(error_chain(&error)))
             }
-            Place::Remote { client, url } => {
+            Place::Remote { client, url, .. } => {
                 let (url, request) = (join(url, "v1/authority/bundles")?, OfferBundleRequest::from(&offer));
                 let _nothing: Value = client.post(url, &request, OFFER_WITHIN).await.map_err(failure)?;
                 Ok(())
@@ -311,15 +330,37 @@ impl Member {
     async fn check(&self) -> Result<(), String> {
         match &self.place {
             Place::Embedded(_) => Ok(()),
-            Place::Remote { client, url } => {
-                let health = join(url, "healthz").map_err(|why| self.reason(why))?;
+            Place::Remote { client, url, .. } => {
+                let health = url.join("healthz").map_err(|error| self.reason(error.to_string()))?;
                 let alive: Result<Value, CallError> = client.get(health, CHECK_WITHIN).await;
-                alive.map(drop).map_err(|error| self.reason(failure(error)))
+                alive.map(drop).map_err(|error| self.reason(error_chain(&error)))
             }
         }
     }
 }
 
+/// The refusal of the embedded authority.
+fn refused(unverified: Unverified) -> Failure {
+    match unverified {
+        Unverified::BundleUnknown { .. } | Unverified::Superseded(_) => {
+            Failure::NeedsBundle(unverified.to_string())
+        }
+        Unverified::Spent { totals, .. } => Failure::Spent(totals),
+        Unverified::Events(_)
+        | Unverified::Times { .. }
+        | Unverified::Approval { .. }
+        | Unverified::TooFew { .. }
+        | Unverified::Bundle(_)
+        | Unverified::NotRepeated(_)
+        | Unverified::Policy(_)
+        | Unverified::OtherPayment
+        | Unverified::NotRecorded(_)
+        | Unverified::Refused(_)
+        | Unverified::Canonical(_) => Failure::Other(unverified.to_string()),
+    }
+}
+
+/// The refusal of an authority in a process of its own, or that it does not answer.
 fn failure(error: CallError) -> Failure {
     match &error {
         CallError::Refused { body, .. }
@@ -327,9 +368,11 @@ fn failure(error: CallError) -> Failure {
         {
             Failure::NeedsBundle(error_chain(&error))
         }
-        CallError::Refused { .. } | CallError::NoAnswer(_) | CallError::Malformed(_) => {
-            Failure::Other(error_chain(&error))
-        }
+        CallError::Refused { body, .. } => match body.totals {
+            Some(totals) => Failure::Spent(totals),
+            None => Failure::Other(error_chain(&error)),
+        },
+        CallError::NoAnswer(_) | CallError::Malformed(_) => Failure::Other(error_chain(&error)),
     }
 }
 

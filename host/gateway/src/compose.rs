@@ -11,7 +11,7 @@ use crate::services::{
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
-use gateway_authority::{Authority, Policies as AuthorityPolicies, Verifier};
+use gateway_authority::{Authority, Policies as AuthorityPolicies, Record, Verifier};
 use gateway_domain::admission::Authorities;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
@@ -274,6 +274,7 @@ pub fn open_embedded_authority(
         keys_without_approvals: settings.operations.auto_provision_keys,
         decision_ttl_max_ms: settings.operations.admission_ttl_ms,
         policies: AuthorityPolicies::new(trust, compiled),
+        record: Record::in_memory(),
     };
     let public_keys = vec![authority.public_key()];
     let bundles = StoredBundles(Arc::clone(policies));

@@ -1,6 +1,6 @@
 //! The policy authority as a process of its own. It signs admission decisions, and trusts no caller: it reads the operation from its
-//! chained events, checks approvals and times by its own registry and its own clock, and evaluates the policy by its own trust roots
-//! and rules ([`gateway_authority::Verifier`]).
+//! chained events, checks approvals and times by its own registry and its own clock, evaluates the policy by its own trust roots
+//! and rules, and compares amounts with what it admitted before ([`gateway_authority::Verifier`]).
 //!
 //! Start at [`main`], then [`routes`].
 
@@ -8,7 +8,7 @@ pub mod routes;
 pub mod settings;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use gateway_authority::{Authority, Policies, Verifier};
+use gateway_authority::{Authority, Policies, Record, Verifier};
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::facts::Rules;
@@ -101,7 +101,9 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
     let mut approvers = Verifiers::open(&settings.signed_approvals, vec![rule.clone()]);
     let trust = Trust::new(settings.policy.development_bundles);
     let mut trust_file = trust_file(settings, trust.clone())?;
-    let verifier = Arc::new(verifier(settings, rule, trust));
+    let record = Record::open(&settings.database, &settings.record_size_file, &authority.public_key()).await;
+    let record = record.map_err(|error| StartError::new("authority record", error))?;
+    let verifier = Arc::new(verifier(settings, rule, trust, record));
     let tls = Arc::clone(&listeners.tls);
     let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
     let watching = tokio::spawn(watch_files(settings.process.watch, hangups, stopping, move |cause| {
@@ -116,9 +118,10 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
     }));
     let public_key = Hex32::new(authority.public_key());
     tracing::info!(address = listeners.address().map(tracing::field::display), %public_key, "policy-authority listens");
-    let router = routes::router(authority, verifier, Arc::clone(&listeners.quotas));
+    let router = routes::router(authority, Arc::clone(&verifier), Arc::clone(&listeners.quotas));
     listeners.serve(router, routes::admin()).await;
     let _cut_short = tokio::time::timeout(settings.process.shutdown_within, watching).await;
+    verifier.record.close().await;
     tracing::info!("policy-authority stopped");
     Ok(())
 }
@@ -134,7 +137,7 @@ fn trust_file(settings: &Settings, trust: Trust) -> Result<TrustFile, StartError
     Ok(TrustFile::open(roots, pins, trust))
 }
 
-fn verifier(settings: &Settings, rule: SigningRule, trust: Trust) -> Verifier {
+fn verifier(settings: &Settings, rule: SigningRule, trust: Trust, record: Record) -> Verifier {
     Verifier {
         signed_approvals: rule,
         rules: Rules {
@@ -145,6 +148,7 @@ fn verifier(settings: &Settings, rule: SigningRule, trust: Trust) -> Verifier {
         keys_without_approvals: settings.keys_without_approvals,
         decision_ttl_max_ms: settings.decision_ttl_max_ms,
         policies: Policies::new(trust, Arc::default()),
+        record,
     }
 }
 

@@ -65,8 +65,13 @@ async fn decide(State(app): State<App>, request: Request) -> Result<Json<Decisio
     let request: DecisionRequest = answer::read_json(request, BODY_BYTES_MAX).await?;
     let App { authority, verifier, decisions, .. } = app;
     let _permit = decisions.acquire().await.map_err(|_| failed())?;
-    let signed = blocking(move || verifier.decide(&authority, &request, gateway_service::now())).await?;
-    let admission = signed.map_err(|unverified| {
+    let checking = Arc::clone(&verifier);
+    let verified = blocking(move || checking.verify(&request, gateway_service::now())).await?;
+    let admission = match verified {
+        Ok(verified) => verifier.admit(&authority, verified).await,
+        Err(unverified) => Err(unverified),
+    };
+    let admission = admission.map_err(|unverified| {
         tracing::warn!(reason = %unverified, "a decision was refused");
         error(&unverified)
     })?;
@@ -108,6 +113,13 @@ fn error(unverified: &Unverified) -> ErrorAnswer {
     match unverified {
         Unverified::Approval { fault: ApprovalError::NoRegistry, .. }
         | Unverified::NotRepeated(RepeatError::Host(_)) => ErrorAnswer::unavailable(message),
+        Unverified::NotRecorded(failure) => {
+            tracing::error!(reason = error_chain(failure), "a decision could not be recorded");
+            ErrorAnswer::unavailable(message)
+        }
+        Unverified::Spent { totals, .. } => {
+            ErrorAnswer::new(StatusCode::FORBIDDEN, "policy_refused", message).with_totals(*totals)
+        }
         Unverified::BundleUnknown { bundle_hash } => {
             ErrorAnswer::new(StatusCode::CONFLICT, BUNDLE_UNKNOWN, bundle_hash.to_string())
         }
@@ -122,6 +134,7 @@ fn error(unverified: &Unverified) -> ErrorAnswer {
         )
         | Unverified::Policy(_)
         | Unverified::Refused(_)
+        | Unverified::OtherPayment
         | Unverified::Canonical(_) => ErrorAnswer::new(StatusCode::FORBIDDEN, "decision_refused", message),
     }
 }

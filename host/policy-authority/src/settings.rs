@@ -18,6 +18,19 @@ const AUTHORITY: Section = Section {
             "Ed25519 seed that signs decisions: 32 bytes or hexadecimal, mode 0600; created by init",
         ),
         setting(
+            "database",
+            "data/record/authority.db",
+            "FILE",
+            "What the authority decided: the payments of the last day, and its newest policy bundles; created if it is missing",
+        ),
+        setting(
+            "record_size_file",
+            "",
+            "FILE",
+            "Number of decisions in the database, which shows that it was restored or removed; in another folder than the database, by \
+             default beside authority_key",
+        ),
+        setting(
             "required_approvals",
             "2",
             "APPROVALS",
@@ -60,6 +73,7 @@ pub static TABLE: Table = Table {
     production_defaults: &[],
     first: &[
         "authority_key",
+        "database",
         "bind",
         "tls_certificate",
         "tls_key",
@@ -80,6 +94,8 @@ const REQUIRED_APPROVALS_MAX: u32 = 128;
 #[expect(missing_docs, reason = "the help text of each setting describes it")]
 pub struct Settings {
     pub key: PathBuf,
+    pub database: PathBuf,
+    pub record_size_file: PathBuf,
     pub required_approvals: u32,
     pub signed_approvals: SignedApprovals,
     pub approval_age_max_ms: u64,
@@ -103,8 +119,17 @@ impl Settings {
     /// One line for each fault.
     pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
         let mut reader = Reader::new(resolved);
+        let (key, database): (PathBuf, PathBuf) =
+            (reader.text("authority_key").into(), reader.text("database").into());
+        let record_size_file = reader.path("record_size_file");
+        let record_size_file = record_size_file.unwrap_or_else(|| key.with_added_extension("record-size"));
+        if record_size_file.parent() == database.parent() {
+            reader.fault("record_size_file", "must be in another folder than `database`");
+        }
         let settings = Self {
-            key: reader.text("authority_key").into(),
+            key,
+            database,
+            record_size_file,
             required_approvals: reader.number("required_approvals", 0..=REQUIRED_APPROVALS_MAX),
             signed_approvals: reader.signed_approvals(),
             approval_age_max_ms: reader.milliseconds("approval_age_max_ms"),

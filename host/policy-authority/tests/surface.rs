@@ -4,7 +4,9 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use gateway_authority::{Authority, DecisionAnswer, DecisionRequest, HistoryEvent, Policies, Verifier};
+use gateway_authority::{
+    Authority, DecisionAnswer, DecisionRequest, HistoryEvent, Policies, Record, Verifier,
+};
 use gateway_domain::admission::{self, Authorities};
 use gateway_domain::approval::SigningRule;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
@@ -47,6 +49,7 @@ fn router(requests_max: usize) -> Router {
         keys_without_approvals: true,
         decision_ttl_max_ms: TTL_MS,
         policies: Policies::new(trust, Arc::default()),
+        record: Record::in_memory(),
     };
     let limits = QuotaLimits { requests_max, per_second: 1000, burst: 1000 };
     routes::router(Arc::new(authority()), Arc::new(verifier), Arc::new(Quotas::new([], limits)))

@@ -8,6 +8,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use gateway_domain::policy::SpendingTotals;
 use gateway_seal::relay::Complaint;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,9 @@ pub struct ErrorBody {
     /// What proves it, if only the service has that: a wrong message to it, with its sender's signature.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub complaint: Option<Box<Complaint>>,
+    /// What an authority admitted for a payment's account and recipient, if that is why it refuses the payment.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub totals: Option<SpendingTotals>,
     /// Every fault of the request's body that can be found at once.
     #[serde(skip_serializing_if = "Vec::is_empty", skip_deserializing, default)]
     pub errors: Vec<Fault>,
@@ -56,6 +60,7 @@ struct Parts {
     message: String,
     culprits: Vec<u16>,
     complaint: Option<Box<Complaint>>,
+    totals: Option<SpendingTotals>,
     faults: Vec<Fault>,
     header: Option<(HeaderName, &'static str)>,
 }
@@ -65,13 +70,21 @@ impl ErrorAnswer {
     #[must_use]
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         let (message, culprits, faults) = (message.into(), Vec::new(), Vec::new());
-        Self(Box::new(Parts { status, code, message, culprits, complaint: None, faults, header: None }))
+        let (complaint, totals, header) = (None, None, None);
+        Self(Box::new(Parts { status, code, message, culprits, complaint, totals, faults, header }))
     }
 
     /// Adds the participants that misbehaved, and what proves it.
     #[must_use]
     pub fn with_culprits(mut self, culprits: Vec<u16>, complaint: Option<Box<Complaint>>) -> Self {
         (self.0.culprits, self.0.complaint) = (culprits, complaint);
+        self
+    }
+
+    /// Adds what an authority admitted.
+    #[must_use]
+    pub fn with_totals(mut self, totals: SpendingTotals) -> Self {
+        self.0.totals = Some(totals);
         self
     }
 
@@ -118,13 +131,14 @@ impl From<BodyError> for ErrorAnswer {
 
 impl IntoResponse for ErrorAnswer {
     fn into_response(self) -> Response {
-        let Parts { status, code, message, culprits, complaint, faults, header } = *self.0;
+        let Parts { status, code, message, culprits, complaint, totals, faults, header } = *self.0;
         let body = ErrorBody {
             error: code.to_owned(),
             message,
             request_id: layers::current_request_id(),
             culprits,
             complaint,
+            totals,
             errors: faults,
         };
         let mut response = (status, axum::Json(body)).into_response();

@@ -35,7 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-store",
         ],
     ),
-    ("gateway-authority", &["gateway-domain", "gateway-policy"]),
+    ("gateway-authority", &["gateway-domain", "gateway-policy", "gateway-sqlite"]),
     (
         "gateway-node",
         &["gateway-domain", "gateway-policy", "gateway-seal", "gateway-sqlite", "gateway-threshold"],

@@ -43,7 +43,7 @@ impl Cluster {
 
     /// As [`Self::start`], with several authorities, of which nodes and gateway require `threshold`.
     pub(crate) fn start_with_authorities(n: u16, n_authorities: u16, threshold: u16) -> Self {
-        let mut cluster = Self::prepare_all(n, (n_authorities, threshold), |address| address);
+        let mut cluster = Self::prepare_with_authorities(n, n_authorities, threshold);
         for index in 0..n {
             cluster.start_node(index);
         }
@@ -55,6 +55,11 @@ impl Cluster {
     /// which the gateway calls it.
     pub(crate) fn prepare(n: u16, route: impl FnMut(u16) -> u16) -> Self {
         Self::prepare_all(n, (1, 1), route)
+    }
+
+    /// As [`Self::prepare`], with several authorities, which run.
+    pub(crate) fn prepare_with_authorities(n: u16, n_authorities: u16, threshold: u16) -> Self {
+        Self::prepare_all(n, (n_authorities, threshold), |port| port)
     }
 
     fn prepare_all(
@@ -165,9 +170,14 @@ impl Cluster {
 
     /// The command of the gateway with its settings. Embedded nodes and authority have no settings.
     pub(crate) fn gateway_command(&self) -> Command {
+        self.gateway_command_in(self.folder())
+    }
+
+    /// As [`Self::gateway_command`], of a gateway with data of its own in `folder`.
+    pub(crate) fn gateway_command_in(&self, folder: &Path) -> Command {
         let overrides: Vec<_> =
             self.gateway_settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let mut command = command(self.folder(), &overrides);
+        let mut command = command(folder, &overrides);
         let embedded = ["--authority-key=", "--node-key=", "--node-directory="];
         let arguments: Vec<_> = command.get_args().map(|text| text.to_str().unwrap().to_owned()).collect();
         let program = command.get_program().to_owned();
@@ -209,6 +219,7 @@ impl AuthorityFiles {
             let port = reserve();
             let mut settings = server_settings(at, name, port);
             settings.insert("authority_key", text(&at.join(format!("{name}.seed"))));
+            settings.insert("database", text(&at.join(name).join("authority.db")));
             public_keys.push(stdout(tool(AUTHORITY, &settings).arg("init")).trim().to_owned());
             urls.push(format!("https://{name}.localhost:{port}"));
             all.push(settings);

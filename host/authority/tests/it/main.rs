@@ -1,7 +1,9 @@
 //! Tests of the decisions that the authority signs, and of the requests that it refuses.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
+mod asked;
 mod decision;
 mod envelope;
+mod record;
 mod support;
 mod verify;

@@ -1,143 +1,34 @@
 //! A request from another process: what the authority decides, and each lie that it refuses.
 
-use crate::support::{authority, derivation, key, key_id, payment, policy};
-use gateway_authority::{DecisionRequest, HistoryEvent, Policies, Unverified, Verifier};
+use crate::asked::{
+    NOW, TTL_MS, approved, chain, decide, evaluated, history, offer, policies, request, request_of, rules,
+    submission, verifier,
+};
+use crate::support::{authority, key};
+use gateway_authority::{DecisionRequest, Policies, Unverified, Verifier};
 use gateway_domain::admission::{self, Authorities};
 use gateway_domain::approval::{Approvers, PinnedRegistry, Rejection, SigningRule};
-use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, KeyRef};
-use gateway_domain::intent::{Intent, PublicationMode};
-use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Action, Change, Command, Event, KeySlot, Submission, decide, open, replay};
-use gateway_domain::policy::facts::{Rules, facts_for};
-use gateway_domain::policy::{FactRead, Moment, Outcome, Recorded, SpendingTotals};
-use gateway_domain::redaction::{Salt, redact};
+use gateway_domain::intent::PublicationMode;
+use gateway_domain::operation::{Action, Change, Command, decide as decide_command, replay};
+use gateway_domain::policy::facts::Rules;
+use gateway_domain::policy::{FactRead, Recorded};
 use gateway_domain::testing::samples::Kind;
 use gateway_domain::testing::{approvers, samples};
 use gateway_domain::time::EpochMs;
 use gateway_policy::limits::SUPERSEDED_BUNDLE_MS;
-use gateway_policy::testing::{
-    author, committed, committed_trust, engine, key as bundle_key, signed, verify,
-};
-use gateway_policy::{
-    BundleError, BundleFiles, BundleOffer, CompiledBundles, Disagreement, Evaluator, Pins, RepeatError, Trust,
-};
-use std::sync::{Arc, LazyLock};
-
-const NOW: EpochMs = EpochMs(1_700_000_000_000);
-const TTL_MS: u64 = 60_000;
-
-/// The rules of the deployment, and of the authority: two approvals, one recipient, the submitter does not approve.
-fn rules() -> Rules {
-    Rules { permitted_recipients: "acct-2".into(), required_approvals: 2, separation_of_duties: true }
-}
-
-/// Trusts the committed bundles.
-fn policies() -> Policies {
-    static COMPILED: LazyLock<Arc<CompiledBundles>> = LazyLock::new(Arc::default);
-    let trust = Trust::new(true);
-    let roots = serde_json::to_vec(&committed_trust()).unwrap();
-    trust.replace(Ok(&roots), Pins::default()).unwrap();
-    let policies = Policies::new(trust, COMPILED.clone());
-    policies.offer(offer(committed()), NOW).unwrap();
-    policies
-}
-
-fn offer(files: BundleFiles) -> BundleOffer {
-    BundleOffer { files, activation: None }
-}
-
-/// The authority's rules, with this rule for signatures.
-fn verifier(signed_approvals: SigningRule) -> Verifier {
-    Verifier {
-        signed_approvals,
-        rules: rules(),
-        keys_without_approvals: false,
-        decision_ttl_max_ms: TTL_MS,
-        policies: policies(),
-    }
-}
-
-/// A submitted payment to this account.
-fn submission(to: &str) -> Submission {
-    let mut payment = payment(Some("treasury"));
-    let Intent::Payment(fields) = &mut payment else { panic!() };
-    fields.to_account = to.to_owned();
-    Submission {
-        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: key_id() },
-        policy: policy(&[], 2),
-        ..samples::submission(payment, 2)
-    }
-}
-
-/// The history of a payment that these subjects approved.
-fn history(subjects: &[&str]) -> Vec<Event> {
-    approved(submission("acct-2"), subjects)
-}
-
-fn approved(submission: Submission, subjects: &[&str]) -> Vec<Event> {
-    let mut events = open(submission, NOW);
-    for (index, subject) in subjects.iter().enumerate() {
-        let operation = replay(&events).unwrap();
-        let mut counted = policy(&subjects[..=index], 2);
-        counted.quorum.satisfied = index > 0;
-        let action = Action::Approve { approval: samples::approval(subject, NOW), policy: Some(counted) };
-        events.extend(decide(&operation, &Command { at: NOW, action }).unwrap());
-    }
-    events
-}
-
-/// The outcome of a gateway that has these rules and this key.
-fn evaluated(events: &[Event], rules: &Rules, key: Option<&CustodyKey>) -> Outcome {
-    static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| {
-        let bundle = verify(committed(), &committed_trust()).unwrap();
-        Evaluator::load(&engine(), &bundle).unwrap()
-    });
-    let operation = replay(events).unwrap();
-    let totals = SpendingTotals::default();
-    let facts = facts_for(rules, key, operation.intent.signing_terms(), Some(&totals), NOW);
-    let asked = operation.request(Moment::Admission, &operation.approvals);
-    EVALUATOR.evaluate(&asked, &facts, EVALUATOR.fuel_max()).outcome.raise_quorum_to(rules.required_approvals)
-}
-
-/// The events with their hashes.
-fn chain(events: Vec<Event>) -> Vec<HistoryEvent> {
-    let mut previous = Hex32::ZERO;
-    let chained = events.into_iter().map(|event| {
-        let salt = Salt::new([7; 32]);
-        let hash = event_hash(previous, &redact(&event, &salt).unwrap().event).unwrap();
-        previous = hash;
-        HistoryEvent::from(ChainedEvent { event, salt, hash })
-    });
-    chained.collect()
-}
-
-fn request(subjects: &[&str]) -> DecisionRequest {
-    request_of(history(subjects), &rules())
-}
-
-/// The request of a gateway that has these rules.
-fn request_of(events: Vec<Event>, rules: &Rules) -> DecisionRequest {
-    let outcome = evaluated(&events, rules, Some(&key()));
-    DecisionRequest {
-        bundle_hash: outcome.bundle_hash,
-        policy: Recorded::from(&outcome),
-        events: chain(events),
-        key: Some(key()),
-        derivation: derivation(&payment(None), &key()),
-        not_before_ms: EpochMs(NOW.0 - 300_000),
-        not_after_ms: EpochMs(NOW.0 + TTL_MS),
-    }
-}
+use gateway_policy::testing::{author, committed, key as bundle_key, signed};
+use gateway_policy::{BundleError, BundleFiles, Disagreement, Pins, RepeatError, Trust};
+use std::sync::Arc;
 
 fn refusal(request: &DecisionRequest, rule: SigningRule) -> Unverified {
-    verifier(rule).decide(&authority(1), request, NOW).unwrap_err()
+    decide(&verifier(rule), request, NOW).unwrap_err()
 }
 
 #[test]
 fn approved_operation_gets_a_decision_that_verifies() {
     let request = request(&["alice", "bob"]);
-    let signed = verifier(SigningRule::Off).decide(&authority(1), &request, NOW).unwrap();
+    let signed = decide(&verifier(SigningRule::Off), &request, NOW).unwrap();
     let pinned = Authorities::new([authority(1).public_key()], 1).unwrap();
     let read = admission::verify(&signed.envelope, &pinned, NOW).unwrap();
     let operation = replay(&history(&["alice", "bob"])).unwrap();
@@ -194,7 +85,7 @@ fn operation_that_was_rejected_cancelled_or_decided_gets_no_decision() {
     let ends =
         [Action::Reject { rejection, policy: None }, Action::Cancel { client, reason: "twice".into() }];
     for action in ends {
-        let ended = decide(&operation, &Command { at: NOW, action }).unwrap();
+        let ended = decide_command(&operation, &Command { at: NOW, action }).unwrap();
         let request = request_of([valid.clone(), ended].concat(), &rules());
         let refused = refusal(&request, SigningRule::Off);
         assert!(
@@ -221,7 +112,7 @@ fn creation_of_a_key_needs_approvals_where_approvals_must_be_signed() {
     let asked = DecisionRequest { events: chain(events), ..request(&["alice", "bob"]) };
     let refused = |signed_approvals| {
         let verifier = Verifier { keys_without_approvals: true, ..verifier(signed_approvals) };
-        verifier.decide(&authority(1), &asked, NOW).unwrap_err()
+        decide(&verifier, &asked, NOW).unwrap_err()
     };
     let required = refused(SigningRule::Required(PinnedRegistry::without_registry(1)));
     assert!(matches!(required, Unverified::TooFew { n_approved: 0, required: 2 }), "{required}");
@@ -339,7 +230,7 @@ fn bundle_that_is_unknown_untrusted_or_older_decides_nothing() {
     for files in [&old, &new] {
         own.policies.offer(offer(files.clone()), NOW).unwrap();
     }
-    let at = |files: &BundleFiles, now| own.decide(&authority(1), &by(files), now).map(drop);
+    let at = |files: &BundleFiles, now| decide(&own, &by(files), now).map(drop);
     at(&old, NOW).unwrap();
     at(&new, NOW).unwrap();
     at(&old, NOW).unwrap();
@@ -349,7 +240,7 @@ fn bundle_that_is_unknown_untrusted_or_older_decides_nothing() {
         request.not_after_ms = now.plus_ms(TTL_MS);
         let time = request.policy.facts.iter_mut().find(|fact| fact.name == "time.now_ms");
         assert!(time.is_none(), "the policy does not read the time");
-        own.decide(&authority(1), &request, now).map(drop)
+        decide(&own, &request, now).map(drop)
     };
     let refused = later(by(&old)).unwrap_err();
     assert!(matches!(refused, Unverified::Superseded(_)), "{refused}");

@@ -1,0 +1,185 @@
+//! The authority's record: what it decided, and under which bundles, so that neither a gateway that hides payments from it nor a
+//! restart makes it forget.
+//!
+//! Each decision is checked against the record and written to it in one transaction, one after another, and is durable before its
+//! signature exists. A crash in between counts a payment that nobody can sign; the same request again counts it once.
+
+use crate::error::{RecordError, RecordFailure, Stop, Unverified};
+use crate::marks::Marks;
+use crate::payments::{self, Decided};
+use crate::row::integer;
+use crate::verified::Verified;
+use gateway_domain::error_chain;
+use gateway_domain::policy::spending::VELOCITY;
+use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, SizeFile, State, schema};
+use sqlx::SqliteConnection;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCa");
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "record", sql: include_str!("../migrations/0001_record.sql") }];
+
+/// What an authority keeps of its decisions.
+#[derive(Debug)]
+pub struct Record(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Durable { database: Database<Known>, size_file: SizeFile },
+    Memory(Mutex<Marks>),
+}
+
+impl Record {
+    /// Opens or creates the database, and checks all of its rows. `size_file` is in another folder, and has the number of decisions;
+    /// `public_key` is the authority's.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub async fn open(database: &Path, size_file: &Path, public_key: &[u8; 32]) -> Result<Self, RecordError> {
+        let options = Options::at_path(database, APPLICATION, MIGRATIONS).create().readers(1);
+        // Opening blocks on files, and its future is not `Send`, so it gets a thread of its own.
+        let runtime = tokio::runtime::Handle::current();
+        let opening = tokio::task::spawn_blocking(move || runtime.block_on(Database::<Known>::open(options)));
+        let opened = opening.await.map_err(|_| RecordError::NotOpened)??;
+        match check(&opened, database, size_file, public_key).await {
+            Ok(size_file) => Ok(Self(Kind::Durable { database: opened, size_file })),
+            Err(error) => {
+                opened.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// A record of an authority in the gateway's own process: it has the bundles, until the process ends, and no payments. The gateway's
+    /// store has the payments, its commits compare them, and a process that lies to itself cannot be stopped from within.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self(Kind::Memory(Mutex::default()))
+    }
+
+    /// Finishes pending writes and closes the database.
+    pub async fn close(&self) {
+        match &self.0 {
+            Kind::Durable { database, .. } => database.close().await,
+            Kind::Memory(_) => {}
+        }
+    }
+
+    /// Checks a verified request against the record, and writes it there. Durable when this returns.
+    pub(crate) async fn admit(&self, verified: Verified) -> Result<(), Unverified> {
+        match &self.0 {
+            Kind::Durable { database, size_file } => {
+                let n_decisions = database.write(Admit(verified)).await.map_err(RecordFailure::from)??;
+                Ok(size_file.raise(n_decisions).map_err(RecordFailure::from)?)
+            }
+            Kind::Memory(marks) => {
+                let mut marks = marks.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(raised) = verified.raise(&marks)? {
+                    *marks = raised;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Compares the schema with the migrations, and the number of decisions with the one in the file, which is opened.
+async fn check(
+    opened: &Database<Known>,
+    database: &Path,
+    size_file: &Path,
+    public_key: &[u8; 32],
+) -> Result<SizeFile, RecordError> {
+    let mut conn = opened.reader().acquire().await?;
+    let found = schema::differences(schema::objects(&mut conn).await?, schema::expected(MIGRATIONS).await?);
+    if let Some((object, why)) = found.first() {
+        return Err(RecordError::Damaged(format!("{object}: {why}")));
+    }
+    let n_decisions = n_decisions(&mut conn).await?;
+    let (file, known) = SizeFile::open(size_file, public_key)?;
+    if known > n_decisions {
+        let (database, size_file) = (database.to_owned(), size_file.to_owned());
+        return Err(RecordError::Older { database, size_file, n_decisions, known });
+    }
+    // A power failure may have lost the last ones.
+    file.raise(n_decisions)?;
+    Ok(file)
+}
+
+async fn n_decisions(conn: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let n_decisions: i64 = sqlx::query_scalar("SELECT n_decisions FROM size").fetch_one(conn).await?;
+    Ok(n_decisions.unsigned_abs())
+}
+
+/// What is in memory besides the database.
+#[derive(Clone, Debug)]
+struct Known {
+    marks: Marks,
+    n_decisions: u64,
+}
+
+impl State for Known {
+    async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+        let loaded = async {
+            payments::check_rows(conn).await?;
+            Ok(Self { marks: Marks::load(conn).await?, n_decisions: n_decisions(conn).await? })
+        };
+        loaded.await.map_err(|error: RecordError| match error {
+            RecordError::Read(error) => error,
+            other => sqlx::Error::Decode(error_chain(&other).into()),
+        })
+    }
+}
+
+/// Records one decision. Its output is the number of decisions.
+struct Admit(Verified);
+
+impl Job for Admit {
+    type State = Known;
+    type Output = Result<u64, Unverified>;
+
+    async fn apply(
+        &self,
+        conn: &mut SqliteConnection,
+        known: &mut Known,
+    ) -> Result<Self::Output, sqlx::Error> {
+        match self.run(conn, known).await {
+            Ok(n_decisions) => Ok(Ok(n_decisions)),
+            Err(Stop::Refused(refused)) => Ok(Err(refused)),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+}
+
+impl Admit {
+    /// All checks come before the first write.
+    async fn run(&self, conn: &mut SqliteConnection, known: &mut Known) -> Result<u64, Stop> {
+        let Self(verified) = self;
+        let raised = verified.raise(&known.marks)?;
+        let decided = Decided::of(&verified.operation);
+        if let Some(decided) = decided {
+            decided.check_same(conn).await?;
+            if verified.bundle.evaluator().may_read_facts(VELOCITY) {
+                verified.check_totals(&decided.totals(conn, verified.now).await?)?;
+            }
+        }
+        if raised.is_none() && decided.is_none() {
+            return Ok(known.n_decisions);
+        }
+        if let Some(marks) = raised {
+            marks.store(conn).await?;
+            known.marks = marks;
+        }
+        if let Some(decided) = decided {
+            decided.record(conn, verified.now).await?;
+        }
+        known.n_decisions = known.n_decisions.saturating_add(1);
+        sqlx::query("UPDATE size SET n_decisions = ?1")
+            .bind(integer(known.n_decisions))
+            .execute(conn)
+            .await?;
+        Ok(known.n_decisions)
+    }
+}
