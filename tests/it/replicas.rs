@@ -280,6 +280,42 @@ fn daily_limit_holds_for_payments_admitted_at_different_replicas_at_once() {
     replicas.stop();
 }
 
+/// The authority may know a payment that the other replica decided before this one sees it, and counts what a conflict then decides again.
+#[test]
+fn payments_of_one_account_at_two_replicas_at_once_fill_the_limit_exactly_and_none_waits() {
+    let scratch = Scratch::new();
+    let strict = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
+    let replicas = Replicas::start(2, &scratch.url(), &[("policy_bundle", strict)]);
+    let approve = |replica: usize, path: &str, subject: &str| {
+        let path = format!("{path}/approve");
+        request(&replicas.address(replica), "POST", &path, Some(&approval(subject))).unwrap()
+    };
+    let mut choice = Choice(11);
+    let paths: Vec<_> = (0..16)
+        .map(|n| {
+            let body = with(payment(&format!("fill-{n}")), "/payment/currency", json!("XTS"));
+            let recipient = ["acct-2", "acct-3"][n % 2];
+            let body = with(body, "/payment/to_account", json!(recipient));
+            let body = with(body, "/payment/amount_minor", json!(10));
+            let submitted = replicas.ask(&mut choice, "POST", SIGN, Some(&body));
+            let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+            assert_eq!(approve(n, &path, "alice").0, 200);
+            path
+        })
+        .collect();
+    let answers: Vec<_> = thread::scope(|scope| {
+        let last = |(n, path)| scope.spawn(move || approve(n, path, "bob"));
+        let approving: Vec<_> = paths.iter().enumerate().map(last).collect();
+        approving.into_iter().map(|approving| approving.join().unwrap()).collect()
+    });
+    let (admitted, denied): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(status, _)| *status == 200);
+    assert_eq!(admitted.len(), 10, "{denied:?}");
+    for (status, answer) in denied {
+        assert_eq!((status, answer["error"].as_str()), (403, Some("policy_rejected")), "{answer}");
+    }
+    replicas.stop();
+}
+
 #[test]
 fn replica_with_another_log_key_than_an_earlier_one_writes_nothing() {
     let scratch = Scratch::new();

@@ -416,22 +416,23 @@ async fn signed_in_total((n, k): (u8, u8), payments: impl IntoIterator<Item = (i
 }
 
 /// Each payment that k signed is in k of n records, and each record stays within the limit L: k times their sum is at most n times L.
+/// If f of the authorities lie and sign everything, the others are n-f, of which k-f must sign.
 #[tokio::test]
 async fn payments_signed_by_k_of_n_authorities_stay_within_n_over_k_times_the_limit() {
     const LIMIT: i64 = 100;
-    for (n, k) in [(1, 1), (2, 2), (3, 3), (3, 2), (4, 2), (5, 2), (5, 3)] {
+    for (n, k) in [(1, 1), (2, 2), (3, 2), (4, 2), (5, 3)] {
         let bound = LIMIT * i64::from(n) / i64::from(k);
         // The k authorities that come next, which spreads the payments evenly.
         let next = |nth: u8| (0..k).map(|offset| (nth * k + offset) % n).collect();
-        let even = (0..20).map(|nth| (LIMIT / i64::from(k), next(nth)));
+        let even = (0..12).map(|nth| (LIMIT / i64::from(k), next(nth)));
         let total = signed_in_total((n, k), even).await;
         assert!(total <= bound, "{k} of {n}: {total}");
         if LIMIT % i64::from(k) == 0 {
             assert_eq!(total, bound, "{k} of {n}: a gateway reaches it");
         }
-        for seed in 0..4 {
+        for seed in 0..2 {
             let mut random = Random(seed);
-            let chance = (0..30).map(|_| {
+            let chance = (0..20).map(|_| {
                 let amount = 1 + i64::from(random.below(60));
                 let mut chosen = BTreeSet::new();
                 while chosen.len() < usize::from(k) {

@@ -432,6 +432,30 @@ async fn payments_that_the_node_admitted_count_even_if_the_gateway_hides_them() 
     }
 }
 
+/// An authority that lies too leaves what each node admitted. Each payment is in t of N records, and each record stays within the limit: t
+/// times their sum is at most N times the limit.
+#[tokio::test]
+async fn gateway_and_authority_that_lie_together_spend_at_most_n_over_t_times_a_limit() {
+    let group = group().await;
+    let strict = strict(&group).await;
+    // The bundle permits 100 `XTS` to leave an account in a day.
+    let hidden = |id: u8, amount: i64| {
+        let Intent::Payment(paid) = paying("acct-2", amount) else { panic!() };
+        let paid = Intent::Payment(Payment { currency: "XTS".into(), ..paid });
+        with_bundle(approved(&group, id, paid), &strict).request()
+    };
+    for (id, pair) in (10..).zip([[0, 1], [1, 2], [2, 0]]) {
+        for node in pair {
+            group.nodes[node].admit(&hidden(id, 50)).await.unwrap();
+        }
+    }
+    for (id, node) in (20..).zip(&group.nodes) {
+        let refused = node.admit(&hidden(id, 1)).await;
+        let Err(NodeError::Rejected(rejection)) = refused else { panic!("{refused:?}") };
+        assert_policy_refused((rejection.code, rejection.detail), "velocity_exceeded");
+    }
+}
+
 #[tokio::test]
 async fn policy_is_run_again_before_a_signature_and_before_a_change_of_the_key() {
     let mut group = group().await;
