@@ -109,7 +109,7 @@ pub enum RecordError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The file with the number of decisions cannot be used.
-    #[error("the file with the size of the record cannot be used: {0}")]
+    #[error("the file with the size of the record cannot be used")]
     SizeFile(#[from] SizeFileError),
     /// The database is older than it was: a copy was restored, or it was removed.
     #[error(
@@ -162,9 +162,10 @@ impl From<Superseded> for Stop {
     }
 }
 
+/// A row without a canonical form, which does not occur, rolls back what was written before it.
 impl From<CanonicalError> for Stop {
     fn from(error: CanonicalError) -> Self {
-        Self::Refused(error.into())
+        Self::Failed(sqlx::Error::Encode(error.into()))
     }
 }
 
