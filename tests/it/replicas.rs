@@ -304,7 +304,11 @@ fn payments_of_one_account_at_two_replicas_at_once_fill_the_limit_exactly_and_no
         })
         .collect();
     let answers: Vec<_> = thread::scope(|scope| {
-        let last = |(n, path)| scope.spawn(move || approve(n, path, "bob"));
+        let approve = &approve;
+        let last = |(n, path): (usize, &String)| {
+            let path = path.clone();
+            scope.spawn(move || approve(n, &path, "bob"))
+        };
         let approving: Vec<_> = paths.iter().enumerate().map(last).collect();
         approving.into_iter().map(|approving| approving.join().unwrap()).collect()
     });
