@@ -3,12 +3,35 @@
 use serde::Deserialize;
 use std::fmt;
 
+/// The scopes of payments, each of which [`Scope::OperationsAny`] accepts; no other text that begins alike.
+const OF_OPERATIONS: [Scope; 7] = [
+    Scope::OperationsAny,
+    Scope::OperationsSign,
+    Scope::OperationsRead,
+    Scope::OperationsApprove,
+    Scope::OperationsExecute,
+    Scope::OperationsPublish,
+    Scope::OperationsRecover,
+];
+
+/// The scopes of custody, each of which [`Scope::CustodyRead`] accepts, and `custody.*`.
+const OF_CUSTODY: [Scope; 8] = [
+    Scope::CustodyRead,
+    Scope::CustodySign,
+    Scope::CustodyManage,
+    Scope::CustodyApprove,
+    Scope::CustodyExecute,
+    Scope::CustodyPublish,
+    Scope::CustodyRecover,
+    Scope::CustodyExport,
+];
+
 /// A scope that an endpoint requires. Several scopes of a caller can satisfy it: see [`Self::is_satisfied_by`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Scope {
-    /// Preview policy: any `operations.` scope is enough.
+    /// Preview policy: any scope of payments is enough.
     OperationsAny,
-    /// Submit a payment. `operations.sign` also satisfies the other `operations.` scopes.
+    /// Submit a payment. `operations.sign` also satisfies the other scopes of payments.
     OperationsSign,
     /// Read an operation.
     OperationsRead,
@@ -20,7 +43,7 @@ pub enum Scope {
     OperationsPublish,
     /// Recover a node's effect.
     OperationsRecover,
-    /// Read keys, custody operations and their evidence; any `custody.` scope is enough.
+    /// Read keys, custody operations and their evidence; any scope of custody is enough.
     CustodyRead,
     /// Submit a custody signature.
     CustodySign,
@@ -48,7 +71,7 @@ pub enum Scope {
     WebhooksOfAll,
     /// Learn who one is taken for: no scope is needed, only credentials.
     Authenticated,
-    /// List policy bundles: any `operations.` scope or `audit.read` is enough.
+    /// List policy bundles: any scope of payments or `audit.read` is enough.
     PolicyRead,
 }
 
@@ -92,8 +115,8 @@ impl Scope {
             Self::EventsRead => {
                 Self::OperationsRead.is_satisfied_by(scopes) || Self::CustodyRead.is_satisfied_by(scopes)
             }
-            Self::OperationsAny => scopes.iter().any(|scope| scope.starts_with("operations.")),
-            Self::CustodyRead => scopes.iter().any(|scope| scope.starts_with("custody.")),
+            Self::OperationsAny => OF_OPERATIONS.iter().any(|scope| has(scope.name())),
+            Self::CustodyRead => has("custody.*") || OF_CUSTODY.iter().any(|scope| has(scope.name())),
             Self::CustodySubmit => {
                 Self::CustodySign.is_satisfied_by(scopes) || Self::CustodyManage.is_satisfied_by(scopes)
             }
@@ -150,5 +173,35 @@ mod tests {
         assert!(!Scope::OperationsExecute.is_satisfied_by(&["operations.read".to_owned()]));
         assert!(!Scope::CustodyRead.is_satisfied_by(&scopes) && !Scope::CustodySign.is_satisfied_by(&scopes));
         assert!(!Scope::OperationsAny.is_satisfied_by(&["audit.read".to_owned(), "operationsX".to_owned()]));
+    }
+
+    #[test]
+    fn scope_that_no_endpoint_names_permits_nothing() {
+        for unknown in [
+            "operations.",
+            "operations.none",
+            "operations.read-nothing",
+            "operations.signx",
+            "operations.**",
+            "OPERATIONS.READ",
+            "custody.",
+            "custody.none",
+            "custody.readonly",
+            "custody.sign ",
+        ] {
+            let scopes = [unknown.to_owned()];
+            for needed in [Scope::OperationsAny, Scope::PolicyRead, Scope::CustodyRead, Scope::EventsRead] {
+                assert!(!needed.is_satisfied_by(&scopes), "`{unknown}` is taken for {needed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_scope_of_a_family_permits_its_common_requests() {
+        for (family, common) in [(&OF_OPERATIONS[..], Scope::PolicyRead), (&OF_CUSTODY, Scope::CustodyRead)] {
+            for scope in family {
+                assert!(common.is_satisfied_by(&[scope.name().to_owned()]), "{scope:?}");
+            }
+        }
     }
 }
