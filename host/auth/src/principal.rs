@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use gateway_domain::binding::{ClientBinding, CredentialDigest};
 use gateway_domain::ids::{Hex32, Tenant};
+use gateway_domain::names::is_same_person;
 use std::fmt;
 
 /// The caller of a request.
@@ -105,7 +106,7 @@ impl Identity {
         let subset = |claimed: &[String], held: &[String]| claimed.iter().all(|one| held.contains(one));
         let agreement = [
             ("client_id", claimed.client_id == self.client_id),
-            ("subject_id", claimed.subject_id == self.subject_id),
+            ("subject_id", is_same_person(&claimed.subject_id, &self.subject_id)),
             ("tenant", claimed.tenant.is_none() || claimed.tenant() == authenticated.tenant()),
             ("roles", subset(&claimed.roles, &self.roles)),
             ("scopes", subset(&claimed.scopes, &self.scopes)),

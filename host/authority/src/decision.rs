@@ -1,7 +1,7 @@
 //! Checks an admission request and builds the decision to be signed.
 
 use gateway_domain::admission::{AdmissionDecision, AdmissionRequest, Derivation, Target};
-use gateway_domain::approval::{approvals_root, n_distinct_subjects};
+use gateway_domain::approval::{approvals_root, n_distinct_people};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32};
 use gateway_domain::intent::{Intent, key_id};
@@ -119,12 +119,11 @@ fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), R
         return Err(Refusal::NotAllowed);
     }
     let quorum = &policy.quorum;
-    let approved = |subject: &&String| operation.approvals.iter().any(|by| by.subject_id == **subject);
+    let approved = |subject: &&String| operation.is_approved_by(subject);
     if let Some(subject) = quorum.subjects.iter().find(|subject| !approved(subject)) {
         return Err(Refusal::NotApproved { subject_id: subject.clone() });
     }
-    let counted = quorum.subjects.iter().collect::<std::collections::BTreeSet<_>>().len();
-    let counted = u32::try_from(counted).unwrap_or(u32::MAX).min(n_distinct_subjects(&operation.approvals));
+    let counted = quorum.n_people().min(n_distinct_people(&operation.approvals));
     if !quorum.satisfied || counted < quorum.required {
         return Err(Refusal::Quorum { counted, required: quorum.required });
     }

@@ -8,7 +8,7 @@ use crate::record::Record;
 use crate::verified::{Verified, known};
 use gateway_domain::admission::{Admission, AdmissionRequest, Derivation};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::approval::{ApprovalSubject, SigningRule, n_distinct_subjects};
+use gateway_domain::approval::{ApprovalSubject, SigningRule, n_distinct_people};
 use gateway_domain::dsse::Envelope;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::Hex32;
@@ -170,7 +170,7 @@ impl Verifier {
         }
         let required = self.n_required(operation.intent.operation_type());
         let counted = self.rules.counted(&operation.approvals, subject.submitter);
-        let n_approved = n_distinct_subjects(counted);
+        let n_approved = n_distinct_people(counted);
         if n_approved < required {
             return Err(Unverified::TooFew { n_approved, required });
         }

@@ -220,7 +220,7 @@ fn with_path(path: &Path, error: &(dyn Error + 'static)) -> Fault {
 /// character that moves the cursor, is invisible or reverses the direction could make another amount appear than the signed one.
 #[must_use]
 pub fn escape(text: &str) -> String {
-    let is_plain = |character: char| character == '\n' || gateway_api::wire::names::is_visible(character);
+    let is_plain = |character: char| character == '\n' || gateway_domain::names::is_visible(character);
     let escaped = |character: char| {
         if is_plain(character) { character.to_string() } else { character.escape_unicode().to_string() }
     };

@@ -27,7 +27,7 @@ export function time(ms) {
 export const code = (text) => el('code', {}, visible(String(text)));
 
 /** Characters that are not seen as themselves: controls, spaces other than the plain one, invisible ones, those that turn the direction. */
-const UNSEEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u;
+const UNSEEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\u2d7f\ufffc\u{1107f}\u{11d45}\u{11d97}\u{13441}\u{13442}\u{16fe4}\u{1bc9d}\u{1d159}]/u;
 
 /** A text of someone else, in which a character that is not seen as itself is shown by its number, marked. */
 export function visible(text) {

@@ -27,8 +27,10 @@ pub use view::{Approvable, AwaitingView, ViewError};
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
+use crate::names;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// An approval of one operation by one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,10 +94,10 @@ pub fn approvals_root(intent_hash: Hex32, approvals: &[Approval]) -> Result<Hex3
     canonical::digest("svc/approvals/v1", &Approved { intent_hash, approvals })
 }
 
-/// The number of different subjects that approved.
+/// The number of different people who approved.
 #[must_use]
-pub fn n_distinct_subjects<'a>(approvals: impl IntoIterator<Item = &'a Approval>) -> u32 {
-    let subjects: std::collections::BTreeSet<_> =
-        approvals.into_iter().map(|approval| approval.subject_id.as_str()).collect();
-    u32::try_from(subjects.len()).unwrap_or(u32::MAX)
+pub fn n_distinct_people<'a>(approvals: impl IntoIterator<Item = &'a Approval>) -> u32 {
+    let people: BTreeSet<_> =
+        approvals.into_iter().map(|approval| names::compared(&approval.subject_id)).collect();
+    u32::try_from(people.len()).unwrap_or(u32::MAX)
 }

@@ -5,7 +5,7 @@
 //! Reading order: [`operation`] (the state machine), [`intent`] (requests), [`policy`] (a policy's input and
 //! outcome), [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`], [`contribution`] (to a recovery),
 //! [`evidence`] (the hash chain of events), [`log`] (the Merkle tree of all events), [`node_log`] (the log of one node);
-//! below them [`canonical`] (the encoding that is hashed), [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`].
+//! below them [`canonical`] (the encoding that is hashed), [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`], [`names`].
 
 pub mod admission;
 pub mod approval;
@@ -20,6 +20,7 @@ pub mod intent;
 pub mod json;
 pub mod key;
 pub mod log;
+pub mod names;
 pub mod node_log;
 pub mod operation;
 pub mod policy;

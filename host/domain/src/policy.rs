@@ -9,7 +9,9 @@ use crate::binding::ClientBinding;
 use crate::canonical;
 use crate::ids::{Hex32, KeyRef, Tenant};
 use crate::intent::Intent;
+use crate::names::{self, names_person};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 pub use crate::approval::Approval;
 pub use facts::Facts;
@@ -139,12 +141,24 @@ pub struct Quorum {
 }
 
 impl Quorum {
+    /// Whether the approval of this person counts.
+    #[must_use]
+    pub fn counts(&self, subject_id: &str) -> bool {
+        names_person(&self.subjects, subject_id)
+    }
+
+    /// The number of different people whose approvals count.
+    #[must_use]
+    pub fn n_people(&self) -> u32 {
+        let people: BTreeSet<_> = self.subjects.iter().map(|subject| names::compared(subject)).collect();
+        u32::try_from(people.len()).unwrap_or(u32::MAX)
+    }
+
     /// The quorum with at least `required_min` subjects required, the deployment's minimum.
     #[must_use]
     pub fn raise_to(mut self, required_min: u32) -> Self {
         self.required = self.required.max(required_min);
-        self.satisfied =
-            self.satisfied && u32::try_from(self.subjects.len()).unwrap_or(u32::MAX) >= self.required;
+        self.satisfied = self.satisfied && self.n_people() >= self.required;
         self
     }
 }

@@ -5,6 +5,7 @@ use crate::error::EngineError;
 use crate::ports::{KeyFilter, Listed, OperationFilter, Place, ReadError, Record, Visibility};
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
+use gateway_domain::names::is_same_person;
 use gateway_domain::operation::{Operation, Phase};
 
 /// The operations that are looked at for a page of those that await someone.
@@ -99,7 +100,7 @@ pub(crate) fn sound<T>(read: Result<Option<T>, ReadError>) -> Result<Option<T>, 
 
 fn awaits(operation: &Operation, subject: &str) -> bool {
     operation.phase == Phase::PendingApproval
-        && operation.submitter.subject_id != subject
+        && !is_same_person(&operation.submitter.subject_id, subject)
         && !operation.is_approved_by(subject)
         && !operation.is_rejected_by(subject)
 }

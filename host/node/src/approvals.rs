@@ -8,7 +8,7 @@ use crate::node::NodeSettings;
 use crate::verify::refused;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{
-    Approval, ApprovalError, ApprovalSubject, SigningRule, approvals_root, n_distinct_subjects,
+    Approval, ApprovalError, ApprovalSubject, SigningRule, approvals_root, n_distinct_people,
 };
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
@@ -38,7 +38,7 @@ pub(crate) fn check_approvals(
         }
     }
     let required = n_required(settings, decision.operation_type);
-    let n_approved = n_distinct_subjects(approvers(settings, request));
+    let n_approved = n_distinct_people(approvers(settings, request));
     if n_approved < required {
         return Err(
             refused(format!("the operation has {n_approved} of {required} required approvals")).into()
@@ -51,7 +51,7 @@ pub(crate) fn check_approvals(
             let is_verified = approval.signature.is_some() || !settings.signed_approvals.verifies();
             is_verified && approval.roles.contains(role)
         });
-        let n_approved = n_distinct_subjects(in_role);
+        let n_approved = n_distinct_people(in_role);
         if n_approved < *required {
             let detail = format!(
                 "the operation has {n_approved} of {required} required approvals in the role `{role}`"

@@ -4,11 +4,16 @@ use crate::bindings::svc::policy::types as wit;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::intent::{AssetAction, Intent, KeyCreate, Lifecycle, OperationType, Payment};
+use gateway_domain::names::compared;
 use gateway_domain::policy::{Decision, Moment, Quorum, Request, Statement};
 use gateway_domain::roster::{Roster, Threshold};
+use std::borrow::Cow;
 
-/// Lists and texts that the domain has in another form. The contract's records borrow from here.
+/// Lists and texts that the domain has in another form. The contract's records borrow from here. Subject ids are in the form in which they
+/// are compared, so that two are one person for a policy if and only if they are equal.
 pub(crate) struct Owned<'a> {
+    submitter: Cow<'a, str>,
+    approvers: Vec<Cow<'a, str>>,
     intent_hash: String,
     submitter_roles: Vec<&'a str>,
     approver_roles: Vec<Vec<&'a str>>,
@@ -32,6 +37,8 @@ impl<'a> Owned<'a> {
             | Intent::Recover(_) => (Vec::new(), [String::new(), String::new()]),
         };
         Self {
+            submitter: compared(&request.submitter.subject_id),
+            approvers: request.approvals.iter().map(|approval| compared(&approval.subject_id)).collect(),
             intent_hash: request.intent_hash.to_string(),
             submitter_roles: strs(&request.submitter.roles),
             approver_roles: request.approvals.iter().map(|approval| strs(&approval.roles)).collect(),
@@ -47,9 +54,9 @@ impl<'a> Owned<'a> {
     pub(crate) fn approvals<'b>(&'b self, approvals: &'b [Approval]) -> Vec<wit::Approval<'b>> {
         approvals
             .iter()
-            .zip(&self.approver_roles)
-            .map(|(approval, roles)| wit::Approval {
-                subject_id: &approval.subject_id,
+            .zip(self.approvers.iter().zip(&self.approver_roles))
+            .map(|(approval, (subject_id, roles))| wit::Approval {
+                subject_id,
                 roles,
                 approved_at_ms: approval.approved_at_ms.0,
             })
@@ -82,7 +89,7 @@ impl<'a> Owned<'a> {
     fn submitter<'b>(&'b self, submitter: &'b ClientBinding) -> wit::Submitter<'b> {
         wit::Submitter {
             client_id: &submitter.client_id,
-            subject_id: &submitter.subject_id,
+            subject_id: &self.submitter,
             roles: &self.submitter_roles,
         }
     }
@@ -207,7 +214,13 @@ pub(crate) fn quorum(quorum: wit::Quorum) -> Quorum {
     Quorum { subjects: quorum.subjects, required: quorum.required, satisfied: quorum.satisfied }
 }
 
-/// The number of subjects, as the contract's integer type.
-pub(crate) fn count(subjects: &[String]) -> u32 {
-    u32::try_from(subjects.len()).unwrap_or(u32::MAX)
+/// The quorum with each subject id as its first approval spells it, in place of the form that the policy was given. `None` if it counts
+/// a person who did not approve.
+pub(crate) fn spelled(quorum: wit::Quorum, approvals: &[Approval]) -> Option<wit::Quorum> {
+    let spelling = |subject: &String| {
+        let approval = approvals.iter().find(|approval| compared(&approval.subject_id) == subject.as_str())?;
+        Some(approval.subject_id.clone())
+    };
+    let subjects = quorum.subjects.iter().map(spelling).collect::<Option<_>>()?;
+    Some(wit::Quorum { subjects, ..quorum })
 }

@@ -293,7 +293,7 @@ impl Evaluator {
 
     /// Checks a verdict: its size, that its codes are declared, and that its quorum is possible.
     fn check(&self, verdict: wit::Verdict, request: &Request<'_>) -> Result<wit::Verdict, EvaluationFault> {
-        let wit::Verdict { reasons, obligations, quorum, .. } = &verdict;
+        let wit::Verdict { reasons, obligations, .. } = &verdict;
         if is_too_large(&verdict) {
             return Err(EvaluationFault::OutputTooLarge);
         }
@@ -302,7 +302,8 @@ impl Evaluator {
         if !declared {
             return Err(EvaluationFault::UndeclaredCode);
         }
-        if is_possible(quorum, request) { Ok(verdict) } else { Err(EvaluationFault::BadOutput) }
+        let quorum = convert::spelled(verdict.quorum, request.approvals).filter(is_possible);
+        Ok(wit::Verdict { quorum: quorum.ok_or(EvaluationFault::BadOutput)?, ..verdict })
     }
 }
 
@@ -362,11 +363,9 @@ fn is_too_large(verdict: &wit::Verdict) -> bool {
             .any(|n_items| n_items > OUTPUT_ITEMS_MAX)
 }
 
-/// Whether the quorum counts only people who approved, each once, and is satisfied only if it counts as many as it requires.
-fn is_possible(quorum: &wit::Quorum, request: &Request<'_>) -> bool {
-    let approved =
-        |subject: &String| request.approvals.iter().any(|approval| approval.subject_id == *subject);
-    let distinct = quorum.subjects.iter().collect::<BTreeSet<_>>().len() == quorum.subjects.len();
-    let reached = convert::count(&quorum.subjects) >= quorum.required;
-    distinct && quorum.subjects.iter().all(approved) && (reached || !quorum.satisfied)
+/// Whether the quorum counts each person once, and is satisfied only if it counts as many as it requires.
+fn is_possible(quorum: &wit::Quorum) -> bool {
+    let n_people = quorum.subjects.iter().collect::<BTreeSet<_>>().len();
+    let reached = u32::try_from(n_people).unwrap_or(u32::MAX) >= quorum.required;
+    n_people == quorum.subjects.len() && (reached || !quorum.satisfied)
 }

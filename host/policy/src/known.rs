@@ -115,13 +115,12 @@ impl Known<'_> {
         if !outcome.is_allowed() || !outcome.quorum.satisfied {
             return Err(Disagreement::Denied(join(&outcome.reasons)));
         }
-        let n_counted = u32::try_from(outcome.quorum.subjects.len()).unwrap_or(u32::MAX);
+        let n_counted = outcome.quorum.n_people();
         let required = self.rules.required_approvals;
         if n_counted < required {
             return Err(Disagreement::TooFew { n_counted, required });
         }
-        let counts_submitter = outcome.quorum.subjects.iter().any(|subject| subject == self.submitter);
-        if self.rules.separation_of_duties && counts_submitter {
+        if self.rules.separation_of_duties && outcome.quorum.counts(self.submitter) {
             return Err(Disagreement::CountsSubmitter);
         }
         Ok(())

@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use gateway_auth::Principal;
 use gateway_domain::ids::OperationId;
 use gateway_domain::intent::{Family, OperationType};
+use gateway_domain::names::is_same_person;
 use gateway_domain::operation::{Recovery, Requester, State};
 use gateway_engine::ports::{OperationFilter, Record};
 use gateway_engine::{
@@ -265,7 +266,7 @@ pub(super) fn requester(
 fn check_approver(principal: &Principal, subject_id: &str, roles: &[String]) -> Result<(), ApiError> {
     let Principal::Identified(identity) = principal else { return Ok(()) };
     let refused = |message| Err(ApiError::new(Code::ApproverNotPermitted, message));
-    if identity.subject_id != subject_id {
+    if !is_same_person(&identity.subject_id, subject_id) {
         return refused(format!("`/subject_id` must be the caller's own, `{}`", identity.subject_id));
     }
     match roles.iter().find(|role| !identity.roles.contains(role)) {

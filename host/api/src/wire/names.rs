@@ -3,10 +3,9 @@
 
 use super::not_empty;
 use gateway_domain::ids::KeyRef;
+use gateway_domain::names::is_visible;
 use gateway_service::strict::Fault;
 use icu_normalizer::ComposingNormalizerBorrowed;
-use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
-use icu_properties::{CodePointMapData, CodePointSetData};
 
 /// Checks the name of a new key: visible characters with single spaces between them, in Unicode's normalization form C, and not
 /// `.` or `..`, which clients remove from paths. Keys that were named before this rule stay readable.
@@ -32,24 +31,6 @@ pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
         return wrong("must be in Unicode's normalization form C (NFC)".to_owned());
     }
     Ok(KeyRef(name))
-}
-
-/// Whether a character is shown as itself, or is the space. False for controls, format and bidirectional characters, other
-/// spaces, default-ignorable, private-use and unassigned code points.
-#[must_use]
-pub fn is_visible(character: char) -> bool {
-    let is_shown = match CodePointMapData::<GeneralCategory>::new().get(character) {
-        GeneralCategory::Control
-        | GeneralCategory::Format
-        | GeneralCategory::LineSeparator
-        | GeneralCategory::ParagraphSeparator
-        | GeneralCategory::PrivateUse
-        | GeneralCategory::Surrogate
-        | GeneralCategory::Unassigned => false,
-        GeneralCategory::SpaceSeparator => character == ' ',
-        _ => true,
-    };
-    is_shown && !CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(character)
 }
 
 #[cfg(test)]
@@ -87,6 +68,9 @@ mod tests {
             ("vault\u{34f}", "a grapheme joiner"),
             ("\u{3164}", "a Hangul filler"),
             ("vault\u{115f}", "another"),
+            ("vault\u{2800}", "a braille pattern without dots"),
+            ("vault\u{1d159}", "a note without a head"),
+            ("\u{fffc}", "the place of an object"),
             ("vault\u{e000}", "private use"),
             ("vault\u{10fffd}", "private use, the last"),
             ("vault\u{378}", "not assigned"),

@@ -4,6 +4,7 @@ use super::{CallError, Connection, OpCommand, PAGE, client, first, print, submis
 use crate::approvers::{self, Signed};
 use clap::Args;
 use gateway_client::{Filter, Operation};
+use gateway_domain::names::names_person;
 use gateway_domain::time::EpochMs;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -249,7 +250,7 @@ async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Resul
     };
     let held = identity.map_or(caller.roles, |identity| identity.roles);
     let roles = if roles.is_empty() { held } else { roles.clone() };
-    let is_approved = operation.state != "failed" && operation.approvals.subjects.contains(&subject);
+    let is_approved = operation.state != "failed" && names_person(&operation.approvals.subjects, &subject);
     if reason.is_none() && is_approved {
         // The answer to an earlier try was lost.
         return print::operation(&operation, target.connection.output.form());

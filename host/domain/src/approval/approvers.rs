@@ -7,14 +7,15 @@ use super::webauthn::{Credential, CredentialKey};
 use super::{ApprovalError, ApprovalSignature, Statement, limits};
 use crate::ed25519::PublicKey;
 use crate::ids::Tenant;
+use crate::names::{ComparedName, compared, is_same_person};
 use crate::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The approvers whose signatures are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approvers {
-    /// By subject id. INVARIANT: no two entries of a subject share a tenant; kept by [`Self::new`].
-    entries: BTreeMap<String, Vec<Approver>>,
+    /// INVARIANT: no two entries of a person share a tenant; kept by [`Self::new`].
+    entries: BTreeMap<ComparedName, Vec<Approver>>,
     file: ApproversFile,
 }
 
@@ -53,7 +54,7 @@ impl Approvers {
             let what = format!("more than {} approvers", limits::APPROVERS_MAX);
             return Err(RegistryError::Shape(what));
         }
-        let mut entries: BTreeMap<String, Vec<Approver>> = BTreeMap::new();
+        let mut entries: BTreeMap<ComparedName, Vec<Approver>> = BTreeMap::new();
         let (mut known_keys, mut known_credentials) = (BTreeMap::new(), BTreeMap::new());
         for entry in &file.approvers {
             let wrong = |what: String| RegistryError::Entry { subject_id: entry.subject_id.clone(), what };
@@ -64,7 +65,7 @@ impl Approvers {
                     check_unique(&mut known_credentials, credential.id.0.clone(), entry, "credential")?;
                 }
             }
-            let same = entries.entry(entry.subject_id.clone()).or_default();
+            let same = entries.entry(ComparedName::of(&entry.subject_id)).or_default();
             if same.iter().any(|other| other.shares_tenant(&approver)) {
                 let what = format!("approver `{}` appears twice for one tenant", entry.subject_id);
                 return Err(RegistryError::Duplicate(what));
@@ -85,7 +86,7 @@ impl Approvers {
     pub fn entry_of(&self, tenant: &Tenant, subject_id: &str) -> Option<&ApproverEntry> {
         let is_it = |entry: &&ApproverEntry| {
             let approves_for = |name: &String| *name == tenant.0 || name == ANY_TENANT;
-            entry.subject_id == subject_id && entry.tenants.iter().any(approves_for)
+            is_same_person(&entry.subject_id, subject_id) && entry.tenants.iter().any(approves_for)
         };
         self.file.approvers.iter().find(is_it)
     }
@@ -100,21 +101,29 @@ impl Approvers {
         signature: &ApprovalSignature,
         now: EpochMs,
     ) -> Result<(), ApprovalError> {
-        let named = self.entries.get(statement.subject_id).into_iter().flatten();
-        let approver = named
-            .into_iter()
-            .find(|approver| approver.approves_for(statement.tenant))
-            .ok_or(ApprovalError::UnknownApprover)?;
+        let approver = self.approver(statement).ok_or(ApprovalError::UnknownApprover)?;
         let (key, validity) = approver
             .keys
             .iter()
             .find(|(key, _)| key.is_named_by(signature))
             .ok_or(ApprovalError::UnknownKey)?;
         validity.check(now)?;
-        if let Some(role) = statement.roles.iter().find(|role| !approver.roles.contains(*role)) {
-            return Err(ApprovalError::RoleNotHeld(role.clone()));
-        }
+        approver.check_roles(statement.roles)?;
         key.verify(statement, signature)
+    }
+
+    /// Checks that the statement's subject acts in roles that it holds, if the registry lists it: without its signature.
+    ///
+    /// # Errors
+    /// [`ApprovalError`]: `NoRole`, `RoleNotHeld`.
+    pub fn check_roles(&self, statement: &Statement<'_>) -> Result<(), ApprovalError> {
+        self.approver(statement).map_or(Ok(()), |approver| approver.check_roles(statement.roles))
+    }
+
+    /// The statement's subject, as the registry lists it for the tenant.
+    fn approver(&self, statement: &Statement<'_>) -> Option<&Approver> {
+        let named = self.entries.get(&ComparedName::of(statement.subject_id))?;
+        named.iter().find(|approver| approver.approves_for(statement.tenant))
     }
 }
 
@@ -136,6 +145,9 @@ fn check_unique(
 
 fn parse_approver(entry: &ApproverEntry) -> Result<Approver, String> {
     check_name("subject_id", &entry.subject_id)?;
+    if compared(&entry.subject_id).is_empty() {
+        return Err("`subject_id` must have a visible character".to_owned());
+    }
     let tenants = parse_names("tenants", &entry.tenants)?;
     let is_any = tenants.contains(ANY_TENANT);
     if is_any && tenants.len() > 1 {
@@ -225,6 +237,15 @@ fn parse_ed25519(bytes: &[u8; 32]) -> Result<PublicKey, String> {
 impl Approver {
     fn approves_for(&self, tenant: &Tenant) -> bool {
         self.tenants.as_ref().is_none_or(|tenants| tenants.contains(&tenant.0))
+    }
+
+    /// The registry gives each approver at least one role, and it acts in at least one of them.
+    fn check_roles(&self, roles: &[String]) -> Result<(), ApprovalError> {
+        match roles.iter().find(|role| !self.roles.contains(*role)) {
+            Some(role) => Err(ApprovalError::RoleNotHeld(role.clone())),
+            None if roles.is_empty() => Err(ApprovalError::NoRole),
+            None => Ok(()),
+        }
     }
 
     fn shares_tenant(&self, other: &Self) -> bool {

@@ -30,6 +30,9 @@ pub enum ApprovalError {
     /// The approver claims a role that it does not hold.
     #[error("the approver does not hold the role `{0}`")]
     RoleNotHeld(String),
+    /// The approver acts in no role, and the registry gives it some.
+    #[error("the approval states no role, and the registry gives the approver roles")]
+    NoRole,
     /// The approver's clock gave a time too long ago, or before the submission.
     #[error("the approval is too old")]
     TooOld,
@@ -79,6 +82,7 @@ impl ApprovalError {
             Self::KeyExpired => "key_expired",
             Self::KeyRevoked => "key_revoked",
             Self::RoleNotHeld(_) => "role_not_held",
+            Self::NoRole => "no_role",
             Self::TooOld => "too_old",
             Self::InFuture => "in_future",
             Self::Malformed(_) => "malformed",

@@ -12,7 +12,7 @@ pub enum SigningRule {
     /// Approvals are not signed; a signed one is rejected.
     #[default]
     Off,
-    /// Signed approvals are verified; unsigned ones are accepted too.
+    /// Signed approvals are verified; unsigned ones are accepted too, in roles that the registry gives their approvers if it lists them.
     Optional(PinnedRegistry),
     /// Only signed approvals are accepted.
     Required(PinnedRegistry),
@@ -100,7 +100,7 @@ impl SigningRule {
         match (self, signature) {
             (Self::Off, None) => Ok(()),
             (Self::Off, Some(_)) => Err(ApprovalError::SignaturesDisabled),
-            (Self::Optional(pinned), None) => pinned.registry().map(|_| ()),
+            (Self::Optional(pinned), None) => pinned.registry()?.check_roles(statement),
             (Self::Required(pinned), None) => {
                 pinned.registry()?;
                 Err(ApprovalError::NotSigned)

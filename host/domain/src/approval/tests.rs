@@ -212,7 +212,7 @@ fn signature_covers_every_member_of_the_statement() {
         (|signed| signed.key_id.0 = hex32(4), "bad_signature"),
         (|signed| signed.intent_hash = hex32(4), "bad_signature"),
         (|signed| signed.approval.claimed_at_ms += 1, "bad_signature"),
-        (|signed| signed.approval.roles.clear(), "bad_signature"),
+        (|signed| signed.approval.roles.clear(), "no_role"),
         (|signed| signed.approval.roles.push("treasurer".into()), "role_not_held"),
         (|signed| signed.approval.subject_id = "bob".into(), "unknown_key"),
     ];
@@ -259,6 +259,58 @@ fn rule_decides_whether_unsigned_approvals_are_accepted() {
     assert_eq!([code(&optional, &unsigned), code(&optional, &signed)], ["ok", "ok"]);
     assert_eq!(code(&optional, &SignedApproval::by(&key(9))), "unknown_key");
     assert_eq!([code(&SigningRule::Off, &unsigned), code(&SigningRule::Off, &signed)], ["ok", "not_taken"]);
+}
+
+#[test]
+fn approver_of_the_registry_acts_in_at_least_one_of_its_roles_signed_or_not() {
+    let SigningRule::Required(pinned) = required() else { panic!() };
+    let rules = [SigningRule::Required(pinned.clone()), SigningRule::Optional(pinned)];
+    let in_roles = |subject: &str, roles: &[&str]| {
+        let mut signed = SignedApproval::by(&key(1));
+        signed.approval.subject_id = subject.into();
+        signed.approval.roles = roles.iter().map(ToString::to_string).collect();
+        signed.sign(&key(1));
+        signed
+    };
+    for rule in &rules {
+        assert_eq!(code(rule, &in_roles("alice", &[])), "no_role");
+        assert_eq!(code(rule, &in_roles("alice", &["treasurer"])), "role_not_held");
+    }
+    let unsigned = |subject: &str, roles: &[&str]| {
+        let mut unsigned = in_roles(subject, roles);
+        unsigned.approval.signature = None;
+        code(&rules[1], &unsigned)
+    };
+    assert_eq!([unsigned("alice", &[]), unsigned("ALICE", &[])], ["no_role"; 2]);
+    assert_eq!(unsigned("alice", &["treasurer"]), "role_not_held");
+    assert_eq!([unsigned("alice", &["approver"]), unsigned("dora", &[])], ["ok"; 2], "dora has no entry");
+}
+
+/// Signed by the same person under another spelling of its name, which the statement has as it came.
+#[test]
+fn registry_finds_an_approver_in_any_spelling_of_its_name() {
+    let renee = entry("Ren\u{e9}e", &["default"], &["approver"], &key(1));
+    let rule = SigningRule::Required(pinned(registry(&[renee])));
+    for spelling in ["Ren\u{e9}e", "rene\u{301}e", "REN\u{c9}E", "\u{ff32}en\u{e9}e"] {
+        let mut signed = SignedApproval::by(&key(1));
+        signed.approval.subject_id = spelling.into();
+        assert_eq!(code(&rule, &signed), "bad_signature", "{spelling}: signed as another");
+        signed.sign(&key(1));
+        assert_eq!(code(&rule, &signed), "ok", "{spelling}");
+        assert!(rule.entry_of(&signed.tenant, spelling).is_some_and(|entry| entry.subject_id == "Ren\u{e9}e"));
+    }
+    let mut other = SignedApproval::by(&key(1));
+    other.approval.subject_id = "renee".into();
+    other.sign(&key(1));
+    assert_eq!(code(&rule, &other), "unknown_approver");
+}
+
+#[test]
+fn spellings_of_one_person_are_counted_once() {
+    let by = |subject: &str| crate::testing::approvers::approval(subject, 1);
+    let spellings = ["Alice", "ALICE", " alice", "ali\u{ad}ce", "\u{ff21}lice"].map(by);
+    assert_eq!(n_distinct_people(&spellings), 1);
+    assert_eq!(n_distinct_people(spellings.iter().chain([&by("bob"), &by("B\u{14d}b")])), 3);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::phase::{Phase, State};
 use super::state::Operation;
 use crate::approval::Approval;
 use crate::intent::Intent;
+use crate::names::names_person;
 use crate::policy::{self, Statement};
 use crate::time::EpochMs;
 
@@ -43,7 +44,7 @@ pub(super) fn decide(
     if !policy.is_allowed() {
         return Err(Refusal::PolicyRejected { reasons: policy.reasons.clone() });
     }
-    if !policy.quorum.subjects.contains(&approval.subject_id) {
+    if !policy.quorum.counts(&approval.subject_id) {
         return Err(Refusal::ApproverNotPermitted {
             subject_id: approval.subject_id.clone(),
             reasons: reasons_for_approval(&operation.policy.reasons, &policy.reasons),
@@ -79,7 +80,7 @@ pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Chan
 /// Records a subject's first approval after the quorum. A subject's second approval changes nothing.
 fn record_late(operation: &Operation, approval: &Approval) -> Vec<Change> {
     let has_approved = operation.is_approved_by(&approval.subject_id)
-        || operation.late_approvals.contains(&approval.subject_id);
+        || names_person(&operation.late_approvals, &approval.subject_id);
     if has_approved || operation.late_approvals.len() >= LATE_APPROVALS_MAX {
         return Vec::new();
     }

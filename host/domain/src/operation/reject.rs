@@ -8,6 +8,7 @@ use super::phase::Phase;
 use super::state::Operation;
 use crate::approval::Rejection;
 use crate::binding::ClientBinding;
+use crate::names::is_same_person;
 use crate::policy::{self, Statement};
 
 /// The code of an obligation with which a policy says how many rejections end an operation, as a decimal number in its detail.
@@ -29,13 +30,13 @@ impl Operation {
     /// Whether an approval of the subject counts.
     #[must_use]
     pub fn is_approved_by(&self, subject_id: &str) -> bool {
-        self.approvals.iter().any(|approval| approval.subject_id == subject_id)
+        self.approvals.iter().any(|approval| is_same_person(&approval.subject_id, subject_id))
     }
 
     /// Whether the subject has rejected it.
     #[must_use]
     pub fn is_rejected_by(&self, subject_id: &str) -> bool {
-        self.rejections.iter().any(|rejection| rejection.subject_id == subject_id)
+        self.rejections.iter().any(|rejection| is_same_person(&rejection.subject_id, subject_id))
     }
 
     /// Whether it ended by the subject's rejection, or waits for more and has the subject's: then the subject's next one changes nothing.
@@ -69,7 +70,7 @@ pub(super) fn decide(
     }
     check_not_admitted(operation)?;
     if operation.needs_evaluation_of(subject_id) {
-        let counts = policy.is_some_and(|policy| policy.quorum.subjects.contains(subject_id));
+        let counts = policy.is_some_and(|policy| policy.quorum.counts(subject_id));
         if !counts {
             let reasons = policy.map(|policy| policy.reasons.iter().map(Statement::to_string).collect());
             return Err(Refusal::ApproverNotPermitted {
@@ -129,7 +130,7 @@ pub fn contradicts_ends(
             if before.is_rejected_by(subject_id) {
                 return Some("the subject has rejected before");
             }
-            let counts = policy.as_ref().is_some_and(|policy| policy.quorum.subjects.contains(subject_id));
+            let counts = policy.as_ref().is_some_and(|policy| policy.quorum.counts(subject_id));
             (before.needs_evaluation_of(subject_id) && !counts)
                 .then_some("the policy does not count the subject")
         }
@@ -149,7 +150,8 @@ pub fn contradicts_ends(
 fn is_submitter(operation: &Operation, client: Option<&ClientBinding>) -> bool {
     let submitter = &operation.submitter;
     client.is_none_or(|client| {
-        client.client_id == submitter.client_id && client.subject_id == submitter.subject_id
+        client.client_id == submitter.client_id
+            && is_same_person(&client.subject_id, &submitter.subject_id)
     })
 }
 
@@ -290,6 +292,33 @@ mod tests {
             let refused = reject(&operation, "mallory", policy);
             assert!(matches!(refused, Err(Refusal::ApproverNotPermitted { .. })), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn person_under_another_spelling_approves_and_rejects_as_the_same_person() {
+        let operation = pending(&["Ren\u{e9}e"]);
+        for spelling in ["rene\u{301}e", "REN\u{c9}E", " ren\u{e9}e"] {
+            let approval = rejection(spelling).as_approval();
+            let policy = counting(&operation, spelling, None);
+            let again = Action::Approve { approval: approval.clone(), policy: Some(policy) };
+            assert_eq!(after(&operation, again).unwrap().0, 0, "counted once: {spelling}");
+            assert!(!operation.needs_evaluation_of(spelling) && operation.is_approved_by(spelling));
+            assert!(!crate::operation::approval_is_open(&operation, spelling));
+            let mut admitted = operation.clone();
+            admitted.phase = Phase::Admitted;
+            let late = Action::Approve { approval, policy: None };
+            assert_eq!(after(&admitted, late).unwrap().0, 0, "a late approval of one who has approved");
+        }
+        let policy = counting(&operation, "bob", Some("3"));
+        let (_, once) = reject(&operation, "bob", Some(policy)).unwrap();
+        assert_eq!(reject(&once, "BOB", None).unwrap().0, 0, "a repeat");
+        let approve = Action::Approve { approval: rejection("Bob").as_approval(), policy: None };
+        assert!(matches!(after(&once, approve), Err(Refusal::ApproverNotPermitted { .. })), "it has rejected");
+        let counted = counting(&operation, "Dora", None);
+        assert!(reject(&operation, "dora", Some(counted)).is_ok(), "the policy counts this person");
+        let client = ClientBinding { subject_id: "CAROL".to_owned(), ..operation.submitter.clone() };
+        let cancel = Action::Cancel { client: Some(client), reason: "twice".to_owned() };
+        assert_eq!(code(&after(&operation, cancel).unwrap().1), "cancelled", "the submitter");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::{Approval, FactRead};
 use crate::intent::{SigningTerms, Taproot};
 use crate::key::CustodyKey;
+use crate::names::is_same_person;
 use crate::policy::SpendingTotals;
 use crate::time::EpochMs;
 use std::borrow::Cow;
@@ -39,7 +40,7 @@ impl Rules {
         submitter: &str,
     ) -> impl Iterator<Item = &'a Approval> {
         let is_separated = self.separation_of_duties;
-        approvals.iter().filter(move |approval| !is_separated || approval.subject_id != submitter)
+        approvals.iter().filter(move |approval| !is_separated || !is_same_person(&approval.subject_id, submitter))
     }
 }
 

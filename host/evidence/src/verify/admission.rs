@@ -4,7 +4,7 @@ use super::operation::Replayed;
 use super::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission, Derivation};
-use gateway_domain::approval::{approvals_root, n_distinct_subjects};
+use gateway_domain::approval::{approvals_root, n_distinct_people};
 use gateway_domain::error_chain;
 use gateway_domain::intent::{Intent, Taproot};
 use gateway_domain::operation::{Change, Event, Operation, replay};
@@ -112,10 +112,10 @@ fn signer(payments: bool, path: Option<&String>, taproot: Option<&Taproot>) -> S
 /// Checks that the policy allowed the operation, and that the quorum counts enough different people, all of whom approved.
 fn check_quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &mut Findings) {
     let policy::Quorum { subjects, required, satisfied } = &policy.quorum;
-    let approved = |subject: &String| operation.approvals.iter().any(|one| one.subject_id == *subject);
+    let approved = |subject: &String| operation.is_approved_by(subject);
     let counted: Vec<_> =
-        operation.approvals.iter().filter(|one| subjects.contains(&one.subject_id)).cloned().collect();
-    let enough = n_distinct_subjects(&counted) >= *required;
+        operation.approvals.iter().filter(|one| policy.quorum.counts(&one.subject_id)).cloned().collect();
+    let enough = n_distinct_people(&counted) >= *required;
     if !(policy.is_allowed() && *satisfied && enough && subjects.iter().all(approved)) {
         findings.add(
             format!("{at}/policy/quorum"),

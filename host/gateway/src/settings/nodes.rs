@@ -1,10 +1,10 @@
 //! Settings of the runtime nodes, the policy authority, and the signed log of all events.
 
 use super::{Reader, Settings, limits};
-use gateway_api::wire::names::is_visible;
 use gateway_domain::admission::AUTHORITIES_MAX;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::KeyName;
+use gateway_domain::names::is_visible;
 use gateway_domain::roster::PARTICIPANT_INDEX_MAX;
 use gateway_seal::kek_source::KekSource;
 use gateway_service::client::{ClientFiles, Url};

@@ -46,6 +46,7 @@ fn invalid_entry_is_rejected() {
             with(alice(), "/subject_id", json!("")),
             "approver ``: `subject_id` must have names of 1 to 1024 bytes",
         ),
+        (with(alice(), "/subject_id", json!("\u{200b} ")), "`subject_id` must have a visible character"),
         (with(alice(), "/tenants", json!([])), "`tenants` must have 1 to 64 entries"),
         (with(alice(), "/tenants", json!(["*", "default"])), "`tenants` must name tenants, or `*` alone"),
         (with(alice(), "/tenants", json!(["a", "a"])), "`tenants` has `a` twice"),
@@ -121,6 +122,12 @@ fn key_or_credential_of_two_approvers_is_rejected() {
         error_of(&[alice(), entry("alice", &["*"], &["other"], &key(2))]),
         "approver `alice` appears twice for one tenant"
     );
+    for (other, person) in [("Alice", "alice"), ("ALICE", "alice"), ("\u{ff41}lice", "alice"), ("rene\u{301}e", "REN\u{c9}E")] {
+        let entries = [person, other].map(|subject| entry(subject, &["default"], &["approver"], &key(2)));
+        let twice = format!("approver `{other}` appears twice for one tenant");
+        let second = with(entries[1].clone(), "/keys/0/public_key", json!(public(&key(3))));
+        assert_eq!(error_of(&[entries[0].clone(), second]), twice);
+    }
     let namesake = entry("alice", &["second"], &["approver"], &key(2));
     let file = json!({ "format": "svc/approvers/v1", "approvers": [alice(), namesake] });
     assert!(Approvers::parse(file.to_string().as_bytes()).is_ok());
