@@ -33,24 +33,30 @@ impl<K: Ord> Locks<K> {
     /// # Errors
     /// [`Unavailable`] immediately, when too many tasks already hold or await the lock.
     pub(crate) async fn lock(&self, name: K) -> Result<Locked, Unavailable> {
-        let lock = {
-            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Remove unused locks before the map doubles in size.
-            if locks.len() >= 1024 && locks.len().is_power_of_two() {
-                locks.retain(|_, lock| lock.strong_count() > 0);
+        Ok(self.named(name)?.lock_owned().await)
+    }
+
+    /// The lock, if no task holds or awaits it.
+    pub(crate) fn try_lock(&self, name: K) -> Option<Locked> {
+        self.named(name).ok()?.try_lock_owned().ok()
+    }
+
+    fn named(&self, name: K) -> Result<Arc<Lock>, Unavailable> {
+        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Remove unused locks before the map doubles in size.
+        if locks.len() >= 1024 && locks.len().is_power_of_two() {
+            locks.retain(|_, lock| lock.strong_count() > 0);
+        }
+        match locks.get(&name).and_then(Weak::upgrade) {
+            // One reference for each task, created only here under the map's lock.
+            Some(lock) if Arc::strong_count(&lock) > TASKS_MAX => Err(too_many()),
+            Some(lock) => Ok(lock),
+            None => {
+                let lock = Arc::new(Lock::default());
+                locks.insert(name, Arc::downgrade(&lock));
+                Ok(lock)
             }
-            match locks.get(&name).and_then(Weak::upgrade) {
-                // One reference for each task, created only here under the map's lock.
-                Some(lock) if Arc::strong_count(&lock) > TASKS_MAX => return Err(too_many()),
-                Some(lock) => lock,
-                None => {
-                    let lock = Arc::new(Lock::default());
-                    locks.insert(name, Arc::downgrade(&lock));
-                    lock
-                }
-            }
-        };
-        Ok(lock.lock_owned().await)
+        }
     }
 }
 
@@ -74,6 +80,7 @@ mod tests {
             _ = locks.lock(0) => panic!("two tasks hold one lock"),
             () = std::future::ready(()) => {}
         }
+        assert!(locks.try_lock(0).is_none() && locks.try_lock(N_NAMES).is_some());
         drop(held);
         drop(locks.lock(0).await.unwrap());
     }

@@ -87,7 +87,14 @@ impl Inner {
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Damaged`, `Unavailable`.
     pub(crate) async fn session(&self, target: &Target) -> Result<Session<'_>, EngineError> {
-        let lock = self.locks.lock(target.id).await?;
+        let lock = match self.locks.try_lock(target.id) {
+            Some(lock) => lock,
+            // Only who may see the operation waits for it: others would learn that it exists, and that it is being worked on.
+            None => {
+                self.find(target).await?;
+                self.locks.lock(target.id).await?
+            }
+        };
         let record = self.find(target).await?;
         Ok(Session::load(self, lock, record))
     }

@@ -51,9 +51,17 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
 
     /// The cached value; on a miss, the argument for [`fill`](Self::fill) after reading the database.
     pub(crate) fn get(&self, key: K) -> Result<V, ReadStart> {
+        self.get_if(key, |_| true)
+    }
+
+    /// As [`Self::get`]. A value that the caller may not see is a miss, and is left where it is.
+    pub(crate) fn get_if(&self, key: K, may_see: impl Fn(&V) -> bool) -> Result<V, ReadStart> {
         let mut entries = self.lock();
-        if let Some(value) = entries.young.get(&key) {
+        if let Some(value) = entries.young.get(&key).filter(|value| may_see(value)) {
             return Ok(value.clone());
+        }
+        if !entries.old.get(&key).is_some_and(may_see) {
+            return Err(ReadStart(entries.n_writes));
         }
         match entries.old.remove(&key) {
             Some(value) => {
@@ -122,6 +130,20 @@ mod tests {
         fn revision(&self) -> Option<u64> {
             Some(*self)
         }
+    }
+
+    #[test]
+    fn value_that_the_caller_may_not_see_is_a_miss_and_stays_where_it_is() {
+        let cache = LruCache::new();
+        cache.update(1, 7_u64);
+        assert!(cache.get_if(1, |_| false).is_err() && cache.get_if(2, |_| false).is_err());
+        {
+            let mut entries = cache.lock();
+            entries.old = std::mem::take(&mut entries.young);
+        }
+        assert!(cache.get_if(1, |_| false).is_err());
+        assert!(cache.lock().young.is_empty(), "a look by another tenant keeps no record in the cache");
+        assert_eq!(cache.get_if(1, |value| *value == 7).unwrap(), 7);
     }
 
     #[test]

@@ -88,6 +88,7 @@ macro_rules! contract_cases {
             queries::pending_operations_are_listed_by_submission
             queries::unknown_records_are_none
             queries::operation_is_found_only_by_its_tenant
+            queries::another_tenants_operation_takes_the_reads_of_an_unknown_one
             queries::key_operations_are_listed_newest_first
             queries::keys_are_found_by_name_across_tenants
             lists::operations_are_listed_newest_first_for_their_tenant

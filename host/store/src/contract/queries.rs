@@ -109,6 +109,26 @@ pub(crate) async fn operation_is_found_only_by_its_tenant(deployment: &impl Depl
     check(&*store).await;
 }
 
+/// A database that cannot be read tells where an answer came from: from memory there is one.
+pub(crate) async fn another_tenants_operation_takes_the_reads_of_an_unknown_one(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let mut submission = submission(1, payment());
+    submission.tenant = Tenant("acme".into());
+    written(&*store, opening(submission, EpochMs(1))).await;
+    let acme = Visibility::Tenant(Tenant("acme".into()));
+    assert!(store.operation_find(id(1), &acme).await.unwrap().is_some(), "it is cached now");
+    deployment.tamper("ALTER TABLE operations RENAME TO operations_elsewhere").await;
+    let other = Visibility::Tenant(Tenant("other".into()));
+    for byte in [1, 2] {
+        assert!(store.operation_find(id(byte), &other).await.is_err(), "no read for operation {byte}");
+    }
+    deployment.tamper("ALTER TABLE operations_elsewhere RENAME TO operations").await;
+    for byte in [1, 2] {
+        assert_eq!(store.operation_find(id(byte), &other).await.unwrap(), None);
+    }
+    assert!(store.operation_find(id(1), &acme).await.unwrap().is_some());
+}
+
 pub(crate) async fn unknown_records_are_none(deployment: &impl Deployment) {
     let store = deployment.open().await;
     store.ping().await.unwrap();
