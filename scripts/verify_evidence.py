@@ -17,6 +17,7 @@ import itertools
 import json
 import re
 import sys
+import unicodedata
 
 from coincurve import PublicKeyXOnly
 from cryptography.exceptions import InvalidSignature
@@ -304,6 +305,28 @@ def check_operation(document, events):
     return submission
 
 
+# Default_Ignorable_Code_Point and White_Space of the Unicode Character Database.
+IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+
+
+def person(subject_id):
+    """The form in which subject ids are compared: two spellings of one form are one person."""
+    folded = unicodedata.normalize("NFKC", IGNORABLE.sub("", subject_id)).casefold()
+    return unicodedata.normalize("NFKC", folded).strip(WHITE_SPACE)
+
+
+def check_people(approvals, quorum):
+    approved = [person(approval["subject_id"]) for approval in approvals]
+    counted = [person(subject) for subject in quorum["subjects"]]
+    need(len(set(approved)) == len(approved), "a person has approved twice")
+    need(len(set(counted)) == len(counted) and set(counted) <= set(approved), "the quorum counts a person twice, or one who did not approve")
+    need(not quorum["satisfied"] or len(counted) >= quorum["required"], "the quorum counts too few people")
+
+
 def check_policy(submission, events):
     approvals, evaluated = [], 0
     admitted_over, admission = [], None
@@ -317,7 +340,7 @@ def check_policy(submission, events):
         considered = approvals
         if change["type"] == "rejection_recorded":
             # The policy was asked whether an approval of the subject would count.
-            rejection = without(change["rejection"], "reason", "rejected_at_ms", "signature")
+            rejection = without(change["rejection"], "reason", "lost", "rejected_at_ms", "signature")
             considered = [*approvals, {**rejection, "approved_at_ms": change["rejection"]["rejected_at_ms"]}]
         request = {
             "moment": MOMENTS.get(change["type"], "admission"),
@@ -328,6 +351,7 @@ def check_policy(submission, events):
         need(outcome["input_hash"] == digest("svc/policy-input/v1", request), "another policy input")
         output = {name: outcome[name] for name in ["decision", "reasons", "obligations", "quorum"]}
         need(outcome["output_hash"] == digest("svc/policy-output/v1", output), "another policy output")
+        check_people(considered, outcome["quorum"])
         if change["type"] == "decision_signed":
             admitted_over, admission = list(approvals), change
         evaluated += 1

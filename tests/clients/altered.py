@@ -48,6 +48,17 @@ def is_accepted(roots, document):
     return True
 
 
+# One person in two spellings is one person for the verifier too.
+vectors = json.loads((pathlib.Path(__file__).parents[2] / "host/domain/vectors/names.json").read_text())
+for vector in vectors["compared"]:
+    assert verifier.person(vector["name"]) == vector["form"], vector
+quorum = {"subjects": ["Alice", "ALICE"], "required": 2, "satisfied": True}
+try:
+    verifier.check_people([{"subject_id": "Alice"}, {"subject_id": "ALICE"}], quorum)
+    sys.exit("a quorum of two is filled by one person in two spellings")
+except verifier.Refused:
+    pass
+
 roots = json.loads(pathlib.Path(sys.argv[1]).read_text())
 n_altered, accepted = 0, []
 for name in sys.argv[2:]:

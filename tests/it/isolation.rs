@@ -108,7 +108,8 @@ fn valid_body(method: &str, route: &str) -> Value {
             let members = ["recovery_case_ref", "recovering_participant", "helper_participants"];
             members.into_iter().map(|name| (name.to_owned(), recovery[name].clone())).collect()
         }
-        (_, "abort" | "cancel") => return json!({ "reason": "r" }),
+        (_, "cancel") => return json!({ "reason": "r" }),
+        (_, "abort") => return custody::abort("eve", &[]),
         (_, "reject") => return rejection("eve"),
         (_, "external-export") => return custody::export(&json!("r"), "Submitted"),
         (_, "sign") => custody::sign("eve"),

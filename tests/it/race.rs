@@ -1,6 +1,7 @@
 //! Concurrent callers: one operation, one admission, one signature.
 
 use crate::harness::custody::{self, KEYS};
+use crate::harness::modes::{TestCaller, test_caller};
 use crate::harness::pausing::Pause;
 use crate::harness::samples::{admit, approval, path, payment, publication, submit, with};
 use crate::harness::world::{Answer, World};
@@ -173,4 +174,27 @@ async fn key_change_with_a_version_conflict_is_decided_again() {
     go_on.send(()).unwrap();
     first_execution.await.unwrap().fails(409, "custody_key_busy");
     assert_eq!(world.get(&custody::path(&first, "")).await.ok()["state"], "admitted");
+}
+
+/// A caller that waits for an operation learns that it exists, and that it is being worked on.
+#[tokio::test]
+async fn another_tenants_busy_operation_is_not_found_at_once() {
+    let world = Arc::new(World::ticking().await);
+    custody::create_key(&world, "cold").await;
+    let refresh = custody::key_path("cold", "/refresh");
+    let busy = custody::admit(&world, &refresh, &custody::refresh("2")).await;
+    let ((has_read, reads), (go_on, goes_on)) = (oneshot::channel(), oneshot::channel());
+    *world.pause.lock().unwrap() = Some(Pause { has_read, goes_on });
+    let execution = tokio::spawn({
+        let (world, path) = (Arc::clone(&world), custody::path(&busy, "/execute"));
+        async move { world.post_nothing(&path).await }
+    });
+    reads.await.unwrap();
+    let eve = TestCaller { tenant: Some("other"), ..test_caller("eve", "custody.*") }.headers();
+    for (action, body) in [("/execute", Value::Null), ("/abort", custody::abort("eve", &[])), ("/cancel", json!({ "reason": "r" }))] {
+        // Waits for ever if it waits for the operation, which waits for this test.
+        world.call_as(&eve, "POST", &custody::path(&busy, action), &body).await.fails(404, "operation_not_found");
+    }
+    go_on.send(()).unwrap();
+    execution.await.unwrap().ok();
 }

@@ -2,7 +2,7 @@
 
 use crate::chance::Chance;
 use crate::parts::{APPROVERS, N_NODES};
-use gateway_domain::approval::Approval;
+use gateway_domain::approval::{Approval, Word};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
@@ -13,9 +13,9 @@ use gateway_domain::intent::{
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::Operation;
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
-use gateway_domain::testing::approvers::{key, signed};
+use gateway_domain::testing::approvers::{key, signature, signed};
 use gateway_domain::time::EpochMs;
-use gateway_engine::{Approve, Submit, Target, Visibility};
+use gateway_engine::{Approve, Reject, Submit, Target, Visibility};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An operation that clients want.
@@ -62,6 +62,26 @@ pub(crate) fn approve(operation: &Operation, who: &'static str, at: EpochMs, is_
     let signature =
         is_signed.then(|| signed(approval, &operation.approval_subject(), &key(byte)).signature).flatten();
     Approve { subject_id: who.to_owned(), roles, claimed_at_ms, signature, requester: None }
+}
+
+/// The abort of a change of a key, or that it does without these receivers, by one person, as [`approve`].
+pub(crate) fn abort(
+    operation: &Operation,
+    who: &'static str,
+    at: EpochMs,
+    is_signed: bool,
+    lost: BTreeSet<ParticipantIndex>,
+) -> Reject {
+    let (claimed_at_ms, roles) = (i64::try_from(at.0).unwrap(), vec!["approver".to_owned()]);
+    let reason = "simulation".to_owned();
+    let signature = is_signed.then(|| {
+        let word = Word::Aborts { aborted_at_ms: claimed_at_ms, lost_participants: &lost, reason: &reason };
+        let message = operation.approval_subject().says(who, &roles, word).message().unwrap();
+        let byte = (1..).zip(APPROVERS).find(|(_, name)| *name == who).unwrap().0;
+        Box::new(signature(&key(byte), &message))
+    });
+    let subject_id = who.to_owned();
+    Reject { subject_id, roles, reason, lost: Some(lost), claimed_at_ms, signature, requester: None }
 }
 
 /// A request body's stand-in: another `variant` is another body.

@@ -5,7 +5,7 @@ use crate::faults::{Counts, Fault};
 use crate::judge::Judge;
 use crate::machines::Machine;
 use crate::network::{Body, Network, Origin};
-use crate::orders::{Desk, Order, approve, body};
+use crate::orders::{Desk, Order, abort, approve, body};
 use crate::parts::{APPROVERS, AuthorityProcess, N_NODES, ProcessClock, Shared};
 use crate::replicas::{Done, Replica, Surroundings};
 use crate::trace::Trace;
@@ -13,7 +13,7 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::operation::{Operation, Phase};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::ReadClock as _;
-use gateway_engine::{Abort, Execute, Publish};
+use gateway_engine::{Execute, Publish};
 use gateway_node::Peers;
 use gateway_store::Store;
 use std::collections::{BTreeMap, BTreeSet};
@@ -362,7 +362,8 @@ impl<'a> World<'a> {
         let order = &self.orders[&id];
         let (what, target) = (format!("abort op{} without {lost:?}", order.number), order.target(id));
         let engine = self.replicas[replica].engine.clone();
-        let abort = Abort { reason: "simulation".to_owned(), lost, requester: None };
+        let operation = &self.judge.operations[&id].operation;
+        let abort = abort(operation, APPROVERS[0], self.clock.now(), self.is_signed, lost);
         self.request(replica, Some(id), &what, async move { engine.abort(target, abort).await });
     }
 

@@ -2,10 +2,12 @@
 
 use gateway_domain::approval::{Approvable, AwaitingView, Word};
 use gateway_domain::ids::OperationId;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::{canonical, error_chain};
 use gateway_evidence::{Reader, Roots, verify};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::error::Error;
 
 /// A request of the page.
@@ -26,7 +28,7 @@ enum Request {
         /// The operation's view, as text: numbers in it may be larger than scripts have.
         view: String,
     },
-    /// Compares a view with what it asks approvers to sign, and makes the statement of one.
+    /// Compares a view with what it asks approvers to sign, and makes the statement of one: an approval, a rejection or an abort.
     State {
         /// The operation's view, as text.
         view: String,
@@ -36,8 +38,11 @@ enum Request {
         roles: Vec<String>,
         /// The time by the approver's clock, milliseconds since 1970.
         at_ms: i64,
-        /// The reason of a rejection; without one, it is an approval.
+        /// The reason of a rejection or an abort; without one, it is an approval.
         reason: Option<String>,
+        /// The lost receivers, for an abort.
+        #[serde(default)]
+        lost: Option<BTreeSet<ParticipantIndex>>,
     },
 }
 
@@ -63,12 +68,15 @@ fn answer_to(request: Request) -> Result<Value, Fault> {
             let view = AwaitingView::read(gateway_evidence::parse(view.as_bytes())?)?;
             shown(&view.check()?)
         }
-        Request::State { view, subject_id, roles, at_ms, reason } => {
+        Request::State { view, subject_id, roles, at_ms, reason, lost } => {
             let view = AwaitingView::read(gateway_evidence::parse(view.as_bytes())?)?;
             let approvable = view.check()?;
-            let word = match &reason {
-                None => Word::Approves { approved_at_ms: at_ms },
-                Some(reason) => Word::Rejects { reason, rejected_at_ms: at_ms },
+            let word = match (&reason, &lost) {
+                (None, _) => Word::Approves { approved_at_ms: at_ms },
+                (Some(reason), None) => Word::Rejects { reason, rejected_at_ms: at_ms },
+                (Some(reason), Some(lost_participants)) => {
+                    Word::Aborts { aborted_at_ms: at_ms, lost_participants, reason }
+                }
             };
             let statement = approvable.subject.says(&subject_id, &roles, word);
             let mut shown = shown(&approvable)?;

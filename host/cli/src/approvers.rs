@@ -1,4 +1,4 @@
-//! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals and rejections.
+//! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals, rejections and aborts.
 
 use crate::{EXIT_FAILED, Fault, escape, report_errors, with_path};
 use clap::{Args, Subcommand};
@@ -8,10 +8,12 @@ use gateway_domain::approval::{
 };
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_seal::key_file;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, IsTerminal, Read, Write};
@@ -36,7 +38,7 @@ pub enum ApproversCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Sign an approval or a rejection, and print it as the body for `POST …/approve` or `POST …/reject`
+    /// Sign an approval, a rejection or an abort, and print it as the body for `POST …/approve`, `…/reject` or `…/abort`
     #[command(
         after_help = "Prints the operation to standard error, and signs when `yes` is typed at the terminal. The intent hash, \
                       the key's id and the statement are computed from the operation; if they differ from those it states, \
@@ -62,7 +64,13 @@ pub struct Sign {
     /// Reject the operation for this reason, instead of approving it
     #[arg(long, value_name = "REASON")]
     reject: Option<String>,
-    /// Time of the approval or rejection, in milliseconds since 1970 [default: now]
+    /// Abort the change of a key for this reason, instead of approving it
+    #[arg(long, value_name = "REASON", conflicts_with = "reject")]
+    abort: Option<String>,
+    /// With `--abort`, the receivers of new shares that are lost
+    #[arg(long, value_name = "N,...", value_delimiter = ',', requires = "abort")]
+    lost: Vec<u16>,
+    /// Time of the approval, rejection or abort, in milliseconds since 1970 [default: now]
     #[arg(long, value_name = "EPOCH MILLISECONDS")]
     approved_at_ms: Option<i64>,
     /// Sign without asking; required without a terminal
@@ -122,7 +130,7 @@ fn create_key(path: &Path) -> Result<String, Fault> {
     Ok(json!({ "kind": "ed25519", "public_key": public_key }).to_string() + "\n")
 }
 
-/// The body of a request that approves or rejects.
+/// The body of a request that approves, rejects or aborts.
 #[derive(Serialize)]
 struct Body<'a> {
     #[serde(flatten)]
@@ -132,14 +140,14 @@ struct Body<'a> {
     signature: ApprovalSignature,
 }
 
-/// Shows the operation on standard error, asks for confirmation, and returns the signed body of the approval or rejection.
+/// Shows the operation on standard error, asks for confirmation, and returns the signed body of the request.
 fn sign_statement(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
     let view = read_view(&sign.operation).map_err(|error| with_path(&sign.operation, error.as_ref()))?;
     let signed = Signed {
         key: &sign.key,
         subject: &sign.subject,
         roles: &sign.roles,
-        reject: sign.reject.as_deref(),
+        ends: Ends::of(sign.reject.as_deref(), sign.abort.as_deref(), &sign.lost),
         yes: sign.yes,
     };
     let at_ms = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;
@@ -151,9 +159,47 @@ pub(crate) struct Signed<'a> {
     pub(crate) key: &'a Path,
     pub(crate) subject: &'a str,
     pub(crate) roles: &'a [String],
-    /// The reason of a rejection.
-    pub(crate) reject: Option<&'a str>,
+    /// `None` for an approval.
+    pub(crate) ends: Option<Ends<'a>>,
     pub(crate) yes: bool,
+}
+
+/// A rejection or an abort.
+pub(crate) struct Ends<'a> {
+    reason: &'a str,
+    /// The lost receivers, for an abort.
+    lost: Option<BTreeSet<ParticipantIndex>>,
+}
+
+impl<'a> Ends<'a> {
+    pub(crate) fn of(reject: Option<&'a str>, abort: Option<&'a str>, lost: &[u16]) -> Option<Self> {
+        let lost = || lost.iter().copied().map(ParticipantIndex).collect();
+        abort
+            .map(|reason| Self { reason, lost: Some(lost()) })
+            .or_else(|| reject.map(|reason| Self { reason, lost: None }))
+    }
+
+    fn word(&self, at_ms: i64) -> Word<'_> {
+        let reason = self.reason;
+        match &self.lost {
+            None => Word::Rejects { reason, rejected_at_ms: at_ms },
+            Some(lost_participants) => Word::Aborts { aborted_at_ms: at_ms, lost_participants, reason },
+        }
+    }
+
+    /// The last segment of the path that takes the request.
+    pub(crate) const fn action(&self) -> &'static str {
+        if self.lost.is_some() { "abort" } else { "reject" }
+    }
+
+    pub(crate) const fn aborts(&self) -> bool {
+        self.lost.is_some()
+    }
+}
+
+/// What an approver says at this time.
+pub(crate) fn word<'a>(ends: Option<&'a Ends<'_>>, at_ms: i64) -> Word<'a> {
+    ends.map_or(Word::Approves { approved_at_ms: at_ms }, |ends| ends.word(at_ms))
 }
 
 /// As `approvers sign`, for a view that was just asked for.
@@ -164,15 +210,17 @@ pub(crate) fn sign_view(view: Value, signed: &Signed<'_>, now: EpochMs) -> Resul
 fn sign_checked(view: &AwaitingView, sign: &Signed<'_>, at_ms: i64) -> Result<String, Fault> {
     let signing = SigningKey::from_bytes(&*key_file::load(sign.key)?);
     let Approvable { intent, key_ref, subject } = view.check()?;
-    let word = match sign.reject {
-        None => Word::Approves { approved_at_ms: at_ms },
-        Some(reason) => Word::Rejects { reason, rejected_at_ms: at_ms },
-    };
+    let word = word(sign.ends.as_ref(), at_ms);
     let statement = subject.says(sign.subject, sign.roles, word);
     let public_key = Hex32::new(signing.verifying_key().to_bytes());
-    let (verb, why) = match word {
-        Word::Approves { .. } => ("approves", String::new()),
-        Word::Rejects { reason, .. } => ("rejects", format!("for the reason `{reason}`, ")),
+    let (verb, what, why) = match word {
+        Word::Approves { .. } => ("approves", "approval", String::new()),
+        Word::Rejects { reason, .. } => ("rejects", "rejection", format!("for the reason `{reason}`, ")),
+        Word::Aborts { reason, lost_participants, .. } => {
+            let lost = lost_participants.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let without = if lost.is_empty() { lost } else { format!("without the nodes {lost}, ") };
+            ("aborts", "abort", format!("{without}for the reason `{reason}`, "))
+        }
     };
     let shown = format!(
         "`{}` {verb} operation {} of tenant `{}`, submitted by `{}`, on the key `{key_ref}`, {}:\n{}\n{why}in the roles `{}`, at {at_ms} ms, with the key ed25519 {public_key}; \
@@ -188,7 +236,7 @@ fn sign_checked(view: &AwaitingView, sign: &Signed<'_>, at_ms: i64) -> Result<St
     );
     std::io::stderr().lock().write_all(escape(&shown).as_bytes())?;
     if !sign.yes {
-        confirm(if sign.reject.is_some() { "rejection" } else { "approval" })?;
+        confirm(what)?;
     }
     let signature = Signature::new(signing.sign(&statement.message()?).to_bytes());
     let signature = ApprovalSignature::Ed25519 { public_key, signature };

@@ -92,6 +92,18 @@ pub enum OpCommand {
         #[command(flatten)]
         decide: operation::Decide,
     },
+    /// Abort a change of a key that is admitted, or have it do without nodes that are lost
+    #[command(after_help = EXIT_CODES)]
+    Abort {
+        /// The reason, which becomes part of the evidence
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// The receivers of new shares that are lost; none before all have stored theirs
+        #[arg(long, value_name = "N,...", value_delimiter = ',')]
+        lost: Vec<u16>,
+        #[command(flatten)]
+        decide: operation::Decide,
+    },
     /// Cancel what you submitted, before it is admitted
     #[command(after_help = EXIT_CODES)]
     Cancel {

@@ -3,7 +3,7 @@
 use crate::builder::{Builder, Retries};
 use crate::error::{Error, Refusal};
 use crate::events::Events;
-use crate::requests::{Approval, Filter, Payment, Rejection};
+use crate::requests::{Abort, Approval, Filter, Payment, Rejection};
 use crate::views::{Key, Operation, Page, WhoAmI};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Method, Response, StatusCode, Url};
@@ -154,6 +154,14 @@ impl Gateway {
     /// [`Error`].
     pub async fn reject(&self, operation: &Operation, rejection: &Rejection) -> Result<Operation, Error> {
         self.act(operation, "reject", rejection).await
+    }
+
+    /// Aborts a change of a key, or has it do without nodes that are lost.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn abort(&self, operation: &Operation, abort: &Abort) -> Result<Operation, Error> {
+        self.act(operation, "abort", abort).await
     }
 
     /// Cancels what the caller has submitted.

@@ -32,5 +32,5 @@ pub use builder::{Builder, Retries};
 pub use error::{Error, Refusal};
 pub use events::Events;
 pub use gateway::Gateway;
-pub use requests::{Approval, Client, Filter, Payment, Rejection};
+pub use requests::{Abort, Approval, Client, Filter, Payment, Rejection};
 pub use views::{Approvals, Event, Failure, Identity, Key, Link, Operation, Page, WhoAmI};

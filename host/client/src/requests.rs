@@ -130,6 +130,24 @@ pub struct Rejection {
     pub signature: Option<Value>,
 }
 
+/// The body of `abort`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Abort {
+    /// The approver.
+    pub subject_id: String,
+    /// The roles in which they abort.
+    pub roles: Vec<String>,
+    /// The reason, for people.
+    pub reason: String,
+    /// The receivers of new shares that are lost; none before all have stored theirs.
+    pub lost_participants: Vec<u16>,
+    /// The approver's clock, milliseconds since 1970.
+    pub aborted_at_ms: i64,
+    /// The approver's signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Value>,
+}
+
 /// What is asked for of a list or of events; what is absent includes all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {

@@ -76,7 +76,7 @@ async function decision(raw, view, me, page) {
   const intent = JSON.parse(checked.intent);
   const member = (value) => (value === '' ? code('""') : typeof value === 'string' ? said(value) : code(JSON.stringify(value)));
   const warning = caution(intent);
-  return card('What approvers sign',
+  return card(view.links.approve ? 'What approvers sign' : 'What approvers signed',
     el('p', { id: 'sentence' }, el('strong', {}, sentence(intent, checked.key_ref))),
     warning ? el('p', {}, warning) : null,
     facts([
@@ -94,8 +94,10 @@ function form(raw, view, me, page) {
   const say = (...words) => el('p', {}, words);
   if (!identity) return say('Say who you are, at the top of the page, to approve or reject it.');
   const id = identity.subject_id;
-  if (view.approvals.subjects.includes(id) && !view.links.reject) return say('You have approved it.');
-  if (view.rejections?.some((rejection) => rejection.subject_id === id)) return say('You have rejected it.');
+  // An admitted change of a key can be aborted, and nothing else can be decided on it.
+  const end = ['abort', 'reject'].find((action) => view.links[action]);
+  if (view.approvals.subjects.includes(id) && !end) return say('You have approved it.');
+  if (end !== 'abort' && view.rejections?.some((rejection) => rejection.subject_id === id)) return say('You have rejected it.');
   if (!may(identity, 'approve', view)) return say('You have no scope to approve or reject it.');
   const groups = usable(identity.approver_keys);
   if (rule === 'required' && groups.size === 0) {
@@ -110,10 +112,18 @@ function form(raw, view, me, page) {
   });
   const site = el('select', { id: 'site' }, [...groups.keys()].map((name) => el('option', { value: name }, name)));
   const reason = el('textarea', { id: 'reason', rows: 2 });
+  const lost = el('input', { type: 'text', id: 'lost', inputmode: 'numeric', pattern: '[0-9, ]*' });
   const buttons = [];
-  const decide = async (rejects) => {
+  const decide = async (action) => {
+    const ends = action !== 'approve';
     const chosen = roles.map(([box]) => box).filter((box) => box.checked).map((box) => box.value);
-    if (rejects && reason.value.trim() === '') {
+    const nodes = lost.value.split(/[, ]+/).filter(Boolean).map(Number);
+    if (nodes.some((node) => !Number.isSafeInteger(node))) {
+      result.replaceChildren(alert('Give the numbers of the lost nodes, separated by commas, or none.'));
+      lost.focus();
+      return;
+    }
+    if (ends && reason.value.trim() === '') {
       result.replaceChildren(alert('Give a reason: it becomes part of the evidence.'));
       reason.focus();
       return;
@@ -122,8 +132,9 @@ function form(raw, view, me, page) {
     result.replaceChildren(el('p', { role: 'status' }, groups.size > 0 ? 'Waiting for your passkey…' : 'Sending…'));
     page.busy(true);
     try {
-      await send(raw, view, identity, chosen, groups.size > 0 ? [site.value, groups.get(site.value)] : null, rejects ? reason.value : null);
-      page.done(done(rejects ? 'You have rejected it.' : 'You have approved it.'));
+      const word = { action, reason: ends ? reason.value : null, lost: action === 'abort' ? nodes : null };
+      await send(raw, view, identity, chosen, groups.size > 0 ? [site.value, groups.get(site.value)] : null, word);
+      page.done(done({ approve: 'You have approved it.', reject: 'You have rejected it.', abort: 'You have aborted it.' }[action]));
     } catch (error) {
       page.busy(false);
       buttons.forEach((button) => { button.disabled = false; });
@@ -131,35 +142,41 @@ function form(raw, view, me, page) {
       page.say(failure(error), result);
     }
   };
-  const button = (attributes, words, rejects) => {
-    const made = el('button', { type: 'button', ...attributes, onclick: () => decide(rejects) }, words);
+  const button = (action, attributes, words) => {
+    const shown = groups.size > 0 ? `${words} with a passkey` : words;
+    const made = el('button', { type: 'button', id: action, ...attributes, onclick: () => decide(action) }, shown);
     buttons.push(made);
     return made;
   };
   const approves = view.links.approve && !view.approvals.subjects.includes(id);
   return el('div', {},
-    view.approvals.subjects.includes(id) ? el('p', {}, 'You have approved it. You can still reject it.') : null,
+    view.approvals.subjects.includes(id) ? el('p', {}, `You have approved it. You can still ${end} it.`) : null,
     id === checkedSubmitter(view) ? el('p', {}, 'You have submitted it yourself: the policy may not count your approval.') : null,
     el('fieldset', {}, el('legend', {}, 'Decide as ', said(id), ', in the roles'), roles),
     groups.size > 1 ? [el('label', { for: 'site' }, 'Your passkey of'), site] : null,
-    approves ? el('div', { class: 'actions' }, button({ id: 'approve' }, groups.size > 0 ? 'Approve with a passkey' : 'Approve', false)) : null,
-    view.links.reject ? [el('label', { for: 'reason' }, 'Reason for a rejection'), reason,
-      el('div', { class: 'actions' }, button({ id: 'reject', class: 'danger' }, groups.size > 0 ? 'Reject with a passkey' : 'Reject', true))] : null,
+    approves ? el('div', { class: 'actions' }, button('approve', {}, 'Approve')) : null,
+    end ? [el('label', { for: 'reason' }, end === 'abort' ? 'Reason for an abort' : 'Reason for a rejection'), reason,
+      end === 'abort' ? [el('label', { for: 'lost' }, 'Numbers of the nodes that are lost, once the new shares are stored'), lost] : null,
+      el('div', { class: 'actions' }, button(end, { class: 'danger' }, end === 'abort' ? 'Abort' : 'Reject'))] : null,
     result);
 }
 
 const checkedSubmitter = (view) => view.approval_statement.submitter;
 
 /** Signs, if the reader has a passkey, and sends. What is signed is made from the view that was shown, and from nothing newer. */
-async function send(raw, view, identity, roles, passkeys, reason) {
+async function send(raw, view, identity, roles, passkeys, { action, reason, lost }) {
   const at = Date.now();
-  const word = reason === null ? { approved_at_ms: at } : { rejected_at_ms: at, reason };
+  const word = {
+    approve: { approved_at_ms: at },
+    reject: { rejected_at_ms: at, reason },
+    abort: { aborted_at_ms: at, reason, lost_participants: lost },
+  }[action];
   const body = { subject_id: identity.subject_id, roles, ...word };
   if (passkeys !== null) {
-    const request = { call: 'state', view: raw, subject_id: identity.subject_id, roles, at_ms: at, reason };
+    const request = { call: 'state', view: raw, subject_id: identity.subject_id, roles, at_ms: at, reason, lost };
     body.signature = await sign((await check(request)).digest, ...passkeys);
   }
-  const { href } = view.links[reason === null ? 'approve' : 'reject'];
+  const { href } = view.links[action];
   return ask('POST', href, body);
 }
 

@@ -22,12 +22,13 @@ pub use error::ApprovalError;
 pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};
 pub use rule::{PinnedRegistry, SigningRule, check_claimed_time};
 pub use signature::{ApprovalSignature, Base64Url};
-pub use statement::{APPROVAL_TAG, ApprovalSubject, REJECTION_TAG, Statement, Word};
+pub use statement::{ABORT_TAG, APPROVAL_TAG, ApprovalSubject, REJECTION_TAG, Statement, Word};
 pub use view::{Approvable, AwaitingView, ViewError};
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
 use crate::names;
+use crate::roster::ParticipantIndex;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -48,8 +49,8 @@ pub struct Approval {
     pub signature: Option<Box<ApprovalSignature>>,
 }
 
-/// A rejection of one operation by one subject that could have approved it. Nodes do not know of it: a gateway that forgets it can go on,
-/// as one that never sent it could.
+/// A rejection of one operation by one subject that could have approved it: before the operation is admitted, or, for a change of a key,
+/// an abort after that. Nodes do not know of it: a gateway that forgets it can go on, as one that never sent it could.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
     /// The approver's subject id.
@@ -58,6 +59,9 @@ pub struct Rejection {
     pub roles: Vec<String>,
     /// The reason, for people.
     pub reason: String,
+    /// For an abort, the receivers of new shares that are lost; empty before the result is certain. `None` before the admission.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lost: Option<BTreeSet<ParticipantIndex>>,
     /// The time of the rejection by the approver's clock, epoch milliseconds, unverified.
     pub claimed_at_ms: i64,
     /// The time at which the gateway received the rejection, by its clock.

@@ -113,7 +113,6 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         Action::Export { publication_receipt, export } => {
             export::decide(operation, publication_receipt, export)
         }
-        Action::Abort { reason, lost } => abort::decide(operation, reason, lost),
         Action::NoteReplay { body_digest } => Ok(note_replay(operation, *body_digest)),
     }?;
     Ok(stamp(at, changes))

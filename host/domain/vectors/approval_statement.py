@@ -8,7 +8,12 @@ Uses the standard library only, and shares no code with the gateway. Run it in t
 import hashlib
 import json
 
-APPROVAL_TAG, REJECTION_TAG = "svc/approval-statement/v2", "svc/rejection-statement/v1"
+# By the member that has the time.
+TAGS = {
+    "approved_at_ms": "svc/approval-statement/v2",
+    "rejected_at_ms": "svc/rejection-statement/v1",
+    "aborted_at_ms": "svc/abort-statement/v1",
+}
 HEX = {"intent_hash": "11", "key_id": "22", "operation_id": "33"}
 
 
@@ -20,11 +25,12 @@ def text(value):
 
 def message(statement):
     roles = "[" + ",".join(text(role) for role in statement["roles"]) + "]"
-    rejects = "reason" in statement
-    time = "rejected_at_ms" if rejects else "approved_at_ms"
+    time = next(name for name in TAGS if name in statement)
+    lost = statement.get("lost_participants")
     members = sorted([
         (time, text(str(statement[time]))),  # integers are decimal strings
-        *([("reason", text(statement["reason"]))] if rejects else []),
+        *([("reason", text(statement["reason"]))] if "reason" in statement else []),
+        *([("lost_participants", "[" + ",".join(text(str(one)) for one in lost) + "]")] if lost is not None else []),
         ("intent_hash", text(statement["intent_hash"])),
         ("key_id", text(statement["key_id"])),
         ("operation_id", text(statement["operation_id"])),
@@ -33,7 +39,7 @@ def message(statement):
         ("submitter", text(statement["submitter"])),
         ("tenant", text(statement["tenant"])),
     ])
-    return (REJECTION_TAG if rejects else APPROVAL_TAG) + "{" + ",".join(f"{text(name)}:{value}" for name, value in members) + "}"
+    return TAGS[time] + "{" + ",".join(f"{text(name)}:{value}" for name, value in members) + "}"
 
 
 def statement(subject_id="alice", roles=("approver",), approved_at_ms=1790000000000, submitter="carol",
@@ -47,6 +53,12 @@ def rejection(reason, **other):
     rejected = statement(**other)
     rejected["rejected_at_ms"] = rejected.pop("approved_at_ms")
     return {**rejected, "reason": reason}
+
+
+def abort(reason, lost, **other):
+    aborted = rejection(reason, **other)
+    aborted["aborted_at_ms"] = aborted.pop("rejected_at_ms")
+    return {**aborted, "lost_participants": lost}
 
 
 STATEMENTS = {
@@ -68,6 +80,11 @@ STATEMENTS = {
     "a rejection with quotes, controls and other scripts": rejection(
         'wrong "account" \\ {roles}\n\u0001 🔑', subject_id="{reason}", roles=["{subject_id}"], submitter="{rejected_at_ms}",
         tenant="{reason}"),
+    "an abort before the result is certain": abort("a node is lost", []),
+    "an abort without two nodes": abort("a node is lost", [2, 10]),
+    "an abort with quotes, controls and other scripts": abort(
+        'wrong "node" \\ {roles}\n\u0001 🔑', [0], subject_id="{lost_participants}", roles=["{reason}"], submitter="{aborted_at_ms}",
+        tenant="{lost_participants}"),
 }
 VECTORS = [
     {"name": name, "statement": one, "message": message(one),

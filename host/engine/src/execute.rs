@@ -9,8 +9,6 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::operation::{
     Action, ExternalExport, Operation, Phase, Recovery, Refusal, Requester, SettledEffect, recovery,
 };
-use gateway_domain::roster::ParticipantIndex;
-use std::collections::BTreeSet;
 use std::future::Future;
 
 /// A parsed request to execute.
@@ -57,17 +55,6 @@ pub struct Export {
     pub requester: Option<Requester>,
 }
 
-/// A parsed request to abort a change of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Abort {
-    /// The reason, for people.
-    pub reason: String,
-    /// The receivers of new shares that are lost.
-    pub lost: BTreeSet<ParticipantIndex>,
-    /// The client that sent the request.
-    pub requester: Option<Requester>,
-}
-
 impl Engine {
     /// Executes an admitted operation. After [`Rules::answer_within`](crate::Rules::answer_within) it returns the
     /// operation in its present state, and the execution continues.
@@ -100,16 +87,6 @@ impl Engine {
         self.run((target, recover)).await
     }
 
-    /// Ends a change of a key before its result is certain, or has it do without lost nodes after that. Waits for the nodes that
-    /// answer as [`Self::execute`] does; those that do not are asked again later.
-    ///
-    /// # Errors
-    /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
-    pub async fn abort(&self, target: Target, abort: Abort) -> Result<Record, EngineError> {
-        let work = self.run((target.clone(), abort));
-        self.answer_in_time(target, work).await
-    }
-
     /// Records the state of the published result on an external rail.
     ///
     /// # Errors
@@ -119,7 +96,7 @@ impl Engine {
     }
 
     /// The result of `work`, or after the time limit the operation in its present state.
-    async fn answer_in_time(
+    pub(crate) async fn answer_in_time(
         &self,
         target: Target,
         work: impl Future<Output = Result<Record, EngineError>>,
@@ -203,27 +180,6 @@ impl UseCase for (Target, Recover) {
         session.decide_at(now, recover.requester.as_ref(), action)?;
         session.commit().await?;
         Ok((recovery, session.into_record()))
-    }
-}
-
-impl UseCase for (Target, Abort) {
-    type Answer = Record;
-
-    async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
-        let (target, Abort { reason, lost, requester }) = self;
-        let mut session = engine.session(target).await?;
-        let action = Action::Abort { reason: reason.clone(), lost: lost.clone() };
-        session.decide_for(requester.as_ref(), action)?;
-        session.commit().await?;
-        match session.drive().await {
-            Ok(()) => {}
-            // The request is durable. What the operation owes to nodes that do not answer, the reconciler will drive.
-            Err(EngineError::Unavailable(why)) => {
-                tracing::warn!(operation_id = %target.id, %why, "not all nodes have taken note of the abort");
-            }
-            Err(other) => return Err(other),
-        }
-        Ok(session.into_record())
     }
 }
 

@@ -39,7 +39,7 @@ mod witnessed;
 pub use approve::Approve;
 pub use engine::{Engine, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
-pub use execute::{Abort, Execute, Export, Publish, Recover};
+pub use execute::{Execute, Export, Publish, Recover};
 pub use feed::{Notice, NoticeFilter, Reading};
 pub use lists::{ListOperations, Page};
 pub use ports::{Ports, Visibility};

@@ -1,4 +1,5 @@
-//! Ends before admission: load → policy → decide → commit. An approver rejects an operation, or its submitter cancels it.
+//! Ends by people: load → policy → decide → commit. An approver rejects an operation before its admission or aborts a change of a key after
+//! it, or the submitter cancels it.
 
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
@@ -6,8 +7,10 @@ use crate::ports::Record;
 use crate::session::{Target, UseCase};
 use gateway_domain::approval::{ApprovalSignature, Rejection};
 use gateway_domain::operation::{Action, Refusal, Requester};
+use gateway_domain::roster::ParticipantIndex;
+use std::collections::BTreeSet;
 
-/// A parsed request to reject an operation.
+/// A parsed request to reject an operation, or to abort a change of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// The approver.
@@ -16,9 +19,11 @@ pub struct Reject {
     pub roles: Vec<String>,
     /// The reason, for people.
     pub reason: String,
+    /// For an abort, the receivers of new shares that are lost.
+    pub lost: Option<BTreeSet<ParticipantIndex>>,
     /// The time by the approver's clock, epoch milliseconds, unverified.
     pub claimed_at_ms: i64,
-    /// The approver's own signature over the rejection statement; `None` if it did not sign.
+    /// The approver's own signature over the statement of the rejection or the abort; `None` if it did not sign.
     pub signature: Option<Box<ApprovalSignature>>,
     /// The client that sent the request.
     pub requester: Option<Requester>,
@@ -42,6 +47,16 @@ impl Engine {
         self.run((target, reject)).await
     }
 
+    /// Records an abort; the last one needed ends a change of a key before its result is certain, or has it do without lost nodes after
+    /// that. Waits for the nodes that answer as [`Self::execute`] does; those that do not are asked again later.
+    ///
+    /// # Errors
+    /// As [`Self::reject`].
+    pub async fn abort(&self, target: Target, abort: Reject) -> Result<Record, EngineError> {
+        let work = self.run((target.clone(), abort));
+        self.answer_in_time(target, work).await
+    }
+
     /// Cancels an operation for its submitter.
     ///
     /// # Errors
@@ -61,6 +76,7 @@ impl UseCase for (Target, Reject) {
             subject_id: reject.subject_id.clone(),
             roles: reject.roles.clone(),
             reason: reject.reason.clone(),
+            lost: reject.lost.clone(),
             claimed_at_ms: reject.claimed_at_ms,
             rejected_at_ms: engine.ports.clock.now(),
             signature: reject.signature.clone(),
@@ -76,7 +92,8 @@ impl UseCase for (Target, Reject) {
             true => Some(engine.evaluate_with(&session.operation, &approval, requester).await?),
             false => None,
         };
-        let (at, action) = (rejection.rejected_at_ms, Action::Reject { rejection, policy: policy.clone() });
+        let (at, aborts) = (rejection.rejected_at_ms, rejection.lost.is_some());
+        let action = Action::Reject { rejection, policy: policy.clone() };
         match (session.decide_at(at, requester, action), policy) {
             (Err(refusal @ Refusal::ApproverNotPermitted { .. }), Some(policy)) => {
                 engine.record_refused_approval(&session.operation, &approval, policy, requester).await?;
@@ -85,6 +102,15 @@ impl UseCase for (Target, Reject) {
             (decided, _) => decided?,
         };
         session.commit().await?;
+        let driven = if aborts { session.drive().await } else { Ok(()) };
+        match driven {
+            Ok(()) => {}
+            // The abort is durable. What the operation owes to nodes that do not answer, the reconciler will drive.
+            Err(EngineError::Unavailable(why)) => {
+                tracing::warn!(operation_id = %target.id, %why, "not all nodes have taken note of the abort");
+            }
+            Err(other) => return Err(other),
+        }
         Ok(session.into_record())
     }
 }

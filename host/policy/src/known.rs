@@ -355,6 +355,10 @@ mod tests {
         assert!(matches!(checked(&two, 3, Decision::Allow), Err(Disagreement::Denied(_))), "no quorum");
         let one = checked(&["alice"], 1, Decision::Allow);
         assert_eq!(one, Err(Disagreement::TooFew { n_counted: 1, required: 2 }));
+        let twice = checked(&["alice", "ALICE"], 2, Decision::Allow);
+        assert_eq!(twice, Err(Disagreement::TooFew { n_counted: 1, required: 2 }), "one person");
+        let twin = checked(&["alice", "Carol"], 2, Decision::Allow);
+        assert_eq!(twin, Err(Disagreement::CountsSubmitter));
         let own = ["alice", "carol"];
         assert_eq!(checked(&own, 2, Decision::Allow), Err(Disagreement::CountsSubmitter));
         let joint =

@@ -90,6 +90,14 @@ pub(crate) fn export(receipt: &Value, state: &str) -> Value {
     })
 }
 
+/// An abort by this approver, without these receivers.
+pub(crate) fn abort(subject: &str, lost: &[u16]) -> Value {
+    json!({
+        "subject_id": subject, "roles": ["approver"], "reason": "its disk is lost", "lost_participants": lost,
+        "aborted_at_ms": 1_700_000_000_000_u64,
+    })
+}
+
 /// The path of a key's view, or of an action on it such as `/sign`.
 pub(crate) fn key_path(key_ref: &str, action: &str) -> String {
     format!("/v1/custody/keys/{key_ref}{action}")

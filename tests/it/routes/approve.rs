@@ -1,5 +1,5 @@
 use super::{UNKNOWN, assert_refused_by_name};
-use crate::harness::modes::test_caller;
+use crate::harness::modes::{Deployment, Mode, test_caller};
 use crate::harness::process::{Process, SIGN};
 use crate::harness::samples::{admit, approval, client, path, payment, submit, with};
 use crate::harness::world::World;
@@ -97,4 +97,41 @@ async fn approval_after_the_deadline_fails_the_operation() {
     let failure = json!({ "code": "approval_expired", "message": "no quorum within 1 ms of submission", "culprits": [] });
     assert_eq!(now["failure"], failure);
     assert_eq!(now["intent"], operation["intent"]);
+}
+
+/// A proxy passes on the name that a person typed to its identity provider, which does not tell these spellings apart.
+#[tokio::test]
+async fn one_person_in_several_spellings_fills_no_quorum_of_two() {
+    // Headers have ASCII alone.
+    for (mode, spellings) in [
+        (Mode::TrustedHeaders, ["Alice", "alice", "ALICE", "aLICE"]),
+        (Mode::Jwks, ["Ren\u{e9}e", "rene\u{301}e", "REN\u{c9}E", "\u{ff32}en\u{e9}e"]),
+    ] {
+        let deployment = Deployment::with(mode, &[("separation_of_duties", "true")]).await;
+        let call = async |subject, scopes, action: &str, body: &Value| {
+            deployment.call_as(test_caller(subject, scopes), "POST", action, body).await
+        };
+        let dora = json!({ "client_id": "desk", "subject_id": "DORA", "roles": [], "scopes": [] });
+        let submitted = call("Dora", "operations.sign", SIGN, &with(payment("one"), "/client", dora)).await.ok();
+        let approve = path(&submitted["operation"], "/approve");
+        for own in ["Dora", "DORA", "dora"] {
+            call(own, "operations.approve", &approve, &approval(own)).await.fails(403, "approver_not_permitted");
+        }
+        for (nth, spelling) in spellings.into_iter().enumerate() {
+            // The body has the caller's name in another spelling than its credentials.
+            let body = approval(spellings[(nth + 1) % spellings.len()]);
+            let view = call(spelling, "operations.approve", &approve, &body).await.ok();
+            let counted = json!({ "approved": 1, "required": 2, "subjects": [spellings[1]] });
+            assert_eq!((&view["approvals"], &view["state"]), (&counted, &json!("pending_approval")), "{spelling}");
+        }
+        let awaits = async |subject: &str| {
+            let (caller, list) = (test_caller(subject, "operations.read"), "/v1/operations?awaiting=me");
+            let listed = deployment.call_as(caller, "GET", list, &Value::Null).await.ok();
+            listed["operations"].as_array().unwrap().len()
+        };
+        assert_eq!([awaits(spellings[3]).await, awaits("dora").await, awaits("bob").await], [0, 0, 1]);
+        let admitted = call("bob", "operations.approve", &approve, &approval("bob")).await.ok();
+        let subjects = json!([spellings[1], "bob"]);
+        assert_eq!((&admitted["state"], &admitted["approvals"]["subjects"]), (&json!("admitted"), &subjects));
+    }
 }

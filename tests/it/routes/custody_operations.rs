@@ -20,7 +20,7 @@ fn bodies() -> [Value; 6] {
         samples::publication(),
         recovery,
         export(&json!("r"), "Submitted"),
-        json!({ "reason": "a node is lost" }),
+        abort("alice", &[]),
     ]
 }
 

@@ -46,8 +46,13 @@ pub(super) fn for_shape(shape: &str) -> Value {
             json!({ "twice": { "value": { "reason": "the invoice was paid already" } } })
         }
         "CustodyAbortRequest" => json!({
-            "before_the_decision": { "value": { "reason": "the node of participant 2 does not come back" } },
-            "lost_receiver": { "value": { "reason": "the disk of participant 2 is lost", "lost_participants": [2] } },
+            "before_the_decision": { "value": {
+                "subject_id": "alice", "roles": ["approver"], "reason": "the node of participant 2 does not come back", "aborted_at_ms": INSTANT_MS,
+            } },
+            "lost_receiver": { "value": {
+                "subject_id": "alice", "roles": ["approver"], "reason": "the disk of participant 2 is lost", "lost_participants": [2],
+                "aborted_at_ms": INSTANT_MS,
+            } },
         }),
         "CustodyExternalExportRequest" => json!({ "settled": { "value": export() } }),
         _ => json!({}),

@@ -19,7 +19,7 @@ use axum::extract::{RawQuery, Request, State};
 use gateway_auth::Scope::*;
 use gateway_domain::intent::Family;
 use gateway_engine::ports::Record;
-use gateway_engine::{Abort, Export};
+use gateway_engine::Export;
 
 /// The operation, with the members that depend on its key.
 pub(super) async fn view(
@@ -269,9 +269,7 @@ pub async fn abort(
     State(app): State<App>,
     body: Body<CustodyAbortRequest>,
 ) -> Answer<CustodyOperationView> {
-    let requester = requester(&caller.principal, body.value.client.clone(), &body.unknown)?;
-    let abort = Abort { requester, ..body.checked };
     let target = lifecycle::target(Family::Custody, &caller, id);
-    let record = app.engine().abort(target, abort).await?;
-    answer(&app, &record, Warning::unknown_members(&body.unknown)).await
+    let (warnings, record) = lifecycle::abort(&app, &caller.principal, target, body).await?;
+    answer(&app, &record, warnings).await
 }

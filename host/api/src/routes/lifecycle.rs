@@ -6,6 +6,7 @@ use crate::extract::query::{self, invalid_query};
 use crate::extract::{Body, Caller, RejectsMismatch};
 use crate::state::App;
 use crate::warning::{self, Warning};
+use crate::wire::abort::CustodyAbortRequest;
 use crate::wire::operations::{ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest};
 use crate::wire::reject::{CancelOperationRequest, RejectOperationRequest};
 use crate::wire::view::OperationView;
@@ -145,6 +146,22 @@ pub async fn reject(
     Ok((Warning::unknown_members(&body.unknown), record))
 }
 
+/// Records an abort of a change of a key.
+///
+/// # Errors
+/// [`ApiError`] of the body, the binding or the engine.
+pub async fn abort(
+    app: &App,
+    principal: &Principal,
+    target: Target,
+    body: Body<CustodyAbortRequest>,
+) -> Result<(Vec<Warning>, Record), ApiError> {
+    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
+    check_approver(principal, &body.value.subject_id, &body.value.roles)?;
+    let record = app.engine().abort(target, Reject { requester, ..body.checked }).await?;
+    Ok((Warning::unknown_members(&body.unknown), record))
+}
+
 /// Cancels an operation.
 ///
 /// # Errors
@@ -262,7 +279,7 @@ pub(super) fn requester(
     Ok(has_content.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
 }
 
-/// Checks that an authenticated caller approves or rejects under its own subject and in roles that it has.
+/// Checks that an authenticated caller approves, rejects or aborts under its own subject and in roles that it has.
 fn check_approver(principal: &Principal, subject_id: &str, roles: &[String]) -> Result<(), ApiError> {
     let Principal::Identified(identity) = principal else { return Ok(()) };
     let refused = |message| Err(ApiError::new(Code::ApproverNotPermitted, message));

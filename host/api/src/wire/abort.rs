@@ -1,9 +1,10 @@
 //! Ending a change of a key for which a node is needed that does not answer.
 
+use super::approvals::ApprovalSignature;
 use super::{ClientBinding, RequestShape, not_empty};
 use crate::state::Options;
 use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, PARTICIPANTS_MAX, ParticipantIndex};
-use gateway_engine::Abort;
+use gateway_engine::Reject;
 use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,12 +13,21 @@ use utoipa::openapi::schema::{Array, Object, SchemaType, Type};
 /// Body of `POST .../abort`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct CustodyAbortRequest {
+    /// The approver.
+    #[schema(min_length = 1)]
+    pub subject_id: String,
+    /// The roles in which the approver aborts.
+    pub roles: Vec<String>,
     /// The reason.
     #[schema(min_length = 1)]
     pub reason: String,
     /// The receivers of new shares that are lost.
     #[schema(schema_with = lost)]
     pub lost_participants: Option<Vec<u16>>,
+    /// The approver's clock, epoch milliseconds; not verified.
+    pub aborted_at_ms: i64,
+    /// The approver's signature over the operation's `approval_statement.abort_template`.
+    pub signature: Option<ApprovalSignature>,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
@@ -34,13 +44,13 @@ fn lost() -> Array {
 }
 
 impl RequestShape for CustodyAbortRequest {
-    type Checked = Abort;
+    type Checked = Reject;
 
     fn client(&self) -> Option<&ClientBinding> {
         self.client.as_ref()
     }
 
-    fn check(&self, _: &Options) -> Result<Abort, Fault> {
+    fn check(&self, _: &Options) -> Result<Reject, Fault> {
         let lost = self.lost_participants.as_deref().unwrap_or_default();
         if lost.len() > PARTICIPANTS_MAX || lost.iter().any(|index| *index > PARTICIPANT_INDEX_MAX) {
             let expected =
@@ -48,6 +58,15 @@ impl RequestShape for CustodyAbortRequest {
             return Err(Fault::at("/lost_participants", expected));
         }
         let lost = lost.iter().copied().map(ParticipantIndex).collect();
-        Ok(Abort { reason: not_empty("/reason", &self.reason)?, lost, requester: None })
+        let signature = self.signature.as_ref().map(|signature| signature.parse("/signature"));
+        Ok(Reject {
+            subject_id: not_empty("/subject_id", &self.subject_id)?,
+            roles: self.roles.clone(),
+            reason: not_empty("/reason", &self.reason)?,
+            lost: Some(lost),
+            claimed_at_ms: self.aborted_at_ms,
+            signature: signature.transpose()?.map(Box::new),
+            requester: None,
+        })
     }
 }

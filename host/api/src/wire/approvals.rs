@@ -119,6 +119,9 @@ pub struct ApprovalStatementView {
     pub template: String,
     /// The message of a rejection, with the placeholders `{reason}`, `{rejected_at_ms}`, `{roles}` and `{subject_id}`.
     pub rejection_template: String,
+    /// The message of an abort, with the placeholders `{aborted_at_ms}`, `{lost_participants}` (a list of decimal numbers as texts),
+    /// `{reason}`, `{roles}` and `{subject_id}`.
+    pub abort_template: String,
 }
 
 impl ApprovalStatementView {
@@ -136,6 +139,7 @@ impl ApprovalStatementView {
             tag: APPROVAL_TAG,
             template: subject.template()?,
             rejection_template: subject.rejection_template()?,
+            abort_template: subject.abort_template()?,
         })
     }
 }

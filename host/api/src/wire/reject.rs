@@ -40,6 +40,7 @@ impl RequestShape for RejectOperationRequest {
             subject_id: not_empty("/subject_id", &self.subject_id)?,
             roles: self.roles.clone(),
             reason: not_empty("/reason", &self.reason)?,
+            lost: None,
             claimed_at_ms: self.rejected_at_ms,
             signature: signature.transpose()?.map(Box::new),
             requester: None,

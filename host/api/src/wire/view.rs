@@ -174,7 +174,7 @@ pub struct ApprovalsView {
     pub subjects: Vec<String>,
 }
 
-/// A rejection.
+/// A rejection, or an abort.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RejectionView {
     /// The approver's subject id.
@@ -183,6 +183,9 @@ pub struct RejectionView {
     pub roles: Vec<String>,
     /// The reason.
     pub reason: String,
+    /// For an abort of a change of a key, the receivers of new shares that are lost; else absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_participants: Option<Vec<u16>>,
     /// Time of the rejection by the gateway's clock, milliseconds since 1970.
     pub rejected_at_ms: u64,
 }
@@ -193,6 +196,7 @@ impl From<&Rejection> for RejectionView {
             subject_id: rejection.subject_id.clone(),
             roles: rejection.roles.clone(),
             reason: rejection.reason.clone(),
+            lost_participants: rejection.lost.as_ref().map(|lost| lost.iter().map(|node| node.0).collect()),
             rejected_at_ms: rejection.rejected_at_ms.0,
         }
     }
@@ -275,7 +279,7 @@ fn approvals(operation: &Operation) -> ApprovalsView {
 
 fn approval_statement(operation: &Operation) -> Option<ApprovalStatementView> {
     let is_awaited = operation.next_actions().contains(&NextAction::Approve);
-    is_awaited.then(|| ApprovalStatementView::new(&operation.approval_subject()).ok()).flatten()
+    (is_awaited || operation.may_abort()).then(|| ApprovalStatementView::new(&operation.approval_subject()).ok()).flatten()
 }
 
 fn runtime(record: &Record) -> RuntimeView {

@@ -97,7 +97,7 @@ fn operation_that_was_rejected_cancelled_or_decided_gets_no_decision() {
 
 #[test]
 fn too_few_people_are_refused_whatever_the_policy_counted() {
-    for subjects in [&[][..], &["alice"]] {
+    for subjects in [&[][..], &["alice"], &["alice", "ALICE"]] {
         let refused = refusal(&request(subjects), SigningRule::Off);
         assert!(matches!(refused, Unverified::TooFew { required: 2, .. }), "{refused}");
     }

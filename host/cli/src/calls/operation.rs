@@ -1,7 +1,7 @@
 //! `operation-gateway op`.
 
 use super::{CallError, Connection, OpCommand, PAGE, client, first, print, submission};
-use crate::approvers::{self, Signed};
+use crate::approvers::{self, Ends, Signed, word};
 use clap::Args;
 use gateway_client::{Filter, Operation};
 use gateway_domain::names::names_person;
@@ -137,7 +137,12 @@ pub(super) async fn run(command: &OpCommand, now: EpochMs) -> Result<(), CallErr
         OpCommand::List(list) => show_list(list).await,
         OpCommand::Watch(watch) => print_events(watch).await,
         OpCommand::Approve(decide) => self::decide(decide, None, now).await,
-        OpCommand::Reject { reason, decide } => self::decide(decide, Some(reason), now).await,
+        OpCommand::Reject { reason, decide } => {
+            self::decide(decide, Ends::of(Some(reason), None, &[]), now).await
+        }
+        OpCommand::Abort { reason, lost, decide } => {
+            self::decide(decide, Ends::of(None, Some(reason), lost), now).await
+        }
         OpCommand::Cancel { reason, target } => act(target, "cancel", |_| json!({ "reason": reason })).await,
         OpCommand::Execute(target) => act(target, "execute", |_| json!({})).await,
         OpCommand::Publish(target) => act(target, "publish", |operation| publication(operation, now)).await,
@@ -236,7 +241,7 @@ async fn print_events(watch: &Watch) -> Result<(), CallError> {
     Ok(())
 }
 
-async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Result<(), CallError> {
+async fn decide(decide: &Decide, ends: Option<Ends<'_>>, now: EpochMs) -> Result<(), CallError> {
     let Decide { target, signing_key, roles, yes } = decide;
     let (gateway, caller) = target.connection.open()?;
     let operation = gateway.find(&target.id).await?;
@@ -251,13 +256,14 @@ async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Resul
     let held = identity.map_or(caller.roles, |identity| identity.roles);
     let roles = if roles.is_empty() { held } else { roles.clone() };
     let is_approved = operation.state != "failed" && names_person(&operation.approvals.subjects, &subject);
-    if reason.is_none() && is_approved {
+    if ends.is_none() && is_approved {
         // The answer to an earlier try was lost.
         return print::operation(&operation, target.connection.output.form());
     }
+    let action = ends.as_ref().map_or("approve", Ends::action);
     let body: Value = match signing_key {
         // The gateway no longer sends what would be signed.
-        Some(_) if operation.state != "pending_approval" => {
+        Some(_) if operation.state != "pending_approval" && !ends.as_ref().is_some_and(Ends::aborts) => {
             let why = format!("nothing to sign: the operation is `{}` already", operation.state);
             return Err(CallError::Unusable(why));
         }
@@ -267,19 +273,18 @@ async fn decide(decide: &Decide, reason: Option<&String>, now: EpochMs) -> Resul
                 key,
                 subject: &subject,
                 roles: &roles,
-                reject: reason.map(String::as_str),
+                ends,
                 yes: *yes,
             };
             serde_json::from_str(&approvers::sign_view(view, &signed, now)?).map_err(std::io::Error::from)?
         }
-        None => match reason {
-            None => json!({ "subject_id": subject, "roles": roles, "approved_at_ms": now.0 }),
-            Some(reason) => {
-                json!({ "subject_id": subject, "roles": roles, "reason": reason, "rejected_at_ms": now.0 })
-            }
-        },
+        None => {
+            let mut body = json!(word(ends.as_ref(), i64::try_from(now.0).unwrap_or(i64::MAX)));
+            body["subject_id"] = json!(subject);
+            body["roles"] = json!(roles);
+            body
+        }
     };
-    let action = if reason.is_some() { "reject" } else { "approve" };
     let operation = gateway.act(&operation, action, &body).await?;
     print::operation(&operation, target.connection.output.form())
 }

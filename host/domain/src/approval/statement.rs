@@ -1,10 +1,12 @@
-//! The statement that an approver signs: that it approves, or that it rejects.
+//! The statement that an approver signs: that it approves, that it rejects, or that it aborts.
 //!
 //! ```text
 //! message = "svc/approval-statement/v2"  || canonical {approved_at_ms, intent_hash, key_id, operation_id, roles, subject_id, submitter,
 //!                                                       tenant}
 //!         | "svc/rejection-statement/v1" || canonical {intent_hash, key_id, operation_id, reason, rejected_at_ms, roles, subject_id,
 //!                                                       submitter, tenant}
+//!         | "svc/abort-statement/v1"     || canonical {aborted_at_ms, intent_hash, key_id, lost_participants, operation_id, reason, roles,
+//!                                                       subject_id, submitter, tenant}
 //! digest  = SHA-256(message)
 //! ```
 //!
@@ -14,13 +16,18 @@
 use super::{Approval, Rejection};
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, KeyId, OperationId, Tenant};
+use crate::roster::ParticipantIndex;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The domain tag with which the message of an approval begins.
 pub const APPROVAL_TAG: &str = "svc/approval-statement/v2";
 
 /// The domain tag with which the message of a rejection begins.
 pub const REJECTION_TAG: &str = "svc/rejection-statement/v1";
+
+/// The domain tag with which the message of an abort begins.
+pub const ABORT_TAG: &str = "svc/abort-statement/v1";
 
 /// The part of the statement that is the same for all approvers of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +60,21 @@ pub enum Word<'a> {
         /// The time.
         rejected_at_ms: i64,
     },
+    /// That it must not go on although it is admitted, or must do without these receivers.
+    Aborts {
+        /// The time.
+        aborted_at_ms: i64,
+        /// The receivers of new shares that are lost.
+        lost_participants: &'a BTreeSet<ParticipantIndex>,
+        /// The reason, for people.
+        reason: &'a str,
+    },
 }
 
 /// One approver's statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement<'a> {
-    /// Whether it approves or rejects.
+    /// Whether it approves, rejects or aborts.
     #[serde(flatten)]
     pub word: Word<'a>,
     /// See [`ApprovalSubject::intent_hash`].
@@ -88,7 +104,11 @@ impl<'a> ApprovalSubject<'a> {
     /// The statement of this rejection.
     #[must_use]
     pub fn rejection(&self, rejection: &'a Rejection) -> Statement<'a> {
-        let word = Word::Rejects { reason: &rejection.reason, rejected_at_ms: rejection.claimed_at_ms };
+        let (reason, at_ms) = (rejection.reason.as_str(), rejection.claimed_at_ms);
+        let word = match &rejection.lost {
+            None => Word::Rejects { reason, rejected_at_ms: at_ms },
+            Some(lost) => Word::Aborts { aborted_at_ms: at_ms, lost_participants: lost, reason },
+        };
         self.says(&rejection.subject_id, &rejection.roles, word)
     }
 
@@ -126,6 +146,20 @@ impl<'a> ApprovalSubject<'a> {
              \"rejected_at_ms\":\"{{rejected_at_ms}}\",\"roles\":{{roles}},\"subject_id\":{{subject_id}},\"submitter\":{submitter},\"tenant\":{tenant}}}"
         ))
     }
+
+    /// The message of an abort, with the placeholders `{lost_participants}` (a list of decimal numbers as texts), `{reason}`, `{roles}` and
+    /// `{subject_id}` for canonical JSON and `{aborted_at_ms}` for a decimal number.
+    ///
+    /// # Errors
+    /// As [`Self::template`].
+    pub fn abort_template(&self) -> Result<String, CanonicalError> {
+        let Self { tenant, operation_id, key_id, intent_hash, submitter } = self;
+        let (tenant, submitter) = (canonical_text(tenant)?, canonical_text(submitter)?);
+        Ok(format!(
+            "{ABORT_TAG}{{\"aborted_at_ms\":\"{{aborted_at_ms}}\",\"intent_hash\":\"{intent_hash}\",\"key_id\":\"{key_id}\",\"lost_participants\":{{lost_participants}},\
+             \"operation_id\":\"{operation_id}\",\"reason\":{{reason}},\"roles\":{{roles}},\"subject_id\":{{subject_id}},\"submitter\":{submitter},\"tenant\":{tenant}}}"
+        ))
+    }
 }
 
 fn canonical_text<T: Serialize + ?Sized>(value: &T) -> Result<String, CanonicalError> {
@@ -139,6 +173,7 @@ impl Statement<'_> {
         match self.word {
             Word::Approves { .. } => APPROVAL_TAG,
             Word::Rejects { .. } => REJECTION_TAG,
+            Word::Aborts { .. } => ABORT_TAG,
         }
     }
 
@@ -146,7 +181,9 @@ impl Statement<'_> {
     #[must_use]
     pub const fn claimed_at_ms(&self) -> i64 {
         match self.word {
-            Word::Approves { approved_at_ms: at_ms } | Word::Rejects { rejected_at_ms: at_ms, .. } => at_ms,
+            Word::Approves { approved_at_ms: at_ms }
+            | Word::Rejects { rejected_at_ms: at_ms, .. }
+            | Word::Aborts { aborted_at_ms: at_ms, .. } => at_ms,
         }
     }
 

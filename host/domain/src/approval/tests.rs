@@ -5,6 +5,7 @@ mod registries;
 use super::*;
 use crate::ids::{KeyId, OperationId, Tenant};
 use crate::testing::approvers::key;
+use crate::roster::ParticipantIndex;
 use crate::testing::samples::hex32;
 use ed25519_dalek::{Signer, SigningKey};
 use serde::Deserialize;
@@ -29,6 +30,7 @@ struct StatementVector {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum WordVector {
+    Aborts { reason: String, lost_participants: BTreeSet<ParticipantIndex>, aborted_at_ms: i64 },
     Rejects { reason: String, rejected_at_ms: i64 },
     Approves { approved_at_ms: i64 },
 }
@@ -45,6 +47,9 @@ impl StatementVector {
             WordVector::Approves { approved_at_ms } => Word::Approves { approved_at_ms: *approved_at_ms },
             WordVector::Rejects { reason, rejected_at_ms } => {
                 Word::Rejects { reason, rejected_at_ms: *rejected_at_ms }
+            }
+            WordVector::Aborts { reason, lost_participants, aborted_at_ms } => {
+                Word::Aborts { aborted_at_ms: *aborted_at_ms, lost_participants, reason }
             }
         };
         self.approval_subject().says(&self.subject_id, &self.roles, word)
@@ -63,7 +68,7 @@ fn statements_agree_with_another_program() {
     }
     let vectors: Vec<Vector> =
         serde_json::from_str(include_str!("../../vectors/approval_statement.json")).unwrap();
-    assert!(vectors.len() >= 13);
+    assert!(vectors.len() >= 16);
     for Vector { name, statement, message, sha256 } in vectors {
         let (subject, ours) = (statement.approval_subject(), statement.statement());
         assert_eq!(String::from_utf8(ours.message().unwrap()).unwrap(), message, "{name}");
@@ -72,20 +77,28 @@ fn statements_agree_with_another_program() {
         let template = match ours.word {
             Word::Approves { .. } => subject.template(),
             Word::Rejects { .. } => subject.rejection_template(),
+            Word::Aborts { .. } => subject.abort_template(),
         };
-        let filled = template
-            .unwrap()
-            .replacen("{subject_id}", &json!(ours.subject_id).to_string(), 1)
-            .replacen("{roles}", &json!(ours.roles).to_string(), 1);
+        let mut filled = template.unwrap();
         let at_ms = ours.claimed_at_ms().to_string();
-        let filled = match ours.word {
-            Word::Approves { .. } => filled.replacen("{approved_at_ms}", &at_ms, 1),
-            Word::Rejects { reason, .. } => filled.replacen("{rejected_at_ms}", &at_ms, 1).replacen(
-                "{reason}",
-                &json!(reason).to_string(),
-                1,
-            ),
-        };
+        let mut values = vec![
+            ("{subject_id}", json!(ours.subject_id).to_string()),
+            ("{roles}", json!(ours.roles).to_string()),
+        ];
+        match ours.word {
+            Word::Approves { .. } => values.push(("{approved_at_ms}", at_ms)),
+            Word::Rejects { reason, .. } => {
+                values.extend([("{rejected_at_ms}", at_ms), ("{reason}", json!(reason).to_string())]);
+            }
+            Word::Aborts { reason, lost_participants, .. } => {
+                let lost: Vec<_> = lost_participants.iter().map(ToString::to_string).collect();
+                let lost = ("{lost_participants}", json!(lost).to_string());
+                values.extend([("{aborted_at_ms}", at_ms), ("{reason}", json!(reason).to_string()), lost]);
+            }
+        }
+        for (placeholder, value) in values {
+            filled = filled.replacen(placeholder, &value, 1);
+        }
         assert_eq!(filled, message, "{name}");
     }
 }
@@ -407,15 +420,17 @@ fn unsigned_approvals_keep_their_digest() {
     assert_ne!(approvals_root(hex32(1), &signed).unwrap(), approvals_root(hex32(1), &other).unwrap());
 }
 
-/// A signature over an approval is not one over a rejection of the same operation, and the reason is signed.
+/// A signature over an approval is none over a rejection of the same operation, nor this over an abort; the reason and the lost nodes are
+/// signed.
 #[test]
-fn signature_of_an_approval_rejects_nothing() {
+fn signature_of_an_approval_rejects_nothing_and_that_of_a_rejection_aborts_nothing() {
     let signing = key(1);
     let signed = SignedApproval::by(&signing);
     let mut rejection = Rejection {
         subject_id: signed.approval.subject_id.clone(),
         roles: signed.approval.roles.clone(),
         reason: "not our supplier".to_owned(),
+        lost: None,
         claimed_at_ms: signed.approval.claimed_at_ms,
         rejected_at_ms: NOW,
         signature: None,
@@ -427,10 +442,19 @@ fn signature_of_an_approval_rejects_nothing() {
     };
     let approves = signed.approval.signature.as_deref().unwrap();
     assert_eq!(check(&rejection, approves), Err("bad_signature"));
-    let signature = signing.sign(&subject.rejection(&rejection).message().unwrap());
-    let signature = Signature::new(signature.to_bytes());
-    let rejects = ApprovalSignature::Ed25519 { public_key: public(&signing), signature };
+    let sign = |rejection: &Rejection| {
+        let signature = signing.sign(&subject.rejection(rejection).message().unwrap());
+        let signature = Signature::new(signature.to_bytes());
+        ApprovalSignature::Ed25519 { public_key: public(&signing), signature }
+    };
+    let rejects = sign(&rejection);
     assert_eq!(check(&rejection, &rejects), Ok(()));
     rejection.reason.push('!');
     assert_eq!(check(&rejection, &rejects), Err("bad_signature"));
+    rejection.lost = Some(BTreeSet::new());
+    assert_eq!(check(&rejection, &rejects), Err("bad_signature"));
+    let aborts = sign(&rejection);
+    assert_eq!(check(&rejection, &aborts), Ok(()));
+    rejection.lost = Some(BTreeSet::from([ParticipantIndex(2)]));
+    assert_eq!(check(&rejection, &aborts), Err("bad_signature"));
 }

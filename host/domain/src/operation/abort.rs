@@ -1,4 +1,4 @@
-//! Requests to abort a change of a key, for which a node is needed that does not answer.
+//! Aborts of a change of a key, for which a node is needed that does not answer. Approvers ask for them as they reject (`reject`).
 
 use super::command::Refusal;
 use super::effect::Failure;
@@ -12,10 +12,15 @@ use crate::intent::OperationType;
 use crate::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
-/// The changes that a request to abort causes; none when the operation is being discarded already. Before the new shares are
-/// certain, the operation ends. After that it does without the lost receivers, of which so many must be left that the key signs.
-pub(super) fn decide(
+/// The code of an operation that was aborted.
+pub(super) const ABORTED: &str = "aborted";
+
+/// The changes that an abort causes, by the approver who gives this reason; none when the operation is being discarded already. Before the
+/// new shares are certain, the operation ends. After that it does without the lost receivers, of which so many must be left that the key
+/// signs.
+pub(super) fn changes(
     operation: &Operation,
+    by: &str,
     reason: &str,
     lost: &BTreeSet<ParticipantIndex>,
 ) -> Result<Vec<Change>, Refusal> {
@@ -31,9 +36,7 @@ pub(super) fn decide(
         | Phase::Executing { .. }
             if lost.is_empty() =>
         {
-            let failure =
-                Failure { code: "aborted".to_owned(), detail: reason.to_owned(), culprits: Vec::new() };
-            Ok(vec![give_up(operation, failure, None)])
+            Ok(vec![give_up(operation, Failure::said_by(ABORTED, by, reason), None)])
         }
         Phase::Discarding if lost.is_empty() => Ok(Vec::new()),
         Phase::Admitting

@@ -7,10 +7,8 @@ use crate::binding::ClientBinding;
 use crate::ids::Hex32;
 use crate::key::CustodyKey;
 use crate::policy;
-use crate::roster::ParticipantIndex;
 use crate::step::EffectId;
 use crate::time::EpochMs;
-use std::collections::BTreeSet;
 
 /// A request to move an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +30,8 @@ pub enum Action {
         /// the approval cannot count then.
         policy: Option<policy::Outcome>,
     },
-    /// Record that an approver rejects the operation.
+    /// Record that an approver rejects the operation, or aborts the change of a key: ends it before its result is certain, or after that has
+    /// it do without receivers that are lost.
     Reject {
         /// The rejection.
         rejection: Rejection,
@@ -98,13 +97,6 @@ pub enum Action {
     Expire {
         /// The longest time from submission to the decision, milliseconds.
         approval_ttl_ms: u64,
-    },
-    /// End a change of a key before its result is certain, or after that do without receivers that are lost.
-    Abort {
-        /// The reason, for people.
-        reason: String,
-        /// The receivers that are lost; empty before the result is certain.
-        lost: BTreeSet<ParticipantIndex>,
     },
     /// Record that the idempotency key was used again with another body.
     NoteReplay {

@@ -49,6 +49,14 @@ pub struct Failure {
     pub culprits: Vec<ParticipantIndex>,
 }
 
+impl Failure {
+    /// The end that a person gave an operation, for this reason.
+    pub(super) fn said_by(code: &str, subject_id: &str, reason: &str) -> Self {
+        let detail = format!("{code} by `{subject_id}`: {reason}");
+        Self { code: code.to_owned(), detail, culprits: Vec::new() }
+    }
+}
+
 impl SignatureResult {
     /// The contract's `result_ref` of a signing operation.
     ///

@@ -95,7 +95,7 @@ pub enum Change {
         /// The evaluation over all approvals so far.
         policy: policy::Outcome,
     },
-    /// An approver rejected the operation. With enough of them it has failed.
+    /// An approver rejected the operation, or aborted the change of a key. With enough of them it has ended, or does without the lost nodes.
     RejectionRecorded {
         /// The rejection.
         rejection: Rejection,
@@ -201,7 +201,7 @@ pub enum Change {
         /// The nodes' signed receipts.
         receipts: Vec<NodeReceipt>,
     },
-    /// An approver declared these receivers lost. The operation does without them.
+    /// Enough approvers declared these receivers lost. The operation does without them.
     NodesGivenUp {
         /// The receivers that are lost.
         lost: BTreeSet<ParticipantIndex>,

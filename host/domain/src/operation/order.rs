@@ -20,7 +20,9 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
         Change::ApprovalsWaived { .. } => {
             matches!(phase, Phase::PendingApproval) && matches!(operation.intent, Intent::KeyCreate(_))
         }
-        Change::RejectionRecorded { .. } => operation.may_be_rejected(),
+        Change::RejectionRecorded { rejection, .. } => {
+            if rejection.lost.is_some() { operation.may_abort() } else { operation.may_be_rejected() }
+        }
         Change::QuorumReached => matches!(phase, Phase::Submitted | Phase::PendingApproval),
         Change::LateApprovalRecorded { .. } => !matches!(phase, Phase::Submitted | Phase::PendingApproval),
         Change::DecisionSigned { .. } => matches!(phase, Phase::Deciding),

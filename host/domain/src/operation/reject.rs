@@ -1,5 +1,7 @@
-//! Ends of an operation before it is admitted, by people: approvers reject it, or its submitter cancels it.
+//! Ends of an operation by people: approvers reject it before it is admitted, and abort a change of a key after that; its submitter cancels
+//! it before.
 
+use super::abort;
 use super::command::Refusal;
 use super::effect::Failure;
 use super::event::{Change, Event};
@@ -10,6 +12,7 @@ use crate::approval::Rejection;
 use crate::binding::ClientBinding;
 use crate::names::is_same_person;
 use crate::policy::{self, Statement};
+use std::collections::BTreeSet;
 
 /// The code of an obligation with which a policy says how many rejections end an operation, as a decimal number in its detail.
 pub const REJECTIONS_REQUIRED: &str = "rejections_required";
@@ -33,31 +36,41 @@ impl Operation {
         self.approvals.iter().any(|approval| is_same_person(&approval.subject_id, subject_id))
     }
 
-    /// Whether the subject has rejected it.
+    /// Whether the subject has rejected it, or asked for its abort.
     #[must_use]
     pub fn is_rejected_by(&self, subject_id: &str) -> bool {
         self.rejections.iter().any(|rejection| is_same_person(&rejection.subject_id, subject_id))
     }
 
-    /// Whether it ended by the subject's rejection, or waits for more and has the subject's: then the subject's next one changes nothing.
-    fn has_rejection_of(&self, subject_id: &str) -> bool {
-        let has_ended_so = self.failure.as_ref().is_some_and(|failure| failure.code == REJECTED);
-        self.is_rejected_by(subject_id) && (self.may_be_rejected() || has_ended_so)
+    /// The rejections that want the same as this one: that it does not go on, or that it does without the same receivers.
+    fn rejections_like(&self, rejection: &Rejection) -> impl Iterator<Item = &Rejection> {
+        self.rejections.iter().filter(|other| other.lost == rejection.lost)
+    }
+
+    /// Whether the subject has rejected it so before: then its next one changes nothing, unless it comes too late to count.
+    fn has_rejection_like(&self, rejection: &Rejection) -> bool {
+        let code = if rejection.lost.is_some() { abort::ABORTED } else { REJECTED };
+        let has_ended_so = self.failure.as_ref().is_some_and(|failure| failure.code == code);
+        let still_counts = if rejection.lost.is_some() { self.may_abort() } else { self.may_be_rejected() };
+        let is_own = |other: &Rejection| is_same_person(&other.subject_id, &rejection.subject_id);
+        self.rejections_like(rejection).any(is_own) && (still_counts || has_ended_so)
     }
 
     /// Whether its last rejection, with this evaluation, was the last one needed.
-    fn is_rejected_enough(&self, policy: Option<&policy::Outcome>) -> bool {
-        self.rejections.len() >= rejections_required(policy.unwrap_or(&self.policy))
+    fn is_rejected_enough(&self, rejection: &Rejection, policy: Option<&policy::Outcome>) -> bool {
+        self.rejections_like(rejection).count() >= rejections_required(policy.unwrap_or(&self.policy))
     }
 
-    /// Whether it still has to be found out, by the policy, whether this subject may reject it: it may if it has approved it.
+    /// Whether it still has to be found out, by the policy, whether this subject may reject or abort it: it may if it has approved it.
     #[must_use]
     pub fn needs_evaluation_of(&self, subject_id: &str) -> bool {
-        self.may_be_rejected() && !self.is_rejected_by(subject_id) && !self.is_approved_by(subject_id)
+        (self.may_be_rejected() || self.may_abort())
+            && !self.is_rejected_by(subject_id)
+            && !self.is_approved_by(subject_id)
     }
 }
 
-/// The changes that a rejection causes; none for a repeat. `policy` is the evaluation over the approvals so far and one of this subject;
+/// The changes that a rejection or an abort causes; none for a repeat. `policy` is the evaluation over the approvals so far and one of this subject;
 /// it is not needed when [`Operation::needs_evaluation_of`] is false.
 pub(super) fn decide(
     operation: &Operation,
@@ -65,10 +78,19 @@ pub(super) fn decide(
     policy: Option<&policy::Outcome>,
 ) -> Result<Vec<Change>, Refusal> {
     let subject_id = &rejection.subject_id;
-    if operation.has_rejection_of(subject_id) {
+    if operation.has_rejection_like(rejection) {
         return Ok(Vec::new());
     }
-    check_not_admitted(operation)?;
+    let ends = match &rejection.lost {
+        None => {
+            check_not_admitted(operation)?;
+            vec![failed(REJECTED, subject_id, &rejection.reason)]
+        }
+        Some(lost) => abort::changes(operation, subject_id, &rejection.reason, lost)?,
+    };
+    if ends.is_empty() {
+        return Ok(ends);
+    }
     if operation.needs_evaluation_of(subject_id) {
         let counts = policy.is_some_and(|policy| policy.quorum.counts(subject_id));
         if !counts {
@@ -82,8 +104,9 @@ pub(super) fn decide(
     let latest = policy.unwrap_or(&operation.policy);
     let mut changes =
         vec![Change::RejectionRecorded { rejection: rejection.clone(), policy: policy.cloned() }];
-    if operation.rejections.len().saturating_add(1) >= rejections_required(latest) {
-        changes.push(failed(REJECTED, subject_id, &rejection.reason));
+    let n_before = operation.rejections_like(rejection).count();
+    if n_before.saturating_add(1) >= rejections_required(latest) {
+        changes.extend(ends);
     }
     Ok(changes)
 }
@@ -105,29 +128,40 @@ pub(super) fn cancel(
     Ok(vec![failed(CANCELLED, &operation.submitter.subject_id, reason)])
 }
 
-/// Why a gateway cannot have written this event, by the rules on rejections and cancellations: for readers that do not trust the writer of a
-/// history. `previous` is the change before it.
+/// Why a gateway cannot have written this event, by the rules on rejections, aborts and cancellations: for readers that do not trust the
+/// writer of a history. `previous` is the change before it.
 #[must_use]
 pub fn contradicts_ends(
     before: &Operation,
     previous: Option<&Change>,
     event: &Event,
 ) -> Option<&'static str> {
-    let is_rejected_enough = match previous {
-        Some(Change::RejectionRecorded { policy, .. }) => before.is_rejected_enough(policy.as_ref()),
-        _ => false,
-    };
-    let code = match &event.change {
-        Change::Failed { failure, .. } => Some(failure.code.as_str()),
+    let enough = match previous {
+        Some(Change::RejectionRecorded { rejection, policy }) => {
+            before.is_rejected_enough(rejection, policy.as_ref()).then_some(&rejection.lost)
+        }
         _ => None,
     };
-    if is_rejected_enough != (code == Some(REJECTED)) {
+    let code = match &event.change {
+        Change::Failed { failure, .. } | Change::Aborted { failure } => Some(failure.code.as_str()),
+        _ => None,
+    };
+    if (enough == Some(&None)) != (code == Some(REJECTED)) {
         return Some("an operation fails as rejected after the last rejection needed, and only then");
+    }
+    let without = match &event.change {
+        // The failure of an operation that was aborted before is not another abort.
+        _ if code == Some(abort::ABORTED) && before.failure.is_none() => Some(BTreeSet::new()),
+        Change::NodesGivenUp { lost, .. } => Some(lost.clone()),
+        _ => None,
+    };
+    if enough.and_then(Option::as_ref) != without.as_ref() {
+        return Some("a change of a key is aborted after the last abort needed, and only then");
     }
     match &event.change {
         Change::RejectionRecorded { rejection, policy } => {
             let subject_id = &rejection.subject_id;
-            if before.is_rejected_by(subject_id) {
+            if before.has_rejection_like(rejection) {
                 return Some("the subject has rejected before");
             }
             let counts = policy.as_ref().is_some_and(|policy| policy.quorum.counts(subject_id));
@@ -173,12 +207,7 @@ fn check_not_admitted(operation: &Operation) -> Result<(), Refusal> {
 }
 
 fn failed(code: &str, by: &str, reason: &str) -> Change {
-    let failure = Failure {
-        code: code.to_owned(),
-        detail: format!("{code} by `{by}`: {reason}"),
-        culprits: Vec::new(),
-    };
-    Change::Failed { failure, policy: None, receipts: Vec::new() }
+    Change::Failed { failure: Failure::said_by(code, by, reason), policy: None, receipts: Vec::new() }
 }
 
 #[cfg(test)]
@@ -207,6 +236,7 @@ mod tests {
             subject_id: subject.to_owned(),
             roles: vec!["approver".to_owned()],
             reason: "not our supplier".to_owned(),
+            lost: None,
             claimed_at_ms: 3,
             rejected_at_ms: EpochMs(3),
             signature: None,

@@ -46,7 +46,7 @@ pub struct Operation {
     pub approvals: Vec<Approval>,
     /// The subjects of recorded approvals that arrived after the quorum.
     pub late_approvals: Vec<String>,
-    /// The rejections, oldest first, at most one for each subject.
+    /// The rejections, oldest first, at most one for each subject before the admission, and after it for each subject and lost receivers.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rejections: Vec<Rejection>,
     /// The latest recorded policy evaluation.

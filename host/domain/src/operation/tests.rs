@@ -6,7 +6,7 @@ mod invariants;
 mod machine;
 mod simulation;
 
-use crate::testing::samples::Kind;
+use crate::testing::samples::{Kind, verdict};
 use simulation::simulate;
 
 /// 7 kinds x 7,000 seeds.
@@ -228,9 +228,66 @@ fn settled(machine: &mut machine::Machine, outcome: super::Outcome) -> usize {
     machine.decide(Action::Settle { effect: effect.id, outcome, result_root }).unwrap()
 }
 
+/// An abort by Dora, whom the policy counts.
 fn abort(lost: &[u16]) -> super::Action {
-    let lost = lost.iter().copied().map(crate::roster::ParticipantIndex).collect();
-    super::Action::Abort { reason: "a node is lost".into(), lost }
+    abort_by("dora", lost, |_| ())
+}
+
+fn abort_by(subject: &str, lost: &[u16], alter: impl FnOnce(&mut crate::policy::Outcome)) -> super::Action {
+    let approval = crate::testing::approvers::approval(subject, 1);
+    let rejection = crate::approval::Rejection {
+        subject_id: approval.subject_id,
+        roles: approval.roles,
+        reason: "a node is lost".into(),
+        lost: Some(lost.iter().copied().map(crate::roster::ParticipantIndex).collect()),
+        claimed_at_ms: approval.claimed_at_ms,
+        rejected_at_ms: approval.approved_at_ms,
+        signature: None,
+    };
+    let mut policy = verdict(&[subject.to_owned()], 2);
+    alter(&mut policy);
+    super::Action::Reject { rejection, policy: Some(policy) }
+}
+
+#[test]
+fn only_those_abort_whose_approval_would_count_or_does() {
+    use super::Refusal;
+    let mut machine = simulation::executing(Kind::Refresh);
+    let of_others = abort_by("mallory", &[], |policy| policy.quorum.subjects = vec!["dora".into()]);
+    let refused = machine.decide(of_others);
+    assert!(matches!(refused, Err(Refusal::ApproverNotPermitted { .. })), "{refused:?}");
+    let unasked = match abort_by("dora", &[], |_| ()) {
+        super::Action::Reject { rejection, .. } => super::Action::Reject { rejection, policy: None },
+        other => panic!("{other:?}"),
+    };
+    assert!(machine.decide(unasked).is_err(), "the policy was not asked");
+    let mut approved = machine.operation.clone();
+    approved.approvals.push(crate::testing::approvers::approval("alice", 1));
+    let by_approver = abort_by("ALICE", &[], |policy| policy.quorum.subjects.clear());
+    let command = super::Command { at: approved.updated_at_ms, action: by_approver };
+    let events = super::decide(&approved, &command).unwrap();
+    assert_eq!(events.len(), 2, "it has approved");
+    let aborted = events.iter().fold(approved, super::evolve);
+    assert_eq!(aborted.failure.unwrap().detail, "aborted by `ALICE`: a node is lost");
+}
+
+#[test]
+fn policy_says_how_many_aborts_end_a_change() {
+    use super::{Phase, REJECTIONS_REQUIRED};
+    use crate::policy::Statement;
+    let two = |policy: &mut crate::policy::Outcome| {
+        policy.obligations.push(Statement { code: REJECTIONS_REQUIRED.into(), detail: "2".into() });
+    };
+    let mut machine = simulation::executing(Kind::Refresh);
+    let phase = machine.operation.phase.clone();
+    assert_eq!(machine.decide(abort_by("dora", &[], two)), Ok(1));
+    assert_eq!(machine.decide(abort_by("DORA", &[], two)), Ok(0), "a repeat does not count twice");
+    assert_eq!((&machine.operation.phase, &machine.operation.failure), (&phase, &None));
+    assert!(machine.operation.may_abort(), "another may follow");
+    assert_eq!(machine.decide(abort_by("erin", &[], two)), Ok(2));
+    assert_eq!(machine.operation.phase, Phase::Discarding);
+    assert_eq!(machine.decide(abort_by("dora", &[], two)), Ok(0), "a repeat");
+    assert_eq!(machine.decide(abort_by("frank", &[], two)), Ok(0), "it is being discarded");
 }
 
 #[test]
@@ -251,7 +308,7 @@ fn aborted_change_has_failed_and_its_key_is_free_with_the_receipt_of_one_receive
         (subject.state, subject.busy_with.is_some())
     };
     assert!(machine.decide(abort(&[2])).is_err(), "no receiver can be lost before the result is certain");
-    assert_eq!(machine.decide(abort(&[])), Ok(1));
+    assert_eq!(machine.decide(abort(&[])), Ok(2));
     assert_eq!((&machine.operation.phase, machine.operation.state()), (&Phase::Discarding, State::Executing));
     assert_eq!(machine.operation.next_actions(), [NextAction::Execute]);
     assert_eq!(keys(&machine), (KeyState::Refreshing, true), "nodes may have completed the ceremony");
@@ -267,7 +324,8 @@ fn aborted_change_has_failed_and_its_key_is_free_with_the_receipt_of_one_receive
     let second = discarded(&machine, 0);
     assert_eq!(settled(&mut machine, second), 1);
     assert!(machine.decide(abort(&[1])).is_err(), "node 1 has discarded it");
-    assert_eq!(machine.decide(abort(&[2])), Ok(2));
+    assert_eq!(machine.decide(abort(&[2])), Ok(3));
+    assert_eq!(machine.decide(abort(&[2])), Ok(0), "a repeat");
     assert_eq!(machine.operation.phase, Phase::Failed);
 }
 
@@ -277,7 +335,7 @@ fn aborted_change_that_all_receivers_had_staged_completes() {
     let mut machine = simulation::executing(Kind::Refresh);
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
     let staged = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
-    assert_eq!(machine.decide(abort(&[])), Ok(1));
+    assert_eq!(machine.decide(abort(&[])), Ok(2));
     assert_eq!(settled(&mut machine, staged), 1);
     assert!(matches!(machine.operation.phase, Phase::CommittingEpoch { .. }));
     assert_eq!(machine.operation.failure, None);
@@ -292,7 +350,7 @@ fn change_does_without_lost_receivers_only_if_enough_are_left_to_sign() {
     assert!(machine.decide(abort(&[])).is_err(), "the new shares are certain");
     assert!(machine.decide(abort(&[1, 2])).is_err(), "one node cannot sign alone");
     assert!(machine.decide(abort(&[7])).is_err(), "no receiver");
-    assert_eq!(machine.decide(abort(&[2])), Ok(1));
+    assert_eq!(machine.decide(abort(&[2])), Ok(2));
     assert!(machine.decide(abort(&[1])).is_err(), "one node cannot sign alone");
     assert!(machine.drive_once());
     assert_eq!(machine.operation.phase, Phase::Executed);

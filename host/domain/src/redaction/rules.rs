@@ -119,6 +119,7 @@ const REJECTION: &Shape = &[&[
     ("subject_id", Open),
     ("roles", Open),
     ("reason", Parties),
+    ("lost", Open),
     ("claimed_at_ms", Open),
     ("rejected_at_ms", Open),
     ("signature", Parties),

@@ -57,10 +57,16 @@ pub fn signed(
     key: &ed25519_dalek::SigningKey,
 ) -> Approval {
     let message = subject.statement(&approval).message().unwrap();
-    let public_key = Hex32::new(key.verifying_key().to_bytes());
-    let signature = crate::ed25519::Signature::new(key.sign(&message).to_bytes());
-    approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
+    approval.signature = Some(Box::new(signature(key, &message)));
     approval
+}
+
+/// A key's signature over the message of a statement.
+#[must_use]
+pub fn signature(key: &ed25519_dalek::SigningKey, message: &[u8]) -> ApprovalSignature {
+    let public_key = Hex32::new(key.verifying_key().to_bytes());
+    let signature = crate::ed25519::Signature::new(key.sign(message).to_bytes());
+    ApprovalSignature::Ed25519 { public_key, signature }
 }
 
 /// A WebAuthn authenticator with its browser.

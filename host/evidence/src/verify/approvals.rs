@@ -71,6 +71,7 @@ fn said<'a>(operation: &'a Operation, event: &'a Event) -> Option<Said<'a>> {
             statement: subject.statement(approval),
             signature: approval.signature.as_deref(),
         }),
+        // The member has this name for an abort too.
         Change::RejectionRecorded { rejection, .. } => Some(Said {
             word: "rejection",
             statement: subject.rejection(rejection),

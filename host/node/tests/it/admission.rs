@@ -195,7 +195,7 @@ async fn payment_is_signed_with_the_key_for_payments_and_nothing_else_is() {
 #[tokio::test]
 async fn node_counts_distinct_approvals_itself() {
     let group = group().await;
-    for subjects in [&[][..], &["alice"], &["alice", "alice"]] {
+    for subjects in [&[][..], &["alice"], &["alice", "alice"], &["alice", "ALICE"]] {
         assert_eq!(
             refusal(&group, |case| *case = case.clone().approved_by(subjects)).await,
             Code::AdmissionRefused

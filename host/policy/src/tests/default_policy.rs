@@ -100,6 +100,22 @@ fn outcome_has_the_facts_read_and_the_subjects_counted() {
     assert!(outcome.fault.is_none() && outcome.fuel_used > 0);
 }
 
+/// Alice submitted it. The policy compares texts; what is recorded has the spelling of the approvals.
+#[test]
+fn policy_counts_one_person_in_several_spellings_once() {
+    let policy = load(&engine());
+    let counted = |approvers: &[&str]| {
+        let sample = payment("acct-2", approvers);
+        let outcome = policy.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
+        assert_eq!(outcome.fault, None, "{approvers:?}");
+        (outcome.quorum.subjects, outcome.quorum.satisfied)
+    };
+    assert_eq!(counted(&["Bob", "BOB", "b\u{ad}ob"]), (vec!["Bob".to_owned()], false));
+    assert_eq!(counted(&["ALICE", "Bob", " alice"]), (vec!["Bob".to_owned()], false), "the submitter");
+    let two = ["REN\u{c9}E".to_owned(), "Bob".to_owned()];
+    assert_eq!(counted(&["REN\u{c9}E", "rene\u{301}e", "Bob"]), (two.to_vec(), true));
+}
+
 #[test]
 fn absent_facts_are_recorded_when_read() {
     let sample = payment("acct-2", &[]);

@@ -2,16 +2,29 @@
 
 use crate::lifecycle::shares;
 use crate::support::{KEY, World, check_signature, operation};
+use gateway_domain::approval::Rejection;
 use gateway_domain::key::KeyState;
 use gateway_domain::operation::{Action, EffectStep, Failure, Operation, Outcome, Phase};
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::testing::samples::verdict;
+use gateway_domain::time::EpochMs;
 use gateway_node::RoundOne;
 use gateway_node::testing::{SUITES, asset_action, recover, refresh, reshare, roster};
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 
+/// An abort by an approver whom the policy counts.
 fn abort(lost: &[u16]) -> Action {
-    Action::Abort { reason: "drill".into(), lost: lost.iter().copied().map(ParticipantIndex).collect() }
+    let rejection = Rejection {
+        subject_id: "alice".into(),
+        roles: vec!["approver".into()],
+        reason: "drill".into(),
+        lost: Some(lost.iter().copied().map(ParticipantIndex).collect()),
+        claimed_at_ms: 1,
+        rejected_at_ms: EpochMs(1),
+        signature: None,
+    };
+    Action::Reject { rejection, policy: Some(verdict(&["alice".into()], 1)) }
 }
 
 fn refusal() -> Outcome {

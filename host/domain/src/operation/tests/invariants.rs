@@ -25,10 +25,11 @@ pub(crate) fn check(machine: &Machine) {
     check_rejected(machine);
 }
 
-/// What was rejected or cancelled was never admitted, and each subject rejects once.
+/// What was rejected or cancelled was never admitted, and each subject rejects once, and aborts once without the same nodes.
 fn check_rejected(machine: &Machine) {
     let operation = &machine.operation;
-    let subjects: BTreeSet<_> = operation.rejections.iter().map(|rejection| &rejection.subject_id).collect();
+    let rejections = operation.rejections.iter();
+    let subjects: BTreeSet<_> = rejections.map(|rejection| (&rejection.subject_id, &rejection.lost)).collect();
     assert_eq!(subjects.len(), operation.rejections.len());
     let code = operation.failure.as_ref().map(|failure| failure.code.as_str());
     if matches!(code, Some("rejected" | "cancelled")) {

@@ -12,6 +12,7 @@ use crate::policy::{Moment, Statement};
 use crate::roster::ParticipantIndex;
 use crate::testing::approvers::{key as signing_key, signed};
 use crate::testing::samples::{Kind, approval, evaluated, hex32, intent, key, submission, verdict};
+use std::collections::BTreeSet;
 
 /// The subject that signs its approvals.
 pub(crate) const SIGNER: &str = "subject-0";
@@ -103,7 +104,10 @@ const fn dispensable(kind: Kind) -> &'static [u16] {
 /// Any command at any time, repeats included. It may be refused.
 fn any_command(machine: &mut Machine) {
     let action = match machine.random.below(15) {
-        14 if machine.random.one_in(20) => abort(machine),
+        14 if machine.random.one_in(20) => {
+            let (subject, n_required) = (any_subject(machine), 1 + machine.random.below(2));
+            abort(machine, &subject, n_required)
+        }
         0..=5 => approve(machine),
         6 | 7 => execute(),
         8 => publish(),
@@ -129,8 +133,12 @@ fn stale_outcome(machine: &mut Machine) -> Action {
     machine.outcomes[index].clone()
 }
 
+fn any_subject(machine: &mut Machine) -> String {
+    format!("subject-{}", machine.random.below(5))
+}
+
 fn approve(machine: &mut Machine) -> Action {
-    let subject = format!("subject-{}", machine.random.below(5));
+    let subject = any_subject(machine);
     let mut approval = approval(&subject, machine.now);
     // One subject in five signs, so that there are signed and unsigned approvals.
     if subject == SIGNER {
@@ -157,11 +165,26 @@ fn waive(machine: &mut Machine) -> Action {
 
 /// A rejection, by a policy that requires one to three.
 fn reject(machine: &mut Machine) -> Action {
-    let Action::Approve { approval, .. } = approve(machine) else { panic!() };
+    let (subject, n_required) = (any_subject(machine), 1 + machine.random.below(3));
+    rejected(machine, &subject, None, n_required)
+}
+
+/// A rejection or an abort, by a policy that counts everyone and requires so many. One subject in five signs.
+fn rejected(
+    machine: &Machine,
+    subject: &str,
+    lost: Option<BTreeSet<ParticipantIndex>>,
+    n_required: u64,
+) -> Action {
+    let mut approval = approval(subject, machine.now);
+    if subject == SIGNER {
+        approval = signed(approval, &machine.operation.approval_subject(), &signing_key(1));
+    }
     let rejection = Rejection {
         subject_id: approval.subject_id,
         roles: approval.roles,
         reason: "no".into(),
+        lost,
         claimed_at_ms: approval.claimed_at_ms,
         rejected_at_ms: approval.approved_at_ms,
         signature: approval.signature,
@@ -170,7 +193,7 @@ fn reject(machine: &mut Machine) -> Action {
         let approvals = [machine.operation.approvals.as_slice(), &[rejection.as_approval()]].concat();
         let subjects: Vec<_> = approvals.iter().map(|approval| approval.subject_id.clone()).collect();
         let mut verdict = verdict(&subjects, machine.operation.policy.quorum.required);
-        let detail = (1 + machine.random.below(3)).to_string();
+        let detail = n_required.to_string();
         verdict.obligations.push(Statement { code: REJECTIONS_REQUIRED.into(), detail });
         evaluated(&machine.operation.request(Moment::Approval, &approvals), verdict)
     });
@@ -208,7 +231,7 @@ fn publish() -> Action {
 }
 
 /// Aborts the operation, or gives up the nodes that are down.
-fn abort(machine: &Machine) -> Action {
+fn abort(machine: &Machine, subject: &str, n_required: u64) -> Action {
     let is_certain = matches!(
         machine.operation.phase,
         Phase::CommittingEpoch { .. } | Phase::Executed | Phase::Publishing | Phase::DiscardingRest { .. }
@@ -216,7 +239,7 @@ fn abort(machine: &Machine) -> Action {
     let down = machine.environment.down.iter().copied();
     let receivers = machine.operation.plan().map(|plan| plan.receivers).unwrap_or_default();
     let lost = down.filter(|node| is_certain && receivers.contains(node)).collect();
-    Action::Abort { reason: "a node is lost".into(), lost }
+    rejected(machine, subject, Some(lost), n_required)
 }
 
 /// Drives the operation to its end. The nodes answer, but for those that are down.
@@ -245,7 +268,8 @@ fn finish(machine: &mut Machine) {
             }
             (Step::Record(_) | Step::Perform(_), _) => {
                 if !machine.drive_once() {
-                    let action = abort(machine);
+                    let subject = format!("operator-{}", machine.log.len());
+                    let action = abort(machine, &subject, 1);
                     let n_events = machine.decide(action).unwrap();
                     assert!(n_events > 0, "nothing moved: {:?}", machine.operation);
                 }
