@@ -219,7 +219,7 @@ def check_chain(document):
     events = []
     for number, entry in enumerate(document["events"], 1):
         need(entry["seq"] == number, f"event {number} is missing")
-        head = sha256(b"svc/event/v1", bytes.fromhex(head), canonical(entry["event"]).encode())
+        head = sha256(b"svc/event/v2", bytes.fromhex(head), canonical(entry["event"]).encode())
         need(entry["event_hash"] == head, f"event {number} was altered")
         event, n_opened = opened(entry)
         total += n_opened
@@ -597,7 +597,7 @@ def check_key(roots, document, log_size):
 
 
 def verify(roots, document, logs=()):
-    need(document["format"] == "svc/evidence/v3" and not document["truncated"], "not complete evidence of format v3")
+    need(document["format"] == "svc/evidence/v4" and not document["truncated"], "not complete evidence of format v3")
     events, shown = check_chain(document)
     print(f"chain      ok  {shown}")
     submission = check_operation(document, events)

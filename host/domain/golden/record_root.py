@@ -54,5 +54,5 @@ def redact(event, shape, path=""):
 folder = pathlib.Path(__file__).parent
 head = bytes(32)
 for event, shape in zip(json.load(open(folder / "events.json")), json.load(open(folder / "redacted.json"))):
-    head = bytes.fromhex(sha256(b"svc/event/v1", head, canonical(redact(event, shape))))
+    head = bytes.fromhex(sha256(b"svc/event/v2", head, canonical(redact(event, shape))))
 print(head.hex())

@@ -35,7 +35,7 @@ impl ChainedEvent {
     }
 }
 
-/// `SHA-256("svc/event/v1" || previous hash || canonical event)` of the [redacted](redact) event. The previous hash of the
+/// `SHA-256("svc/event/v2" || previous hash || canonical event)` of the [redacted](redact) event. The previous hash of the
 /// first event is zero. The hash of an operation's last event is its `record_root`.
 ///
 /// # Errors
@@ -43,6 +43,6 @@ impl ChainedEvent {
 pub fn event_hash(previous: Hex32, redacted: &Value) -> Result<Hex32, CanonicalError> {
     let bytes = canonical::to_bytes(redacted)?;
     let hasher =
-        Sha256::new().chain_update("svc/event/v1").chain_update(previous.as_bytes()).chain_update(bytes);
+        Sha256::new().chain_update("svc/event/v2").chain_update(previous.as_bytes()).chain_update(bytes);
     Ok(Hex32::new(hasher.finalize().into()))
 }

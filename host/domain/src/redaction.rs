@@ -61,7 +61,7 @@ pub enum Visibility {
     Masked,
     /// Readers of the operation's evidence.
     Parties,
-    /// Readers of evidence and audit log, once the operation is published.
+    /// Readers of the operation's evidence, once the operation is published.
     Published,
     /// No one, because no rule lists the field.
     Sealed,

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 pub enum Kind {
     /// For the operation's parties. Discloses all fields except sealed ones; the signature only after its publication.
     Evidence,
-    /// For auditors. Does not disclose free texts and fields that identify accounts.
+    /// For auditors. Does not disclose free texts, fields that identify accounts, and digests from which either could be guessed.
     Audit,
 }
 
@@ -25,8 +25,8 @@ impl Kind {
     #[must_use]
     pub const fn format(self) -> &'static str {
         match self {
-            Self::Evidence => "svc/evidence/v3",
-            Self::Audit => "svc/audit-log/v2",
+            Self::Evidence => "svc/evidence/v4",
+            Self::Audit => "svc/audit-log/v3",
         }
     }
 
@@ -45,7 +45,7 @@ impl Kind {
     fn discloses(self, visibility: Visibility, is_published: bool) -> bool {
         match visibility {
             Visibility::Sealed => false,
-            Visibility::Published => is_published,
+            Visibility::Published => is_published && self == Self::Evidence,
             Visibility::Masked | Visibility::Parties => self == Self::Evidence,
         }
     }

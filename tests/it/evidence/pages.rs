@@ -124,7 +124,7 @@ async fn contradictory_pages_are_refused() {
     let n_events = whole["events"].as_array().unwrap().len();
     let assert_found = |pages, at: &str| assert_finding_at(&verify_pages(pages, &roots), at);
     for name in ["tenant", "operation_id", "record_root", "format"] {
-        let other = with(page(&whole, 5, n_events), &format!("/{name}"), json!("svc/audit-log/v2"));
+        let other = with(page(&whole, 5, n_events), &format!("/{name}"), json!("svc/audit-log/v3"));
         assert_found(vec![page(&whole, 1, 4), other], &format!("/{name}"));
     }
     let mut swapped = page(&whole, 1, n_events);

@@ -239,7 +239,7 @@ async fn facts_outside_the_roots_are_reported_as_not_checked() {
 #[tokio::test]
 async fn evidence_of_an_earlier_format_is_refused_by_name() {
     let (world, evidence) = published_evidence(&payment("earlier")).await;
-    assert_eq!(evidence["format"], "svc/evidence/v3");
+    assert_eq!(evidence["format"], "svc/evidence/v4");
     let roots = roots(&world).await;
     let report = verify(&with(evidence.clone(), "/format", json!("svc/evidence/v1")), &roots);
     let [("form", why)] = not_checked(&report)[..] else { panic!("{report:#?}") };

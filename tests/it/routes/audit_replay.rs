@@ -1,7 +1,9 @@
 use crate::harness::modes::{TestCaller, test_caller};
 use crate::harness::samples::{approval, execute, path, payment, publication, publish, submit, with};
 use crate::harness::world::World;
+use base64::Engine as _;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 #[tokio::test]
 async fn audit_replay_requires_audit_read() {
@@ -34,20 +36,72 @@ async fn audit_replay_masks_accounts_and_omits_references_and_credentials() {
 }
 
 #[tokio::test]
-async fn signature_is_disclosed_only_after_publication() {
+async fn evidence_discloses_the_signature_only_after_publication_and_an_audit_log_never() {
     let world = World::start().await;
     let operation = execute(&world, &payment("gate")).await;
-    let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
     assert!(!operation.to_string().contains("signature_hex"));
-    let executed = |audit: &Value| {
-        let events = audit["events"].as_array().unwrap().clone();
-        events.into_iter().find(|entry| entry["event"]["change"]["type"] == "executed").unwrap()
+    let is_disclosed = async |document: &str| {
+        let document = world.get(&path(&operation, document)).await.ok();
+        let mut events = document["events"].as_array().unwrap().iter();
+        let executed = events.find(|entry| entry["event"]["change"]["type"] == "executed").unwrap();
+        let mut disclosed = executed["disclosures"].as_array().unwrap().iter();
+        disclosed.any(|field| field["path"] == "/change/signature/signature_hex")
     };
-    assert_eq!(executed(&audit)["disclosures"], json!([]));
+    assert_eq!([is_disclosed("/evidence").await, is_disclosed("/audit-replay").await], [false, false]);
     world.post(&path(&operation, "/publish"), &publication()).await.ok();
+    assert_eq!([is_disclosed("/evidence").await, is_disclosed("/audit-replay").await], [true, false]);
+}
+
+/// All texts of at least 16 characters in a document, in its strings, and in those of the payload of the signed decision.
+fn texts(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(payload) = members.get("payload").and_then(Value::as_str) {
+                let payload = base64::engine::general_purpose::STANDARD.decode(payload).unwrap();
+                texts(&serde_json::from_slice(&payload).unwrap(), found);
+            }
+            members.values().for_each(|value| texts(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::String(text) if text.len() >= 16 => drop(found.insert(text.clone())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Whoever has an audit log can try accounts, and compute from each what the gateway, the authority and the nodes computed from it.
+#[tokio::test]
+async fn audit_log_has_no_digest_from_which_masked_accounts_could_be_guessed() {
+    let world = World::start().await;
+    let mut guessed = BTreeSet::new();
+    let operation = publish(&world, &payment("guess")).await;
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    // All that follows from the intent and is computed again by whoever guesses it: digests, and signatures that verify over them.
+    for name in ["intent_hash", "decision", "policy", "receipts", "result", "effects"] {
+        texts(&evidence[name], &mut guessed);
+    }
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
-    let disclosed = &executed(&audit)["disclosures"][0];
-    assert_eq!(disclosed["path"], "/change/signature/signature_hex");
+    let mut shown = BTreeSet::new();
+    texts(&audit["events"], &mut shown);
+    // Ids, names, keys and digests over signatures, which no guess reaches.
+    let open = ["bundle_hash", "operation_id", "key_id", "epoch_root"];
+    let decision: Value = {
+        let payload = evidence["decision"]["envelope"]["payload"].as_str().unwrap();
+        serde_json::from_slice(&base64::engine::general_purpose::STANDARD.decode(payload).unwrap()).unwrap()
+    };
+    let open: BTreeSet<_> = open.iter().filter_map(|name| decision[name].as_str().map(str::to_owned)).collect();
+    let signed_over = ["policy_receipt_id", "publication_receipt"].map(|name| operation["runtime"][name].as_str().unwrap().to_owned());
+    let result = &evidence["result"];
+    let public = ["public_key_hex", "package_hash", "signature_profile"].map(|name| result[name].as_str().unwrap().to_owned());
+    let result_ref = evidence["result_ref"].as_str().unwrap().to_owned();
+    let found: Vec<_> = guessed
+        .intersection(&shown)
+        .filter(|text| !open.contains(*text) && !signed_over.contains(text) && !public.contains(text) && **text != result_ref)
+        .collect();
+    assert_eq!(found, Vec::<&String>::new());
+    for hidden in ["intent_hash", "admission_hash", "request_digest", "approvals_root", "policy_input_hash", "policy_output_hash"] {
+        let value = operation["runtime"][hidden].as_str().or(decision[hidden].as_str()).unwrap();
+        assert!(guessed.contains(value) && !shown.contains(value), "{hidden}");
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// A page of an operation's evidence, for offline verification.
 #[derive(ToSchema)]
 pub struct EvidenceDocument {
-    /// `svc/evidence/v3`.
+    /// `svc/evidence/v4`.
     pub format: String,
     /// The members of every page.
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub struct EvidenceDocument {
 /// A page of an operation's audit log: its events, with accounts, free texts and operands as hashes.
 #[derive(ToSchema)]
 pub struct AuditDocument {
-    /// `svc/audit-log/v2`.
+    /// `svc/audit-log/v3`.
     pub format: String,
     /// The members of every page.
     #[serde(flatten)]

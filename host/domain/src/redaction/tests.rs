@@ -111,6 +111,53 @@ fn accounts_and_free_texts_are_not_in_the_redacted_form() {
     }
 }
 
+/// The open members that have 32 bytes or more in hexadecimal. None of them is a digest from which an account, a reference or a reason
+/// could be guessed: ids and names, public keys and what follows from them, what the caller chose, salted digests of credentials, and digests
+/// over the signatures of nodes or of the key, which no reader of the redacted form has.
+const OPEN_DIGESTS: [&str; 18] = [
+    "bundle_hash",
+    "epoch_fence_token_hex",
+    "export_ref",
+    "key_id",
+    "merkle_root",
+    "operation",
+    "operation_id",
+    "package_hash",
+    "package_hex",
+    "public_key_hex",
+    "publication_receipt",
+    "policy_receipt_id",
+    "request_digest",
+    "result_ref",
+    "root",
+    "salt",
+    "sha256",
+    "typed_data_root",
+];
+
+#[test]
+fn open_digests_are_none_from_which_hidden_values_could_be_guessed() {
+    fn walk(value: &Value, name: &str, found: &mut std::collections::BTreeSet<String>) {
+        match value {
+            Value::Object(members) => {
+                members.iter().filter(|(name, _)| *name != "commitment").for_each(|(name, value)| walk(value, name, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(item, name, found)),
+            Value::String(text) if text.len() >= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                found.insert(name.to_owned());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut found = std::collections::BTreeSet::new();
+    for event in events() {
+        walk(&redact(&event, &SALT).unwrap().event, "", &mut found);
+    }
+    assert!(found.contains("operation_id") && found.contains("bundle_hash"), "{found:?}");
+    let unlisted: Vec<_> = found.iter().filter(|name| !OPEN_DIGESTS.contains(&name.as_str())).collect();
+    assert!(unlisted.is_empty(), "{unlisted:?}");
+}
+
 /// Two fields of one event, or one field in two events, do not reveal that their values are equal.
 #[test]
 fn equal_values_have_different_commitments() {
