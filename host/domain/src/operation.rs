@@ -48,7 +48,7 @@ pub use event::{
     Submission,
 };
 pub use next::{Step, next};
-pub use order::may_follow;
+pub use order::{contradicts_content, may_follow};
 pub use phase::{NextAction, OwnStep, Phase, State};
 pub use plan::{Plan, plan, target};
 pub use publish::SIGNATURE_SCOPE;
@@ -59,6 +59,7 @@ pub use settle::ATTEMPTS_MAX;
 pub use state::{Operation, evolve, replay};
 
 use crate::ids::Hex32;
+use crate::policy;
 use crate::time::EpochMs;
 
 /// The most digests of other bodies under one idempotency key that are recorded.
@@ -67,15 +68,18 @@ const REPLAYS_MAX: usize = 64;
 /// The first events of an operation.
 #[must_use]
 pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
-    let quorum = submission.policy.quorum.clone();
-    let mut changes = vec![
-        Change::Submitted(Box::new(submission)),
-        Change::ApprovalRequested { required: quorum.required },
-    ];
+    let follow = await_approvals(&submission.policy);
+    stamp(at, std::iter::once(Change::Submitted(Box::new(submission))).chain(follow).collect())
+}
+
+/// The changes after a submission that this evaluation allowed.
+fn await_approvals(policy: &policy::Outcome) -> Vec<Change> {
+    let quorum = &policy.quorum;
+    let mut changes = vec![Change::ApprovalRequested { required: quorum.required }];
     if quorum.required == 0 && quorum.satisfied {
         changes.push(Change::QuorumReached);
     }
-    stamp(at, changes)
+    changes
 }
 
 /// The events that a command causes; no events for a repeat, which is not an error. The time of an event is never

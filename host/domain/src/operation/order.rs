@@ -2,9 +2,13 @@
 //!
 //! The gateway derives its events from the state and does not check their order. An auditor, who is handed a history, does.
 
-use super::event::Change;
+use super::effect::{Failure, Outcome};
+use super::event::{Change, Event};
+use super::next::{Step, next};
 use super::phase::Phase;
 use super::state::Operation;
+use super::{abort, approve, await_approvals, execute, export, note_replay, publish, recover, settle};
+use crate::ids::Hex32;
 use crate::intent::{Intent, OperationType};
 
 /// Whether this type of change can come next, by the operation's phase and intent. The content of the change is not
@@ -60,21 +64,156 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
         Change::PublicationRequested { .. } => matches!(phase, Phase::Executed),
         Change::Published { .. } => matches!(phase, Phase::Publishing),
         Change::ExternallyExported(_) => matches!(phase, Phase::Published),
-        Change::Failed { .. } => matches!(
-            phase,
-            Phase::PendingApproval
-                | Phase::Deciding
-                | Phase::Admitting
-                | Phase::Admitted
-                | Phase::IssuingReceipt
-                | Phase::ReceiptMaterialized
-                // Earlier releases ended a signing operation here without discard receipts.
-                | Phase::Executing { .. }
-                | Phase::Discarding
-                | Phase::DiscardingRest { .. }
-        ),
+        Change::Failed { .. } => match phase {
+            Phase::PendingApproval | Phase::Deciding | Phase::Discarding | Phase::DiscardingRest { .. } => {
+                true
+            }
+            // A node may have acted on the admission of a signature, so such an operation has to be discarded first.
+            Phase::Admitting | Phase::Admitted | Phase::IssuingReceipt | Phase::ReceiptMaterialized => {
+                !matches!(operation.intent.operation_type(), OperationType::Sign)
+            }
+            Phase::Submitted
+            | Phase::Executing { .. }
+            | Phase::CommittingEpoch { .. }
+            | Phase::Executed
+            | Phase::Publishing
+            | Phase::Published
+            | Phase::Failed => false,
+        },
         Change::ReplayNoted { .. } | Change::RecoveryRecorded(_) => !matches!(phase, Phase::Submitted),
     }
+}
+
+/// Why a gateway cannot have written the content of this event, which may follow by its type: it settles another effect than the
+/// operation owed, states another outcome of it, or is not what the request that it names causes.
+#[must_use]
+pub fn contradicts_content(before: &Operation, event: &Event) -> Option<&'static str> {
+    let Event { change, settles, .. } = event;
+    match (settles, settled_root(change)) {
+        (None, Settled::By(_)) => return Some("the effect that caused the event is missing"),
+        (Some(_), Settled::Never) => return Some("no effect causes such an event"),
+        (Some(settled), of) => {
+            let Step::Perform(owed) = next(before) else { return Some("the operation owed no effect") };
+            if settled.id != owed.id {
+                return Some("the operation owed another effect");
+            }
+            if matches!(of, Settled::By(Some(root)) | Settled::Perhaps(Some(root)) if root != settled.result_root)
+            {
+                return Some("the effect had another outcome");
+            }
+        }
+        (None, Settled::Never | Settled::Perhaps(_)) => {}
+    }
+    let stated = match change {
+        Change::ReceiptMaterialized { policy_receipt_id, .. } => Some(policy_receipt_id),
+        Change::Published { publication_receipt, .. } => Some(publication_receipt),
+        _ => None,
+    };
+    let root = settles.as_ref().map(|settled| settled.result_root.to_string());
+    if stated.is_some_and(|stated| Some(stated) != root.as_ref()) {
+        return Some("the receipt's id is not the outcome of the effect");
+    }
+    requested(before, event).filter(|changes| changes.first() != Some(change)).map(|_| REQUEST)
+}
+
+const REQUEST: &str = "no request causes such an event in this state";
+
+/// Whether an effect causes a change.
+enum Settled {
+    /// Always. The digest of its outcome, if the change has all of it.
+    By(Option<Hex32>),
+    /// By an effect with this outcome, or not.
+    Perhaps(Option<Hex32>),
+    Never,
+}
+
+fn rejected(failure: &Failure) -> Option<Hex32> {
+    Outcome::Rejected { failure: failure.clone(), policy: None }.result_root().ok()
+}
+
+fn settled_root(change: &Change) -> Settled {
+    let of = |outcome: Outcome| Settled::By(outcome.result_root().ok());
+    match change {
+        Change::DecisionSigned { admission, .. } => Settled::By(Some(admission.admission_hash)),
+        Change::AdmissionApplied { receipts }
+        | Change::ReceiptMaterialized { receipts, .. }
+        | Change::EpochAcked { receipts }
+        | Change::Published { receipts, .. } => of(Outcome::Acked(receipts.clone())),
+        Change::AttemptLost { reason, receipts, .. } => {
+            of(Outcome::AttemptLost { reason: reason.clone(), receipts: receipts.clone() })
+        }
+        Change::EpochDecided { staged, .. } => Settled::By(staged.result_ref().ok()),
+        Change::Executed { result_ref, signature: Some(_), .. } => Settled::By(Some(*result_ref)),
+        // Only the receipts of the nodes that still had to discard it are in the event.
+        Change::DiscardAcked { .. } => Settled::By(None),
+        // By an effect, a request, or time. The receipts of the last attempt are not in the event.
+        Change::Aborted { failure } if failure.code == settle::ATTEMPTS_EXHAUSTED => Settled::Perhaps(None),
+        Change::Aborted { failure } => Settled::Perhaps(rejected(failure)),
+        Change::Failed { failure, receipts, .. } if receipts.is_empty() => Settled::Perhaps(rejected(failure)),
+        Change::Failed { receipts, .. } => of(Outcome::Acked(receipts.clone())),
+        Change::Submitted(_)
+        | Change::ApprovalRequested { .. }
+        | Change::ApprovalRecorded { .. }
+        | Change::RejectionRecorded { .. }
+        | Change::ApprovalsWaived { .. }
+        | Change::LateApprovalRecorded { .. }
+        | Change::QuorumReached
+        | Change::ExecutionRequested { .. }
+        | Change::CeremonyStarted { .. }
+        // After the last node's event, or after nodes were given up.
+        | Change::Executed { signature: None, .. }
+        | Change::PublicationRequested { .. }
+        | Change::NodesGivenUp { .. }
+        | Change::ReplayNoted { .. }
+        | Change::RecoveryRecorded(_)
+        | Change::ExternallyExported(_) => Settled::Never,
+    }
+}
+
+/// The changes that the request or the rule behind this event causes, where its content follows from the operation. `None` where it does
+/// not.
+fn requested(before: &Operation, event: &Event) -> Option<Vec<Change>> {
+    let changes = match &event.change {
+        Change::ApprovalRequested { .. } if before.policy.is_allowed() => Ok(await_approvals(&before.policy)),
+        Change::ApprovalRequested { .. } => Ok(Vec::new()),
+        Change::QuorumReached if before.policy.quorum.satisfied => Ok(vec![Change::QuorumReached]),
+        Change::QuorumReached => Ok(Vec::new()),
+        Change::ApprovalRecorded { approval, policy } => approve::decide(before, approval, Some(policy)),
+        Change::ApprovalsWaived { policy } => Ok(approve::waive(before, policy)),
+        Change::LateApprovalRecorded { approval } => approve::decide(before, approval, None),
+        Change::CeremonyStarted { .. } => Ok(execute::begin_ceremony(before)),
+        Change::PublicationRequested { requested_at_ms: None, .. } => {
+            Ok(settle::automatic_publication(before).into_iter().collect())
+        }
+        Change::PublicationRequested { scope, requested_at_ms: Some(at) } => {
+            publish::decide(before, scope, None, *at)
+        }
+        Change::NodesGivenUp { lost, reason } => abort::decide(before, reason, lost),
+        Change::ReplayNoted { body_digest } => Ok(note_replay(before, *body_digest)),
+        Change::RecoveryRecorded(recovery) => {
+            let at = recovery.recovered_at_ms;
+            recover::decide(before, &recovery.effect_id, recovery.result_root, at)
+        }
+        Change::ExternallyExported(export) => {
+            let receipt = before.publication_receipt.clone().unwrap_or_default();
+            export::decide(before, &receipt, export)
+        }
+        Change::Submitted(_)
+        | Change::RejectionRecorded { .. }
+        | Change::DecisionSigned { .. }
+        | Change::AdmissionApplied { .. }
+        | Change::ExecutionRequested { .. }
+        | Change::ReceiptMaterialized { .. }
+        | Change::AttemptLost { .. }
+        | Change::EpochDecided { .. }
+        | Change::EpochAcked { .. }
+        | Change::Executed { .. }
+        | Change::Published { .. }
+        | Change::Aborted { .. }
+        | Change::DiscardAcked { .. }
+        | Change::Failed { .. } => return None,
+    };
+    Some(changes.unwrap_or_default())
 }
 
 impl Operation {

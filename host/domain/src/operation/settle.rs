@@ -20,6 +20,9 @@ use std::collections::BTreeSet;
 /// end. A signature is retried without limit.
 pub const ATTEMPTS_MAX: u32 = 16;
 
+/// The code of a change of a key that was attempted so often.
+pub(super) const ATTEMPTS_EXHAUSTED: &str = "attempts_exhausted";
+
 /// The changes that the outcome of an effect causes; none when the operation does not owe this effect.
 pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome, root: Hex32) -> Vec<Change> {
     let Step::Perform(owed) = next(operation) else { return Vec::new() };
@@ -159,20 +162,24 @@ pub(super) fn promoted_changes(operation: &Operation) -> Vec<Change> {
 
 /// Execution, followed by the request to publish in automatic mode.
 fn executed_changes(operation: &Operation, executed: Change) -> Vec<Change> {
-    match operation.intent.publication_mode() {
-        PublicationMode::Manual => vec![executed],
-        PublicationMode::Automatic => {
-            let scope = match operation.intent.operation_type() {
-                OperationType::Sign => SIGNATURE_SCOPE,
-                OperationType::KeyCreate
-                | OperationType::Refresh
-                | OperationType::Reshare
-                | OperationType::Rotate
-                | OperationType::Recover => "epoch",
-            };
-            vec![executed, Change::PublicationRequested { scope: scope.to_owned(), requested_at_ms: None }]
-        }
-    }
+    [Some(executed), automatic_publication(operation)].into_iter().flatten().collect()
+}
+
+/// The request to publish that follows the execution; `None` in manual mode.
+pub(super) fn automatic_publication(operation: &Operation) -> Option<Change> {
+    let scope = match (operation.intent.publication_mode(), operation.intent.operation_type()) {
+        (PublicationMode::Manual, _) => return None,
+        (PublicationMode::Automatic, OperationType::Sign) => SIGNATURE_SCOPE,
+        (
+            PublicationMode::Automatic,
+            OperationType::KeyCreate
+            | OperationType::Refresh
+            | OperationType::Reshare
+            | OperationType::Rotate
+            | OperationType::Recover,
+        ) => "epoch",
+    };
+    Some(Change::PublicationRequested { scope: scope.to_owned(), requested_at_ms: None })
 }
 
 /// The start of the next attempt, or the end of the operation when it has used all of them.
@@ -183,7 +190,7 @@ fn attempt_lost_changes(operation: &Operation, reason: &str, receipts: &[Attempt
         return vec![Change::AttemptLost { attempt, reason: reason.to_owned(), receipts: receipts.to_vec() }];
     }
     let detail = format!("the ceremony failed {ATTEMPTS_MAX} times, the last time because {reason}");
-    let failure = Failure { code: "attempts_exhausted".to_owned(), detail, culprits: Vec::new() };
+    let failure = Failure { code: ATTEMPTS_EXHAUSTED.to_owned(), detail, culprits: Vec::new() };
     vec![give_up(operation, failure, None)]
 }
 
