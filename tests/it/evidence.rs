@@ -3,6 +3,7 @@
 mod aborted;
 mod command;
 mod forged;
+mod lies;
 mod nodes;
 mod pages;
 mod tampered;
@@ -11,8 +12,10 @@ mod verified;
 
 use crate::harness::samples::{path, publish};
 use crate::harness::world::World;
+use gateway_engine::ports::ReadClock;
 use gateway_evidence::verify::Status;
 use gateway_evidence::{Reader, Report, Roots, Verdict};
+use operation_gateway::SystemClock;
 use serde_json::Value;
 
 /// Asserts that each named check was made and passed, and that none failed.
@@ -49,7 +52,12 @@ pub(crate) fn verify(document: &Value, roots: &Roots) -> Report {
 }
 
 fn verify_pages(pages: Vec<Value>, roots: &Roots) -> Report {
-    gateway_evidence::verify(pages, &Reader::new(roots))
+    gateway_evidence::verify(pages, &reader(roots))
+}
+
+/// A reader with these roots, now.
+pub(crate) fn reader(roots: &Roots) -> Reader<'_> {
+    Reader::new(roots, SystemClock.now())
 }
 
 /// Starts a gateway, signs and publishes the payment, and returns the gateway and the operation's evidence.

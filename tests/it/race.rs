@@ -191,9 +191,16 @@ async fn another_tenants_busy_operation_is_not_found_at_once() {
     });
     reads.await.unwrap();
     let eve = TestCaller { tenant: Some("other"), ..test_caller("eve", "custody.*") }.headers();
-    for (action, body) in [("/execute", Value::Null), ("/abort", custody::abort("eve", &[])), ("/cancel", json!({ "reason": "r" }))] {
+    for (action, body) in [
+        ("/execute", Value::Null),
+        ("/abort", custody::abort("eve", &[])),
+        ("/cancel", json!({ "reason": "r" })),
+    ] {
         // Waits for ever if it waits for the operation, which waits for this test.
-        world.call_as(&eve, "POST", &custody::path(&busy, action), &body).await.fails(404, "operation_not_found");
+        world
+            .call_as(&eve, "POST", &custody::path(&busy, action), &body)
+            .await
+            .fails(404, "operation_not_found");
     }
     go_on.send(()).unwrap();
     execution.await.unwrap().ok();

@@ -3,6 +3,7 @@
 use gateway_domain::approval::{Approvable, AwaitingView, Word};
 use gateway_domain::ids::OperationId;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
 use gateway_domain::{canonical, error_chain};
 use gateway_evidence::{Reader, Roots, verify};
 use serde::Deserialize;
@@ -22,6 +23,8 @@ enum Request {
         roots: String,
         /// The operation that the document must be of.
         operation_id: Option<OperationId>,
+        /// The time by the reader's clock, milliseconds since 1970.
+        now_ms: EpochMs,
     },
     /// Compares a view with what it asks approvers to sign.
     Check {
@@ -57,11 +60,11 @@ type Fault = Box<dyn Error + Send + Sync>;
 
 fn answer_to(request: Request) -> Result<Value, Fault> {
     match request {
-        Request::Verify { pages, roots, operation_id } => {
+        Request::Verify { pages, roots, operation_id, now_ms } => {
             let roots = Roots::parse(roots.as_bytes())?;
             let pages = pages.iter().map(|page| gateway_evidence::parse(page.as_bytes()));
             let pages = pages.collect::<Result<_, _>>()?;
-            let report = verify(pages, &Reader { operation_id, ..Reader::new(&roots) });
+            let report = verify(pages, &Reader { operation_id, ..Reader::new(&roots, now_ms) });
             Ok(json!({ "verdict": report.verdict(), "checks": report.checks }))
         }
         Request::Check { view } => {

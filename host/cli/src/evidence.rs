@@ -9,6 +9,7 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::log::WitnessPolicy;
 use gateway_domain::log::witness_policy::WitnessPolicyError;
 use gateway_domain::operation::Evaluation;
+use gateway_domain::time::EpochMs;
 use gateway_evidence::verify::{Check, Report, Status};
 use gateway_evidence::{NodeLogFile, NodeLogs, Reader, RerunPolicy, Roots, Verdict, audit, verify};
 use gateway_policy::{Evaluator, PolicyEngine};
@@ -94,14 +95,14 @@ pub struct Audit {
 
 /// Checks a document and prints the result of each check.
 #[must_use]
-pub fn run(verify: &Verify) -> ExitCode {
-    print(check(verify))
+pub fn run(verify: &Verify, now: EpochMs) -> ExitCode {
+    print(check(verify, now))
 }
 
 /// Checks documents against whole logs, and prints what fails or could not be checked.
 #[must_use]
-pub fn run_audit(arguments: &Audit) -> ExitCode {
-    print(check_all(arguments))
+pub fn run_audit(arguments: &Audit, now: EpochMs) -> ExitCode {
+    print(check_all(arguments, now))
 }
 
 fn print(checked: Result<(String, Verdict), Fault>) -> ExitCode {
@@ -118,7 +119,7 @@ fn print(checked: Result<(String, Verdict), Fault>) -> ExitCode {
     }
 }
 
-fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
+fn check(arguments: &Verify, now: EpochMs) -> Result<(String, Verdict), Fault> {
     let Verify { files, roots, bundles, nodes, witnesses, operation_id, json } = arguments;
     let roots = read_roots(roots)?;
     let nodes = if nodes.is_empty() { None } else { Some(read_logs(nodes, &roots)?) };
@@ -127,6 +128,7 @@ fn check(arguments: &Verify) -> Result<(String, Verdict), Fault> {
     let witnesses = witnesses.as_deref().map(read_witnesses).transpose()?;
     let reader = Reader {
         roots: &roots,
+        now,
         rerun,
         operation_id: *operation_id,
         nodes: nodes.as_ref(),
@@ -263,7 +265,7 @@ fn is_archive(path: &Path) -> Result<bool, Fault> {
     Ok(first.ends_with(b"\n") && !second.is_empty() && gateway_evidence::parse(&first).is_ok())
 }
 
-fn check_all(arguments: &Audit) -> Result<(String, Verdict), Fault> {
+fn check_all(arguments: &Audit, now: EpochMs) -> Result<(String, Verdict), Fault> {
     let Audit { files, roots, nodes } = arguments;
     let roots = read_roots(roots)?;
     let logs = read_logs(nodes, &roots)?;
@@ -277,7 +279,7 @@ fn check_all(arguments: &Audit) -> Result<(String, Verdict), Fault> {
     let (mut lines, mut verdict, mut shown) = (String::new(), Verdict::Holds, BTreeSet::new());
     for (id, files) in documents {
         let pages = files.into_iter().map(|file| read_page(file)).collect::<Result<_, _>>()?;
-        let report = verify(pages, &Reader { nodes: Some(&logs), ..Reader::new(&roots) });
+        let report = verify(pages, &Reader { nodes: Some(&logs), ..Reader::new(&roots, now) });
         let of_logs = |check: &&Check| check.name != LOGS_CHECK;
         for Check { name, status } in report.checks.iter().filter(of_logs) {
             push_status(&mut lines, &format!("{id}: {name}"), status, false);

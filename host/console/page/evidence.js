@@ -19,7 +19,7 @@ export async function report(pages, operationId) {
   if (roots === null) return [alert('Choose the roots of trust first.')];
   const began = performance.now();
   try {
-    const { verdict, checks } = await check({ call: 'verify', pages, roots, operation_id: operationId ?? null });
+    const { verdict, checks } = await check({ call: 'verify', pages, roots, operation_id: operationId ?? null, now_ms: Date.now() });
     const took = Math.round(performance.now() - began);
     const [kind, words] = VERDICTS[verdict];
     return [

@@ -161,7 +161,9 @@ mod tests {
 
     #[test]
     fn characters_of_which_nothing_is_seen_are_not_visible() {
-        for blank in BLANK.into_iter().chain("\u{3164}\u{115f}\u{1160}\u{ffa0}\u{17b4}\u{180e}\u{200b}\u{a0}".chars()) {
+        for blank in
+            BLANK.into_iter().chain("\u{3164}\u{115f}\u{1160}\u{ffa0}\u{17b4}\u{180e}\u{200b}\u{a0}".chars())
+        {
             assert!(!is_visible(blank), "U+{:04X}", u32::from(blank));
         }
         // What a modern spelling needs, or is seen: coeng, a virama, a braille pattern, the symbol for a space.

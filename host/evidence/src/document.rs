@@ -76,9 +76,7 @@ const EVIDENCE: [&str; 29] = [
     "intent_hash",
     "key",
     "key_id",
-    "key_note",
     "key_ref",
-    "key_stated_at_ms",
     "ledger_root",
     "log",
     "next_after_seq",
@@ -91,6 +89,8 @@ const EVIDENCE: [&str; 29] = [
     "result",
     "result_ref",
     "state",
+    "stated_at_ms",
+    "statement",
     "submitter",
     "tenant",
     "total_events",
@@ -117,25 +117,14 @@ pub struct Source<'a> {
     pub ledger_root: Hex32,
     /// Proofs that the last event is in the log, and that the log at [`Self::ledger_root`] is a prefix of the signed one.
     pub log: &'a Value,
-    /// The key's current state, which does not follow from the operation's events. `None` for an audit log.
-    pub key: Option<StatedKey<'a>>,
+    /// The signed [`Statement`], with subject [`LAST_EVENT`], and its time. `None` for an audit log.
+    pub stated: Option<(&'a str, EpochMs)>,
 }
 
-/// A key, and the signed statement about it.
-#[derive(Clone, Copy, Debug)]
-pub struct StatedKey<'a> {
-    /// The key's current state; null while it does not exist.
-    pub key: &'a Value,
-    /// The signed [`KeyStatement`], with subject [`KEY_STATE`].
-    pub note: &'a str,
-    /// The time of the statement.
-    pub at_ms: EpochMs,
-}
-
-/// The statement about a key that the log's key signs. It is bound to one document, so that it cannot be pasted into
-/// another.
+/// What the log's key signs for a document: that this was the operation's last event at this time. Whoever has a longer history with
+/// earlier events can prove that the gateway withheld them. It is bound to one document, so that it cannot be pasted into another.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct KeyStatement<'a> {
+pub struct Statement {
     /// The operation whose evidence this is.
     pub operation_id: OperationId,
     /// The hash of its last event.
@@ -144,8 +133,6 @@ pub struct KeyStatement<'a> {
     pub log_size: u64,
     /// The time of the statement.
     pub stated_at_ms: EpochMs,
-    /// The key, read after the checkpoint; null while it does not exist.
-    pub key: &'a Value,
 }
 
 /// An event in a document.
@@ -162,8 +149,8 @@ pub struct Entry {
     pub disclosures: Vec<Disclosure>,
 }
 
-/// The subject of a signed [`KeyStatement`] (see [`gateway_domain::log::statement`]).
-pub const KEY_STATE: &str = "key-state";
+/// The subject of a signed [`Statement`] (see [`gateway_domain::log::statement`]).
+pub const LAST_EVENT: &str = "last-event";
 
 /// Bytes reserved for the members that depend on the selected events.
 const MARGIN_BYTES: usize = 256;
@@ -208,10 +195,9 @@ fn head(kind: Kind, source: &Source<'_>) -> Map<String, Value> {
             summary(source.operation, &events)
         }
     };
-    if let Some(StatedKey { key, note, at_ms }) = source.key {
-        members.insert("key".to_owned(), key.clone());
-        members.insert("key_stated_at_ms".to_owned(), json!(at_ms));
-        members.insert("key_note".to_owned(), json!(note));
+    if let Some((statement, at_ms)) = source.stated {
+        members.insert("stated_at_ms".to_owned(), json!(at_ms));
+        members.insert("statement".to_owned(), json!(statement));
     }
     let record_root = source.events.last().map_or(Hex32::ZERO, |last| last.hash);
     members.insert("format".to_owned(), json!(kind.format()));

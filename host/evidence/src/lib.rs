@@ -10,12 +10,13 @@
 
 pub mod document;
 pub mod node_logs;
+mod package;
 pub mod roots;
 pub mod signature;
 pub mod summary;
 pub mod verify;
 
-pub use document::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey, parse, write};
+pub use document::{Kind, LAST_EVENT, Page, Source, Statement, parse, write};
 pub use node_logs::{NodeLogError, NodeLogFile, NodeLogs};
 pub use roots::{Roots, RootsError};
 pub use verify::{Finding, Reader, Report, RerunPolicy, Verdict, audit, verify};

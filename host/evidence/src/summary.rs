@@ -1,8 +1,12 @@
 //! The members of a document that describe the operation. All of them follow from the events, so a reader derives them
 //! again and compares.
 
-use gateway_domain::operation::signed_receipts;
-use gateway_domain::operation::{Event, Operation, Phase, evaluations, evolve, replay};
+use crate::package::Package;
+use gateway_domain::ids::Hex32;
+use gateway_domain::key::payments_public_key;
+use gateway_domain::operation::{
+    Event, KeySlot, Operation, Phase, Staged, evaluations, evolve, replay, signed_receipts,
+};
 use serde_json::{Map, Value, json};
 
 /// The members of an operation's identity.
@@ -40,9 +44,62 @@ pub fn summary(operation: &Operation, events: &[Event]) -> Map<String, Value> {
         "result": result(operation),
         "publication_receipt": operation.publication_receipt,
         "external_export": operation.export,
+        "key": key(operation),
     }));
     summary.extend(identity(operation, events.len()));
     summary
+}
+
+/// The key as the operation's events leave it, and the one that replaces it. What later operations made of them is in their evidence.
+/// Members that the events do not show are null.
+fn key(operation: &Operation) -> Value {
+    let decision = operation.admission.as_ref().map(|admission| &admission.decision);
+    let decided = decision.filter(|decision| decision.epoch_root != Hex32::ZERO);
+    let made = staged_of(operation, &operation.key);
+    let epoch = made
+        .map(|staged| (&staged.epoch.name, staged.epoch.root))
+        .or(decided.map(|decision| (&decision.epoch, decision.epoch_root)));
+    let successor = operation.successor.as_ref().filter(|_| operation.result_ref.is_some());
+    let public_key = public_key(operation);
+    let payments =
+        |slot: &KeySlot, key: Option<&String>| key.and_then(|key| payments_public_key(slot.key_id, key));
+    json!({
+        "key_id": operation.key.key_id,
+        "key_ref": operation.key.key_ref,
+        "public_key_artifact_ref": public_key,
+        "payments_public_key_hex": payments(&operation.key, public_key.as_ref()),
+        "active_epoch": epoch.map(|(name, _)| name),
+        "active_epoch_root": epoch.map(|(_, root)| root),
+        "successor": successor.map(|slot| {
+            let staged = staged_of(operation, slot);
+            let public_key = staged.and_then(made_key);
+            json!({
+                "key_id": slot.key_id,
+                "key_ref": slot.key_ref,
+                "public_key_artifact_ref": public_key,
+                "payments_public_key_hex": payments(slot, public_key.as_ref()),
+                "active_epoch": staged.map(|staged| &staged.epoch.name),
+                "active_epoch_root": staged.map(|staged| staged.epoch.root),
+            })
+        }),
+    })
+}
+
+/// The shares that the operation made of this key.
+fn staged_of<'o>(operation: &'o Operation, slot: &KeySlot) -> Option<&'o Staged> {
+    let of = operation.successor.as_ref().unwrap_or(&operation.key);
+    operation.staged.as_deref().filter(|_| of == slot)
+}
+
+/// The contract's `public_key_artifact_ref` of the key of these shares, read from the bytes that the nodes signed for.
+pub(crate) fn made_key(staged: &Staged) -> Option<String> {
+    Package::read(&staged.public.package_hex).map(|package| package.artifact_ref())
+}
+
+/// The contract's `public_key_artifact_ref` of the operation's key: of the shares that it made, else as its intent names it.
+pub(crate) fn public_key(operation: &Operation) -> Option<String> {
+    let made = staged_of(operation, &operation.key).and_then(made_key);
+    made.or_else(|| operation.intent.public_key_artifact_ref().cloned())
 }
 
 fn members(value: Value) -> Map<String, Value> {

@@ -2,7 +2,8 @@
 //!
 //! Reading order: `pages` (the form of each page, and whether pages agree), `events` (hashes, times, disclosed fields),
 //! `operation` (replays the events and compares the result with the document), then the parts that others signed:
-//! `decisions`, `approvals`, `admission`, `receipts`, `result`, `key`, `log`; last `nodes`, the comparison with the nodes' own logs.
+//! `decisions`, `approvals`, `admission`, `receipts`, `result`, `key`; `ending`, whether more could have happened; `statement`, `log`; last
+//! `nodes`, the comparison with the nodes' own logs.
 //!
 //! Every check that applies holds, fails, or is reported as not checked. Which checks apply follows from the events and the
 //! roots. A check continues after a fault, so that the report names all faults.
@@ -10,6 +11,7 @@
 mod admission;
 mod approvals;
 mod decisions;
+mod ending;
 mod events;
 mod key;
 mod log;
@@ -19,12 +21,14 @@ mod pages;
 mod receipts;
 mod report;
 mod result;
+mod statement;
 
 use crate::node_logs::NodeLogs;
 use crate::roots::Roots;
 use gateway_domain::ids::OperationId;
 use gateway_domain::log::WitnessPolicy;
 use gateway_domain::operation::Evaluation;
+use gateway_domain::time::EpochMs;
 use serde_json::Value;
 
 pub use nodes::audit;
@@ -42,6 +46,8 @@ pub trait RerunPolicy {
 pub struct Reader<'a> {
     /// The keys and values that the reader trusts.
     pub roots: &'a Roots,
+    /// The time by the reader's clock: nothing in a document is later.
+    pub now: EpochMs,
     /// Runs the policy again; `None` to skip that.
     pub rerun: Option<&'a dyn RerunPolicy>,
     /// The operation that the document must be of; `None` for any.
@@ -55,8 +61,8 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader without bundles, nodes' logs and witnesses, for any operation.
     #[must_use]
-    pub const fn new(roots: &'a Roots) -> Self {
-        Self { roots, rerun: None, operation_id: None, nodes: None, witnesses: None }
+    pub const fn new(roots: &'a Roots, now: EpochMs) -> Self {
+        Self { roots, now, rerun: None, operation_id: None, nodes: None, witnesses: None }
     }
 }
 
@@ -66,7 +72,6 @@ pub fn verify(pages: Vec<Value>, reader: &Reader<'_>) -> Report {
     let (mut report, roots) = (Report::default(), reader.roots);
     let Some(document) = pages::read(pages, &mut report) else { return report };
     let history = events::check(&document, &mut report);
-    let at_ms = history.last_at_ms;
     let replayed = operation::check(&document, history, reader, &mut report);
     if let Some(replayed) = &replayed {
         decisions::check(replayed, reader, &mut report);
@@ -74,14 +79,13 @@ pub fn verify(pages: Vec<Value>, reader: &Reader<'_>) -> Report {
         admission::check(replayed, roots, &mut report);
         receipts::check(replayed, roots, &mut report);
         result::check(replayed, roots, &mut report);
+        key::check(replayed, roots, &mut report);
+        ending::check(replayed, reader, &mut report);
     }
-    // The statement about the key names the size of the log, so the log is checked first. It is reported last.
-    let mut of_log = Report::default();
-    let log_sizes = log::check(&document, reader, &mut of_log);
+    let log_sizes = log::check(&document, reader, &mut report);
     if let Some(replayed) = &replayed {
-        key::check(&document, replayed, &log_sizes, at_ms, roots, &mut report);
+        statement::check(&document, replayed, &log_sizes, reader, &mut report);
     }
-    report.checks.extend(of_log.checks);
     if let Some(logs) = reader.nodes {
         nodes::check(replayed.as_ref(), logs, &mut report);
     }

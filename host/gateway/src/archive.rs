@@ -10,10 +10,10 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::InclusionEvidence;
 use gateway_engine::ports::{ReadLog, ReadOperations, Record, SignCheckpoint};
-use gateway_evidence::{KEY_STATE, Kind, Page, Reader, Roots, Verdict};
+use gateway_evidence::{Kind, LAST_EVENT, Page, Reader, Roots, Verdict};
 use gateway_seal::{durable, key_file};
 use gateway_store::Store;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -49,7 +49,7 @@ async fn write_and_verify(
         fs::remove_file(&partial)?;
         return Err("no operation ended in this time".into());
     }
-    let checked = verify_archive(&partial, &Reader::new(&roots))?;
+    let checked = verify_archive(&partial, &Reader::new(&roots, now))?;
     let mut out = std::io::stdout().lock();
     out.write_all(checked.lines.as_bytes())?;
     if checked.verdict == Verdict::Fails || checked.n_documents != n_written {
@@ -114,14 +114,13 @@ impl Writer<'_> {
         events.truncate(usize::try_from(record.operation.revision).unwrap_or(usize::MAX));
         let log =
             self.inclusion(&record).await?.ok_or_else(|| unread(&"its last event is not in the log"))?;
-        let key = self.store.key_load(record.operation.key.key_id).await.map_err(|error| unread(&error))?;
-        let source = PageSource { record: &record, events: &events, log: Some(log), key: key.as_ref() };
+        let source = PageSource { record: &record, events: &events, log: Some(log) };
         let statement = source.statement(self.now);
-        let note = self.signer.sign_statement(KEY_STATE, &statement.value).await?.to_string();
+        let signed = self.signer.sign_statement(LAST_EVENT, &json!(statement)).await?.to_string();
         let mut after_seq = Some(0);
         while let Some(after) = after_seq {
             let selected = Page { after_seq: Some(after), bytes_max: self.page_bytes_max };
-            let written = source.page(Kind::Evidence, selected, Some((&statement, &note)))?;
+            let written = source.page(Kind::Evidence, selected, Some((&signed, statement.stated_at_ms)))?;
             writeln!(out, "{written}")?;
             after_seq = written.get("next_after_seq").and_then(Value::as_u64);
         }

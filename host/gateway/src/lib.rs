@@ -73,8 +73,10 @@ pub fn main() -> ExitCode {
                 records::impact(&settings.database_url, &trust, impact)
             })
         }
-        Some(Command::Evidence(EvidenceCommand::Verify(verify))) => gateway_cli::evidence::run(verify),
-        Some(Command::Evidence(EvidenceCommand::Audit(audit))) => gateway_cli::evidence::run_audit(audit),
+        Some(Command::Evidence(EvidenceCommand::Verify(verify))) => gateway_cli::evidence::run(verify, now),
+        Some(Command::Evidence(EvidenceCommand::Audit(audit))) => {
+            gateway_cli::evidence::run_audit(audit, now)
+        }
         Some(Command::Evidence(EvidenceCommand::Roots { with_policy, settings })) => {
             run_with(settings, &|settings| evidence::print_roots(settings, *with_policy))
         }

@@ -218,7 +218,8 @@ pub(crate) fn quorum(quorum: wit::Quorum) -> Quorum {
 /// a person who did not approve.
 pub(crate) fn spelled(quorum: wit::Quorum, approvals: &[Approval]) -> Option<wit::Quorum> {
     let spelling = |subject: &String| {
-        let approval = approvals.iter().find(|approval| compared(&approval.subject_id) == subject.as_str())?;
+        let approval =
+            approvals.iter().find(|approval| compared(&approval.subject_id) == subject.as_str())?;
         Some(approval.subject_id.clone())
     };
     let subjects = quorum.subjects.iter().map(spelling).collect::<Option<_>>()?;

@@ -2,8 +2,8 @@
 
 use super::{assert_holds, roots, verify};
 use crate::harness::custody::{self, abort, admit, create_key, key_path, path, refresh, sign};
-use crate::harness::samples::with;
 use crate::harness::modes::{TestCaller, test_caller};
+use crate::harness::samples::with;
 use crate::harness::world::World;
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -99,7 +99,8 @@ async fn abort_is_refused_where_it_has_no_meaning() {
     create_key(&world, "cold").await;
     let signing = admit(&world, &key_path("cold", "/sign"), &sign("one")).await;
     assert_eq!(signing["links"]["abort"], Value::Null);
-    let message = world.post(&path(&signing, "/abort"), &abort("alice", &[])).await.fails(409, "epoch_conflict");
+    let message =
+        world.post(&path(&signing, "/abort"), &abort("alice", &[])).await.fails(409, "epoch_conflict");
     assert_eq!(
         message,
         "the operation cannot be aborted: it is a signature, and only a change of a key can be aborted"
@@ -132,7 +133,8 @@ async fn only_approvers_abort_a_change_of_a_key() {
     for subject in [&submitter, &submitter.to_uppercase()] {
         world.post(&at, &abort(subject, &[])).await.fails(403, "approver_not_permitted");
     }
-    let operator = TestCaller { tenant: Some("default"), ..test_caller("alice", "custody.approve") }.headers();
+    let operator =
+        TestCaller { tenant: Some("default"), ..test_caller("alice", "custody.approve") }.headers();
     world.call_as(&operator, "POST", &at, &abort("bob", &[])).await.fails(403, "approver_not_permitted");
     let other_role = with(abort("alice", &[]), "/roles", json!(["treasurer"]));
     world.call_as(&operator, "POST", &at, &other_role).await.fails(403, "approver_not_permitted");

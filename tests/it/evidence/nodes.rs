@@ -1,7 +1,7 @@
 //! Evidence compared with the nodes' own logs: a share that a node released and the gateway does not show is found.
 
 use super::forged::Forgery;
-use super::not_checked;
+use super::{not_checked, reader};
 use crate::harness::custody;
 use crate::harness::samples::{admit, path, payment, publish};
 use crate::harness::world::World;
@@ -55,14 +55,14 @@ impl Logs {
         [header].into_iter().chain(lines).map(|line| format!("{line}\n")).collect()
     }
 
-    fn read(&self) -> NodeLogs {
+    pub(super) fn read(&self) -> NodeLogs {
         let file = |index| NodeLogFile::read(self.text(index).as_bytes()).unwrap();
         NodeLogs::new((0..self.nodes.len()).map(file).collect(), &self.roots).unwrap()
     }
 
     fn verify(&self, evidence: &Value) -> Report {
         let nodes = self.read();
-        let reader = Reader { nodes: Some(&nodes), ..Reader::new(&self.roots) };
+        let reader = Reader { nodes: Some(&nodes), ..reader(&self.roots) };
         let document = gateway_evidence::parse(evidence.to_string().as_bytes()).unwrap();
         gateway_evidence::verify(vec![document], &reader)
     }

@@ -136,7 +136,7 @@ async fn contradictory_pages_are_refused() {
     assert_found(vec![longer], "/total_events");
 }
 
-/// The log grows while a reader requests pages, so each page has its own checkpoint and key statement.
+/// The log grows while a reader requests pages, so each page has its own checkpoint and statement.
 #[tokio::test]
 async fn pages_fetched_while_the_log_grows_verify_as_one_document() {
     let world = World::start().await;
@@ -149,9 +149,9 @@ async fn pages_fetched_while_the_log_grows_verify_as_one_document() {
     let roots = roots(&world).await;
     let (first, second) = (page(&earlier, 1, 6), page(&later, 7, n_events));
     let report = verify_pages(vec![first.clone(), second.clone()], &roots);
-    assert_holds(&report, &["chain", "operation", "key", "log"]);
-    // The log proof and the key statement of each page are checked, not only those of the last page.
-    for (name, value) in [("key_note", json!("none")), ("key_stated_at_ms", json!(1)), ("log", json!({}))] {
+    assert_holds(&report, &["chain", "operation", "statement", "log"]);
+    // The log proof and the statement of each page are checked, not only those of the last page.
+    for (name, value) in [("statement", json!("none")), ("stated_at_ms", json!(1)), ("log", json!({}))] {
         for pages in [
             vec![with(first.clone(), &format!("/{name}"), value.clone()), second.clone()],
             vec![first.clone(), with(second.clone(), &format!("/{name}"), value.clone())],

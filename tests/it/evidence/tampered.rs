@@ -16,7 +16,7 @@ async fn evidence_and_roots() -> (Value, Roots) {
 }
 
 /// The pointers of all leaf values.
-fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
+pub(super) fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) if !members.is_empty() => {
             for (name, member) in members {
@@ -33,7 +33,7 @@ fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// Another value of the same type; an empty array or object gets a member, and null becomes a string.
-fn alter(value: &Value) -> Value {
+pub(super) fn alter(value: &Value) -> Value {
     match value {
         Value::Null => json!("was null"),
         Value::Bool(is) => json!(!is),

@@ -9,11 +9,12 @@ use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{TlogProof, leaf_hash};
-use gateway_domain::operation::{Event, replay};
+use gateway_domain::operation::{Change, Event, Outcome, replay};
 use gateway_domain::redaction::{Salt, redact};
+use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{LogHead, SignCheckpoint};
 use gateway_engine::{Target, Visibility};
-use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
+use gateway_evidence::{Kind, LAST_EVENT, Page, Source, Statement};
 use gateway_seal::key_file;
 use operation_gateway::log_signer::LogSigner;
 use serde_json::{Value, json};
@@ -22,8 +23,7 @@ const SALT: Salt = Salt::new([7; 32]);
 
 pub(crate) struct Forger {
     /// The real events, which the attacker alters.
-    events: Vec<Value>,
-    key: Value,
+    events: Vec<Event>,
     authority: SigningKey,
     log: LogSigner,
 }
@@ -40,18 +40,22 @@ impl Forger {
         };
         let (_, events) = world.engine.history(&target).await.unwrap();
         Self {
-            events: events.iter().map(|chained| json!(chained.event)).collect(),
-            key: read("key"),
+            events: events.into_iter().map(|chained| chained.event).collect(),
             authority: SigningKey::from_bytes(&seed(&world.settings.authority.key)),
             log: LogSigner::new(world.settings.log.origin.clone(), &seed(&world.settings.log.key)),
         }
     }
 
-    /// Evidence with altered events.
+    /// The real events.
+    pub(crate) fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Evidence with altered events, and the outcomes of effects that follow from them.
     pub(crate) async fn with_events(&self, alter: impl FnOnce(&mut Vec<Value>)) -> Value {
-        let mut events = self.events.clone();
+        let mut events = self.events.iter().map(|event| json!(event)).collect();
         alter(&mut events);
-        self.document(events, &self.key).await
+        self.document(&settled_again(serde_json::from_value(json!(events)).unwrap())).await
     }
 
     /// Evidence in which the first event of this kind is altered.
@@ -70,21 +74,14 @@ impl Forger {
         .await
     }
 
-    /// Evidence with an altered key, and a signed statement on it.
-    pub(crate) async fn with_key(&self, alter: impl FnOnce(&mut Value)) -> Value {
-        let mut key = self.key.clone();
-        alter(&mut key);
-        self.document(self.events.clone(), &key).await
-    }
-
     /// The first event of this kind.
     pub(crate) fn first(&self, kind: &str) -> Value {
-        self.events[self.index_of(kind)].clone()
+        json!(self.events[self.index_of(kind)])
     }
 
     /// The index of the first event of this kind.
     pub(crate) fn index_of(&self, kind: &str) -> usize {
-        let found = self.events.iter().position(|event| event["change"]["type"] == kind);
+        let found = self.events.iter().position(|event| event.change.name() == kind);
         found.unwrap_or_else(|| panic!("no event is `{kind}`"))
     }
 
@@ -98,26 +95,25 @@ impl Forger {
         Admission { decision, envelope, admission_hash: admission_hash(&payload) }
     }
 
-    /// The evidence document of these events and this key, in a log that has only the last event.
-    async fn document(&self, events: Vec<Value>, key: &Value) -> Value {
-        let events: Vec<Event> = serde_json::from_value(json!(events)).unwrap();
-        let chained = chain(&events);
-        let root = leaf_hash(chained.last().unwrap().hash);
-        let operation = replay(&events).unwrap();
-        let statement = KeyStatement {
-            operation_id: operation.id,
-            record_root: chained.last().unwrap().hash,
-            log_size: 1,
-            stated_at_ms: operation.updated_at_ms,
-            key,
-        };
-        let note = self.log.sign_statement(KEY_STATE, &json!(statement)).await.unwrap().to_string();
+    /// The evidence document of these events, in a log that has only the last event.
+    pub(crate) async fn document(&self, events: &[Event]) -> Value {
+        self.stated_at(events, events.last().unwrap().at_ms).await
+    }
+
+    /// As [`Self::document`], with a statement of this time.
+    pub(crate) async fn stated_at(&self, events: &[Event], stated_at_ms: EpochMs) -> Value {
+        let chained = chain(events);
+        let record_root = chained.last().unwrap().hash;
+        let root = leaf_hash(record_root);
+        let operation = replay(events).unwrap();
+        let statement = Statement { operation_id: operation.id, record_root, log_size: 1, stated_at_ms };
+        let signed = self.log.sign_statement(LAST_EVENT, &json!(statement)).await.unwrap().to_string();
         let source = Source {
             operation: &operation,
             events: &chained,
             ledger_root: root,
             log: &self.log_proof(root).await,
-            key: Some(StatedKey { key, note: &note, at_ms: operation.updated_at_ms }),
+            stated: Some((&signed, stated_at_ms)),
         };
         let page = Page { after_seq: None, bytes_max: usize::MAX };
         gateway_evidence::write(Kind::Evidence, &source, page).unwrap()
@@ -129,6 +125,40 @@ impl Forger {
         let proof = TlogProof { extra: Vec::new(), index: 0, hashes: Vec::new(), checkpoint };
         json!({ "index": 0, "proof": proof.to_string(), "consistency": [] })
     }
+}
+
+/// The events with the outcomes of their effects, which follow from the other members, computed again.
+pub(crate) fn settled_again(mut events: Vec<Event>) -> Vec<Event> {
+    for event in &mut events {
+        let root = match &mut event.change {
+            Change::DecisionSigned { admission, .. } => Some(admission.admission_hash),
+            Change::AdmissionApplied { receipts } | Change::EpochAcked { receipts } => {
+                Outcome::Acked(receipts.clone()).result_root().ok()
+            }
+            Change::ReceiptMaterialized { receipts, policy_receipt_id: id }
+            | Change::Published { receipts, publication_receipt: id } => {
+                let root = Outcome::Acked(receipts.clone()).result_root().unwrap();
+                *id = root.to_string();
+                Some(root)
+            }
+            Change::AttemptLost { reason, receipts, .. } => {
+                Outcome::AttemptLost { reason: reason.clone(), receipts: receipts.clone() }.result_root().ok()
+            }
+            Change::EpochDecided { staged, .. } => staged.result_ref().ok(),
+            Change::Executed { result_ref, signature: Some(_), .. } => Some(*result_ref),
+            Change::Failed { receipts, .. } if !receipts.is_empty() => {
+                Outcome::Acked(receipts.clone()).result_root().ok()
+            }
+            Change::Aborted { failure } | Change::Failed { failure, .. } => {
+                Outcome::Rejected { failure: failure.clone(), policy: None }.result_root().ok()
+            }
+            _ => None,
+        };
+        if let (Some(root), Some(settles)) = (root, &mut event.settles) {
+            settles.result_root = root;
+        }
+    }
+    events
 }
 
 /// The events with the hashes that chain them.

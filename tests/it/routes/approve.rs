@@ -112,17 +112,24 @@ async fn one_person_in_several_spellings_fills_no_quorum_of_two() {
             deployment.call_as(test_caller(subject, scopes), "POST", action, body).await
         };
         let dora = json!({ "client_id": "desk", "subject_id": "DORA", "roles": [], "scopes": [] });
-        let submitted = call("Dora", "operations.sign", SIGN, &with(payment("one"), "/client", dora)).await.ok();
+        let submitted =
+            call("Dora", "operations.sign", SIGN, &with(payment("one"), "/client", dora)).await.ok();
         let approve = path(&submitted["operation"], "/approve");
         for own in ["Dora", "DORA", "dora"] {
-            call(own, "operations.approve", &approve, &approval(own)).await.fails(403, "approver_not_permitted");
+            call(own, "operations.approve", &approve, &approval(own))
+                .await
+                .fails(403, "approver_not_permitted");
         }
         for (nth, spelling) in spellings.into_iter().enumerate() {
             // The body has the caller's name in another spelling than its credentials.
             let body = approval(spellings[(nth + 1) % spellings.len()]);
             let view = call(spelling, "operations.approve", &approve, &body).await.ok();
             let counted = json!({ "approved": 1, "required": 2, "subjects": [spellings[1]] });
-            assert_eq!((&view["approvals"], &view["state"]), (&counted, &json!("pending_approval")), "{spelling}");
+            assert_eq!(
+                (&view["approvals"], &view["state"]),
+                (&counted, &json!("pending_approval")),
+                "{spelling}"
+            );
         }
         let awaits = async |subject: &str| {
             let (caller, list) = (test_caller(subject, "operations.read"), "/v1/operations?awaiting=me");

@@ -88,17 +88,32 @@ async fn audit_log_has_no_digest_from_which_masked_accounts_could_be_guessed() {
         let payload = evidence["decision"]["envelope"]["payload"].as_str().unwrap();
         serde_json::from_slice(&base64::engine::general_purpose::STANDARD.decode(payload).unwrap()).unwrap()
     };
-    let open: BTreeSet<_> = open.iter().filter_map(|name| decision[name].as_str().map(str::to_owned)).collect();
-    let signed_over = ["policy_receipt_id", "publication_receipt"].map(|name| operation["runtime"][name].as_str().unwrap().to_owned());
+    let open: BTreeSet<_> =
+        open.iter().filter_map(|name| decision[name].as_str().map(str::to_owned)).collect();
+    let signed_over = ["policy_receipt_id", "publication_receipt"]
+        .map(|name| operation["runtime"][name].as_str().unwrap().to_owned());
     let result = &evidence["result"];
-    let public = ["public_key_hex", "package_hash", "signature_profile"].map(|name| result[name].as_str().unwrap().to_owned());
+    let public = ["public_key_hex", "package_hash", "signature_profile"]
+        .map(|name| result[name].as_str().unwrap().to_owned());
     let result_ref = evidence["result_ref"].as_str().unwrap().to_owned();
     let found: Vec<_> = guessed
         .intersection(&shown)
-        .filter(|text| !open.contains(*text) && !signed_over.contains(text) && !public.contains(text) && **text != result_ref)
+        .filter(|text| {
+            !open.contains(*text)
+                && !signed_over.contains(text)
+                && !public.contains(text)
+                && **text != result_ref
+        })
         .collect();
     assert_eq!(found, Vec::<&String>::new());
-    for hidden in ["intent_hash", "admission_hash", "request_digest", "approvals_root", "policy_input_hash", "policy_output_hash"] {
+    for hidden in [
+        "intent_hash",
+        "admission_hash",
+        "request_digest",
+        "approvals_root",
+        "policy_input_hash",
+        "policy_output_hash",
+    ] {
         let value = operation["runtime"][hidden].as_str().or(decision[hidden].as_str()).unwrap();
         assert!(guessed.contains(value) && !shown.contains(value), "{hidden}");
     }

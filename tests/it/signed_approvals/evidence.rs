@@ -3,6 +3,7 @@
 mod times;
 
 use super::published;
+use crate::evidence::reader;
 use crate::harness::approvers::Signers;
 use crate::harness::process::run;
 use crate::harness::samples::{approval, path, payment, submit};
@@ -10,14 +11,14 @@ use crate::harness::world::World;
 use gateway_domain::testing::approvers::{key, key_entry};
 use gateway_evidence::roots::{RootsFile, SignedApprovals};
 use gateway_evidence::verify::Status;
-use gateway_evidence::{Finding, Reader, Report, Roots, Verdict};
+use gateway_evidence::{Finding, Report, Roots, Verdict};
 use serde_json::{Value, json};
 
 const CHECK: &str = "approvals signed";
 
 pub(super) fn verify(document: &Value, roots: RootsFile) -> Report {
     let document = gateway_evidence::parse(document.to_string().as_bytes()).unwrap();
-    gateway_evidence::verify(vec![document], &Reader::new(&Roots::new(roots).unwrap()))
+    gateway_evidence::verify(vec![document], &reader(&Roots::new(roots).unwrap()))
 }
 
 /// The statuses of the checks of approvals.

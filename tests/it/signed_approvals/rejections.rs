@@ -75,7 +75,8 @@ fn abort(signers: &Signers, view: &Value, lost: &[u16]) -> Value {
     let aborted_at_ms = approval_now("bob").claimed_at_ms;
     let roles = ["approver".to_owned()];
     let lost_participants = lost.iter().copied().map(ParticipantIndex).collect();
-    let word = Word::Aborts { aborted_at_ms, lost_participants: &lost_participants, reason: "its disk is lost" };
+    let word =
+        Word::Aborts { aborted_at_ms, lost_participants: &lost_participants, reason: "its disk is lost" };
     let signature = sign_statement(view, |subject| {
         signers.device.assertion(subject.says("bob", &roles, word).digest().unwrap())
     });
@@ -90,7 +91,8 @@ async fn abort_is_signed_where_approvals_are() {
     let signers = Signers::new();
     let world = World::with(&signers.settings("required")).await;
     key(&world, &signers, "cold").await;
-    let change = custody::submit(&world, &custody::key_path("cold", "/refresh"), &custody::refresh("2")).await;
+    let change =
+        custody::submit(&world, &custody::key_path("cold", "/refresh"), &custody::refresh("2")).await;
     let admitted = approved(&world, &signers, &change, &custody::path(&change, "/approve")).await;
     assert_eq!(admitted["state"], "admitted", "{admitted}");
     let at = custody::path(&admitted, "/abort");

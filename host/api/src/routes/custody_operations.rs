@@ -18,8 +18,8 @@ use axum::Json;
 use axum::extract::{RawQuery, Request, State};
 use gateway_auth::Scope::*;
 use gateway_domain::intent::Family;
-use gateway_engine::ports::Record;
 use gateway_engine::Export;
+use gateway_engine::ports::Record;
 
 /// The operation, with the members that depend on its key.
 pub(super) async fn view(

@@ -13,11 +13,10 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
-use gateway_domain::key::CustodyKey;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Record;
 use gateway_engine::{EngineError, InclusionEvidence, Target};
-use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
+use gateway_evidence::{Kind, LAST_EVENT, Page, Source, Statement};
 use serde_json::{Value, json};
 
 macro_rules! export_route {
@@ -77,20 +76,16 @@ async fn export(
     let engine = app.engine();
     let (record, events) = engine.history(&target).await?;
     let log = engine.inclusion_evidence(target.id, record.operation.revision).await?;
-    let key = match kind {
-        Kind::Evidence => engine.key_of(&record.operation).await?,
-        Kind::Audit => None,
-    };
-    let source = PageSource { record: &record, events: &events, log, key: key.as_ref() };
+    let source = PageSource { record: &record, events: &events, log };
     let stated = match kind {
         Kind::Evidence => {
             let statement = source.statement(engine.now());
-            let note = engine.sign_statement(KEY_STATE, &statement.value).await?.to_string();
-            Some((statement, note))
+            let signed = engine.sign_statement(LAST_EVENT, &json!(statement)).await?.to_string();
+            Some((signed, statement.stated_at_ms))
         }
         Kind::Audit => None,
     };
-    let stated = stated.as_ref().map(|(statement, note)| (statement, note.as_str()));
+    let stated = stated.as_ref().map(|(signed, at_ms)| (signed.as_str(), *at_ms));
     Ok(Json(source.page(kind, selected, stated).map_err(EngineError::from)?))
 }
 
@@ -103,39 +98,22 @@ pub struct PageSource<'a> {
     pub events: &'a [ChainedEvent],
     /// The proof that the last event is in the log.
     pub log: Option<InclusionEvidence>,
-    /// The operation's key now, read after the proof; `None` while it does not exist.
-    pub key: Option<&'a CustodyKey>,
-}
-
-/// The statement about the key in a document.
-#[derive(Debug)]
-pub struct Statement {
-    /// The key; null while it does not exist.
-    key: Value,
-    at_ms: EpochMs,
-    /// What the log's key signs.
-    pub value: Value,
 }
 
 impl PageSource<'_> {
-    /// The statement about the key for this document.
+    /// The statement for the log's key to sign.
     #[must_use]
     pub fn statement(&self, now: EpochMs) -> Statement {
-        let key = json!(self.key.map(key_evidence));
-        // The clock may have been set back since the operation's last event.
-        let at_ms = now.max(self.record.operation.updated_at_ms);
-        let statement = KeyStatement {
+        Statement {
             operation_id: self.record.operation.id,
             record_root: self.events.last().map_or(Hex32::ZERO, |last| last.hash),
             log_size: self.log.as_ref().map_or(0, |log| log.tlog_proof.checkpoint.unverified().size()),
-            stated_at_ms: at_ms,
-            key: &key,
-        };
-        let value = json!(statement);
-        Statement { key, at_ms, value }
+            // The clock may have been set back since the operation's last event.
+            stated_at_ms: now.max(self.record.operation.updated_at_ms),
+        }
     }
 
-    /// Writes a page of the document. Evidence needs the statement and its signed note, an audit log has none.
+    /// Writes a page of the document. Evidence needs the signed statement and its time, an audit log has none.
     ///
     /// # Errors
     /// [`CanonicalError`], which does not occur for stored events.
@@ -143,14 +121,14 @@ impl PageSource<'_> {
         &self,
         kind: Kind,
         selected: Page,
-        stated: Option<(&Statement, &str)>,
+        stated: Option<(&str, EpochMs)>,
     ) -> Result<Value, CanonicalError> {
         let source = Source {
             operation: &self.record.operation,
             events: self.events,
             ledger_root: self.record.ledger_root,
             log: &json!(self.log.as_ref().map(log_section)),
-            key: stated.map(|(Statement { key, at_ms, .. }, note)| StatedKey { key, note, at_ms: *at_ms }),
+            stated,
         };
         gateway_evidence::write(kind, &source, selected)
     }
@@ -162,21 +140,5 @@ fn log_section(evidence: &InclusionEvidence) -> Value {
         "index": evidence.index,
         "proof": evidence.tlog_proof.to_string(),
         "consistency": evidence.consistency,
-    })
-}
-
-/// The current key; its epoch root is the fence token of signatures.
-fn key_evidence(key: &CustodyKey) -> Value {
-    json!({
-        "key_ref": key.key_ref,
-        "key_id": key.key_id,
-        "state": key.state,
-        "public_key_artifact_ref": key.public_key_artifact_ref(),
-        "payments_public_key_hex": key.payments_public_key_hex(),
-        "active_epoch": key.epoch.name,
-        "active_epoch_root": key.epoch.root,
-        "past_epochs": key.past_epochs,
-        "replaces": key.replaces,
-        "replaced_by": key.replaced_by,
     })
 }

@@ -1,7 +1,6 @@
 //! The shapes of evidence and audit logs, for the OpenAPI document only: `gateway_evidence` writes the documents.
 //! `host/docs/evidence.md` says how to verify them.
 
-use super::custody_view::CustodyKeyState;
 use super::external_export::ExternalExportView;
 use super::intent_view::{Intent, OperationResult};
 use super::policy::PolicyDecision;
@@ -52,13 +51,12 @@ pub struct EvidenceDocument {
     /// The last recorded state on an external rail; null before one is recorded.
     #[schema(required = true)]
     pub external_export: Option<ExternalExportView>,
-    /// The key now; null while it does not exist.
-    #[schema(required = true)]
-    pub key: Option<EvidenceKey>,
-    /// The time of the statement about the key, milliseconds since 1970.
-    pub key_stated_at_ms: u64,
-    /// The statement about the key, as a signed note.
-    pub key_note: String,
+    /// The key as the operation's events leave it.
+    pub key: EvidenceKey,
+    /// The time of the statement, milliseconds since 1970.
+    pub stated_at_ms: u64,
+    /// The statement that this was the operation's last event at that time, as a signed note.
+    pub statement: String,
 }
 
 /// A page of an operation's audit log: its events, with accounts, free texts and operands as hashes.
@@ -214,7 +212,7 @@ pub struct CompletedEffect {
     pub result_root: String,
 }
 
-/// A key as it is now.
+/// A key as an operation's events leave it. Members that the events do not show are null.
 #[derive(ToSchema)]
 pub struct EvidenceKey {
     /// The key's name.
@@ -222,26 +220,43 @@ pub struct EvidenceKey {
     /// The key's id.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub key_id: String,
-    /// The key's state.
-    pub state: CustodyKeyState,
-    /// `<profile>:<public key hex>`; empty until the key is generated.
-    pub public_key_artifact_ref: String,
-    /// The public key that verifies payments without `bip32`; empty until the key is generated.
-    #[schema(pattern = "^([0-9a-f]{64})?$")]
-    pub payments_public_key_hex: String,
-    /// The name of the key's current epoch.
-    pub active_epoch: String,
+    /// `<profile>:<public key hex>`.
+    #[schema(required = true)]
+    pub public_key_artifact_ref: Option<String>,
+    /// The public key that verifies payments without `bip32`.
+    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
+    pub payments_public_key_hex: Option<String>,
+    /// The name of the key's epoch.
+    #[schema(required = true)]
+    pub active_epoch: Option<String>,
     /// The root of that epoch.
+    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
+    pub active_epoch_root: Option<String>,
+    /// The key that replaces this one, once a rotation is executed.
+    #[schema(required = true)]
+    pub successor: Option<EvidenceSuccessor>,
+}
+
+/// The key that a rotation made.
+#[derive(ToSchema)]
+pub struct EvidenceSuccessor {
+    /// The key's name.
+    pub key_ref: String,
+    /// The key's id.
     #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub active_epoch_root: String,
-    /// The names of its earlier epochs.
-    pub past_epochs: Vec<String>,
-    /// The name of the key that this one replaces; null if it replaces no key.
+    pub key_id: String,
+    /// `<profile>:<public key hex>`.
     #[schema(required = true)]
-    pub replaces: Option<String>,
-    /// The name of the key that replaces this one; null if no key does.
+    pub public_key_artifact_ref: Option<String>,
+    /// The public key that verifies payments without `bip32`.
+    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
+    pub payments_public_key_hex: Option<String>,
+    /// The name of the key's epoch.
     #[schema(required = true)]
-    pub replaced_by: Option<String>,
+    pub active_epoch: Option<String>,
+    /// The root of that epoch.
+    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
+    pub active_epoch_root: Option<String>,
 }
 
 /// The proof that the operation's last event is in the log of all events.

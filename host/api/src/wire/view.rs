@@ -279,7 +279,9 @@ fn approvals(operation: &Operation) -> ApprovalsView {
 
 fn approval_statement(operation: &Operation) -> Option<ApprovalStatementView> {
     let is_awaited = operation.next_actions().contains(&NextAction::Approve);
-    (is_awaited || operation.may_abort()).then(|| ApprovalStatementView::new(&operation.approval_subject()).ok()).flatten()
+    (is_awaited || operation.may_abort())
+        .then(|| ApprovalStatementView::new(&operation.approval_subject()).ok())
+        .flatten()
 }
 
 fn runtime(record: &Record) -> RuntimeView {

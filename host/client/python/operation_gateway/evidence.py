@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -32,7 +33,7 @@ def verify_evidence(pages: Sequence[str], roots: str, operation_id: str | None =
     `pages` are the answers of `.../evidence` as texts: `gateway.evidence(operation)`, or the content of a file. `roots` is the text
     of the operator's `roots.json`, which must not come from the gateway that is checked. Raises `ValueError` if they cannot be read.
     """
-    request = {"call": "verify", "pages": list(pages), "roots": roots, "operation_id": operation_id}
+    request = {"call": "verify", "pages": list(pages), "roots": roots, "operation_id": operation_id, "now_ms": time.time_ns() // 1_000_000}
     answer = json.loads(_run(json.dumps(request).encode()))
     if "error" in answer:
         raise ValueError(answer["error"])

@@ -24,7 +24,8 @@ let program: Promise<WebAssembly.Module> | undefined;
  */
 export async function verifyEvidence(pages: readonly string[], roots: string, operationId?: string): Promise<Report> {
   program ??= load();
-  return (await check({ call: "verify", pages, roots, operation_id: operationId ?? null }, program)) as Report;
+  const request = { call: "verify", pages, roots, operation_id: operationId ?? null, now_ms: Date.now() };
+  return (await check(request, program)) as Report;
 }
 
 async function load(): Promise<WebAssembly.Module> {

@@ -4,8 +4,8 @@ mod registries;
 
 use super::*;
 use crate::ids::{KeyId, OperationId, Tenant};
-use crate::testing::approvers::key;
 use crate::roster::ParticipantIndex;
+use crate::testing::approvers::key;
 use crate::testing::samples::hex32;
 use ed25519_dalek::{Signer, SigningKey};
 use serde::Deserialize;
@@ -310,7 +310,9 @@ fn registry_finds_an_approver_in_any_spelling_of_its_name() {
         assert_eq!(code(&rule, &signed), "bad_signature", "{spelling}: signed as another");
         signed.sign(&key(1));
         assert_eq!(code(&rule, &signed), "ok", "{spelling}");
-        assert!(rule.entry_of(&signed.tenant, spelling).is_some_and(|entry| entry.subject_id == "Ren\u{e9}e"));
+        assert!(
+            rule.entry_of(&signed.tenant, spelling).is_some_and(|entry| entry.subject_id == "Ren\u{e9}e")
+        );
     }
     let mut other = SignedApproval::by(&key(1));
     other.approval.subject_id = "renee".into();

@@ -25,7 +25,11 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
             matches!(phase, Phase::PendingApproval) && matches!(operation.intent, Intent::KeyCreate(_))
         }
         Change::RejectionRecorded { rejection, .. } => {
-            if rejection.lost.is_some() { operation.may_abort() } else { operation.may_be_rejected() }
+            if rejection.lost.is_some() {
+                operation.may_abort()
+            } else {
+                operation.may_be_rejected()
+            }
         }
         Change::QuorumReached => matches!(phase, Phase::Submitted | Phase::PendingApproval),
         Change::LateApprovalRecorded { .. } => !matches!(phase, Phase::Submitted | Phase::PendingApproval),

@@ -184,8 +184,7 @@ pub fn contradicts_ends(
 fn is_submitter(operation: &Operation, client: Option<&ClientBinding>) -> bool {
     let submitter = &operation.submitter;
     client.is_none_or(|client| {
-        client.client_id == submitter.client_id
-            && is_same_person(&client.subject_id, &submitter.subject_id)
+        client.client_id == submitter.client_id && is_same_person(&client.subject_id, &submitter.subject_id)
     })
 }
 
@@ -343,7 +342,10 @@ mod tests {
         let (_, once) = reject(&operation, "bob", Some(policy)).unwrap();
         assert_eq!(reject(&once, "BOB", None).unwrap().0, 0, "a repeat");
         let approve = Action::Approve { approval: rejection("Bob").as_approval(), policy: None };
-        assert!(matches!(after(&once, approve), Err(Refusal::ApproverNotPermitted { .. })), "it has rejected");
+        assert!(
+            matches!(after(&once, approve), Err(Refusal::ApproverNotPermitted { .. })),
+            "it has rejected"
+        );
         let counted = counting(&operation, "Dora", None);
         assert!(reject(&operation, "dora", Some(counted)).is_ok(), "the policy counts this person");
         let client = ClientBinding { subject_id: "CAROL".to_owned(), ..operation.submitter.clone() };

@@ -40,7 +40,9 @@ impl Rules {
         submitter: &str,
     ) -> impl Iterator<Item = &'a Approval> {
         let is_separated = self.separation_of_duties;
-        approvals.iter().filter(move |approval| !is_separated || !is_same_person(&approval.subject_id, submitter))
+        approvals
+            .iter()
+            .filter(move |approval| !is_separated || !is_same_person(&approval.subject_id, submitter))
     }
 }
 

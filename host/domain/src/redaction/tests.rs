@@ -140,7 +140,10 @@ fn open_digests_are_none_from_which_hidden_values_could_be_guessed() {
     fn walk(value: &Value, name: &str, found: &mut std::collections::BTreeSet<String>) {
         match value {
             Value::Object(members) => {
-                members.iter().filter(|(name, _)| *name != "commitment").for_each(|(name, value)| walk(value, name, found));
+                members
+                    .iter()
+                    .filter(|(name, _)| *name != "commitment")
+                    .for_each(|(name, value)| walk(value, name, found));
             }
             Value::Array(items) => items.iter().for_each(|item| walk(item, name, found)),
             Value::String(text) if text.len() >= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) => {

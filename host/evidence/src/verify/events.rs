@@ -19,8 +19,6 @@ pub(crate) struct History {
     pub(crate) events: Vec<Event>,
     /// Whether all events of the operation are present, chained and readable.
     pub(crate) is_whole: bool,
-    /// The time of the last event, epoch milliseconds.
-    pub(crate) last_at_ms: u64,
 }
 
 /// Checks hashes, numbers, times and disclosed fields.
@@ -38,15 +36,12 @@ pub(crate) fn check(document: &Document, report: &mut Report) -> History {
     if !is_complete {
         report.not_checked("pages", missing_pages(from, n_missing, has_last));
     }
-    let last_at_ms = check_times(&document.entries, report);
-    open_fields(document, is_whole, last_at_ms, report)
+    check_times(&document.entries, report);
+    open_fields(document, is_whole, report)
 }
 
 fn linked_summary(document: &Document) -> String {
-    format!(
-        "{} events, each linked_summary to the one before it where that is present",
-        document.entries.len()
-    )
+    format!("{} events, each linked to the one before it where that one is present", document.entries.len())
 }
 
 /// Why the pages are not the complete history.
@@ -114,8 +109,8 @@ fn check_last(document: &Document, hash_of_last: Hex32, findings: &mut Findings)
     has_last
 }
 
-/// Checks that times do not go back. Returns the time of the last event.
-fn check_times(entries: &[Entry], report: &mut Report) -> u64 {
+/// Checks that times do not go back.
+fn check_times(entries: &[Entry], report: &mut Report) {
     let (mut findings, mut previous, mut first) = (Findings::default(), 0_u64, None);
     for (index, entry) in entries.iter().enumerate() {
         let at = format!("/events/{index}/event/at_ms");
@@ -133,11 +128,10 @@ fn check_times(entries: &[Entry], report: &mut Report) -> u64 {
     if let Some(first) = first {
         report.add("times", findings, format!("in order, from {first} to {previous}"));
     }
-    previous
 }
 
 /// Checks the disclosed fields against their commitments. For evidence, parses the events.
-fn open_fields(document: &Document, has_all: bool, last_at_ms: u64, report: &mut Report) -> History {
+fn open_fields(document: &Document, has_all: bool, report: &mut Report) -> History {
     let (mut findings, mut events, mut n_opened) = (Findings::default(), Vec::new(), 0_usize);
     for (index, entry) in document.entries.iter().enumerate() {
         n_opened = n_opened.saturating_add(entry.disclosures.len());
@@ -152,7 +146,7 @@ fn open_fields(document: &Document, has_all: bool, last_at_ms: u64, report: &mut
     }
     report.add("opened fields", findings, format!("{n_opened} match their commitments"));
     let is_whole = has_all && (document.kind == Kind::Audit || events.len() == document.entries.len());
-    History { events, is_whole, last_at_ms }
+    History { events, is_whole }
 }
 
 /// Parses an event. Rejects unknown members, and fields that are not disclosed. An unpublished signature need not be

@@ -6,8 +6,10 @@ use super::pages::Document;
 use super::report::{Findings, Report};
 use crate::document::Kind;
 use crate::summary::{IDENTITY, for_each_event, summary};
-use gateway_domain::intent::key_id;
-use gateway_domain::operation::{Change, Event, Operation, State, contradicts_ends, may_follow, replay};
+use gateway_domain::intent::{Intent, key_id};
+use gateway_domain::operation::{
+    Change, Event, KeySlot, Operation, State, contradicts_content, contradicts_ends, may_follow, replay,
+};
 use serde_json::{Map, Value, json};
 
 const NAME: &str = "operation";
@@ -77,9 +79,29 @@ fn check_ids(operation: &Operation, findings: &mut Findings) {
         Ok(hash) => findings.same("/intent_hash", "the intent's hash", &operation.intent_hash, &hash),
         Err(error) => findings.add("/intent", error.to_string()),
     }
-    match key_id(&operation.tenant, &operation.key.key_ref) {
-        Ok(id) => findings.same("/key_id", "the id of the key of this name", &operation.key.key_id, &id),
-        Err(error) => findings.add("/key_ref", error.to_string()),
+    check_key_id(operation, &operation.key, "/key_id", findings);
+    let successor = match &operation.intent {
+        Intent::Rotate(rotate) => Some(&rotate.new_key_ref),
+        Intent::Payment(_)
+        | Intent::AssetAction(_)
+        | Intent::KeyCreate(_)
+        | Intent::Refresh(_)
+        | Intent::Reshare(_)
+        | Intent::Recover(_) => None,
+    };
+    let at = "/events/0/event/change/successor";
+    if successor != operation.successor.as_ref().map(|slot| &slot.key_ref) {
+        findings.add(at, "is not the new key that the intent names");
+    }
+    if let Some(slot) = &operation.successor {
+        check_key_id(operation, slot, at, findings);
+    }
+}
+
+fn check_key_id(operation: &Operation, slot: &KeySlot, at: &str, findings: &mut Findings) {
+    match key_id(&operation.tenant, &slot.key_ref) {
+        Ok(id) => findings.same(at, "the id of the key of this name", &slot.key_id, &id),
+        Err(error) => findings.add(at, error.to_string()),
     }
 }
 
@@ -94,7 +116,9 @@ fn check_order(events: &[Event], findings: &mut Findings) {
             findings.add(format!("{at}/type"), what);
         }
         let previous = index.checked_sub(1).and_then(|index| events.get(index)).map(|event| &event.change);
-        if let Some(why) = contradicts_ends(before, previous, event) {
+        let contradiction =
+            contradicts_ends(before, previous, event).or_else(|| contradicts_content(before, event));
+        if let Some(why) = contradiction {
             findings.add(format!("{at}/type"), why.to_owned());
         }
         let received = match &event.change {

@@ -10,8 +10,8 @@ const NAME: &str = "form";
 
 /// The members in which the pages of a document may differ: those about the page's events, and those about the time of the
 /// request.
-const PAGE_MEMBERS: [&str; 7] =
-    ["key", "key_note", "key_stated_at_ms", "log", "next_after_seq", "previous_hash", "truncated"];
+const PAGE_MEMBERS: [&str; 6] =
+    ["log", "next_after_seq", "previous_hash", "stated_at_ms", "statement", "truncated"];
 
 /// A document, joined from its pages.
 pub(crate) struct Document {
@@ -38,12 +38,8 @@ pub(crate) fn read(pages: Vec<Value>, report: &mut Report) -> Option<Document> {
     for page in pages {
         match parse_page(page) {
             Ok(page) => read.push(page),
-            Err(PageError::Invalid(findings)) => {
+            Err(findings) => {
                 report.add(NAME, findings, "");
-                return None;
-            }
-            Err(PageError::EarlierRelease(why)) => {
-                report.not_checked(NAME, why);
                 return None;
             }
         }
@@ -67,24 +63,10 @@ pub(crate) fn read(pages: Vec<Value>, report: &mut Report) -> Option<Document> {
     Some(Document { kind, members, pages, entries, before })
 }
 
-/// Why a page cannot be read.
-enum PageError {
-    Invalid(Findings),
-    /// An earlier release wrote it.
-    EarlierRelease(String),
-}
-
-fn parse_page(page: Value) -> Result<Page, PageError> {
-    let wrong = |at: &str, what: String| PageError::Invalid(Findings::of(at, what));
+fn parse_page(page: Value) -> Result<Page, Findings> {
+    let wrong = |at: &str, what: String| Findings::of(at, what);
     let Value::Object(mut members) = page else { return Err(wrong("", "is not a JSON object".to_owned())) };
     let format = members.get("format").and_then(Value::as_str).unwrap_or_default();
-    if format == "svc/evidence/v1" {
-        return Err(PageError::EarlierRelease(format!(
-            "`{format}` was written by an earlier release and cannot be checked: its statement about the key names no operation. \
-             Get the evidence from the gateway again, as `{}`, or verify it with the release that wrote it",
-            Kind::Evidence.format()
-        )));
-    }
     let kind =
         Kind::of(format).ok_or_else(|| wrong("/format", format!("the format `{format}` is unknown")))?;
     let events = members.remove("events").unwrap_or_default();

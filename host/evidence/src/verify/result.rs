@@ -1,13 +1,11 @@
-//! Checks the threshold signature: the admitted digest, key and signers. For a failed operation, checks that none can
-//! exist.
+//! Checks the threshold signature: the admitted digest, key and signers.
 
 use super::operation::Replayed;
 use super::report::{Findings, Report};
 use crate::roots::Roots;
 use crate::signature::{self, signing_key};
-use gateway_domain::intent::OperationType;
-use gateway_domain::operation::{Change, Phase, SignatureResult, replay};
-use gateway_domain::receipt::participants;
+use crate::summary::public_key;
+use gateway_domain::operation::{Change, Operation, Phase, SignatureResult};
 
 const NAME: &str = "signature";
 
@@ -18,10 +16,7 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
         }
         _ => None,
     });
-    let Some((index, result_ref, signature)) = executed else {
-        check_unsigned(replayed, report);
-        return;
-    };
+    let Some((index, result_ref, signature)) = executed else { return };
     if replayed.operation.phase != Phase::Published {
         report.not_checked(NAME, "the signature exists, but is disclosed only after its publication");
         return;
@@ -36,48 +31,12 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
         Err(error) => findings.add(format!("{at}/signature"), error.to_string()),
     }
     check_admitted(replayed, signature, &at, &mut findings);
-    check_pinned_key(replayed, roots, signature, &at, &mut findings);
+    check_key(&replayed.operation, signature, roots, &at, &mut findings);
     report.add(
         NAME,
         findings,
         format!("`{}` verifies under `{}`", signature.signature_profile, signature.public_key_hex),
     );
-}
-
-/// Checks that no signature can exist for a failed operation: it has discard receipts from so many nodes that the
-/// others are too few to sign.
-fn check_unsigned(replayed: &Replayed, report: &mut Report) {
-    let operation = &replayed.operation;
-    if operation.phase != Phase::Failed || operation.intent.operation_type() != OperationType::Sign {
-        return;
-    }
-    let failed = replayed.events.iter().enumerate().find_map(|(index, event)| match &event.change {
-        Change::Failed { receipts, .. } => Some((index, receipts)),
-        _ => None,
-    });
-    let Some((index, receipts)) = failed else { return };
-    let before = replayed.events.get(..index).and_then(replay);
-    let Some(plan) =
-        before.filter(|before| before.phase == Phase::Discarding).and_then(|before| before.plan())
-    else {
-        let why = if operation.admission.is_some() {
-            "it failed without the discard receipts of its nodes"
-        } else {
-            "it failed before a decision was recorded, so no node signed a receipt"
-        };
-        report.not_checked(NAME, format!("that none exists is claimed by the gateway alone: {why}"));
-        return;
-    };
-    let refusing = participants(receipts);
-    // The check `receipts` reports too few receipts.
-    if plan.is_discarded(&refusing) {
-        let (n_refusing, n_nodes) = (refusing.len(), plan.holders.len());
-        let n_needed = plan.n_holders_required;
-        let seen = format!(
-            "none: {n_refusing} of {n_nodes} nodes discarded the operation, and a signature needs {n_needed}"
-        );
-        report.add(NAME, Findings::default(), seen);
-    }
 }
 
 /// Checks that the signature is over the admitted digest, by the admitted key and enough admitted signers.
@@ -101,18 +60,25 @@ fn check_admitted(replayed: &Replayed, signature: &SignatureResult, at: &str, fi
     }
 }
 
-/// Compares the key with the one that follows from the key in the roots. A child key is in the decision alone.
-fn check_pinned_key(
-    replayed: &Replayed,
-    roots: &Roots,
+/// Checks that the signature is by the operation's key, or the key that is derived from it. For a child, which follows from the chain code,
+/// which evidence does not have, the decision names the key.
+fn check_key(
+    operation: &Operation,
     signature: &SignatureResult,
+    roots: &Roots,
     at: &str,
     findings: &mut Findings,
 ) {
-    let operation = &replayed.operation;
-    let key_id = operation.key.key_id;
-    let pinned = roots.keys.get(&key_id).and_then(|pinned| signing_key(&operation.intent, key_id, pinned));
-    let Some(expected) = pinned else { return };
+    let key = public_key(operation).or_else(|| roots.keys.get(&operation.key.key_id).cloned());
+    let Some(expected) = key.and_then(|key| signing_key(&operation.intent, operation.key.key_id, &key))
+    else {
+        return;
+    };
     let actual = format!("{}:{}", signature.signature_profile, signature.public_key_hex);
-    findings.same(&format!("{at}/signature/public_key_hex"), "the key in the roots", &actual, &expected);
+    findings.same(
+        &format!("{at}/signature/public_key_hex"),
+        "the operation's signing key",
+        &actual,
+        &expected,
+    );
 }

@@ -110,7 +110,9 @@ pub(crate) async fn operation_is_found_only_by_its_tenant(deployment: &impl Depl
 }
 
 /// A database that cannot be read tells where an answer came from: from memory there is one.
-pub(crate) async fn another_tenants_operation_takes_the_reads_of_an_unknown_one(deployment: &impl Deployment) {
+pub(crate) async fn another_tenants_operation_takes_the_reads_of_an_unknown_one(
+    deployment: &impl Deployment,
+) {
     let store = deployment.open().await;
     let mut submission = submission(1, payment());
     submission.tenant = Tenant("acme".into());

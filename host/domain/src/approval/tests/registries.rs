@@ -122,7 +122,9 @@ fn key_or_credential_of_two_approvers_is_rejected() {
         error_of(&[alice(), entry("alice", &["*"], &["other"], &key(2))]),
         "approver `alice` appears twice for one tenant"
     );
-    for (other, person) in [("Alice", "alice"), ("ALICE", "alice"), ("\u{ff41}lice", "alice"), ("rene\u{301}e", "REN\u{c9}E")] {
+    for (other, person) in
+        [("Alice", "alice"), ("ALICE", "alice"), ("\u{ff41}lice", "alice"), ("rene\u{301}e", "REN\u{c9}E")]
+    {
         let entries = [person, other].map(|subject| entry(subject, &["default"], &["approver"], &key(2)));
         let twice = format!("approver `{other}` appears twice for one tenant");
         let second = with(entries[1].clone(), "/keys/0/public_key", json!(public(&key(3))));

@@ -29,7 +29,8 @@ pub(crate) fn check(machine: &Machine) {
 fn check_rejected(machine: &Machine) {
     let operation = &machine.operation;
     let rejections = operation.rejections.iter();
-    let subjects: BTreeSet<_> = rejections.map(|rejection| (&rejection.subject_id, &rejection.lost)).collect();
+    let subjects: BTreeSet<_> =
+        rejections.map(|rejection| (&rejection.subject_id, &rejection.lost)).collect();
     assert_eq!(subjects.len(), operation.rejections.len());
     let code = operation.failure.as_ref().map(|failure| failure.code.as_str());
     if matches!(code, Some("rejected" | "cancelled")) {

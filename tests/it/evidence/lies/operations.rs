@@ -1,0 +1,156 @@
+//! Operations of every kind with every ending, with signed approvals: what a lie is told about.
+
+use crate::evidence::nodes::Logs;
+use crate::harness::approvers::Signers;
+use crate::harness::custody::{self, KEYS, key_path};
+use crate::harness::forged::Forger;
+use crate::harness::process::SIGN;
+use crate::harness::samples::{self, with};
+use crate::harness::world::World;
+use gateway_domain::operation::evaluations;
+use gateway_evidence::Verdict;
+use gateway_evidence::roots::RootsFile;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// An operation about which lies are told, as its real evidence shows it.
+pub(super) struct Told {
+    pub(super) name: &'static str,
+    pub(super) forger: Forger,
+    /// With the facts that the policy read.
+    pub(super) roots: RootsFile,
+    /// The logs of all nodes, if the reader has them.
+    pub(super) logs: Option<Logs>,
+    /// What the verifier says to the truth.
+    pub(super) expected: Verdict,
+}
+
+/// A gateway that requires signed approvals.
+struct Gateway {
+    world: World,
+    signers: Signers,
+}
+
+impl Gateway {
+    async fn start() -> Self {
+        let signers = Signers::new();
+        let world = World::ticking_with(&signers.settings("required")).await;
+        let gateway = Self { world, signers };
+        for (key_ref, profile) in [
+            ("cold", "frost-ed25519-sha512"),
+            ("treasury-1", "frost-ed25519-sha512"),
+            ("btc", "frost-secp256k1-sha256-tr"),
+        ] {
+            let body = with(custody::key(key_ref), "/signature_profile", json!(profile));
+            gateway.advance(KEYS, &body, Until::Executed).await;
+        }
+        gateway
+    }
+
+    /// Takes an operation to a state; returns its path.
+    async fn advance(&self, path: &str, body: &Value, until: Until) -> String {
+        let view = self.world.post(path, body).await.ok()["operation"].clone();
+        let family = if path == SIGN { samples::path } else { custody::path };
+        if until >= Until::Admitted {
+            for subject in ["alice", "bob"] {
+                let approve = family(&view, "/approve");
+                self.world.post(&approve, &self.signers.body(&view, subject)).await.ok();
+            }
+        }
+        if until >= Until::Executed {
+            self.world.post_nothing(&family(&view, "/execute")).await.ok();
+        }
+        if until >= Until::Published {
+            self.world.post(&family(&view, "/publish"), &custody::publication()).await.ok();
+        }
+        family(&view, "")
+    }
+
+    async fn told(&self, name: &'static str, path: &str, expected: Verdict) -> Told {
+        let evidence = self.world.get(&format!("{path}/evidence")).await.ok();
+        let forger = Forger::new(&self.world, &evidence).await;
+        let mut facts = BTreeMap::<String, Vec<String>>::new();
+        for evaluation in evaluations(forger.events()) {
+            for fact in evaluation.outcome.facts {
+                let values = facts.entry(fact.name).or_default();
+                values.extend(fact.value.filter(|value| !values.contains(value)));
+            }
+        }
+        let mut roots = RootsFile { facts, ..self.world.roots().await };
+        let key = self.world.get(&key_path(evidence["key_ref"].as_str().unwrap(), "")).await.ok();
+        roots.keys.insert(
+            serde_json::from_value(key["key_id"].clone()).unwrap(),
+            key["public_key_artifact_ref"].as_str().unwrap().to_owned(),
+        );
+        Told { name, forger, roots, logs: None, expected }
+    }
+
+    /// An operation whose end no receipt shows.
+    async fn told_with_and_without_logs(&self, name: &'static str, path: &str, all: &mut Vec<Told>) {
+        all.push(self.told(name, path, Verdict::NotChecked).await);
+        let logs = Logs::of(&self.world, &[0, 1, 2, 3, 4]).await;
+        all.push(Told { logs: Some(logs), ..self.told(name, path, Verdict::NotChecked).await });
+    }
+}
+
+#[derive(PartialEq, PartialOrd)]
+enum Until {
+    Submitted,
+    Admitted,
+    Executed,
+    Published,
+}
+
+/// All of them.
+pub(super) async fn all() -> Vec<Told> {
+    let gateway = Gateway::start().await;
+    let child = with(samples::payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));
+    let child = with(child, "/key_ref", json!("btc"));
+    let payment = samples::payment;
+    let mut told = Vec::new();
+    for (name, path, body) in [
+        ("payment", SIGN.to_owned(), payment("payment")),
+        ("payment by a child key", SIGN.to_owned(), child),
+        ("signature", key_path("cold", "/sign"), custody::sign("signature")),
+        ("creation", KEYS.to_owned(), custody::key("another")),
+        ("refresh", key_path("cold", "/refresh"), custody::refresh("2")),
+        ("reshare", key_path("another", "/reshare"), custody::reshare("2")),
+        ("recovery", key_path("btc", "/recover"), custody::recover("2")),
+        ("rotation", key_path("btc", "/rotate"), custody::rotate("btc-2")),
+    ] {
+        let path = gateway.advance(&path, &body, Until::Published).await;
+        told.push(gateway.told(name, &path, Verdict::Holds).await);
+    }
+    // An end that no receipt shows is the gateway's word, whatever the nodes' logs say.
+    for (name, until) in [
+        ("pending payment", Until::Submitted),
+        ("admitted payment", Until::Admitted),
+        ("executed payment", Until::Executed),
+    ] {
+        let path = gateway.advance(SIGN, &payment(name), until).await;
+        gateway.told_with_and_without_logs(name, &path, &mut told).await;
+    }
+    let cancelled = gateway.advance(SIGN, &payment("cancelled"), Until::Submitted).await;
+    gateway.world.post(&format!("{cancelled}/cancel"), &json!({ "reason": "twice" })).await.ok();
+    gateway.told_with_and_without_logs("cancelled payment", &cancelled, &mut told).await;
+    let fenced = with(custody::sign("fenced"), "/epoch_fence_token_hex", json!("11".repeat(32)));
+    let fenced = gateway.advance(&key_path("cold", "/sign"), &fenced, Until::Admitted).await;
+    gateway.world.post_nothing(&format!("{fenced}/execute")).await;
+    told.push(gateway.told("fenced signature", &fenced, Verdict::Holds).await);
+
+    for (name, path, body) in [
+        ("refused payment", SIGN.to_owned(), payment("refused")),
+        ("refused refresh", key_path("cold", "/refresh"), custody::refresh("3")),
+    ] {
+        let path = gateway.advance(&path, &body, Until::Admitted).await;
+        gateway.world.faults.set_rejecting(true);
+        gateway.world.post_nothing(&format!("{path}/execute")).await;
+        gateway.world.faults.set_rejecting(false);
+        told.push(gateway.told(name, &path, Verdict::Holds).await);
+    }
+    let aborted =
+        gateway.advance(&key_path("cold", "/refresh"), &custody::refresh("4"), Until::Admitted).await;
+    gateway.world.post(&format!("{aborted}/abort"), &json!({ "reason": "no" })).await.ok();
+    gateway.told_with_and_without_logs("aborted refresh", &aborted, &mut told).await;
+    told
+}
