@@ -7,9 +7,8 @@ ROOTS     the output of `operation-gateway evidence roots`, from the operator
 EVIDENCE  the answer of GET .../evidence, complete (`truncated` is false), - for standard input
 LOG       a node's log: the output of `operation-gateway nodes log`, from the node's operator
 
-Needs the packages cryptography and coincurve. Prints each check; exits with 1 at the first one that does not hold. It does not check
-what the command `operation-gateway evidence verify` checks in addition: approvers' signatures, a second run of the policy, and which
-and how many people and nodes had to act. Of logs it checks that they hide no share, not whether enough of them were given.
+Needs the packages cryptography and coincurve. Prints each check. Exits with 0 if every check that applies was made and holds, with 1 at the
+first one that does not hold, and with 3 if none fails but one could not be made. It does not run the policy again.
 """
 import base64
 import hashlib
@@ -17,17 +16,37 @@ import itertools
 import json
 import re
 import sys
+import time
 import unicodedata
 
 from coincurve import PublicKeyXOnly
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 ZERO = "0" * 64
 
 
+CLOCK_AHEAD_MS_MAX = 5 * 60 * 1000
+
+
 class Refused(Exception):
     pass
+
+
+class Report:
+    """Lines about the checks, and the names of those that could not be made."""
+
+    def __init__(self):
+        self.lines, self.unchecked = [], []
+
+    def holds(self, name, seen):
+        self.lines.append(f"{name:<10} ok  {seen}")
+
+    def not_checked(self, name, why):
+        self.lines.append(f"{name:<10} --  not checked: {why}")
+        self.unchecked.append(name)
 
 
 def need(holds, why):
@@ -210,6 +229,10 @@ def opened(entry):
         need(hidden["commitment"] == digest("svc/field/v1", field), f"event {entry['seq']}: {field['path']} was altered")
         need(hidden.get("shown", last_four(str(field["value"]))) == last_four(str(field["value"])), "a masked form was altered")
         holder[last], n_opened = field["value"], n_opened + 1
+    signature = event["change"].get("signature")
+    if signature and isinstance(signature.get("signature_hex"), dict):
+        # Disclosed after the publication.
+        signature["signature_hex"] = ""
     need('"commitment"' not in json.dumps(event), f"event {entry['seq']}: not every field is disclosed")
     return event, n_opened
 
@@ -263,6 +286,7 @@ def summary(submission, events):
         **{"key_id": submission["key"]["key_id"], "key_ref": submission["key"]["key_ref"]},
         **{"family": "custody" if custody else "product", "approvals": [], "policy": [], "receipts": [], "effects": []},
         **{"decision": None, "result": {}, "result_ref": None, "publication_receipt": None, "external_export": None},
+        "key": key_after(submission, events),
     }
     signature = None
     for number, event in enumerate(events, 1):
@@ -294,12 +318,69 @@ def summary(submission, events):
     return found
 
 
+def read_package(package_hex):
+    """Profile, threshold, participants and public key of the bytes that the root of an epoch covers."""
+    raw = bytes.fromhex(package_hex)
+    need(raw.hex() == package_hex and len(raw) > 6 and raw[0] == 1 and raw[1] in (1, 2), "not the public half of new shares")
+    profile, parity = [("frost-ed25519-sha512", 0), ("frost-secp256k1-sha256-tr", 1)][raw[1] - 1]
+    threshold, count = int.from_bytes(raw[2:4], "big"), int.from_bytes(raw[4:6], "big")
+    point = 32 + parity
+    need(len(raw) == 6 + point + count * (2 + point) + 32, "not the public half of new shares")
+    shares = range(6 + point, 6 + point + count * (2 + point), 2 + point)
+    participants = [int.from_bytes(raw[at : at + 2], "big") for at in shares]
+    need(participants == sorted(set(participants)), "not the public half of new shares")
+    return profile, threshold, participants, raw[6 + parity : 6 + point].hex()
+
+
+def artifact_ref(staged):
+    profile, _, _, public_key = read_package(staged["public"]["package_hex"])
+    return f"{profile}:{public_key}"
+
+
+def change_of(events, kind):
+    return next((event["change"] for event in events if event["change"]["type"] == kind), None)
+
+
+def key_after(submission, events):
+    """The key as the events leave it, and the one that replaces it."""
+    decided, signed, executed = change_of(events, "epoch_decided"), change_of(events, "decision_signed"), change_of(events, "executed")
+    staged, successor = decided and decided["staged"], submission.get("successor")
+    epoch = {"active_epoch": None, "active_epoch_root": None}
+    if signed and signed["admission"]["decision"]["epoch_root"] != ZERO:
+        decision = signed["admission"]["decision"]
+        epoch = {"active_epoch": decision["epoch"], "active_epoch_root": decision["epoch_root"]}
+    public_key, next_key = submission["intent"].get("public_key_artifact_ref"), None
+    of = successor or submission["key"]
+    made = staged and {
+        "public_key_artifact_ref": artifact_ref(staged),
+        "payments_public_key_hex": payments_key(of["key_id"], artifact_ref(staged)),
+        "active_epoch": staged["epoch"]["name"],
+        "active_epoch_root": staged["epoch"]["root"],
+    }
+    if successor and executed:
+        unmade = dict.fromkeys(["public_key_artifact_ref", "payments_public_key_hex", "active_epoch", "active_epoch_root"])
+        next_key = {**successor, **(made or unmade)}
+    if made and not successor:
+        epoch, public_key = made, made["public_key_artifact_ref"]
+    payments = public_key and payments_key(submission["key"]["key_id"], public_key)
+    key = {**submission["key"], "public_key_artifact_ref": public_key, "payments_public_key_hex": payments}
+    return {**key, **epoch, "successor": next_key}
+
+
 def check_operation(document, events):
     submission = events[0]["change"]
     need(submission["type"] == "submitted", "the first event is not a submission")
+    need(submission["policy"]["decision"] == "ALLOW", "the policy denied the submission")
     need(submission["intent_hash"] == digest("svc/intent/v1", submission["intent"]), "another intent hash")
-    key = {"tenant_id": submission["tenant"], "key_ref": submission["key"]["key_ref"]}
-    need(submission["key"]["key_id"] == digest("svc/key-id/v1", key), "another key id")
+    slots = [submission["key"]]
+    if submission["intent"]["kind"] == "rotate":
+        slots.append(submission["successor"])
+        need(submission["successor"]["key_ref"] == submission["intent"]["new_key_ref"], "another successor")
+    else:
+        need("successor" not in submission, "a successor without a rotation")
+    for slot in slots:
+        key = {"tenant_id": submission["tenant"], "key_ref": slot["key_ref"]}
+        need(slot == {"key_ref": slot["key_ref"], "key_id": digest("svc/key-id/v1", key)}, "another key id")
     for name, value in summary(submission, events).items():
         need(document[name] == value, f"`{name}` does not follow from the events")
     return submission
@@ -325,6 +406,259 @@ def check_people(approvals, quorum):
     need(len(set(approved)) == len(approved), "a person has approved twice")
     need(len(set(counted)) == len(counted) and set(counted) <= set(approved), "the quorum counts a person twice, or one who did not approve")
     need(not quorum["satisfied"] or len(counted) >= quorum["required"], "the quorum counts too few people")
+
+
+PHASES = {
+    "approval_requested": ({"submitted"}, "pending"),
+    "approval_recorded": ({"pending"}, None),
+    "rejection_recorded": ({"pending", "deciding"}, None),
+    "approvals_waived": ({"pending"}, None),
+    "quorum_reached": ({"pending"}, "deciding"),
+    "decision_signed": ({"deciding"}, "admitting"),
+    "admission_applied": ({"admitting"}, "admitted"),
+    "execution_requested": ({"admitted"}, "issuing"),
+    "receipt_materialized": ({"issuing"}, "materialized"),
+    "ceremony_started": ({"materialized"}, "executing"),
+    "attempt_lost": ({"executing"}, None),
+    "epoch_decided": ({"executing", "discarding"}, "committing"),
+    "epoch_acked": ({"committing"}, None),
+    "publication_requested": ({"executed"}, "publishing"),
+    "published": ({"publishing"}, "published"),
+    "externally_exported": ({"published"}, None),
+}
+OWED = {
+    "deciding": "decision",
+    "admitting": "admission",
+    "issuing": "policy-receipt",
+    "executing": "execute",
+    "committing": "commit-epoch",
+    "publishing": "publish",
+    "discarding": "discard",
+    "discarding_rest": "discard",
+}
+# The changes that an effect always, and sometimes, causes.
+SETTLING = {
+    "decision_signed", "admission_applied", "receipt_materialized", "attempt_lost", "epoch_decided", "epoch_acked", "published", "discard_acked",
+}  # fmt: skip
+MAY_SETTLE = SETTLING | {"executed", "aborted", "failed"}
+EXPORTS = ["Submitted", "Accepted", "Settled"]
+
+
+class History:
+    """The operation while its events are replayed, in an order and with contents that a gateway can write."""
+
+    def __init__(self, submission):
+        self.submission, self.intent = submission, submission["intent"]
+        self.signs = self.intent["kind"] in ("payment", "asset_action")
+        self.phase, self.attempt, self.round = "submitted", 0, 1
+        self.outcome, self.decision = submission["policy"], None
+        self.approved, self.rejected, self.late, self.settled = [], [], [], []
+        self.replays, self.recoveries, self.export = [submission["body_digest"]], [], None
+        self.waits_for, self.given_up, self.discarded, self.receipt = set(), set(), set(), None
+
+    def receivers(self):
+        if self.signs or self.decision is None:
+            return set()
+        return set(self.decision["target"]["participants"]) - self.given_up
+
+    def holders(self):
+        kind = self.decision["operation_type"]
+        if kind == "sign":
+            return set(self.decision["participants"])
+        return set() if kind in ("key_create", "rotate") else set(self.decision.get("holders", []))
+
+    def enough(self, nodes):
+        needed = 0 if self.decision["operation_type"] in ("key_create", "rotate") else self.decision["threshold"]
+        return self.receivers() <= nodes and len(self.holders() & nodes) >= needed
+
+    def too_few_left(self, discarded):
+        """Whether no result can come to be once these nodes have discarded the operation."""
+        if not self.signs:
+            return bool(set(self.decision["target"]["participants"]) & discarded)
+        return len(self.holders() - discarded) < self.decision["threshold"]
+
+    def allowed(self, change):
+        """Whether such a change may come now, and the phase after it."""
+        kind, phase = change["type"], self.phase
+        if kind in PHASES:
+            phases, after = PHASES[kind]
+            if kind in ("epoch_decided", "epoch_acked"):
+                return phase in phases and not self.signs and self.attempt > 0, after
+            return phase in phases and (kind != "approvals_waived" or self.intent["kind"] == "key_create"), after
+        if kind == "executed":
+            phases = {"executing", "discarding"} if change["signature"] else {"committing"}
+            return phase in phases and self.attempt > 0 and self.signs == bool(change["signature"]), "executed"
+        if kind == "aborted":
+            return phase in ({"admitting", "admitted", "issuing", "executing"} if self.signs else {"executing"}), "discarding"
+        if kind == "discard_acked":
+            return not self.signs and phase in ("discarding", "discarding_rest"), "discarding_rest"
+        if kind == "nodes_given_up":
+            return not self.signs and phase in ("committing", "executed", "publishing", "discarding_rest"), None
+        if kind == "failed":
+            undecided = {"pending", "deciding", "discarding", "discarding_rest"}
+            return phase in undecided | (set() if self.signs else {"admitting", "admitted", "issuing", "materialized"}), "failed"
+        if kind == "late_approval_recorded":
+            return phase not in ("submitted", "pending"), None
+        need(kind in ("replay_noted", "recovery_recorded"), f"an unknown event `{kind}`")
+        return phase != "submitted", None
+
+    def check_effect(self, event):
+        change, settles = event["change"], event.get("settles")
+        kind = change["type"]
+        causes = kind in SETTLING or (kind == "executed" and change["signature"]) or (kind == "failed" and change.get("receipts"))
+        need(settles or not causes, f"{kind}: no effect caused it")
+        if settles is None:
+            return
+        may = kind in MAY_SETTLE and not (kind == "executed" and not change["signature"])
+        number = {"executing": self.attempt, "committing": self.round, "discarding_rest": self.round}.get(self.phase, 1)
+        owed = {"operation": self.submission["operation_id"], "step": OWED.get(self.phase), "attempt": number}
+        need(may and settles["id"] == owed, f"{kind}: the operation owed another effect")
+        receipts = change.get("receipts", [])
+        root = settles["result_root"]
+        expected = root
+        if kind == "decision_signed":
+            expected = change["admission"]["admission_hash"]
+        elif kind in ("admission_applied", "receipt_materialized", "epoch_acked", "published") or (kind == "failed" and receipts):
+            expected = digest("svc/receipts/v1", receipts)
+        elif kind == "attempt_lost":
+            expected = digest("svc/attempt-lost/v1", [change["reason"], receipts])
+        elif kind == "epoch_decided":
+            expected = digest("svc/result/v1", change["staged"])
+        elif kind == "executed":
+            expected = change["result_ref"]
+        elif kind in ("aborted", "failed") and change["failure"]["code"] != "attempts_exhausted":
+            expected = digest("svc/rejected/v1", change["failure"])
+        need(root == expected, f"{kind}: the effect had another outcome")
+        stated = change.get("policy_receipt_id", change.get("publication_receipt", root))
+        need(stated == root, f"{kind}: the id is not the outcome of the effect")
+        self.settled.append(settles)
+
+    def check_content(self, event):
+        """What follows from the operation; signatures are checked elsewhere."""
+        change = event["change"]
+        kind, quorum = change["type"], self.outcome["quorum"]
+        if kind == "approval_requested":
+            need(change["required"] == quorum["required"], "another number of approvals is required")
+        elif kind in ("approval_recorded", "late_approval_recorded"):
+            subject = person(change["approval"]["subject_id"])
+            need(subject not in self.approved + self.rejected + self.late, f"`{subject}` approved twice, or rejected before")
+            (self.approved if kind == "approval_recorded" else self.late).append(subject)
+            if kind == "approval_recorded":
+                self.outcome = change["policy"]
+                counts = self.outcome["decision"] == "ALLOW" and subject in self.counted()
+                need(counts, f"the approval of `{subject}` does not count")
+        elif kind == "rejection_recorded":
+            subject, outcome = person(change["rejection"]["subject_id"]), change.get("policy")
+            need(subject not in self.rejected, f"`{subject}` rejected twice")
+            counts = outcome and subject in map(person, outcome["quorum"]["subjects"])
+            need(subject in self.approved or counts, f"`{subject}` may not reject")
+            self.rejected.append(subject)
+        elif kind == "approvals_waived":
+            self.outcome, quorum = change["policy"], change["policy"]["quorum"]
+            waived = self.outcome["decision"] == "ALLOW" and quorum["satisfied"] and quorum["required"] == 0
+            need(waived, "the policy requires approvals")
+        elif kind == "quorum_reached":
+            need(quorum["satisfied"], "the quorum is not reached")
+        elif kind == "decision_signed":
+            self.outcome, self.decision = change["policy"], change["admission"]["decision"]
+            quorum = self.outcome["quorum"]
+            counted = self.counted() & set(self.approved)
+            allowed = self.outcome["decision"] == "ALLOW" and quorum["satisfied"] and counted == self.counted()
+            need(allowed and len(counted) >= quorum["required"], "the policy did not allow the operation")
+        elif kind == "ceremony_started":
+            need(change["attempt"] == 1, "another attempt")
+            self.attempt = 1
+        elif kind == "attempt_lost":
+            need(change["attempt"] == self.attempt, "another attempt")
+            self.attempt += 1
+        elif kind == "publication_requested":
+            automatic = self.intent.get("publication_mode", "automatic") == "automatic"
+            scope = "signature" if self.signs else "epoch"
+            if change["requested_at_ms"] is None:
+                need(automatic and change["scope"] == scope, "nobody requested the publication")
+            else:
+                need(change["scope"] == "signature" if self.signs else change["scope"], "another scope")
+        elif kind == "published":
+            self.receipt = change["publication_receipt"]
+        elif kind == "nodes_given_up":
+            lost = set(change["lost"])
+            waits_for = self.waits_for if self.phase in ("committing", "discarding_rest") else self.receivers()
+            left = len(self.receivers() - lost)
+            need(lost and lost <= waits_for and left >= self.decision["target"]["threshold"], "too few nodes are left")
+            self.given_up |= lost
+        elif kind == "replay_noted":
+            need(change["body_digest"] not in self.replays and len(self.replays) <= 64, "a replay that is not another")
+            self.replays.append(change["body_digest"])
+        elif kind == "recovery_recorded":
+            self.check_recovery(change)
+        elif kind == "externally_exported":
+            known, self.export = self.export, without(change, "type")
+            same = known is None or all(known[name] == change[name] for name in ("rail", "external_id"))
+            forward = known is None or EXPORTS.index(known["state"]) < EXPORTS.index(change["state"])
+            need(same and forward, "an export that goes back")
+
+    def counted(self):
+        return set(map(person, self.outcome["quorum"]["subjects"]))
+
+    def check_recovery(self, recovery):
+        found = [one for one in self.settled if self.effect_id(one["id"]) == recovery["effect_id"]]
+        nodes = sorted(self.holders() | self.receivers() | set(self.decision["participants"])) if self.decision else []
+        outcome = "complete" if found else "unknown_effect"
+        right = recovery["outcome"] == outcome and recovery["participants"] == nodes
+        need(right and all(one["result_root"] == recovery["result_root"] for one in found), "another recovery")
+        own = recovery["effect_id"].startswith(self.submission["operation_id"] + ".")
+        need((found or not own) and (recovery["effect_id"], outcome) not in self.recoveries, "a recovery that is not recorded")
+        self.recoveries.append((recovery["effect_id"], outcome))
+
+    @staticmethod
+    def effect_id(effect):
+        return f"{effect['operation']}.{effect['step']}.{effect['attempt']}"
+
+    def check_nodes(self, change):
+        """As many nodes as the change needs signed receipts for it."""
+        kind, receipts = change["type"], change.get("receipts", [])
+        nodes = {receipt["participant"] for receipt in receipts}
+        once = len(nodes) == len(receipts)
+        if kind in ("admission_applied", "receipt_materialized"):
+            need(once and self.enough(nodes), f"{kind}: too few receipts")
+        elif kind == "executed" and change["signature"]:
+            need(once and sorted(nodes) == change["signature"]["signers"], "executed: not one receipt of each signer")
+        elif kind == "executed":
+            need(not self.waits_for and not receipts, "executed: not all nodes have activated the new shares")
+        elif kind == "epoch_decided":
+            need(once and self.receivers() <= nodes, "epoch_decided: too few receipts")
+        elif kind == "published":
+            signed = not nodes.isdisjoint(self.holders()) if self.signs else self.receivers() <= nodes
+            need(once and signed, "published: too few receipts")
+        elif kind == "discard_acked":
+            need(once and nodes and nodes <= self.receivers(), "discard_acked: too few receipts")
+        elif kind == "failed" and self.phase == "discarding":
+            need(once and self.receivers() <= nodes and self.too_few_left(nodes), "failed: too few receipts")
+        elif kind == "failed" and self.phase == "discarding_rest":
+            need(once and self.waits_for <= nodes, "failed: not all receivers have discarded it")
+
+    def apply(self, event):
+        change = event["change"]
+        may_follow, after = self.allowed(change)
+        need(may_follow, f"`{change['type']}` cannot happen to an operation that is {self.phase}")
+        self.check_effect(event)
+        self.check_nodes(change)
+        self.check_content(event)
+        nodes = {receipt["participant"] for receipt in change.get("receipts", [])} | set(change.get("lost", []))
+        if after == "committing" or (after == "discarding_rest" and self.phase == "discarding"):
+            self.waits_for, self.round = self.receivers(), 1
+        if change["type"] in ("epoch_acked", "discard_acked", "nodes_given_up") and (after or self.phase) in ("committing", "discarding_rest"):
+            self.waits_for, self.round = self.waits_for - nodes, self.round + 1
+        if change["type"] in ("discard_acked", "failed"):
+            self.discarded |= nodes
+        self.phase = after or self.phase
+
+
+def check_order(submission, events):
+    history = History(submission)
+    for event in events[1:]:
+        history.apply(event)
+    return history
 
 
 def check_policy(submission, events):
@@ -358,7 +692,118 @@ def check_policy(submission, events):
     return admitted_over, admission, f"{evaluated} evaluations"
 
 
-def check_admission(roots, submission, approvals, signed):
+def check_facts(roots, events, report):
+    """Each fact that the policy read has a value that the roots allow."""
+    known, unknown = 0, set()
+    for event in events:
+        for fact in (event["change"].get("policy") or {}).get("facts", []):
+            allowed = roots.get("facts", {}).get(fact["name"])
+            if allowed is None:
+                unknown.add(fact["name"])
+            else:
+                need(fact.get("value") in allowed, f"`{fact['name']}` is not a value that the roots allow")
+                known += 1
+    if unknown:
+        report.not_checked("facts", f"the roots do not list {', '.join(sorted(unknown))}")
+    else:
+        report.holds("facts", f"{known} have a value that the roots allow")
+    bundles = roots.get("bundles", [])
+    for event in events:
+        outcome = event["change"].get("policy")
+        need(not outcome or not bundles or outcome["bundle_hash"] in bundles, "the roots do not list the bundle")
+
+
+def unpadded(text):
+    raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    need(base64.urlsafe_b64encode(raw).rstrip(b"=").decode() == text, "not base64url without padding")
+    return raw
+
+
+def webauthn(entry, signature, challenge):
+    """WebAuthn level 3, section 7.2, as far as it applies without a session."""
+    client_data, authenticator = unpadded(signature["client_data_json"]), unpadded(signature["authenticator_data"])
+    client = json.loads(client_data, object_pairs_hook=unique)
+    need(client["type"] == "webauthn.get" and unpadded(client["challenge"]) == challenge, "another challenge")
+    need(client["origin"] in entry["origins"] and not client.get("crossOrigin") and "topOrigin" not in client, "another origin")
+    need(authenticator[:32] == hashlib.sha256(entry["rp_id"].encode()).digest(), "another relying party")
+    flags = authenticator[32]
+    need(flags & 0x05 == 0x05 and not flags & 0x40 and (flags & 0x08 or not flags & 0x10), "the user was not verified")
+    need((len(authenticator) > 37) == bool(flags & 0x80) and len(authenticator) >= 37, "not authenticator data")
+    signed, raw = authenticator + hashlib.sha256(client_data).digest(), unpadded(signature["signature"])
+    if entry["algorithm"] == "EdDSA":
+        return ed25519(entry["public_key"], raw, signed)
+    try:
+        key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), bytes.fromhex(entry["public_key"]))
+        key.verify(raw, signed, ec.ECDSA(hashes.SHA256()))
+        return True
+    except InvalidSignature:
+        return False
+
+
+def check_signature_of(registry, submission, word, said, at_ms):
+    """An approver signed its approval or rejection of this operation, with a key that was valid then."""
+    subject, tenant, signature = said["subject_id"], submission["tenant"], said["signature"]
+    statement = {
+        "intent_hash": submission["intent_hash"],
+        "key_id": submission["key"]["key_id"],
+        "operation_id": submission["operation_id"],
+        "roles": said["roles"],
+        "subject_id": subject,
+        "submitter": submission["submitter"]["subject_id"],
+        "tenant": tenant,
+    }
+    if word == "approval":
+        tag, statement = "svc/approval-statement/v2", {**statement, "approved_at_ms": said["claimed_at_ms"]}
+    else:
+        rejects = {"rejected_at_ms": said["claimed_at_ms"], "reason": said["reason"]}
+        tag, statement = "svc/rejection-statement/v1", {**statement, **rejects}
+    message = (tag + canonical(statement)).encode()
+    named = [one for one in registry if person(one["subject_id"]) == person(subject) and (tenant in one["tenants"] or "*" in one["tenants"])]
+    need(named, f"`{subject}` is not an approver")
+    member = "public_key" if signature["kind"] == "ed25519" else "credential_id"
+    keys = [key for key in named[0]["keys"] if key["kind"] == signature["kind"] and key[member] == signature[member]]
+    need(keys, f"`{subject}` has no such key")
+    key = keys[0]
+    valid = key.get("not_before_ms", 0) <= at_ms < min(key.get("not_after_ms", at_ms + 1), key.get("revoked_at_ms", at_ms + 1))
+    need(valid and set(said["roles"]) <= set(named[0]["roles"]), f"the key or role of `{subject}` is not valid")
+    if signature["kind"] == "ed25519":
+        holds = ed25519(key["public_key"], bytes.fromhex(signature["signature"]), message)
+    else:
+        holds = webauthn(key, signature, hashlib.sha256(message).digest())
+    need(holds, f"`{subject}` did not sign this {word}")
+
+
+def check_approvals(roots, submission, events, report):
+    """Each approval and rejection is signed by its approver, and dated as its event."""
+    signed, unsigned = 0, []
+    required = roots.get("signed_approvals") == "required"
+    last_ms = events[0]["at_ms"]
+    for event in events:
+        change = event["change"]
+        word = {"approval_recorded": "approval", "late_approval_recorded": "approval", "rejection_recorded": "rejection"}.get(change["type"])
+        if word:
+            said = change[word]
+            received = said["approved_at_ms" if word == "approval" else "rejected_at_ms"]
+            back = received < event["at_ms"] == last_ms
+            need(received == event["at_ms"] or back, f"the {word} has another time than its event")
+            if said.get("signature") and "approvers" in roots:
+                claimed = said["claimed_at_ms"]
+                in_time = events[0]["at_ms"] - CLOCK_AHEAD_MS_MAX <= claimed <= event["at_ms"] + CLOCK_AHEAD_MS_MAX
+                need(in_time, f"the {word} of `{said['subject_id']}` is dated before the submission, or in the future")
+                check_signature_of(roots["approvers"]["approvers"], submission, word, said, event["at_ms"])
+                signed += 1
+            else:
+                need(not required, f"the {word} of `{said['subject_id']}` is not signed")
+                unsigned.append(said["subject_id"])
+        last_ms = event["at_ms"]
+    need(signed or not required or not change_of(events, "decision_signed"), "no approver signed for the operation")
+    if unsigned:
+        report.not_checked("approvals", f"those of {', '.join(unsigned)} are not signed, or the roots list no approvers")
+    else:
+        report.holds("approvals", f"{signed} signed by their approvers")
+
+
+def check_admission(roots, submission, approvals, signed, at_ms):
     admission, outcome = signed["admission"], signed["policy"]
     envelope, kind = admission["envelope"], "application/vnd.svc.admission-decision.v2+json"
     need(envelope["payloadType"] == kind, "another payload")
@@ -377,6 +822,7 @@ def check_admission(roots, submission, approvals, signed):
     decision = admission["decision"]
     need(payload == canonical(decision).encode(), "the decision is not the one that is signed")
     need(admission["admission_hash"] == sha256(b"svc/admission/v1", payload), "another admission hash")
+    need(int(decision["not_before_ms"]) <= at_ms < int(decision["not_after_ms"]), "the decision was not in force")
     root = digest("svc/approvals/v1", {"intent_hash": submission["intent_hash"], "approvals": approvals})
     expected = {
         "operation_id": submission["operation_id"],
@@ -386,6 +832,7 @@ def check_admission(roots, submission, approvals, signed):
         "bundle_hash": outcome["bundle_hash"],
         "policy_input_hash": outcome["input_hash"],
         "policy_output_hash": outcome["output_hash"],
+        "operation_type": {"payment": "sign", "asset_action": "sign"}.get(submission["intent"]["kind"], submission["intent"]["kind"]),
     }
     for name, value in expected.items():
         need(decision[name] == value, f"the decision has another `{name}`")
@@ -405,7 +852,7 @@ def check_admission(roots, submission, approvals, signed):
 
 
 def check_receipts(roots, events, admission_hash, decision):
-    attempt, epoch_root, result_ref, signed_statements = 1, None, None, {}
+    attempt, epoch_root, result_ref, signed_statements, positions = 1, None, None, {}, {}
     signs = decision["operation_type"] == "sign"
 
     def transition(participant, *steps):
@@ -424,7 +871,8 @@ def check_receipts(roots, events, admission_hash, decision):
         if kind == "epoch_decided":
             epoch_root, result_ref = change["staged"]["epoch"]["root"], digest("svc/result/v1", change["staged"])
         elif kind == "executed" and change["signature"]:
-            result_ref = digest("svc/result/v1", change["signature"])
+            # Before the publication the signature is not disclosed.
+            result_ref = digest("svc/result/v1", change["signature"]) if change["signature"]["signature_hex"] else change["result_ref"]
         if kind == "executed":
             need(change["result_ref"] == result_ref, "another result_ref")
         basis = ["bundle_hash", "policy_input_hash", "policy_output_hash", "approvals_root"]
@@ -472,6 +920,8 @@ def check_receipts(roots, events, admission_hash, decision):
             signed = dsse("application/vnd.svc.node-receipt.v1+json", payload)
             key = roots["nodes"][str(receipt["participant"])]
             need(ed25519(key, bytes.fromhex(receipt["node_signature"]), signed), f"{kind}: a receipt was altered")
+            need(positions.get(receipt["participant"], -1) < receipt["log_index"], f"{kind}: a receipt out of its node's order")
+            positions[receipt["participant"]] = receipt["log_index"]
             signed_statements[receipt["participant"], receipt["log_index"]] = statement
     return signed_statements
 
@@ -536,11 +986,24 @@ def check_node_logs(logs, events, decision, signed_statements):
     return f"{len(logs)} nodes, {shares} shares, all shown"
 
 
-def check_signature(document, events, decision):
-    signature = next((event["change"]["signature"] for event in events if event["change"].get("signature")), None)
+def taproot_output_key(internal, merkle_root):
+    tag = hashlib.sha256(b"TapTweak").digest()
+    output = PublicKeyXOnly(bytes.fromhex(internal))
+    output.tweak_add(hashlib.sha256(tag + tag + bytes.fromhex(internal) + bytes.fromhex(merkle_root)).digest())
+    return output.format().hex()
+
+
+def check_signature(roots, document, events, decision, report):
+    signature = (change_of(events, "executed") or {}).get("signature")
     if signature is None:
-        return "none made"
+        return
+    if document["state"] != "published":
+        report.not_checked("signature", "it exists, and is disclosed after its publication")
+        return
+    need(change_of(events, "executed")["result_ref"] == digest("svc/result/v1", signature), "another result_ref")
     need(signature["signed_digest"] == decision["request_digest"], "another digest was signed")
+    need(set(signature["signers"]) <= set(decision["participants"]), "a signer was not admitted")
+    need(len(signature["signers"]) >= int(decision["threshold"]), "there are fewer signers than the threshold")
     key, message = bytes.fromhex(signature["public_key_hex"]), bytes.fromhex(signature["signed_digest"])
     raw, profile = bytes.fromhex(signature["signature_hex"]), signature["signature_profile"]
     if profile == "frost-ed25519-sha512":
@@ -549,18 +1012,81 @@ def check_signature(document, events, decision):
         need(profile == "frost-secp256k1-sha256-tr", "an unknown signature profile")
         holds = PublicKeyXOnly(key).verify(raw, message)
     need(holds, "the signature does not verify")
-    key, derived = document["key"], decision.get("derivation", {})
-    own = key["payments_public_key_hex"] if derived.get("payments") else key["public_key_artifact_ref"].split(":")[1]
-    stated = derived.get("public_key_hex") or own
-    if derived and not derived.keys() & {"taproot", "path"}:
-        need(own == stated, "the derived key is not the key for payments")
-    if "taproot" in derived and "path" not in derived:
-        tag, root = hashlib.sha256(b"TapTweak").digest(), bytes.fromhex(derived["taproot"].get("merkle_root", ""))
-        output = PublicKeyXOnly(bytes.fromhex(own))
-        output.tweak_add(hashlib.sha256(tag + tag + bytes.fromhex(own) + root).digest())
-        need(output.format().hex() == stated, "the derived key is not the output key of the key")
-    need(signature["public_key_hex"] == stated, "the signature is by another key")
-    return profile
+    derived = decision.get("derivation")
+    need(not derived or signature["public_key_hex"] == derived["public_key_hex"], "the signature is by another key")
+    own = document["key"]["public_key_artifact_ref"] or roots.get("keys", {}).get(document["key_id"])
+    if own and "path" not in (derived or {}):
+        own_profile, expected = own.split(":")
+        if (derived or {}).get("payments"):
+            expected = payments_key(document["key_id"], own)
+        if "taproot" in (derived or {}):
+            expected = taproot_output_key(expected, derived["taproot"].get("merkle_root", ""))
+        need(f"{profile}:{signature['public_key_hex']}" == f"{own_profile}:{expected}", "the signature is by another key")
+    report.holds("signature", profile)
+
+
+def check_key(roots, submission, events, report):
+    """The public key of new shares is in the bytes that the nodes signed for; it is the one that the intent and the roots name."""
+    intent, named = submission["intent"], submission["intent"].get("public_key_artifact_ref")
+    pins = roots.get("keys", {})
+    decided = change_of(events, "epoch_decided")
+    need(named is None or pins.get(submission["key"]["key_id"], named) == named, "the roots have another key")
+    if decided:
+        staged, target = decided["staged"], change_of(events, "decision_signed")["admission"]["decision"]["target"]
+        profile, threshold, participants, public_key = read_package(staged["public"]["package_hex"])
+        need(staged["public"]["public_key_hex"] == public_key, "the key of the shares is another one")
+        epoch = {"key_id": target["key_id"], "epoch": target["epoch"], "package": staged["public"]["package_hex"]}
+        made = (staged["epoch"], staged["participants"], staged["threshold"])
+        admitted = ({"name": target["epoch"], "root": digest("svc/epoch/v1", epoch)}, target["participants"], target["threshold"])
+        need(made == admitted and (participants, threshold) == (staged["participants"], staged["threshold"]), "not the admitted shares")
+        key = f"{profile}:{public_key}"
+        need(pins.get(target["key_id"], key) == key, "the roots have another key")
+        need(intent["kind"] != "key_create" or intent["signature_profile"] == profile, "another signature profile")
+        if intent["kind"] == "rotate":
+            need(target["key_id"] == submission["successor"]["key_id"], "the shares of another key")
+            need(named is None or (named.split(":")[0] == profile and named != key), "the key that it replaces, or another profile")
+        elif intent["kind"] != "key_create":
+            need(named in (None, key), "the shares of another key than the intent names")
+        report.holds("key", key)
+    elif named or submission["key"]["key_id"] in pins:
+        report.holds("key", named or "named by the roots")
+    elif intent["kind"] != "key_create":
+        report.not_checked("key", "neither the intent nor the roots name its public key")
+
+
+def check_ending(roots, history, events, logs, report):
+    """That nothing happened after the last event is the gateway's word, unless receipts or the nodes' logs show it."""
+    if history.decision is None:
+        report.not_checked("submission", "it is claimed by the gateway alone: no authority has signed a decision")
+    discards = history.phase in ("failed", "discarding_rest") and change_of(events, "aborted")
+    if history.phase == "published":
+        report.holds("ending", "published, as its nodes signed")
+        return
+    if discards and history.too_few_left(history.discarded):
+        report.holds("ending", f"failed: {len(history.discarded)} nodes have discarded it")
+        return
+    steps = {
+        "decision_signed": ["admission"],
+        "execution_requested": ["policy-receipt"],
+        "ceremony_started": ["execute", "discard"],
+        "epoch_decided": ["commit-epoch"],
+        "publication_requested": ["publish"],
+        "aborted": ["discard"],
+    }
+    begun = {step for event in events for step in steps.get(event["change"]["type"], [])}
+    for participant, entries in logs:
+        for entry in entries:
+            made = entry.get("statement", {})
+            if made.get("operation_id") == history.submission["operation_id"] and made["step"] not in begun:
+                need(history.phase != "failed", f"node {participant} made the step {made['step']}, which is not shown")
+                report.not_checked("ending", f"node {participant} made the step {made['step']}: later evidence shows it")
+                return
+    nodes = {int(node) for node in roots["nodes"]}
+    if history.decision is not None:
+        nodes = set(history.decision["participants"]) | history.receivers() | history.holders()
+    missing = nodes - {participant for participant, _ in logs}
+    shows = f"the logs of nodes {sorted(missing)} would show" if missing else "the nodes' logs do not show"
+    report.not_checked("ending", f"it is claimed by the gateway alone: {shows} whether they did more")
 
 
 def check_log(roots, document):
@@ -579,42 +1105,43 @@ def check_log(roots, document):
     return size, f"event {index} of {size}"
 
 
-def check_key(roots, document, log_size):
-    statement = {
-        "operation_id": document["operation_id"],
-        "record_root": document["record_root"],
-        "log_size": log_size,
-        "stated_at_ms": document["key_stated_at_ms"],
-        "key": document["key"],
-    }
-    subject, stated, *_ = note_is_signed(document["key_note"], roots["logs"]).split("\n")
-    need(subject.endswith("/key-state") and stated == canonical(statement), "another statement about the key")
-    public = (document["key"] or {}).get("public_key_artifact_ref")
-    need(document["intent"].get("public_key_artifact_ref", public) == public, "another key than the intent names")
-    payments = payments_key(document["key_id"], public) if public else ""
-    need((document["key"] or {}).get("payments_public_key_hex", "") == payments, "another key for payments")
-    return (document["key"] or {}).get("state", "no key")
+def check_statement(roots, document, events, log_size):
+    stated_at_ms = document["stated_at_ms"]
+    statement = {name: document[name] for name in ["operation_id", "record_root", "stated_at_ms"]}
+    subject, stated, *_ = note_is_signed(document["statement"], roots["logs"]).split("\n")
+    need(subject.endswith("/last-event") and stated == canonical({**statement, "log_size": log_size}), "another statement")
+    need(events[-1]["at_ms"] <= stated_at_ms, "the statement is older than the last event")
+    need(stated_at_ms <= time.time() * 1000 + CLOCK_AHEAD_MS_MAX, "the statement is in the future")
+    return f"the last event at {stated_at_ms}"
 
 
 def verify(roots, document, logs=()):
-    need(document["format"] == "svc/evidence/v4" and not document["truncated"], "not complete evidence of format v3")
+    need(document["format"] == "svc/evidence/v4" and not document["truncated"], "not complete evidence of format v4")
+    report = Report()
     events, shown = check_chain(document)
-    print(f"chain      ok  {shown}")
+    report.holds("chain", shown)
     submission = check_operation(document, events)
-    print(f"operation  ok  {submission['operation_id']} {submission['intent']['kind']} {document['state']}")
+    history = check_order(submission, events)
+    report.holds("operation", f"{submission['operation_id']} {submission['intent']['kind']} {document['state']}")
     approvals, signed, shown = check_policy(submission, events)
-    print(f"policy     ok  {shown}")
+    report.holds("policy", shown)
+    check_facts(roots, events, report)
+    check_approvals(roots, submission, events, report)
     if signed:
-        admission_hash, decision = check_admission(roots, submission, approvals, signed)
-        print(f"admission  ok  signed over {len(approvals)} approvals")
+        at_ms = next(event["at_ms"] for event in events if event["change"] is signed)
+        admission_hash, decision = check_admission(roots, submission, approvals, signed, at_ms)
+        report.holds("admission", f"signed over {len(approvals)} approvals")
         receipts = check_receipts(roots, events, admission_hash, decision)
-        print(f"receipts   ok  {len(receipts)} signed by their nodes")
+        report.holds("receipts", f"{len(receipts)} signed by their nodes")
         if logs:
-            print(f"node logs  ok  {check_node_logs(logs, events, decision, receipts)}")
-        print(f"signature  ok  {check_signature(document, events, decision)}")
+            report.holds("node logs", check_node_logs(logs, events, decision, receipts))
+        check_signature(roots, document, events, decision, report)
+    check_key(roots, submission, events, report)
+    check_ending(roots, history, events, logs, report)
     log_size, shown = check_log(roots, document)
-    print(f"log        ok  {shown}")
-    print(f"key        ok  {check_key(roots, document, log_size)}")
+    report.holds("log", shown)
+    report.holds("statement", check_statement(roots, document, events, log_size))
+    return report
 
 
 def main():
@@ -628,10 +1155,12 @@ def main():
             with open(name, encoding="utf-8") as file:
                 logs.append(read_node_log(roots, file))
         with sys.stdin if sys.argv[2] == "-" else open(sys.argv[2], encoding="utf-8") as file:
-            verify(roots, json.load(file, object_pairs_hook=unique), logs)
+            report = verify(roots, json.load(file, object_pairs_hook=unique), logs)
     except (Refused, KeyError, IndexError, TypeError, ValueError) as refused:
         print(f"FAIL: {refused!r}" if not isinstance(refused, Refused) else f"FAIL: {refused}")
         sys.exit(1)
+    print("\n".join(report.lines))
+    sys.exit(3 if report.unchecked else 0)
 
 
 if __name__ == "__main__":

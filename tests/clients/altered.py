@@ -3,10 +3,8 @@
 Usage: altered.py ROOTS EVIDENCE...
 """
 
-import contextlib
 import copy
 import importlib.util
-import io
 import json
 import pathlib
 import sys
@@ -41,8 +39,7 @@ def other(value):
 
 def is_accepted(roots, document):
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            verifier.verify(roots, document)
+        verifier.verify(roots, document)
     except (verifier.Refused, KeyError, IndexError, TypeError, ValueError):
         return False
     return True
