@@ -411,7 +411,6 @@ def check_people(approvals, quorum):
 PHASES = {
     "approval_requested": ({"submitted"}, "pending"),
     "approval_recorded": ({"pending"}, None),
-    "rejection_recorded": ({"pending", "deciding"}, None),
     "approvals_waived": ({"pending"}, None),
     "quorum_reached": ({"pending"}, "deciding"),
     "decision_signed": ({"deciding"}, "admitting"),
@@ -494,6 +493,11 @@ class History:
             return not self.signs and phase in ("discarding", "discarding_rest"), "discarding_rest"
         if kind == "nodes_given_up":
             return not self.signs and phase in ("committing", "executed", "publishing", "discarding_rest"), None
+        if kind == "rejection_recorded":
+            if "lost" not in change["rejection"]:
+                return phase in ("pending", "deciding"), None
+            going = {"admitting", "admitted", "issuing", "materialized", "executing", "committing", "executed", "publishing", "discarding_rest"}
+            return not self.signs and phase in going, None
         if kind == "failed":
             undecided = {"pending", "deciding", "discarding", "discarding_rest"}
             return phase in undecided | (set() if self.signs else {"admitting", "admitted", "issuing", "materialized"}), "failed"
@@ -541,7 +545,7 @@ class History:
             need(change["required"] == quorum["required"], "another number of approvals is required")
         elif kind in ("approval_recorded", "late_approval_recorded"):
             subject = person(change["approval"]["subject_id"])
-            need(subject not in self.approved + self.rejected + self.late, f"`{subject}` approved twice, or rejected before")
+            need(subject not in self.approved + [one for one, _ in self.rejected] + self.late, f"`{subject}` approved twice, or rejected before")
             (self.approved if kind == "approval_recorded" else self.late).append(subject)
             if kind == "approval_recorded":
                 self.outcome = change["policy"]
@@ -549,10 +553,12 @@ class History:
                 need(counts, f"the approval of `{subject}` does not count")
         elif kind == "rejection_recorded":
             subject, outcome = person(change["rejection"]["subject_id"]), change.get("policy")
-            need(subject not in self.rejected, f"`{subject}` rejected twice")
+            like = (subject, canonical(change["rejection"].get("lost")))
+            need(like not in self.rejected, f"`{subject}` rejected twice")
             counts = outcome and subject in map(person, outcome["quorum"]["subjects"])
-            need(subject in self.approved or counts, f"`{subject}` may not reject")
-            self.rejected.append(subject)
+            known = subject in self.approved or subject in [one for one, _ in self.rejected]
+            need(known or counts, f"`{subject}` may not reject")
+            self.rejected.append(like)
         elif kind == "approvals_waived":
             self.outcome, quorum = change["policy"], change["policy"]["quorum"]
             waived = self.outcome["decision"] == "ALLOW" and quorum["satisfied"] and quorum["required"] == 0
@@ -755,8 +761,11 @@ def check_signature_of(registry, submission, word, said, at_ms):
     if word == "approval":
         tag, statement = "svc/approval-statement/v2", {**statement, "approved_at_ms": said["claimed_at_ms"]}
     else:
-        rejects = {"rejected_at_ms": said["claimed_at_ms"], "reason": said["reason"]}
-        tag, statement = "svc/rejection-statement/v1", {**statement, **rejects}
+        tag, rejects = "svc/rejection-statement/v1", {"rejected_at_ms": said["claimed_at_ms"]}
+        if "lost" in said:
+            tag = "svc/abort-statement/v1"
+            rejects = {"aborted_at_ms": said["claimed_at_ms"], "lost_participants": said["lost"]}
+        statement = {**statement, **rejects, "reason": said["reason"]}
     message = (tag + canonical(statement)).encode()
     named = [one for one in registry if person(one["subject_id"]) == person(subject) and (tenant in one["tenants"] or "*" in one["tenants"])]
     need(named, f"`{subject}` is not an approver")

@@ -192,7 +192,7 @@ fn requested(before: &Operation, event: &Event) -> Option<Vec<Change>> {
         Change::PublicationRequested { scope, requested_at_ms: Some(at) } => {
             publish::decide(before, scope, None, *at)
         }
-        Change::NodesGivenUp { lost, reason } => abort::decide(before, reason, lost),
+        Change::NodesGivenUp { lost, reason } => abort::changes(before, "", reason, lost),
         Change::ReplayNoted { body_digest } => Ok(note_replay(before, *body_digest)),
         Change::RecoveryRecorded(recovery) => {
             let at = recovery.recovered_at_ms;

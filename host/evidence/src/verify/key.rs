@@ -96,11 +96,11 @@ fn check_made(staged: &Staged, operation: &Operation, roots: &Roots, at: &str, f
             let (profile, _) = replaced.split_once(':').unwrap_or_default();
             if !is_of_profile(profile) {
                 findings.add(at, "is not of the signature profile of the key that it replaces");
-            } else if made == replaced {
+            } else if made == *replaced {
                 findings.add(at, "is the key that it replaces");
             }
         }
-        (Intent::Refresh(_) | Intent::Reshare(_) | Intent::Recover(_), Some(kept)) if made != kept => {
+        (Intent::Refresh(_) | Intent::Reshare(_) | Intent::Recover(_), Some(kept)) if made != *kept => {
             findings.add(at, format!("is `{made}`, and the intent keeps `{kept}`"));
         }
         _ => {}
