@@ -12,13 +12,13 @@ use gateway_domain::key::payments_public_key;
 use gateway_evidence::signature;
 use serde_json::{Value, json};
 
-fn payment_on(key_ref: &str, idempotency_key: &str) -> Value {
-    with(payment(idempotency_key), "/key_ref", json!(key_ref))
+fn payment_on(key_ref: &str, name: &str) -> Value {
+    with(payment(&format!("{name} on {key_ref}")), "/key_ref", json!(key_ref))
 }
 
 /// A payment by the key's child `0/7` for payments.
-fn child_payment_on(key_ref: &str, idempotency_key: &str) -> Value {
-    with(payment_on(key_ref, idempotency_key), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }))
+fn child_payment_on(key_ref: &str, name: &str) -> Value {
+    with(payment_on(key_ref, name), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }))
 }
 
 async fn view(world: &World, key_ref: &str) -> Value {

@@ -98,23 +98,24 @@ async fn holder_admits_an_operation_only_on_the_key_that_its_intent_names() {
         let group = Group::with_key(3, 2, suite).await;
         let public_key = hex::encode(group.keys().public_key());
         let other_suite = SUITES.into_iter().find(|other| *other != suite).unwrap();
-        let changed = |intent: Intent, id| {
-            let case = group.key_change(intent, "2", &[0, 1, 2], 2);
-            case.of(OperationId(hex32(id)))
-        };
-        for (named, is_admitted) in [
+        let named = [
             (format!("{suite}:{public_key}"), true),
             (format!("{suite}:{}", "11".repeat(32)), false),
             (format!("{other_suite}:{public_key}"), false),
             (public_key.clone(), false),
             (String::new(), false),
-        ] {
+        ];
+        for (nth, (named, is_admitted)) in (0..).zip(named) {
             let name = |intent: Intent| intent.naming(Some(named.clone()));
+            let changed = |intent: Intent, id| {
+                let case = group.key_change(name(intent), "2", &[0, 1, 2], 2);
+                case.of(OperationId(hex32(id)))
+            };
             for case in [
-                group.case(1, name(asset_action(&[0, 1, 2], 7))),
-                group.case(2, name(payment(&[0, 1, 2], None))),
-                changed(name(refresh("2")), 3),
-                changed(name(recover("2", 2, &[0, 1])), 4),
+                group.case(4 * nth + 1, name(asset_action(&[0, 1, 2], 7))),
+                group.case(4 * nth + 2, name(payment(&[0, 1, 2], None))),
+                changed(refresh("2"), 4 * nth + 3),
+                changed(recover("2", 2, &[0, 1]), 4 * nth + 4),
             ] {
                 let answer = group.nodes[0].admit(&case.request()).await;
                 if is_admitted {
