@@ -2,7 +2,7 @@
 //! restart makes it forget.
 //!
 //! Each decision is checked against the record and written to it in one transaction, one after another, and is durable before its
-//! signature exists. A crash in between counts a payment that nobody can sign; the same request again counts it once.
+//! signature exists. A crash in between counts a payment without a signed decision; the same request again counts it once.
 
 use crate::error::{RecordError, RecordFailure, Stop, Unverified};
 use crate::marks::Marks;
