@@ -36,11 +36,7 @@ impl Gateway {
         let signers = Signers::new();
         let world = World::ticking_with(&signers.settings("required")).await;
         let gateway = Self { world, signers };
-        for (key_ref, profile) in [
-            ("cold", "frost-ed25519-sha512"),
-            ("treasury-1", "frost-ed25519-sha512"),
-            ("btc", "frost-secp256k1-sha256-tr"),
-        ] {
+        for (key_ref, profile) in [("cold", "frost-ed25519-sha512"), ("btc", "frost-secp256k1-sha256-tr")] {
             let body = with(custody::key(key_ref), "/signature_profile", json!(profile));
             gateway.advance(KEYS, &body, Until::Executed).await;
         }
@@ -76,12 +72,7 @@ impl Gateway {
                 values.extend(fact.value.filter(|value| !values.contains(value)));
             }
         }
-        let mut roots = RootsFile { facts, ..self.world.roots().await };
-        let key = self.world.get(&key_path(evidence["key_ref"].as_str().unwrap(), "")).await.ok();
-        roots.keys.insert(
-            serde_json::from_value(key["key_id"].clone()).unwrap(),
-            key["public_key_artifact_ref"].as_str().unwrap().to_owned(),
-        );
+        let roots = RootsFile { facts, ..self.world.roots().await };
         Told { name, forger, roots, logs: None, expected }
     }
 
@@ -106,10 +97,11 @@ pub(super) async fn all() -> Vec<Told> {
     let gateway = Gateway::start().await;
     let child = with(samples::payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));
     let child = with(child, "/key_ref", json!("btc"));
-    let payment = samples::payment;
+    let payment = |name: &str| with(samples::payment(name), "/key_ref", json!("cold"));
     let mut told = Vec::new();
     for (name, path, body) in [
         ("payment", SIGN.to_owned(), payment("payment")),
+        ("payment by a secp256k1 key", SIGN.to_owned(), with(payment("btc"), "/key_ref", json!("btc"))),
         ("payment by a child key", SIGN.to_owned(), child),
         ("signature", key_path("cold", "/sign"), custody::sign("signature")),
         ("creation", KEYS.to_owned(), custody::key("another")),
