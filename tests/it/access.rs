@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// All scopes, and names that resemble a scope.
-const SCOPES: [&str; 28] = [
+const SCOPES: [&str; 31] = [
     "operations.sign",
     "operations.read",
     "operations.approve",

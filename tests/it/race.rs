@@ -192,7 +192,7 @@ async fn another_tenants_busy_operation_is_not_found_at_once() {
     reads.await.unwrap();
     let eve = TestCaller { tenant: Some("other"), ..test_caller("eve", "custody.*") }.headers();
     for (action, body) in [
-        ("/execute", Value::Null),
+        ("/execute", json!({})),
         ("/abort", custody::abort("eve", &[])),
         ("/cancel", json!({ "reason": "r" })),
     ] {

@@ -1,6 +1,6 @@
 use super::{UNKNOWN, assert_refused_by_name};
 use crate::harness::custody::{
-    KEYS, admit, create_key, execute, export, key, key_path, path, publish, refresh, sign, submit,
+    KEYS, abort, admit, create_key, execute, export, key, key_path, path, publish, refresh, sign, submit,
 };
 use crate::harness::modes::{TestCaller, test_caller};
 use crate::harness::samples::{self, payment, with};

@@ -253,14 +253,15 @@ pub async fn external_export(
 }
 
 /// Ends a change of a key, before all its new shares are stored; the key stays as it was. After that, has the change do without
-/// receivers that are lost, whose shares a recovery makes again. Idempotent.
+/// receivers that are lost, whose shares a recovery makes again. Takes the people that a rejection takes. Idempotent.
 #[utoipa::path(
     post, path = "/v1/custody/operations/{operationId}/abort",
     operation_id = "custody_operation_abort", tag = "custody",
     security(("bearer" = [CustodyApprove])), request_body = CustodyAbortRequest,
     responses((status = 200, body = CustodyOperationView)),
     extensions(("x-errors" = json!([
-        EpochConflict, OperationFailed, ConcurrentUpdate, RuntimeUnavailable,
+        ApproverNotPermitted, EpochConflict, OperationFailed, ConcurrentUpdate, PolicyAdmissionRateLimited,
+        PolicyUnavailable, RuntimeUnavailable,
     ]))),
 )]
 pub async fn abort(

@@ -77,6 +77,7 @@ fn operation_that_was_rejected_cancelled_or_decided_gets_no_decision() {
         subject_id: "alice".into(),
         roles: vec![],
         reason: "no".into(),
+        lost: None,
         claimed_at_ms: 0,
         rejected_at_ms: NOW,
         signature: None,

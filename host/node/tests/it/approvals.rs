@@ -225,15 +225,17 @@ async fn approvals_are_bound_to_operation_intent_and_key() {
     let other_key = with_approvals(action(&group).on_key("vault"), approvals.clone());
     assert_approval_refused(&group, &other_key, "bad_signature").await;
     // With roles or a time that the approver did not sign.
-    for alter in [(|one: &mut Approval| one.claimed_at_ms -= 1) as fn(&mut Approval), |one| one.roles.clear()]
-    {
+    let alterations: [(fn(&mut Approval), &str); 4] = [
+        (|one| one.claimed_at_ms -= 1, "bad_signature"),
+        (|one| one.roles.push("approver".into()), "bad_signature"),
+        (|one| one.roles.clear(), "no_role"),
+        (|one| one.roles.push("treasurer".into()), "role_not_held"),
+    ];
+    for (alter, reason) in alterations {
         let mut altered = approvals.clone();
         alter(&mut altered[0]);
-        assert_approval_refused(&group, &with_approvals(action(&group), altered), "bad_signature").await;
+        assert_approval_refused(&group, &with_approvals(action(&group), altered), reason).await;
     }
-    let mut raised = approvals.clone();
-    raised[0].roles.push("treasurer".into());
-    assert_approval_refused(&group, &with_approvals(action(&group), raised), "role_not_held").await;
 }
 
 #[tokio::test]

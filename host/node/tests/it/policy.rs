@@ -300,7 +300,9 @@ async fn node_requires_people_in_roles_by_its_own_registry() {
 async fn role_in_an_unsigned_approval_does_not_count_where_signatures_are_verified() {
     let mut group = group().await;
     group.approver_roles.insert("treasurer".into(), 1);
-    let registry = Approvers::parse(registry(&[entry("alice", &[key_entry(&key(1))])]).as_bytes()).unwrap();
+    // The registry gives Alice the role.
+    let alice = json!({ "subject_id": "alice", "tenants": ["default"], "roles": ["treasurer"], "keys": [key_entry(&key(1))] });
+    let registry = Approvers::parse(registry(&[alice]).as_bytes()).unwrap();
     for (rule, expected) in [
         (
             SigningRule::Optional(PinnedRegistry::new(Arc::new(registry), DAY_MS)),
