@@ -179,7 +179,7 @@ impl Inner {
                 .evaluate_operation(Moment::Admission, operation, &operation.approvals, key, spending)
                 .await?;
             let admitted = match self.sign_if_allowed(operation, key, policy).await? {
-                Signing::Ended(outcome) => return Ok(outcome),
+                Signing::Ended(outcome) => return Ok(*outcome),
                 Signing::Spent(admitted) => admitted,
             };
             let raised =
@@ -207,12 +207,12 @@ impl Inner {
         }
         if !policy.is_allowed() || !policy.quorum.satisfied {
             let detail = policy::join(&self.denials(&policy));
-            return Ok(Signing::Ended(rejection("policy_rejected", detail, Some(policy))));
+            return Ok(Signing::ended(rejection("policy_rejected", detail, Some(policy))));
         }
         let derivation = key.map(|key| self.ports.nodes.derivation(key, &operation.intent)).transpose();
         let derivation = match derivation {
             Ok(derivation) => derivation.flatten(),
-            Err(why) => return Ok(Signing::Ended(rejection("derivation_impossible", why, None))),
+            Err(why) => return Ok(Signing::ended(rejection("derivation_impossible", why, None))),
         };
         let now = self.ports.clock.now();
         let request = AdmissionRequest {
@@ -227,7 +227,7 @@ impl Inner {
         match self.ports.authority.sign(request).await {
             Ok(admission) => {
                 let admission = Box::new(admission);
-                Ok(Signing::Ended(Outcome::DecisionSigned { policy, admission }))
+                Ok(Signing::ended(Outcome::DecisionSigned { policy, admission }))
             }
             Err(SignError::Spent(admitted)) => Ok(Signing::Spent(admitted)),
             Err(SignError::Unavailable(why)) => Err(why.into()),
@@ -238,9 +238,15 @@ impl Inner {
 /// The result of an attempt at a decision.
 enum Signing {
     /// Signed, or rejected.
-    Ended(Outcome),
+    Ended(Box<Outcome>),
     /// The authorities admitted this much for the payment's account and recipient, with which the policy denies it.
     Spent(SpendingTotals),
+}
+
+impl Signing {
+    fn ended(outcome: Outcome) -> Self {
+        Self::Ended(Box::new(outcome))
+    }
 }
 
 /// The rejection of an operation whose key has changed since the submission, so that it can no longer do what the intent
