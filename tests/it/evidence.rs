@@ -8,6 +8,7 @@ mod nodes;
 mod pages;
 mod tampered;
 mod total;
+mod vectors;
 mod verified;
 
 use crate::harness::samples::{path, publish};

@@ -180,7 +180,8 @@ impl Derivation {
                 *payments == is_payment
                     && *path == terms.bip32.as_ref().map(|child| child.path.clone())
                     && *taproot == terms.taproot
-                    && (terms.has_derived_key() || public_key_hex == payments_public_key_hex)
+                    && (terms.has_derived_key()
+                        || (!public_key_hex.is_empty() && public_key_hex == payments_public_key_hex))
             }
         }
     }

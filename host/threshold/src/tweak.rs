@@ -58,8 +58,10 @@ impl<C: Suite> Addend<C> {
         let share = SigningShare::deserialize(bytes.as_ref()).map_err(|_| UNADDABLE);
         bytes.as_mut().zeroize();
         let (id, share, threshold) = (*parent.identifier(), share?, *parent.min_signers());
+        // Adding points takes a third of the time of multiplying the generator by the new share.
+        let verifying_share = self.verifying_share(parent.verifying_share())?;
         let key = self.verifying_key(parent.verifying_key())?;
-        Ok(KeyPackage::new(id, share, VerifyingShare::from(share), key, threshold))
+        Ok(KeyPackage::new(id, share, verifying_share, key, threshold))
     }
 
     /// The child's public keys.

@@ -48,17 +48,6 @@ impl Forgery {
         Self::of_payment_with("/bip32", json!({ "network": "bitcoin", "path": "0/7" })).await
     }
 
-    /// Of a custody signature for the Taproot output of a key.
-    async fn of_output_key() -> Self {
-        let world = World::start().await;
-        let create = with(custody::key("btc"), "/signature_profile", json!("frost-secp256k1-sha256-tr"));
-        custody::execute(&world, custody::KEYS, &create).await;
-        let mut body = custody::sign("output");
-        body["taproot"] = json!({});
-        let operation = custody::publish(&world, &custody::key_path("btc", "/sign"), &body).await;
-        Self::of(&world, &custody::path(&operation, "/evidence")).await
-    }
-
     async fn of_creation() -> Self {
         let world = World::ticking().await;
         let operation = custody::publish(&world, "/v1/custody/keys", &custody::key("cold")).await;

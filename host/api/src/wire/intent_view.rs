@@ -76,7 +76,7 @@ pub struct PaymentTerms {
     pub currency: String,
     /// Free text.
     pub reference: Option<String>,
-    /// The child key that signs; absent for the key itself.
+    /// The child key that signs, below the key's child for payments; absent for that child itself.
     pub bip32: Option<Bip32>,
 }
 
@@ -215,7 +215,8 @@ pub enum SignatureProfile {
 pub struct OperationResult {
     /// The signature profile.
     pub signature_profile: Option<SignatureProfile>,
-    /// The public key that the signature verifies with: the key's, or the child key's.
+    /// The public key that the signature verifies with: the key's, of a payment the key's `payments_public_key_hex`, or that of a child
+    /// key or output key of these.
     pub public_key_hex: Option<String>,
     /// The 32 bytes that are signed.
     #[schema(pattern = "^[0-9a-f]{64}$")]

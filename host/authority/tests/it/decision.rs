@@ -81,10 +81,12 @@ fn derived_key_that_the_intent_does_not_request_is_refused() {
     ] {
         assert_eq!(decide(&intent, derivation.as_ref()).unwrap(), derivation);
     }
+    let of_no_key = Some(Derivation { public_key_hex: String::new(), ..paid.clone() });
     let of_another_key = Some(Derivation { public_key_hex: hex32(8).to_string(), ..paid.clone() });
     for (intent, derivation) in [
         (payment(None), None),
         (payment(None), of_another_key),
+        (payment(None), of_no_key),
         (payment(None), Some(Derivation { payments: false, ..paid.clone() })),
         (payment(None), at(true, "0/7")),
         (child(payment(None), "0/7"), Some(paid.clone())),

@@ -131,7 +131,7 @@ pub(super) fn operation(operation: &Operation, form: Form) -> Result<(), CallErr
     let rows = vec![
         ("operation", operation.operation_id.clone()),
         ("does", summary(operation)),
-        ("public key", text(&operation.intent, "public_key_artifact_ref")),
+        ("key", text(&operation.intent, "public_key_artifact_ref")),
         ("state", operation.state.clone()),
         (
             "approvals",
@@ -179,7 +179,7 @@ pub(super) fn key(key: &Key, form: Form) -> Result<(), CallError> {
         ("asset", text(&key.rest, "asset_id")),
         ("profile", text(&key.rest, "signature_profile")),
         ("public key", key.public_key_hex.clone().unwrap_or_default()),
-        ("of payments", text(&key.rest, "payments_public_key_hex")),
+        ("payments", text(&key.rest, "payments_public_key_hex")),
         ("epoch", key.active_epoch.clone().unwrap_or_default()),
         ("signers", format!("{} of the participants {}", key.threshold, participants.join(", "))),
     ];
