@@ -68,14 +68,14 @@ fn texts(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Whoever has an audit log can try accounts, and compute from each what the gateway, the authority and the nodes computed from it.
+/// A reader of an audit log can try accounts, and compute from each what the gateway, the authority and the nodes computed from it.
 #[tokio::test]
 async fn audit_log_has_no_digest_from_which_masked_accounts_could_be_guessed() {
     let world = World::start().await;
     let mut guessed = BTreeSet::new();
     let operation = publish(&world, &payment("guess")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
-    // All that follows from the intent and is computed again by whoever guesses it: digests, and signatures that verify over them.
+    // All that follows from the intent and is computed again from a guess: digests, and signatures that verify over them.
     for name in ["intent_hash", "decision", "policy", "receipts", "result", "effects"] {
         texts(&evidence[name], &mut guessed);
     }
