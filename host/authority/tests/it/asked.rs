@@ -166,7 +166,7 @@ fn request_with(
         policy: Recorded::from(outcome),
         events: chain(events),
         key: key.cloned(),
-        derivation: derivation(&payment(None), &key()),
+        derivation: key.and_then(|key| derivation(&payment(None), key)),
         not_before_ms: EpochMs(now.0 - 300_000),
         not_after_ms: EpochMs(now.0 + TTL_MS),
     }
