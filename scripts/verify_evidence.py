@@ -581,7 +581,7 @@ class History:
             automatic = self.intent.get("publication_mode", "automatic") == "automatic"
             scope = "signature" if self.signs else "epoch"
             if change["requested_at_ms"] is None:
-                need(automatic and change["scope"] == scope, "nobody requested the publication")
+                need(automatic and change["scope"] == scope, "no request caused the publication")
             else:
                 need(change["scope"] == "signature" if self.signs else change["scope"], "another scope")
         elif kind == "published":

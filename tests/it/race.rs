@@ -196,7 +196,7 @@ async fn another_tenants_busy_operation_is_not_found_at_once() {
         ("/abort", custody::abort("eve", &[])),
         ("/cancel", json!({ "reason": "r" })),
     ] {
-        // Waits for ever if it waits for the operation, which waits for this test.
+        // Never returns if it waits for the operation, which waits for this test.
         world
             .call_as(&eve, "POST", &custody::path(&busy, action), &body)
             .await

@@ -121,7 +121,7 @@ pub struct Source<'a> {
     pub stated: Option<(&'a str, EpochMs)>,
 }
 
-/// What the log's key signs for a document: that this was the operation's last event at this time. Whoever has a longer history with
+/// What the log's key signs for a document: that this was the operation's last event at this time. A reader of a longer history with
 /// earlier events can prove that the gateway withheld them. It is bound to one document, so that it cannot be pasted into another.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Statement {

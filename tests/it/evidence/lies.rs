@@ -1,7 +1,7 @@
 //! A generator of lies: an attacker who has the log's key alters each member of each event of real operations, adds, removes and moves
 //! events, computes again whatever follows from them, and signs the history again. None of these documents may hold.
 //!
-//! What the gateway alone records, and nobody else signs, it can also invent: [`RECORDS`] has these members, and
+//! What the gateway alone records, and no other party signs, it can also invent: [`RECORDS`] has these members, and
 //! `host/docs/evidence.md` lists them for readers.
 
 mod operations;
