@@ -22,8 +22,9 @@ use std::process::Command;
 
 /// Blocks that no test executes, by page, and why.
 const BY_HAND: &[(&str, usize)] = &[
-    // The whole test run, of which this is a part; one test by its name.
+    // The whole test run, of which this is a part; tests by their names.
     ("README.md", 2),
+    ("evidence.md", 1),
     // A simulation in a release build.
     ("faults.md", 1),
     // Measurements of many minutes.

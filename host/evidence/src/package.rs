@@ -74,7 +74,8 @@ mod tests {
     /// A package of two participants, whose points are all the same byte.
     fn encoded(profile: u8, n_point_bytes: usize) -> Vec<u8> {
         let point = |byte: u8| vec![byte; n_point_bytes];
-        [&[1, profile, 0, 2, 0, 2][..], &point(9), &[0, 0], &point(7), &[0, 3], &point(8), &[5; 32]].concat()
+        [&[1, profile, 0, 2, 0, 2][..], &point(0xab), &[0, 0], &point(7), &[0, 3], &point(8), &[5; 32]]
+            .concat()
     }
 
     #[test]
@@ -85,7 +86,7 @@ mod tests {
             let package = Package::read(&hex::encode(encoded(code, n_point_bytes))).unwrap();
             assert_eq!((package.profile, package.threshold), (profile, 2));
             assert_eq!(package.participants, BTreeSet::from([ParticipantIndex(0), ParticipantIndex(3)]));
-            assert_eq!(package.artifact_ref(), format!("{profile}:{}", "09".repeat(32)));
+            assert_eq!(package.artifact_ref(), format!("{profile}:{}", "ab".repeat(32)));
         }
     }
 

@@ -121,6 +121,9 @@ async fn unaltered_evidence_from_the_forger_holds() {
             forged["record_root"], forgery.evidence["record_root"],
             "the forger must have hashed the events anew"
         );
-        assert_holds(&forgery.verify(&forged), &["chain", "admission", "receipts", "key", "log"]);
+        assert_holds(
+            &forgery.verify(&forged),
+            &["chain", "admission", "receipts", "ending", "log", "statement"],
+        );
     }
 }

@@ -88,7 +88,10 @@ async fn document_with_missing_pages_is_not_verified() {
         let pages = pages.iter().map(|(first, last)| page(&whole, *first, *last)).collect();
         verify_pages(pages, &roots)
     };
-    assert_holds(&verify_ranges(&[(5, n_events), (1, 6)]), &["form", "chain", "operation", "key", "log"]);
+    assert_holds(
+        &verify_ranges(&[(5, n_events), (1, 6)]),
+        &["form", "chain", "operation", "statement", "log"],
+    );
     for (ranges, part) in [
         (vec![(1, 4)], "the last event is missing"),
         (vec![(5, 8)], "the first event is missing"),

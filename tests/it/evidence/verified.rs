@@ -20,7 +20,7 @@ const ALL: [&str; 10] = [
     "admission",
     "receipts",
     "signature",
-    "key",
+    "ending",
     "log",
 ];
 

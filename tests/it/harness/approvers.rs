@@ -1,7 +1,8 @@
 //! Approvers with signing keys: their registry on disk, and the signed approvals that they send.
 
-use gateway_domain::approval::{Approval, ApprovalSubject};
+use gateway_domain::approval::{Approval, ApprovalSubject, Word};
 use gateway_domain::ids::Tenant;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::testing::approvers::{Authenticator, approval, key, key_entry, registry, signed};
 use gateway_engine::ports::ReadClock;
 use operation_gateway::SystemClock;
@@ -67,6 +68,22 @@ impl Signers {
             "tina" => signs(3),
             "carol" => signs(4),
             other => panic!("{other} signs nothing"),
+        })
+    }
+
+    /// Bob's abort of this change of a key, without these receivers, signed with his authenticator.
+    pub(crate) fn abort(&self, view: &Value, lost: &[u16]) -> Value {
+        let aborted_at_ms = approval_now("bob").claimed_at_ms;
+        let roles = ["approver".to_owned()];
+        let lost_participants = lost.iter().copied().map(ParticipantIndex).collect();
+        let word =
+            Word::Aborts { aborted_at_ms, lost_participants: &lost_participants, reason: "its disk is lost" };
+        let signature = sign_statement(view, |subject| {
+            self.device.assertion(subject.says("bob", &roles, word).digest().unwrap())
+        });
+        json!({
+            "subject_id": "bob", "roles": roles, "reason": "its disk is lost", "lost_participants": lost, "aborted_at_ms": aborted_at_ms,
+            "signature": signature,
         })
     }
 }

@@ -4,6 +4,8 @@ use crate::harness::alarm::Alarm;
 use crate::harness::bundles::{Site, hash, key, release, wait_until_active};
 use crate::harness::process::{SIGN, drive, post, request};
 use crate::harness::samples::{path, payment};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use gateway_policy::BundleFiles;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,14 +31,12 @@ fn preview_and_admit(address: &str, name: &str) -> (String, Value) {
 
 /// The bundle hashes of the policy outcome and of the signed decision, in an operation's event `decision_signed`.
 fn decision_hashes(address: &str, path: &str) -> [String; 2] {
-    let (_, audit) = request(address, "GET", &format!("{path}/audit-replay"), None).unwrap();
-    let events: Vec<_> = audit["events"].as_array().unwrap().iter().map(|entry| &entry["event"]).collect();
-    let signed = events.iter().find(|event| event["change"]["type"] == "decision_signed").unwrap();
-    let found = |pointer: &str| {
-        let value = signed.pointer(pointer).unwrap_or_else(|| panic!("no `{pointer}` in {signed:#}"));
-        value.as_str().unwrap().to_owned()
-    };
-    [found("/change/policy/bundle_hash"), found("/change/admission/decision/bundle_hash")]
+    let (_, evidence) = request(address, "GET", &format!("{path}/evidence"), None).unwrap();
+    let outcomes = evidence["policy"].as_array().unwrap();
+    let admission = outcomes.iter().find(|outcome| outcome["moment"] == "admission").unwrap();
+    let payload = evidence["decision"]["envelope"]["payload"].as_str().unwrap();
+    let decision: Value = serde_json::from_slice(&STANDARD.decode(payload).unwrap()).unwrap();
+    [&admission["bundle_hash"], &decision["bundle_hash"]].map(|hash| hash.as_str().unwrap().to_owned())
 }
 
 /// State that the threads of the test share.

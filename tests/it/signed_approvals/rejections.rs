@@ -7,7 +7,6 @@ use crate::harness::custody;
 use crate::harness::samples::{path, payment, submit, with};
 use crate::harness::world::World;
 use gateway_domain::approval::Word;
-use gateway_domain::roster::ParticipantIndex;
 use gateway_evidence::Finding;
 use gateway_evidence::roots::RootsFile;
 use gateway_evidence::verify::Status;
@@ -70,22 +69,6 @@ async fn rejection_is_signed_where_approvals_are() {
     assert!(found.len() == 1 && found[0].contains("rejection of `bob`: `unknown_key`"), "{found:?}");
 }
 
-/// Bob's abort of this change of a key, without these receivers, signed with his authenticator.
-fn abort(signers: &Signers, view: &Value, lost: &[u16]) -> Value {
-    let aborted_at_ms = approval_now("bob").claimed_at_ms;
-    let roles = ["approver".to_owned()];
-    let lost_participants = lost.iter().copied().map(ParticipantIndex).collect();
-    let word =
-        Word::Aborts { aborted_at_ms, lost_participants: &lost_participants, reason: "its disk is lost" };
-    let signature = sign_statement(view, |subject| {
-        signers.device.assertion(subject.says("bob", &roles, word).digest().unwrap())
-    });
-    json!({
-        "subject_id": "bob", "roles": roles, "reason": "its disk is lost", "lost_participants": lost, "aborted_at_ms": aborted_at_ms,
-        "signature": signature,
-    })
-}
-
 #[tokio::test]
 async fn abort_is_signed_where_approvals_are() {
     let signers = Signers::new();
@@ -96,7 +79,7 @@ async fn abort_is_signed_where_approvals_are() {
     let admitted = approved(&world, &signers, &change, &custody::path(&change, "/approve")).await;
     assert_eq!(admitted["state"], "admitted", "{admitted}");
     let at = custody::path(&admitted, "/abort");
-    let sound = abort(&signers, &admitted, &[]);
+    let sound = signers.abort(&admitted, &[]);
     let rejected = rejection(&signers, &admitted, "its disk is lost");
     let unlisted = json!({ "subject_id": "mallory", "roles": ["approver"], "reason": "r", "aborted_at_ms": sound["aborted_at_ms"] });
     for (wrong, reason) in [

@@ -142,7 +142,8 @@ pub(super) async fn all() -> Vec<Told> {
     }
     let aborted =
         gateway.advance(&key_path("cold", "/refresh"), &custody::refresh("4"), Until::Admitted).await;
-    gateway.world.post(&format!("{aborted}/abort"), &json!({ "reason": "no" })).await.ok();
+    let view = gateway.world.get(&aborted).await.ok();
+    gateway.world.post(&format!("{aborted}/abort"), &gateway.signers.abort(&view, &[])).await.ok();
     gateway.told_with_and_without_logs("aborted refresh", &aborted, &mut told).await;
     told
 }
