@@ -40,6 +40,9 @@ impl Forgery {
     /// Of a payment whose body has this member replaced.
     async fn of_payment_with(pointer: &str, value: Value) -> Self {
         let world = World::start().await;
+        let create =
+            with(custody::key("treasury-1"), "/signature_profile", json!("frost-secp256k1-sha256-tr"));
+        custody::execute(&world, custody::KEYS, &create).await;
         let operation = publish(&world, &with(payment("forged"), pointer, value)).await;
         Self::of(&world, &path(&operation, "/evidence")).await
     }

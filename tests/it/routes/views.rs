@@ -21,9 +21,13 @@ fn mask(value: Value) -> Value {
         // Log proofs and signed notes, whose signature lines begin with a dash.
         Value::String(text) if text.contains("\n\n\u{2014} ") => json!("<signed note>"),
         Value::String(text) => {
-            let parts: Vec<_> =
-                text.split('/').map(|part| if part.len() == 64 { "<id>" } else { part }).collect();
-            let text = parts.join("/");
+            let without = |text: &str, separator: char, mask: &str| {
+                let is_hash =
+                    |part: &str| part.len() == 64 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+                let parts = text.split(separator).map(|part| if is_hash(part) { mask } else { part });
+                parts.collect::<Vec<_>>().join(&separator.to_string())
+            };
+            let text = without(&without(&text, '/', "<id>"), '"', "<64 hex>");
             json!(if let Some((name, _)) = text.split_once("now_ms=") {
                 format!("{name}now_ms=<ms>")
             } else {

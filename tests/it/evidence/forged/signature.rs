@@ -61,9 +61,9 @@ async fn signature_under_an_unadmitted_child_key_is_found() {
 #[tokio::test]
 async fn signature_under_another_key_than_the_pinned_one_is_found() {
     let mut forgery = Forgery::of_payment().await;
-    let at = forgery.at("executed", "/signature/public_key_hex: the operation's signing key");
+    let at = "/intent/public_key_artifact_ref: the key in the roots";
     forgery.roots.keys.insert(key_id(&forgery), format!("frost-ed25519-sha512:{}", "11".repeat(32)));
-    forgery.assert_finds(&forgery.evidence, &at);
+    forgery.assert_finds(&forgery.evidence, at);
     let mut child = Forgery::of_child_key().await;
     let key = child.evidence["key"]["public_key_artifact_ref"].as_str().unwrap().to_owned();
     child.roots.keys.insert(key_id(&child), key);
