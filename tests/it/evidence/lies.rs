@@ -223,7 +223,7 @@ fn alterations(event: &Value, pointer: &str) -> Vec<Value> {
     match without.pointer_mut(parent).unwrap() {
         Value::Object(members) => _ = members.remove(name),
         Value::Array(items) => _ = items.remove(name.parse().unwrap()),
-        _ => unreachable!("a parent has members"),
+        _ => panic!("a parent has members"),
     }
     vec![other, without]
 }

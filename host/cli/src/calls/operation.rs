@@ -274,8 +274,10 @@ async fn decide(decide: &Decide, ends: Option<Ends<'_>>, now: EpochMs) -> Result
         }
         None => {
             let mut body = json!(word(ends.as_ref(), i64::try_from(now.0).unwrap_or(i64::MAX)));
-            body["subject_id"] = json!(subject);
-            body["roles"] = json!(roles);
+            if let Some(members) = body.as_object_mut() {
+                members.insert("subject_id".to_owned(), json!(subject));
+                members.insert("roles".to_owned(), json!(roles));
+            }
             body
         }
     };
