@@ -225,7 +225,8 @@ async fn approvals_are_bound_to_operation_intent_and_key() {
     let other_key = with_approvals(action(&group).on_key("vault"), approvals.clone());
     assert_approval_refused(&group, &other_key, "bad_signature").await;
     // With roles or a time that the approver did not sign.
-    let alterations: [(fn(&mut Approval), &str); 4] = [
+    type Alter = fn(&mut Approval);
+    let alterations: [(Alter, &str); 4] = [
         (|one| one.claimed_at_ms -= 1, "bad_signature"),
         (|one| one.roles.push("approver".into()), "bad_signature"),
         (|one| one.roles.clear(), "no_role"),
