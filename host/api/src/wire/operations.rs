@@ -68,7 +68,7 @@ pub struct SignOperationRequest {
     pub key_ref: Option<String>,
     /// The payment.
     pub payment: PaymentIntent,
-    /// The child key that signs; without it the key itself.
+    /// The child key that signs, below the key's child for payments; without it that child itself.
     pub bip32: Option<Bip32>,
     /// 0-based signer indices, each once.
     #[schema(schema_with = participants)]
