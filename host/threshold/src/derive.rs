@@ -1,20 +1,9 @@
 //! Derived keys: the key for payments, child keys (BIP-32) and Taproot output keys (BIP-341), in this order. Steps are numbered as in
-//! `protocols.md`, section "Child keys"; those of the key for payments are below.
+//! `protocols.md`, section "Derived keys".
 //!
 //! Each follows from the group key with one additive tweak. BIP-32 children are non-hardened
 //! (<https://github.com/bitcoin/bips/blob/master/bip-0032.mediawiki>, CKDpub), and need the chain code too. They and output keys exist
 //! for `frost-secp256k1-sha256-tr` only; the key for payments exists for every profile.
-//!
-//! # The key for payments
-//!
-//! A payment is not signed with the key itself, so that no signature with the key, over whatever a caller chose, is one of a payment.
-//!
-//! - 3.1 `t = SHA-256("svc/payments-key/v1" ‖ key id ‖ public key)`, of the 32 bytes of each, reduced modulo the order of the group:
-//!   read as big-endian for secp256k1, as little-endian for Ed25519. `t` must not be zero.
-//! - 3.2 The key for payments is `lift_x(public key) + t·G` on secp256k1, and the public key plus `t·G` for Ed25519. It must not be
-//!   the identity. Its public key follows from the public key, without its parity.
-//! - 3.3 The group key `K` is `−lift_x(public key)` if its y is odd. The tweak is then `−t`, else `t`. Child keys and output keys
-//!   are derived from the point `K` plus the tweak times `G`, with the parity that this point has, and the key's chain code.
 
 use bip32::{ChildNumber, ExtendedKeyAttrs, Prefix, PublicKey, XPub};
 use frost_core::{Element, Field, Scalar};
