@@ -69,8 +69,11 @@ impl Replicas {
             let answer = request(&self.address(choice.next()), method, path, body);
             match &answer {
                 Ok((200, view)) => return view.clone(),
-                // Killed meanwhile, or a dependency did not answer.
+                // Killed meanwhile, a dependency did not answer, or others changed the same at the same time.
                 Err(_) | Ok((503, _)) if Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(50))
+                }
+                Ok((409, error)) if error["error"] == "concurrent_update" && Instant::now() < deadline => {
                     thread::sleep(Duration::from_millis(50))
                 }
                 Err(_) | Ok(_) => panic!("{method} {path}: {answer:?}"),
@@ -166,9 +169,9 @@ fn pay_while(
                 disturb(round);
             }
         });
-        let paid = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+        let paid: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
         is_done.store(true, Ordering::Relaxed);
-        paid
+        paid.into_iter().flat_map(|paid| paid.expect("a client ended")).collect()
     })
 }
 
