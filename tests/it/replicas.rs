@@ -171,7 +171,7 @@ fn pay_while(
         });
         let paid: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
         is_done.store(true, Ordering::Relaxed);
-        paid.into_iter().flat_map(|paid| paid.expect("a client ended")).collect()
+        paid.into_iter().flat_map(|paid| paid.unwrap()).collect()
     })
 }
 
