@@ -305,8 +305,15 @@ pub struct SettledEffect {
     /// The effect's id.
     pub id: EffectId,
     /// The digest of its outcome.
+    pub result_root: Commitment,
+}
+
+/// What stands in the place of a value that a document may withhold. The openings of those that it discloses are in `disclosures`.
+#[derive(ToSchema)]
+pub struct Commitment {
+    /// The hash of the value's place, a salt and the value.
     #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub result_root: String,
+    pub commitment: String,
 }
 
 /// The id of an effect. `effect_id` in requests is its members in this order, joined by dots.
