@@ -7,8 +7,7 @@
 use super::Reader;
 use super::operation::Replayed;
 use super::report::{Findings, Report};
-use gateway_domain::operation::{Change, EffectStep, Operation, Phase, Plan, replay};
-use gateway_domain::receipt::{NodeReceipt, participants};
+use gateway_domain::operation::{Change, EffectStep, Operation, Phase, Plan, State};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
@@ -29,55 +28,20 @@ pub(crate) fn check(replayed: &Replayed, reader: &Reader<'_>, report: &mut Repor
 /// are missing or forged.
 fn shown(replayed: &Replayed) -> Option<String> {
     let operation = &replayed.operation;
-    let discarded = |receipts: &[NodeReceipt]| -> Option<String> {
-        let plan = operation.plan()?;
-        let by = participants(receipts);
-        let is_over =
-            if plan.stages_epoch() { !plan.receivers.is_disjoint(&by) } else { plan.is_discarded(&by) };
-        is_over.then(|| discard_line(&plan, by.len()))
-    };
-    match &operation.phase {
-        Phase::Published => Some("published, as its nodes signed".to_owned()),
-        Phase::DiscardingRest { .. } => discarded(&operation.discarded_receipts),
-        Phase::Failed => {
-            let failed = replayed.events.iter().enumerate().find_map(|(index, event)| match &event.change {
-                Change::Failed { receipts, .. } => Some((index, receipts)),
-                _ => None,
-            });
-            let (index, receipts) = failed?;
-            let before = replayed.events.get(..index).and_then(replay)?;
-            match before.phase {
-                Phase::Discarding | Phase::DiscardingRest { .. } => {
-                    discarded(&[before.discarded_receipts.as_slice(), receipts].concat())
-                }
-                Phase::Submitted
-                | Phase::PendingApproval
-                | Phase::Deciding
-                | Phase::Admitting
-                | Phase::Admitted
-                | Phase::IssuingReceipt
-                | Phase::ReceiptMaterialized
-                | Phase::Executing { .. }
-                | Phase::CommittingEpoch { .. }
-                | Phase::Executed
-                | Phase::Publishing
-                | Phase::Published
-                | Phase::Failed => None,
-            }
-        }
-        Phase::Submitted
-        | Phase::PendingApproval
-        | Phase::Deciding
-        | Phase::Admitting
-        | Phase::Admitted
-        | Phase::IssuingReceipt
-        | Phase::ReceiptMaterialized
-        | Phase::Executing { .. }
-        | Phase::CommittingEpoch { .. }
-        | Phase::Executed
-        | Phase::Publishing
-        | Phase::Discarding => None,
+    if operation.phase == Phase::Published {
+        return Some("published, as its nodes signed".to_owned());
     }
+    let is_aborted = replayed.events.iter().any(|event| matches!(event.change, Change::Aborted { .. }));
+    if operation.state() != State::Failed || !is_aborted {
+        return None;
+    }
+    let receipts = replayed.events.iter().flat_map(|event| match &event.change {
+        Change::DiscardAcked { receipts } | Change::Failed { receipts, .. } => receipts.as_slice(),
+        _ => &[],
+    });
+    let (plan, by) = (operation.plan()?, receipts.map(|receipt| receipt.participant).collect());
+    let is_over = if plan.stages_epoch() { !plan.receivers.is_disjoint(&by) } else { plan.is_discarded(&by) };
+    is_over.then(|| discard_line(&plan, by.len()))
 }
 
 fn discard_line(plan: &Plan, n_discarded: usize) -> String {
