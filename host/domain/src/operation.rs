@@ -100,13 +100,8 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
             execute::decide(operation, *requested_at_ms, key.as_deref(), command.at)
         }
         Action::BeginCeremony => Ok(execute::begin_ceremony(operation)),
-        Action::Settle { effect, outcome, result_root } => {
-            return Ok(stamp_settled(
-                at,
-                *effect,
-                *result_root,
-                settle::decide(operation, *effect, outcome, *result_root),
-            ));
+        Action::Settle { effect, outcome } => {
+            return Ok(stamp_settled(at, *effect, settle::decide(operation, *effect, outcome)));
         }
         Action::Publish { scope, expected_result_ref, requested_at_ms } => {
             publish::decide(operation, scope, expected_result_ref.as_deref(), *requested_at_ms)
@@ -132,10 +127,11 @@ fn note_replay(operation: &Operation, body_digest: Hex32) -> Vec<Change> {
 }
 
 /// The events of these changes; the first one names the effect that caused them.
-fn stamp_settled(at: EpochMs, id: EffectId, result_root: Hex32, changes: Vec<Change>) -> Vec<Event> {
+fn stamp_settled(at: EpochMs, id: EffectId, changes: Vec<Change>) -> Vec<Event> {
     let mut events = stamp(at, changes);
     if let Some(first) = events.first_mut() {
-        first.settles = Some(SettledEffect { id, result_root });
+        let result_root = order::outcome_root(&first.change);
+        first.settles = result_root.map(|result_root| SettledEffect { id, result_root });
     }
     events
 }

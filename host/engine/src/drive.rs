@@ -84,9 +84,8 @@ impl Session<'_> {
     /// [`EngineError::Unavailable`] when the outcome does not complete the step.
     async fn settle(&mut self, effect: &Effect, performed: Performed) -> Result<(), EngineError> {
         let Performed { outcome, party_locks, spending } = performed;
-        let result_root = outcome.result_root()?;
         let missing = missing_confirmations(&self.operation, &outcome);
-        if self.decide(Action::Settle { effect: effect.id, outcome, result_root })? == 0 {
+        if self.decide(Action::Settle { effect: effect.id, outcome })? == 0 {
             return Err(Unavailable::new(Dependency::Runtime, missing).into());
         }
         self.expect_spending(spending);

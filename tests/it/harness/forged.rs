@@ -132,9 +132,9 @@ pub(crate) fn settled_again(mut events: Vec<Event>) -> Vec<Event> {
     for event in &mut events {
         let root = match &mut event.change {
             Change::DecisionSigned { admission, .. } => Some(admission.admission_hash),
-            Change::AdmissionApplied { receipts } | Change::EpochAcked { receipts } => {
-                Outcome::Acked(receipts.clone()).result_root().ok()
-            }
+            Change::AdmissionApplied { receipts }
+            | Change::EpochAcked { receipts }
+            | Change::DiscardAcked { receipts } => Outcome::Acked(receipts.clone()).result_root().ok(),
             Change::ReceiptMaterialized { receipts, policy_receipt_id: id }
             | Change::Published { receipts, publication_receipt: id } => {
                 let root = Outcome::Acked(receipts.clone()).result_root().unwrap();

@@ -67,8 +67,6 @@ pub enum Action {
         effect: EffectId,
         /// Its outcome.
         outcome: Outcome,
-        /// Digest of the outcome, see [`Outcome::result_root`].
-        result_root: Hex32,
     },
     /// Request the publication of the result.
     Publish {

@@ -93,16 +93,15 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
 #[must_use]
 pub fn contradicts_content(before: &Operation, event: &Event) -> Option<&'static str> {
     let Event { change, settles, .. } = event;
-    match (settles, settled_root(change)) {
-        (None, Settled::By(_)) => return Some("the effect that caused the event is missing"),
+    match (settles, settled(change)) {
+        (None, Settled::Always(_)) => return Some("the effect that caused the event is missing"),
         (Some(_), Settled::Never) => return Some("no effect causes such an event"),
-        (Some(settled), of) => {
+        (Some(settled), Settled::Always(root) | Settled::Perhaps(root)) => {
             let Step::Perform(owed) = next(before) else { return Some("the operation owed no effect") };
             if settled.id != owed.id {
                 return Some("the operation owed another effect");
             }
-            if matches!(of, Settled::By(Some(root)) | Settled::Perhaps(Some(root)) if root != settled.result_root)
-            {
+            if root != Some(settled.result_root) {
                 return Some("the effect had another outcome");
             }
         }
@@ -122,36 +121,41 @@ pub fn contradicts_content(before: &Operation, event: &Event) -> Option<&'static
 
 const REQUEST: &str = "no request causes such an event in this state";
 
-/// Whether an effect causes a change.
+/// Whether an effect causes a change, with the digest of what the change has of its outcome. `None` for a value without a canonical form,
+/// which does not occur.
 enum Settled {
-    /// Always. The digest of its outcome, if the change has all of it.
-    By(Option<Hex32>),
-    /// By an effect with this outcome, or not.
+    Always(Option<Hex32>),
+    /// By an effect, a request, or time.
     Perhaps(Option<Hex32>),
     Never,
+}
+
+/// The digest of the outcome that caused this change, as [`SettledEffect`](super::SettledEffect) has it.
+pub(super) fn outcome_root(change: &Change) -> Option<Hex32> {
+    match settled(change) {
+        Settled::Always(root) | Settled::Perhaps(root) => root,
+        Settled::Never => None,
+    }
 }
 
 fn rejected(failure: &Failure) -> Option<Hex32> {
     Outcome::Rejected { failure: failure.clone(), policy: None }.result_root().ok()
 }
 
-fn settled_root(change: &Change) -> Settled {
-    let of = |outcome: Outcome| Settled::By(outcome.result_root().ok());
+fn settled(change: &Change) -> Settled {
+    let of = |outcome: Outcome| Settled::Always(outcome.result_root().ok());
     match change {
-        Change::DecisionSigned { admission, .. } => Settled::By(Some(admission.admission_hash)),
+        Change::DecisionSigned { admission, .. } => Settled::Always(Some(admission.admission_hash)),
         Change::AdmissionApplied { receipts }
         | Change::ReceiptMaterialized { receipts, .. }
         | Change::EpochAcked { receipts }
+        | Change::DiscardAcked { receipts }
         | Change::Published { receipts, .. } => of(Outcome::Acked(receipts.clone())),
         Change::AttemptLost { reason, receipts, .. } => {
             of(Outcome::AttemptLost { reason: reason.clone(), receipts: receipts.clone() })
         }
-        Change::EpochDecided { staged, .. } => Settled::By(staged.result_ref().ok()),
-        Change::Executed { result_ref, signature: Some(_), .. } => Settled::By(Some(*result_ref)),
-        // Only the receipts of the nodes that still had to discard it are in the event.
-        Change::DiscardAcked { .. } => Settled::By(None),
-        // By an effect, a request, or time. The receipts of the last attempt are not in the event.
-        Change::Aborted { failure } if failure.code == settle::ATTEMPTS_EXHAUSTED => Settled::Perhaps(None),
+        Change::EpochDecided { staged, .. } => Settled::Always(staged.result_ref().ok()),
+        Change::Executed { result_ref, signature: Some(_), .. } => Settled::Always(Some(*result_ref)),
         Change::Aborted { failure } => Settled::Perhaps(rejected(failure)),
         Change::Failed { failure, receipts, .. } if receipts.is_empty() => Settled::Perhaps(rejected(failure)),
         Change::Failed { receipts, .. } => of(Outcome::Acked(receipts.clone())),

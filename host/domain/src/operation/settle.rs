@@ -24,8 +24,8 @@ pub const ATTEMPTS_MAX: u32 = 16;
 pub(super) const ATTEMPTS_EXHAUSTED: &str = "attempts_exhausted";
 
 /// The changes that the outcome of an effect causes; none when the operation does not owe this effect.
-pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome, root: Hex32) -> Vec<Change> {
-    let Step::Perform(owed) = next(operation) else { return Vec::new() };
+pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome) -> Vec<Change> {
+    let (Step::Perform(owed), Ok(root)) = (next(operation), outcome.result_root()) else { return Vec::new() };
     if owed.id != effect {
         return Vec::new();
     }

@@ -78,8 +78,7 @@ fn result_without_the_receipts_of_all_participants_is_ignored() {
                 Outcome::Signed { receipts, .. } | Outcome::Staged { receipts, .. } => change(receipts),
                 other => panic!("{other:?}"),
             }
-            let result_root = outcome.result_root().unwrap();
-            let action = Action::Settle { effect: effect.id, outcome, result_root };
+            let action = Action::Settle { effect: effect.id, outcome };
             decide(&machine.operation, &Command { at: machine.now, action }).unwrap()
         };
         assert_eq!(settle(|receipts| receipts.truncate(1)), []);
@@ -101,8 +100,7 @@ fn promotion_is_recorded_once_for_each_node() {
     let acknowledge = |operation: &super::Operation, receipts: &[crate::receipt::NodeReceipt]| {
         let Step::Perform(effect) = next(operation) else { panic!() };
         let outcome = Outcome::Acked(receipts.to_vec());
-        let result_root = outcome.result_root().unwrap();
-        let action = Action::Settle { effect: effect.id, outcome, result_root };
+        let action = Action::Settle { effect: effect.id, outcome };
         decide(operation, &Command { at: machine.now, action }).unwrap()
     };
     let first = acknowledge(&machine.operation, &all[..1]);
@@ -123,8 +121,7 @@ fn receipts_name_the_attempt_that_succeeded() {
     let mut machine = simulation::executing(Kind::Payment);
     let settle = |operation: &super::Operation, outcome: Outcome| {
         let Step::Perform(effect) = next(operation) else { panic!() };
-        let result_root = outcome.result_root().unwrap();
-        let action = Action::Settle { effect: effect.id, outcome, result_root };
+        let action = Action::Settle { effect: effect.id, outcome };
         decide(operation, &Command { at: crate::time::EpochMs(1), action }).unwrap()
     };
     let by = [crate::roster::ParticipantIndex(1)].into();
@@ -176,9 +173,8 @@ fn event_times_do_not_go_back_when_the_clock_does() {
     let then = machine.operation.updated_at_ms;
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
     let outcome = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
-    let result_root = outcome.result_root().unwrap();
     for action in [
-        Action::Settle { effect: effect.id, outcome, result_root },
+        Action::Settle { effect: effect.id, outcome },
         Action::NoteReplay { body_digest: Hex32::new([99; 32]) },
     ] {
         let events = decide(&machine.operation, &Command { at: EpochMs(then.0 - 1), action }).unwrap();
@@ -193,8 +189,7 @@ fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
     let failure = super::Failure { code: "refused".into(), detail: String::new(), culprits: vec![] };
     let settle = |machine: &mut machine::Machine, outcome: Outcome| {
         let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-        let result_root = outcome.result_root().unwrap();
-        machine.decide(Action::Settle { effect: effect.id, outcome, result_root }).unwrap()
+        machine.decide(Action::Settle { effect: effect.id, outcome }).unwrap()
     };
     assert_eq!(settle(&mut machine, Outcome::Rejected { failure, policy: None }), 1);
     let operation = machine.operation.clone();
@@ -224,8 +219,7 @@ fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
 fn settled(machine: &mut machine::Machine, outcome: super::Outcome) -> usize {
     use super::{Action, Step, next};
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-    let result_root = outcome.result_root().unwrap();
-    machine.decide(Action::Settle { effect: effect.id, outcome, result_root }).unwrap()
+    machine.decide(Action::Settle { effect: effect.id, outcome }).unwrap()
 }
 
 /// An abort by Dora, whom the policy counts.

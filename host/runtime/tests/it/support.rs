@@ -237,8 +237,7 @@ impl World {
 
     /// Records this outcome of the pending effect.
     pub(crate) fn record_outcome(&mut self, operation: Operation, outcome: Outcome) -> Operation {
-        let result_root = outcome.result_root().unwrap();
-        let settle = Action::Settle { effect: effect(&operation).id, outcome, result_root };
+        let settle = Action::Settle { effect: effect(&operation).id, outcome };
         self.apply(operation, settle)
     }
 

@@ -6,8 +6,8 @@ use crate::approval::Approvers;
 use crate::intent::{Intent, OperationType};
 use crate::operation::signed_receipts;
 use crate::operation::{
-    Change, Event, ExportState, NextAction, Operation, Phase, State, contradicts_ends, evaluations,
-    may_follow, replay,
+    Change, Event, ExportState, NextAction, Operation, Phase, State, contradicts_content, contradicts_ends,
+    evaluations, may_follow, replay,
 };
 use crate::receipt::NodeReceipt;
 use crate::receipt::tests::check_receipt;
@@ -157,6 +157,7 @@ pub(crate) fn check_order(before: &Operation, previous: Option<&Event>, event: &
     assert!(may_follow(before, &event.change), "{:?} in {:?}", event.change, before.phase);
     let contradiction = contradicts_ends(before, previous.map(|event| &event.change), event);
     assert_eq!(contradiction, None, "{event:?}");
+    assert_eq!(contradicts_content(before, event), None, "{event:?}");
 }
 
 /// The receipts of an event verify with the events and the nodes' keys alone, and there are enough.

@@ -2,7 +2,6 @@
 
 use super::environment::Environment;
 use super::invariants;
-use crate::ids::Hex32;
 use crate::operation::{
     Action, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, next, open, replay,
 };
@@ -98,8 +97,7 @@ impl Machine {
                     return true;
                 }
                 let Some(outcome) = outcome else { return false };
-                let result_root: Hex32 = outcome.result_root().unwrap();
-                let settle = Action::Settle { effect: effect.id, outcome, result_root };
+                let settle = Action::Settle { effect: effect.id, outcome };
                 self.outcomes.push(settle.clone());
                 let has_events = self.decide(settle).unwrap() > 0;
                 self.maybe_crash();
