@@ -12,7 +12,6 @@ use crate::approval::Rejection;
 use crate::binding::ClientBinding;
 use crate::names::is_same_person;
 use crate::policy::{self, Statement};
-use std::collections::BTreeSet;
 
 /// The code of an obligation with which a policy says how many rejections end an operation, as a decimal number in its detail.
 pub const REJECTIONS_REQUIRED: &str = "rejections_required";
@@ -81,13 +80,7 @@ pub(super) fn decide(
     if operation.has_rejection_like(rejection) {
         return Ok(Vec::new());
     }
-    let ends = match &rejection.lost {
-        None => {
-            check_not_admitted(operation)?;
-            vec![failed(REJECTED, subject_id, &rejection.reason)]
-        }
-        Some(lost) => abort::changes(operation, subject_id, &rejection.reason, lost)?,
-    };
+    let ends = ends(operation, rejection)?;
     if ends.is_empty() {
         return Ok(ends);
     }
@@ -109,6 +102,18 @@ pub(super) fn decide(
         changes.extend(ends);
     }
     Ok(changes)
+}
+
+/// The changes that the last rejection or abort needed causes.
+fn ends(operation: &Operation, rejection: &Rejection) -> Result<Vec<Change>, Refusal> {
+    let Rejection { subject_id, reason, lost, .. } = rejection;
+    match lost {
+        None => {
+            check_not_admitted(operation)?;
+            Ok(vec![failed(REJECTED, subject_id, reason)])
+        }
+        Some(lost) => abort::changes(operation, subject_id, reason, lost),
+    }
 }
 
 /// The changes that a cancellation causes; none for a repeat. `client` is the caller, as far as it is known: without authentication it may
@@ -136,9 +141,11 @@ pub fn contradicts_ends(
     previous: Option<&Change>,
     event: &Event,
 ) -> Option<&'static str> {
-    let enough = match previous {
-        Some(Change::RejectionRecorded { rejection, policy }) => {
-            before.is_rejected_enough(rejection, policy.as_ref()).then_some(&rejection.lost)
+    let ended = match previous {
+        Some(Change::RejectionRecorded { rejection, policy })
+            if before.is_rejected_enough(rejection, policy.as_ref()) =>
+        {
+            ends(before, rejection).ok()
         }
         _ => None,
     };
@@ -146,17 +153,19 @@ pub fn contradicts_ends(
         Change::Failed { failure, .. } | Change::Aborted { failure } => Some(failure.code.as_str()),
         _ => None,
     };
-    if (enough == Some(&None)) != (code == Some(REJECTED)) {
-        return Some("an operation fails as rejected after the last rejection needed, and only then");
-    }
-    let without = match &event.change {
+    let contradiction = match &ended {
+        Some(changes) => changes.first() != Some(&event.change),
         // The failure of an operation that was aborted before is not another abort.
-        _ if code == Some(abort::ABORTED) && before.failure.is_none() => Some(BTreeSet::new()),
-        Change::NodesGivenUp { lost, .. } => Some(lost.clone()),
-        _ => None,
+        None => {
+            code == Some(REJECTED)
+                || (code == Some(abort::ABORTED) && before.failure.is_none())
+                || matches!(event.change, Change::NodesGivenUp { .. })
+        }
     };
-    if enough.and_then(Option::as_ref) != without.as_ref() {
-        return Some("a change of a key is aborted after the last abort needed, and only then");
+    if contradiction {
+        return Some(
+            "an operation is rejected or aborted after the last rejection or abort needed, as that one says, and only then",
+        );
     }
     match &event.change {
         Change::RejectionRecorded { rejection, policy } => {
