@@ -10,6 +10,7 @@ use gateway_domain::roster::ParticipantIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
 const NAME: &str = "receipts";
+const DISORDER: &str = "not in the order of nodes, one of each";
 const TOO_FEW: &str = "too few receipts, or more than one from a node";
 
 pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
@@ -17,6 +18,10 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
     for_each_event(&replayed.events, |index, before, event| {
         let at = format!("/events/{index}/event/change/receipts");
         let receipts = signed_receipts(before, event);
+        let are_in_order = |two: &[(ReceiptKind, &NodeReceipt)]| match two {
+            [(_, one), (_, next)] => one.participant < next.participant,
+            _ => true,
+        };
         for (position, (kind, receipt)) in receipts.iter().enumerate() {
             if let Err(what) = verify_receipt(before, kind, receipt, roots) {
                 findings.add(format!("{at}/{position}"), what);
@@ -29,7 +34,8 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
         }
         positions.extend(receipts.iter().map(|(_, receipt)| (receipt.participant, receipt.log_index)));
         n_signed = n_signed.saturating_add(receipts.len());
-        if let Some(what) = missing_receipts(before, &event.change) {
+        let disorder = (!receipts.windows(2).all(are_in_order)).then_some(DISORDER);
+        if let Some(what) = missing_receipts(before, &event.change).or(disorder) {
             findings.add(at, what);
         }
     });
