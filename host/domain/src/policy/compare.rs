@@ -26,8 +26,9 @@ impl Difference {
 /// reproduced exactly.
 #[must_use]
 pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
-    // The record's quorum was raised to the deployment's minimum, which the bundle does not know.
-    let again = &again.clone().raise_quorum_to(recorded.quorum.required);
+    // The record's quorum was raised to the deployment's minimum. If the policy did not read that, only the record has it.
+    let minimum = required_min(&recorded.facts).unwrap_or(recorded.quorum.required);
+    let again = &again.clone().raise_quorum_to(minimum);
     let fault = |outcome: &Outcome| outcome.fault.clone().unwrap_or("(none)".to_owned());
     let fields = [
         Difference::new("input_hash", recorded.input_hash, again.input_hash),
@@ -99,7 +100,8 @@ pub fn impact(recorded: &Outcome, candidate: &Outcome) -> Impact {
     let reasons = codes(&recorded.reasons) != codes(&candidate.reasons);
     let obligations = codes(&recorded.obligations) != codes(&candidate.obligations);
     let reworded = recorded.reasons != candidate.reasons || recorded.obligations != candidate.obligations;
-    let quorum = candidate.quorum.clone().raise_to(required_min(&recorded.facts));
+    // Without the minimum, a quorum that it raised is reported as changed, so that the reviewer sees it.
+    let quorum = candidate.quorum.clone().raise_to(required_min(&recorded.facts).unwrap_or_default());
     Impact::Verdict(Changes {
         allow_to_deny: recorded.decision == Decision::Allow && candidate.decision == Decision::Deny,
         deny_to_allow: recorded.decision == Decision::Deny && candidate.decision == Decision::Allow,
@@ -110,11 +112,10 @@ pub fn impact(recorded: &Outcome, candidate: &Outcome) -> Impact {
     })
 }
 
-/// The deployment's minimum, if the policy read it. Otherwise 0: a quorum that the minimum raised is then reported as
-/// changed, so that the reviewer sees it.
-fn required_min(facts: &[FactRead]) -> u32 {
+/// The deployment's minimum, if the policy read it.
+fn required_min(facts: &[FactRead]) -> Option<u32> {
     let required = facts.iter().find(|fact| fact.name == "deployment.required_approvals");
-    required.and_then(|fact| fact.value.as_deref()?.parse().ok()).unwrap_or_default()
+    required.and_then(|fact| fact.value.as_deref()?.parse().ok())
 }
 
 fn codes(statements: &[Statement]) -> Vec<&str> {
