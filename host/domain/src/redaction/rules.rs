@@ -191,7 +191,7 @@ const OUTCOME: &Shape = &[&[
     ("quorum", Members(&[&[("subjects", Open), ("required", Open), ("satisfied", Open)]])),
     ("input_hash", Parties),
     ("output_hash", Parties),
-    ("fuel_used", Open),
+    ("fuel_used", Parties),
     ("fault", Open),
 ]];
 
