@@ -205,3 +205,31 @@ async fn another_tenants_busy_operation_is_not_found_at_once() {
     go_on.send(()).unwrap();
     execution.await.unwrap().ok();
 }
+
+#[tokio::test]
+async fn request_that_waits_for_work_on_its_operation_is_not_answered_as_done() {
+    let world = World::ticking_with(&[("answer_within_ms", "200")]).await;
+    custody::create_key(&world, "cold").await;
+    let path_of = |action: &str| custody::key_path("cold", action);
+    let refreshing = custody::admit(&world, &path_of("/refresh"), &custody::refresh("2")).await;
+    let stopped = world.faults.stop();
+    let view = world.post_nothing(&custody::path(&refreshing, "/execute")).await.ok();
+    assert_eq!((&view["state"], &view["in_progress"]), (&json!("executing"), &json!("execution")));
+    // Neither is in the events. When the nodes answer it may be too late.
+    let aborting = custody::path(&refreshing, "/abort");
+    world.post(&aborting, &custody::abort("alice", &[])).await.fails(503, "runtime_unavailable");
+    let publishing = custody::path(&refreshing, "/publish");
+    world.post(&publishing, &custody::publication()).await.fails(503, "runtime_unavailable");
+    drop(stopped);
+    let aborted = |view: &Value| view["rejections"].is_array();
+    let ended = loop {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let view = world.get(&custody::path(&refreshing, "")).await.ok();
+        if view["in_progress"].is_null() && view["state"] != "admitted" {
+            break view;
+        }
+    };
+    assert_eq!(ended["state"] == "failed", aborted(&ended), "{ended}");
+    let again = world.post(&aborting, &custody::abort("alice", &[])).await;
+    assert_eq!(again.status == 200, aborted(&ended), "{ended}");
+}

@@ -2,7 +2,7 @@
 
 use crate::development::WithKey;
 use crate::engine::{Engine, Inner};
-use crate::error::EngineError;
+use crate::error::{Dependency, EngineError, Unavailable};
 use crate::ports::Record;
 use crate::session::{Target, UseCase};
 use gateway_domain::ids::Hex32;
@@ -64,9 +64,9 @@ impl Engine {
     pub async fn execute(&self, target: Target, execute: Execute) -> Result<Record, EngineError> {
         let use_case = (target.clone(), execute);
         if self.rules().auto_provision_keys {
-            return self.answer_in_time(target, self.run(WithKey(use_case))).await;
+            return self.answer_in_time(target, self.run(WithKey(use_case)), is_requested).await;
         }
-        self.answer_in_time(target, self.run(use_case)).await
+        self.answer_in_time(target, self.run(use_case), is_requested).await
     }
 
     /// Publishes the result of an executed operation; waits as [`Self::execute`] does.
@@ -75,7 +75,9 @@ impl Engine {
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
     pub async fn publish(&self, target: Target, publish: Publish) -> Result<Record, EngineError> {
         let work = self.run((target.clone(), publish));
-        self.answer_in_time(target, work).await
+        let is_requested =
+            |operation: &Operation| matches!(operation.phase, Phase::Publishing | Phase::Published);
+        self.answer_in_time(target, work, is_requested).await
     }
 
     /// Reports the outcome of the named effect. If the effect is not settled, first performs the steps that the
@@ -95,16 +97,23 @@ impl Engine {
         self.run((target, export)).await
     }
 
-    /// The result of `work`, or after the time limit the operation in its present state.
+    /// The result of `work`, or after the time limit the operation in its present state. If that does not show by then what was requested,
+    /// because other work on the operation waits for nodes, the request is not answered as done: it may still be refused, or lost.
     pub(crate) async fn answer_in_time(
         &self,
         target: Target,
         work: impl Future<Output = Result<Record, EngineError>>,
+        is_recorded: impl Fn(&Operation) -> bool,
     ) -> Result<Record, EngineError> {
-        match tokio::time::timeout(self.rules().answer_within, work).await {
-            Ok(answer) => answer,
-            Err(_too_late) => self.operation(&target).await,
+        if let Ok(answer) = tokio::time::timeout(self.rules().answer_within, work).await {
+            return answer;
         }
+        let record = self.operation(&target).await?;
+        if is_recorded(&record.operation) {
+            return Ok(record);
+        }
+        let why = "nodes are at work on the operation, and the request is not recorded yet";
+        Err(Unavailable::new(Dependency::Runtime, why).into())
     }
 }
 
@@ -194,6 +203,14 @@ impl UseCase for (Target, Export) {
         session.commit().await?;
         Ok(session.into_record())
     }
+}
+
+/// Whether its execution has been requested.
+const fn is_requested(operation: &Operation) -> bool {
+    !matches!(
+        operation.phase,
+        Phase::Submitted | Phase::PendingApproval | Phase::Deciding | Phase::Admitting | Phase::Admitted
+    )
 }
 
 const fn is_executed(operation: &Operation) -> bool {

@@ -6,7 +6,8 @@ use crate::error::EngineError;
 use crate::ports::Record;
 use crate::session::{Target, UseCase};
 use gateway_domain::approval::{ApprovalSignature, Rejection};
-use gateway_domain::operation::{Action, Refusal, Requester};
+use gateway_domain::names::is_same_person;
+use gateway_domain::operation::{Action, Operation, Refusal, Requester};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
@@ -53,8 +54,13 @@ impl Engine {
     /// # Errors
     /// As [`Self::reject`].
     pub async fn abort(&self, target: Target, abort: Reject) -> Result<Record, EngineError> {
+        let (subject_id, lost) = (abort.subject_id.clone(), abort.lost.clone());
+        let is_recorded = move |operation: &Operation| {
+            let is_own = |one: &Rejection| is_same_person(&one.subject_id, &subject_id) && one.lost == lost;
+            operation.rejections.iter().any(is_own)
+        };
         let work = self.run((target.clone(), abort));
-        self.answer_in_time(target, work).await
+        self.answer_in_time(target, work, is_recorded).await
     }
 
     /// Cancels an operation for its submitter.

@@ -19,6 +19,8 @@ pub(crate) struct Faults {
     unavailable: AtomicBool,
     rejecting: AtomicBool,
     unreachable: Mutex<BTreeSet<ParticipantIndex>>,
+    /// Held by a test while the nodes are not to answer.
+    stopped: tokio::sync::RwLock<()>,
 }
 
 impl Faults {
@@ -30,6 +32,11 @@ impl Faults {
     /// Whether `execute` effects are rejected, so that the operation fails.
     pub(crate) fn set_rejecting(&self, rejecting: bool) {
         self.rejecting.store(rejecting, Ordering::SeqCst);
+    }
+
+    /// `execute` effects begin only when the guard is dropped.
+    pub(crate) fn stop(&self) -> tokio::sync::RwLockWriteGuard<'_, ()> {
+        self.stopped.try_write().unwrap()
     }
 
     /// The nodes that the status of the nodes leaves out.
@@ -64,6 +71,9 @@ impl DriveNodes for FaultyNodes {
             "two effects of operation {} are performed at the same time",
             operation.id
         );
+        if effect.id.step == EffectStep::Execute {
+            let _stopped = self.faults.stopped.read().await;
+        }
         let outcome = match effect.id.step {
             EffectStep::Execute if self.faults.unavailable.load(Ordering::SeqCst) => {
                 Err(Unavailable::new(Dependency::Runtime, "a test made the nodes unavailable"))
