@@ -217,3 +217,21 @@ async fn different_bodies_under_one_key_are_recorded_once_each_up_to_a_limit() {
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
     assert_eq!(audit["total_events"], 2 + 64);
 }
+
+#[tokio::test]
+async fn accounts_that_look_like_others_are_refused() {
+    let world = World::ticking().await;
+    let cases = [
+        ("acct-1\u{200b}", "must consist of visible characters and spaces, and has U+200B"),
+        ("acct-1\u{a0}", "must consist of visible characters and spaces, and has U+00A0"),
+        ("acct-1 ", "must not have a space at either end, or two in a row"),
+        ("cafe\u{301}", "must be in Unicode's normalization form C (NFC)"),
+    ];
+    for pointer in ["/payment/from_account", "/payment/to_account"] {
+        for (account, rule) in cases {
+            let message = world.post(SIGN, &with(payment("x"), pointer, json!(account))).await;
+            assert_eq!(message.fails(400, "invalid_json"), format!("`{pointer}` {rule}"), "{account:?}");
+        }
+    }
+    submit(&world, &with(payment("x"), "/payment/from_account", json!("caf\u{e9} 2"))).await;
+}

@@ -7,17 +7,25 @@ use gateway_domain::names::is_visible;
 use gateway_service::strict::Fault;
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// Checks the name of a new key: visible characters with single spaces between them, in Unicode's normalization form C, and not
-/// `.` or `..`, which clients remove from paths. Keys that were named before this rule stay readable.
+/// Checks the name of a new key, as [`name`] does; and it is not `.` or `..`, which clients remove from paths. Keys that were named before
+/// this rule stay readable.
 ///
 /// # Errors
 /// [`Fault`] with the rule that the name breaks.
 pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
+    if text == "." || text == ".." {
+        return Err(Fault::at(pointer, "must not be `.` or `..`, which clients remove from paths"));
+    }
+    name(pointer, text).map(KeyRef)
+}
+
+/// Checks a name: visible characters with single spaces between them, in Unicode's normalization form C.
+///
+/// # Errors
+/// [`Fault`] with the rule that the name breaks.
+pub fn name(pointer: &str, text: &str) -> Result<String, Fault> {
     let name = not_empty(pointer, text)?;
     let wrong = |message: String| Err(Fault::at(pointer, message));
-    if name == "." || name == ".." {
-        return wrong("must not be `.` or `..`, which clients remove from paths".to_owned());
-    }
     if let Some(hidden) = name.chars().find(|character| !is_visible(*character)) {
         return wrong(format!(
             "must consist of visible characters and spaces, and has U+{:04X}",
@@ -30,7 +38,7 @@ pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
     if !ComposingNormalizerBorrowed::new_nfc().is_normalized(&name) {
         return wrong("must be in Unicode's normalization form C (NFC)".to_owned());
     }
-    Ok(KeyRef(name))
+    Ok(name)
 }
 
 #[cfg(test)]

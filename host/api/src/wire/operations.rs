@@ -1,7 +1,7 @@
 //! Shapes of the signing operations.
 
 use super::approvals::ApprovalSignature;
-use super::names::key_ref;
+use super::names::{key_ref, name};
 use super::view::OperationView;
 use super::{ClientBinding, PublicationMode, RequestShape, not_empty, participants, roster, threshold};
 use crate::state::Options;
@@ -105,8 +105,8 @@ impl RequestShape for SignOperationRequest {
         let key_ref = self.key_ref.as_deref().map(|name| key_ref("/key_ref", name)).transpose()?;
         Ok(Intent::Payment(Payment {
             key_ref,
-            from_account: not_empty("/payment/from_account", &self.payment.from_account)?,
-            to_account: not_empty("/payment/to_account", &self.payment.to_account)?,
+            from_account: name("/payment/from_account", &self.payment.from_account)?,
+            to_account: name("/payment/to_account", &self.payment.to_account)?,
             amount_minor: self.payment.amount_minor,
             currency: currency(&self.payment.currency)?,
             reference: self.payment.reference.clone(),
