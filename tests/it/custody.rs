@@ -164,3 +164,12 @@ async fn rotation_is_not_executable_under_the_payment_paths() {
     assert_eq!(world.get(&path(&rotation, "")).await.ok()["state"], "admitted");
     assert_eq!(world.engine.reconcile().await, 0);
 }
+
+#[tokio::test]
+async fn new_key_of_a_rotation_may_have_the_epoch_name_of_the_old_one() {
+    let world = World::ticking().await;
+    create_key(&world, "vault").await;
+    let rotation = with(rotate("vault-2"), "/target_epoch", json!("1"));
+    assert_eq!(execute(&world, &key_path("vault", "/rotate"), &rotation).await["state"], "executed");
+    assert_eq!(world.get(&key_path("vault-2", "")).await.ok()["active_epoch"], "1");
+}

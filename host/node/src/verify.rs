@@ -107,7 +107,9 @@ fn check_change(intent: &Intent, change: &Lifecycle, decision: &AdmissionDecisio
     };
     let all_nodes = holders.as_set().union(target.participants.as_set());
     let are_participants = all_nodes.eq(decision.participants.as_set());
-    let is_new_epoch = target.epoch == change.target_epoch && target.epoch != decision.epoch;
+    // A rotation makes the first epoch of another key, which may have any name.
+    let is_new_epoch =
+        target.epoch == change.target_epoch && (!is_same_key || target.epoch != decision.epoch);
     if matches_intent && are_participants && is_new_epoch && decision.derivation.is_none() {
         Ok(())
     } else {
