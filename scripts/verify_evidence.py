@@ -8,7 +8,7 @@ EVIDENCE  the answer of GET .../evidence, complete (`truncated` is false), - for
 LOG       a node's log: the output of `operation-gateway nodes log`, from the node's operator
 
 Needs the packages cryptography and coincurve. Prints each check. Exits with 0 if every check that applies was made and holds, with 1 at the
-first one that does not hold, and with 3 if none fails but one could not be made. It does not run the policy again.
+first one that does not hold, with 2 if nothing could be checked, and with 3 if none fails but one could not be made. It does not run the policy again.
 """
 import base64
 import hashlib
@@ -19,11 +19,15 @@ import sys
 import time
 import unicodedata
 
-from coincurve import PublicKeyXOnly
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+try:
+    from coincurve import PublicKeyXOnly
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+except ImportError as missing:
+    print(f"{missing}: python3 -m pip install coincurve cryptography", file=sys.stderr)
+    sys.exit(2)
 
 ZERO = "0" * 64
 
@@ -212,6 +216,104 @@ def check_consistency(first, second, first_root, second_root, path):
 
 # The checks, in the order of the page.
 
+# The members of each object, as `name:kind`; `name?` may be missing. A kind is text, int, flag, hex (64 characters), any, or another object;
+# `[kind]` is a list of it, and `kind|null` may be null. The members of a change have the name of its type.
+FORMS = {
+    "document": """format:text events:[entry] previous_hash:hex record_root:hex ledger_root:hex log:log truncated:flag total_events:int
+        next_after_seq:int|null statement:text stated_at_ms:int operation_id:hex family:text tenant:text submitter:any state:text intent:any
+        intent_hash:hex key_id:hex key_ref:text key:any approvals:any policy:any decision:any receipts:any effects:any result:any
+        result_ref:any publication_receipt:any external_export:any""",
+    "entry": "seq:int event_hash:hex event:any disclosures:[disclosure]",
+    "disclosure": "path:text salt:hex value:any",
+    "log": "index:int proof:text consistency:[hex]",
+    "event": "at_ms:int change:change asked_by?:asked settles?:settles",
+    "asked": "client?:client unknown_fields?:[text]",
+    "settles": "id:effect result_root:hex",
+    "effect": "operation:hex step:text attempt:int",
+    "client": "client_id:text subject_id:text roles:[text] scopes:[text] tenant?:text cert_sha256?:credential token_jti?:credential",
+    "credential": "salt:hex sha256:hex",
+    "slot": "key_ref:text key_id:hex",
+    "outcome": """decision:text bundle_id:text bundle_hash:hex reasons:[said] obligations:[said] facts:[fact] quorum:quorum input_hash:hex
+        output_hash:hex fuel_used:int fault?:text""",
+    "said": "code:text detail?:text",
+    "fact": "name:text value:text|null",
+    "quorum": "subjects:[text] required:int satisfied:flag",
+    "approval": "subject_id:text roles:[text] claimed_at_ms:int approved_at_ms:int signature?:any",
+    "rejection": "subject_id:text roles:[text] reason:text lost?:[int] claimed_at_ms:int rejected_at_ms:int signature?:any",
+    "admission": "decision:any envelope:envelope admission_hash:hex",
+    "envelope": "payloadType:text payload:text signatures:[signature]",
+    "signature": "keyid:text sig:text",
+    "receipt": "participant:int transition_hash:hex log_index:int node_signature:text",
+    "attempt_receipt": "participant:int transition_hash:hex log_index:int node_signature:text package_hash?:hex",
+    "staged": "epoch:epoch public:public participants:[int] threshold:int",
+    "epoch": "name:text root:hex",
+    "public": "public_key_hex:hex package_hex:text",
+    "signed": "signature_profile:text public_key_hex:hex signed_digest:hex signature_hex:text signers:[int] package_hash:hex",
+    "failure": "code:text detail:text culprits?:[int]",
+    "submitted": """operation_id:hex tenant:text submitter:client intent:any intent_hash:hex key:slot successor?:slot body_digest:hex
+        unknown_fields?:[text] policy:outcome""",
+    "approval_requested": "required:int",
+    "approval_recorded": "approval:approval policy:outcome",
+    "late_approval_recorded": "approval:approval",
+    "rejection_recorded": "rejection:rejection policy?:outcome",
+    "approvals_waived": "policy:outcome",
+    "quorum_reached": "",
+    "decision_signed": "policy:outcome admission:admission",
+    "admission_applied": "receipts:[receipt]",
+    "execution_requested": "requested_at_ms:int|null",
+    "receipt_materialized": "receipts:[receipt] policy_receipt_id:hex",
+    "ceremony_started": "attempt:int",
+    "attempt_lost": "attempt:int reason:text receipts?:[attempt_receipt]",
+    "epoch_decided": "staged:staged receipts:[receipt]",
+    "epoch_acked": "receipts:[receipt]",
+    "executed": "result_ref:hex signature:signed|null receipts:[receipt]",
+    "publication_requested": "scope:text requested_at_ms:int|null",
+    "published": "receipts:[receipt] publication_receipt:hex",
+    "aborted": "failure:failure",
+    "discard_acked": "receipts:[receipt]",
+    "nodes_given_up": "lost:[int] reason:text",
+    "failed": "failure:failure policy?:outcome receipts?:[receipt]",
+    "replay_noted": "body_digest:hex",
+    "recovery_recorded": "effect_id:text outcome:text result_root:hex recovered_at_ms:int participants:[int]",
+    "externally_exported": "rail:text export_ref:hex state:text external_id:text exported_at_ms:int",
+    "roots": """format:text authorities:[hex] authority_threshold?:int nodes:any logs:[text] keys?:any bundles?:[hex] facts?:any approvers?:any
+        signed_approvals?:text""",
+}
+FORMS = {name: dict(member.split(":", 1) for member in members.split()) for name, members in FORMS.items()}
+KINDS = {
+    "any": lambda value: True,
+    "text": lambda value: isinstance(value, str),
+    "flag": lambda value: isinstance(value, bool),
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "hex": lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value),
+}
+
+
+def check_form(value, kind, at=""):
+    """The value has this kind, with all members that it must have and no other."""
+    if kind.endswith("|null"):
+        if value is None:
+            return
+        kind = kind.removesuffix("|null")
+    if kind in KINDS:
+        need(KINDS[kind](value), f"{at or 'the document'} is not of the kind {kind}")
+    elif kind.startswith("["):
+        need(isinstance(value, list), f"{at} is not a list")
+        for index, item in enumerate(value):
+            check_form(item, kind[1:-1], f"{at}/{index}")
+    else:
+        need(isinstance(value, dict), f"{at or 'the document'} is not an object")
+        if kind == "change":
+            kind, value = value.get("type"), without(value, "type")
+            need(kind in FORMS, f"{at}/type: an unknown event `{kind}`")
+        for name, member in FORMS[kind].items():
+            if name.rstrip("?") in value:
+                check_form(value[name.rstrip("?")], member, f"{at}/{name.rstrip('?')}")
+            else:
+                need(name.endswith("?"), f"{at}/{name} is missing")
+        more = value.keys() - {name.rstrip("?") for name in FORMS[kind]}
+        need(not more, f"{at} has the unknown members {sorted(more)}")
+
 
 def last_four(value):
     return "\u2026" + (value[-4:] if len(value) > 4 else "")
@@ -234,6 +336,7 @@ def opened(entry):
         # Disclosed after the publication.
         signature["signature_hex"] = ""
     need('"commitment"' not in json.dumps(event), f"event {entry['seq']}: not every field is disclosed")
+    check_form(event, "event", f"/events/{entry['seq'] - 1}/event")
     return event, n_opened
 
 
@@ -454,6 +557,7 @@ class History:
         self.approved, self.rejected, self.late, self.settled = [], [], [], []
         self.replays, self.recoveries, self.export = [submission["body_digest"]], [], None
         self.waits_for, self.given_up, self.discarded, self.receipt = set(), set(), set(), None
+        self.failure, self.end = None, None
 
     def receivers(self):
         if self.signs or self.decision is None:
@@ -522,7 +626,7 @@ class History:
         expected = root
         if kind == "decision_signed":
             expected = change["admission"]["admission_hash"]
-        elif kind in ("admission_applied", "receipt_materialized", "epoch_acked", "published") or (kind == "failed" and receipts):
+        elif kind in ("admission_applied", "receipt_materialized", "epoch_acked", "discard_acked", "published") or receipts and kind == "failed":
             expected = digest("svc/receipts/v1", receipts)
         elif kind == "attempt_lost":
             expected = digest("svc/attempt-lost/v1", [change["reason"], receipts])
@@ -530,7 +634,7 @@ class History:
             expected = digest("svc/result/v1", change["staged"])
         elif kind == "executed":
             expected = change["result_ref"]
-        elif kind in ("aborted", "failed") and change["failure"]["code"] != "attempts_exhausted":
+        elif kind in ("aborted", "failed"):
             expected = digest("svc/rejected/v1", change["failure"])
         need(root == expected, f"{kind}: the effect had another outcome")
         stated = change.get("policy_receipt_id", change.get("publication_receipt", root))
@@ -559,6 +663,9 @@ class History:
             known = subject in self.approved or subject in [one for one, _ in self.rejected]
             need(known or counts, f"`{subject}` may not reject")
             self.rejected.append(like)
+            of_kind = sum(lost == like[1] for _, lost in self.rejected)
+            if of_kind >= rejections_required(outcome or self.outcome):
+                self.end = self.end_by(change["rejection"])
         elif kind == "approvals_waived":
             self.outcome, quorum = change["policy"], change["policy"]["quorum"]
             waived = self.outcome["decision"] == "ALLOW" and quorum["satisfied"] and quorum["required"] == 0
@@ -603,6 +710,26 @@ class History:
             forward = known is None or EXPORTS.index(known["state"]) < EXPORTS.index(change["state"])
             need(same and forward, "an export that goes back")
 
+    def end_by(self, rejection):
+        """The change after the last rejection or abort needed."""
+        if rejection.get("lost"):
+            return {"type": "nodes_given_up", "lost": rejection["lost"], "reason": rejection["reason"]}
+        code = "aborted" if "lost" in rejection else "rejected"
+        failure = {"code": code, "detail": f"{code} by `{rejection['subject_id']}`: {rejection['reason']}"}
+        return {"type": "aborted" if self.phase == "executing" else "failed", "failure": failure}
+
+    def check_end(self, change):
+        """An operation ends by people as the last rejection or abort needed says, and only then."""
+        if self.end is not None:
+            need(change == self.end, "an operation ends as the last rejection or abort needed says")
+        else:
+            code = change.get("failure", {}).get("code")
+            by_people = code == "rejected" or (code == "aborted" and self.failure is None) or change["type"] == "nodes_given_up"
+            need(not by_people, "rejected or aborted without the last rejection or abort needed")
+        self.end, self.failure = None, change.get("failure", self.failure)
+        if change["type"] in ("epoch_decided", "executed"):
+            self.failure = None
+
     def counted(self):
         return set(map(person, self.outcome["quorum"]["subjects"]))
 
@@ -625,6 +752,7 @@ class History:
         kind, receipts = change["type"], change.get("receipts", [])
         nodes = {receipt["participant"] for receipt in receipts}
         once = len(nodes) == len(receipts)
+        need(kind == "attempt_lost" or [receipt["participant"] for receipt in receipts] == sorted(nodes), f"{kind}: receipts not in the order of nodes, one of each")
         if kind in ("admission_applied", "receipt_materialized"):
             need(once and self.enough(nodes), f"{kind}: too few receipts")
         elif kind == "executed" and change["signature"]:
@@ -647,6 +775,7 @@ class History:
         change = event["change"]
         may_follow, after = self.allowed(change)
         need(may_follow, f"`{change['type']}` cannot happen to an operation that is {self.phase}")
+        self.check_end(change)
         self.check_effect(event)
         self.check_nodes(change)
         self.check_content(event)
@@ -660,10 +789,18 @@ class History:
         self.phase = after or self.phase
 
 
+def rejections_required(outcome):
+    """How many rejections end the operation: the highest number that the policy says, or 1."""
+    said = [one.get("detail", "") for one in outcome["obligations"] if one["code"] == "rejections_required"]
+    numbers = [int(detail) if re.fullmatch("[0-9]+", detail) else 1 for detail in said]
+    return max(numbers, default=1)
+
+
 def check_order(submission, events):
     history = History(submission)
     for event in events[1:]:
         history.apply(event)
+    need(history.end is None, "the events end before the operation does")
     return history
 
 
@@ -1126,6 +1263,7 @@ def check_statement(roots, document, events, log_size):
 
 def verify(roots, document, logs=()):
     need(document["format"] == "svc/evidence/v4" and not document["truncated"], "not complete evidence of format v4")
+    check_form(document, "document")
     report = Report()
     events, shown = check_chain(document)
     report.holds("chain", shown)
@@ -1154,17 +1292,26 @@ def verify(roots, document, logs=()):
 
 
 def main():
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
+    if len(sys.argv) < 3 or {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        sys.exit(0 if len(sys.argv) > 1 else 2)
     try:
         with open(sys.argv[1], encoding="utf-8") as file:
-            roots = json.load(file)
+            roots = json.load(file, object_pairs_hook=unique)
+        check_form(roots, "roots", "the roots")
+    except (OSError, Refused, ValueError) as refused:
+        print(f"the roots cannot be read: {refused}")
+        sys.exit(2)
+    try:
         logs = []
         for name in sys.argv[3:]:
             with open(name, encoding="utf-8") as file:
                 logs.append(read_node_log(roots, file))
         with sys.stdin if sys.argv[2] == "-" else open(sys.argv[2], encoding="utf-8") as file:
             report = verify(roots, json.load(file, object_pairs_hook=unique), logs)
+    except OSError as missing:
+        print(f"nothing was checked: {missing}")
+        sys.exit(2)
     except (Refused, KeyError, IndexError, TypeError, ValueError) as refused:
         print(f"FAIL: {refused!r}" if not isinstance(refused, Refused) else f"FAIL: {refused}")
         sys.exit(1)
