@@ -12,15 +12,15 @@ use sqlx::{ConnectOptions as _, Connection as _};
 const HOLDS: [&str; 6] = ["chain", "operation", "admission", "receipts", "key", "log"];
 
 /// What node 2 cannot do any more.
-const BEGIN_CEREMONIES: &str = "BEFORE INSERT ON ceremony";
-const LOG_STEPS: &str = "BEFORE INSERT ON log_entry";
-const PROMOTE: &str = "BEFORE UPDATE ON share WHEN new.state = 'active'";
+pub(super) const BEGIN_CEREMONIES: &str = "BEFORE INSERT ON ceremony";
+pub(super) const LOG_STEPS: &str = "BEFORE INSERT ON log_entry";
+pub(super) const PROMOTE: &str = "BEFORE UPDATE ON share WHEN new.state = 'active'";
 
-async fn prevent(world: &World, what: &str) {
+pub(super) async fn prevent(world: &World, what: &str) {
     change(world, format!("CREATE TRIGGER full {what} BEGIN SELECT RAISE(ABORT, 'disk full'); END")).await;
 }
 
-async fn repair(world: &World) {
+pub(super) async fn repair(world: &World) {
     change(world, "DROP TRIGGER full".to_owned()).await;
 }
 

@@ -8,25 +8,37 @@ mod operations;
 
 use super::nodes::Logs;
 use super::reader;
+use crate::harness::bundles::key;
 use crate::harness::forged::settled_again;
-use gateway_domain::operation::{Change, Event, Failure, evaluations};
-use gateway_evidence::{Reader, Roots, Verdict, verify};
+use gateway_domain::ids::Hex32;
+use gateway_domain::operation::{Change, Evaluation, Event, Failure, evaluations};
+use gateway_domain::policy::{Facts, compare};
+use gateway_domain::time::EpochMs;
+use gateway_evidence::{Reader, RerunPolicy, Roots, Verdict, verify};
+use gateway_policy::bundle::pack;
+use gateway_policy::{BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use operations::Told;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The members of events that only the gateway states: type of the event, and place in it, with `*` for any.
-const RECORDS: [(&str, &str); 12] = [
+const RECORDS: [(&str, &str); 15] = [
     ("*", "/at_ms"),
+    // Without the receipts of nodes that are not needed. The digests over them follow.
+    ("*", "/change/receipts"),
     ("aborted", "/change/failure/code"),
     ("aborted", "/change/failure/detail"),
     ("approval_recorded", POLICY),
     ("decision_signed", "/change/policy/bundle_id"),
+    // Without some of them.
+    ("decision_signed", "/change/policy/facts"),
     ("decision_signed", "/change/policy/fuel_used"),
+    ("execution_requested", "/change/requested_at_ms"),
     ("failed", "/change/failure/code"),
     ("failed", "/change/failure/detail"),
     ("publication_requested", "/change/requested_at_ms"),
@@ -38,6 +50,11 @@ const RECORDS: [(&str, &str); 12] = [
 /// The evaluation of the policy before the decision: nodes and authorities evaluate the one that admits. With the bundle, a reader evaluates all
 /// of them again.
 const POLICY: &str = "/change/policy";
+
+/// Whether a reader with the bundle finds an invention of this record.
+fn is_found_with_bundle((_, pointer): &(&str, &str)) -> bool {
+    pointer.starts_with(POLICY)
+}
 
 /// With KEEP_LIES, the folder for the verifiers in other languages (`tests/clients/lies.py`): few lies are told, and kept there.
 fn kept_in() -> Option<PathBuf> {
@@ -82,19 +99,24 @@ async fn no_altered_and_resigned_member_passes_but_what_the_gateway_alone_record
         }
         for (index, event) in told.forger.events().iter().enumerate() {
             let (name, event) = (event.change.name(), json!(event));
-            for pointer in leaves(&event) {
-                for altered in alterations(&event, &pointer) {
-                    let Ok(altered) = serde_json::from_value::<Event>(altered) else { continue };
-                    let mut events = told.forger.events().to_vec();
-                    events[index] = altered;
-                    n_lies += 1;
-                    if told.passes(&events, roots).await || told.passes(&computed_again(&events), roots).await
-                    {
-                        let record = record_of(name, &pointer);
-                        records.insert(
-                            record.unwrap_or_else(|| panic!("{}: {name} {pointer} passes", told.name)),
-                        );
+            for (pointer, lie) in lies_about(told.forger.events(), index, &event) {
+                let Ok(lie) = serde_json::from_value::<Vec<Event>>(lie) else { continue };
+                n_lies += 1;
+                let again = computed_again(&lie);
+                let raw = (lie != again).then_some(lie);
+                for lie in std::iter::once(again).chain(raw) {
+                    let passes = told.passes(&lie, roots).await;
+                    if !passes.without_bundle {
+                        continue;
                     }
+                    let record = record_of(name, &pointer);
+                    let record = record.unwrap_or_else(|| panic!("{}: {name} {pointer} passes", told.name));
+                    assert!(
+                        !(passes.with_bundle && is_found_with_bundle(&record)),
+                        "{}: {name} {pointer} passes with the bundle",
+                        told.name
+                    );
+                    records.insert(record);
                 }
             }
         }
@@ -117,7 +139,7 @@ async fn no_history_with_events_removed_added_or_moved_passes() {
         let events = told.forger.events();
         let mut check = async |what: &str, lie: &[Event]| {
             n_lies += 1;
-            assert!(!told.passes(lie, roots).await, "{}: {what} passes", told.name);
+            assert!(!told.passes(lie, roots).await.without_bundle, "{}: {what} passes", told.name);
         };
         for index in 1..events.len() {
             let name = events[index].change.name();
@@ -168,25 +190,66 @@ fn failed(events: &[Event], code: &str, aborts: bool) -> Vec<Event> {
     events.iter().cloned().chain(aborted).chain([failed]).collect()
 }
 
+/// The bundle that decided.
+struct Bundle(Evaluator);
+
+impl Bundle {
+    fn get() -> &'static Self {
+        static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundles/payment-guard");
+            let files = BundleFiles::read(&folder).unwrap();
+            let engine = PolicyEngine::new().unwrap();
+            let files = files.with([pack::sign(&files, &key(1)).unwrap()]).unwrap();
+            let trust = TrustPolicy::of_one("author", Hex32::new(key(1).verifying_key().to_bytes()));
+            let bundle = gateway_policy::Bundle::verify(files, &trust, &Pins::default(), EpochMs(1)).unwrap();
+            Bundle(Evaluator::link(&engine, &bundle).unwrap())
+        });
+        &BUNDLE
+    }
+}
+
+impl RerunPolicy for Bundle {
+    fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String> {
+        let (request, facts) = (evaluation.input.request(), Facts::recorded(&evaluation.outcome.facts));
+        let again = self.0.evaluate(&request, &facts, self.0.fuel_max()).outcome;
+        let found = compare::differences(&evaluation.outcome, &again);
+        Ok(found.iter().map(|difference| difference.field.to_owned()).collect())
+    }
+}
+
+/// Whether a document passes.
+#[derive(Clone, Copy, Default)]
+struct Passes {
+    without_bundle: bool,
+    with_bundle: bool,
+}
+
 impl Told {
     fn verdict(&self, document: &Value, roots: &Roots) -> Verdict {
+        self.verdict_with(document, roots, None)
+    }
+
+    fn verdict_with(&self, document: &Value, roots: &Roots, rerun: Option<&dyn RerunPolicy>) -> Verdict {
         let nodes = self.logs.as_ref().map(Logs::read);
-        let reader = Reader { nodes: nodes.as_ref(), ..reader(roots) };
+        let reader = Reader { nodes: nodes.as_ref(), rerun, ..reader(roots) };
         verify(vec![document.clone()], &reader).verdict()
     }
 
-    async fn passes(&self, events: &[Event], roots: &Roots) -> bool {
+    async fn passes(&self, events: &[Event], roots: &Roots) -> Passes {
         if events == self.forger.events() {
-            return false;
+            return Passes::default();
         }
         static N_LIES: AtomicUsize = AtomicUsize::new(0);
         if kept_in().is_some() && !N_LIES.fetch_add(1, Ordering::Relaxed).is_multiple_of(KEPT_EVERY) {
-            return false;
+            return Passes::default();
         }
         let document = self.forger.document(events).await;
         let verdict = self.verdict(&document, roots);
         self.keep(&document, verdict);
-        verdict == Verdict::Holds
+        let without_bundle = verdict == Verdict::Holds;
+        let with_bundle =
+            without_bundle && self.verdict_with(&document, roots, Some(Bundle::get())) == Verdict::Holds;
+        Passes { without_bundle, with_bundle }
     }
 
     /// Adds the document to [`kept_in`].
@@ -213,11 +276,64 @@ fn leaves(value: &Value) -> Vec<String> {
     found
 }
 
-/// The event with another value at this place, and without it.
+/// Histories in which the event at this index is another one, each with the place that differs.
+fn lies_about(events: &[Event], index: usize, event: &Value) -> Vec<(String, Value)> {
+    let all = json!(events);
+    let is_decision = |event: &Event| matches!(event.change, Change::DecisionSigned { .. });
+    let n_undecided = events.iter().position(is_decision).unwrap_or(events.len());
+    let with = |altered: Value| {
+        let mut all = all.clone();
+        all[index] = altered;
+        all
+    };
+    let mut lies = Vec::new();
+    for pointer in leaves(event) {
+        for altered in alterations(event, &pointer) {
+            lies.push((pointer.clone(), with(altered)));
+        }
+        // The same value in all events, or in all that no authority has signed.
+        let (name, value) = (pointer.rsplit('/').next().unwrap(), event.pointer(&pointer).unwrap());
+        // Told about the first of them.
+        if all.as_array().unwrap()[..index].iter().any(|earlier| has(earlier, name, value)) {
+            continue;
+        }
+        for other in other_values(value) {
+            for n_events in [events.len(), n_undecided] {
+                let mut everywhere = all.clone();
+                for event in &mut everywhere.as_array_mut().unwrap()[..n_events] {
+                    replace(event, name, value, &other);
+                }
+                if index < n_events && !lies.iter().any(|(_, lie)| *lie == everywhere) {
+                    lies.push((pointer.clone(), everywhere));
+                }
+            }
+        }
+    }
+    for (pointer, n_items) in arrays(event) {
+        for item in 0..n_items {
+            let mut altered = [event.clone(), event.clone(), event.clone()];
+            let [without, twice, swapped] =
+                altered.each_mut().map(|it| it.pointer_mut(&pointer).unwrap().as_array_mut().unwrap());
+            without.remove(item);
+            twice.insert(item, twice[item].clone());
+            swapped.swap(item, (item + 1) % n_items);
+            lies.extend(altered.map(|altered| (pointer.clone(), with(altered))));
+        }
+    }
+    lies
+}
+
+/// The event with other values at this place, and without it.
 fn alterations(event: &Value, pointer: &str) -> Vec<Value> {
-    let mut other = event.clone();
-    let value = other.pointer_mut(pointer).unwrap();
-    *value = super::tampered::alter(value);
+    let value = event.pointer(pointer).unwrap();
+    let mut altered: Vec<Value> = other_values(value)
+        .into_iter()
+        .map(|other| {
+            let mut event = event.clone();
+            *event.pointer_mut(pointer).unwrap() = other;
+            event
+        })
+        .collect();
     let mut without = event.clone();
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     match without.pointer_mut(parent).unwrap() {
@@ -225,7 +341,68 @@ fn alterations(event: &Value, pointer: &str) -> Vec<Value> {
         Value::Array(items) => _ = items.remove(name.parse().unwrap()),
         _ => panic!("a parent has members"),
     }
-    vec![other, without]
+    altered.push(without);
+    altered
+}
+
+/// A value near this one and, for a number or nothing, one far from it.
+fn other_values(value: &Value) -> Vec<Value> {
+    let far = match value {
+        Value::Number(number) => number.as_i64().map(|number| json!(number + 1000)),
+        Value::Null => Some(json!(1)),
+        _ => None,
+    };
+    std::iter::once(super::tampered::alter(value)).chain(far).collect()
+}
+
+/// Whether a member of this name has this value.
+fn has(value: &Value, name: &str, wanted: &Value) -> bool {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .any(|(member, value)| (member == name && value == wanted) || has(value, name, wanted)),
+        Value::Array(items) => items.iter().any(|item| has(item, name, wanted)),
+        _ => false,
+    }
+}
+
+/// Replaces the value of each member of this name that has it.
+fn replace(value: &mut Value, name: &str, from: &Value, to: &Value) {
+    match value {
+        Value::Object(members) => {
+            for (member, value) in members {
+                if member == name && value == from {
+                    *value = to.clone();
+                } else {
+                    replace(value, name, from, to);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, name, from, to)),
+        _ => {}
+    }
+}
+
+/// The pointers of all arrays that are not empty, and their lengths.
+fn arrays(value: &Value) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    let mut pending = vec![(String::new(), value)];
+    while let Some((pointer, value)) = pending.pop() {
+        match value {
+            Value::Object(members) => {
+                pending.extend(members.iter().map(|(name, value)| (format!("{pointer}/{name}"), value)));
+            }
+            Value::Array(items) => {
+                if !items.is_empty() {
+                    found.push((pointer.clone(), items.len()));
+                }
+                let items = items.iter().enumerate();
+                pending.extend(items.map(|(index, item)| (format!("{pointer}/{index}"), item)));
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The events with all digests that follow from other members.

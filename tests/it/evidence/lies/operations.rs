@@ -1,5 +1,6 @@
 //! Operations of every kind with every ending, with signed approvals: what a lie is told about.
 
+use crate::evidence::aborted::{BEGIN_CEREMONIES, LOG_STEPS, PROMOTE, prevent, repair};
 use crate::evidence::nodes::Logs;
 use crate::harness::approvers::Signers;
 use crate::harness::custody::{self, KEYS, key_path};
@@ -82,6 +83,31 @@ impl Gateway {
         let logs = Logs::of(&self.world, &[0, 1, 2, 3, 4]).await;
         all.push(Told { logs: Some(logs), ..self.told(name, path, Verdict::NotChecked).await });
     }
+
+    /// Changes of keys that ended because of a lost node.
+    async fn told_of_aborts(&self, all: &mut Vec<Told>) {
+        for (name, key_ref, step, lost) in [
+            ("refresh aborted while a node cannot sign that it discards", "left", LOG_STEPS, [].as_slice()),
+            ("refresh without a lost node", "lost", PROMOTE, &[2]),
+        ] {
+            self.advance(KEYS, &custody::key(key_ref), Until::Executed).await;
+            let path =
+                self.advance(&key_path(key_ref, "/refresh"), &custody::refresh("2"), Until::Admitted).await;
+            prevent(&self.world, if lost.is_empty() { BEGIN_CEREMONIES } else { step }).await;
+            self.world.post_nothing(&format!("{path}/execute")).await.fails(503, "runtime_unavailable");
+            if lost.is_empty() {
+                repair(&self.world).await;
+                prevent(&self.world, step).await;
+            }
+            let view = self.world.get(&path).await.ok();
+            self.world.post(&format!("{path}/abort"), &self.signers.abort(&view, lost)).await.ok();
+            if !lost.is_empty() {
+                self.world.post(&format!("{path}/publish"), &custody::publication()).await.ok();
+            }
+            repair(&self.world).await;
+            all.push(self.told(name, &path, Verdict::Holds).await);
+        }
+    }
 }
 
 #[derive(PartialEq, PartialOrd)]
@@ -140,6 +166,7 @@ pub(super) async fn all() -> Vec<Told> {
         gateway.world.faults.set_rejecting(false);
         told.push(gateway.told(name, &path, Verdict::Holds).await);
     }
+    gateway.told_of_aborts(&mut told).await;
     let aborted =
         gateway.advance(&key_path("cold", "/refresh"), &custody::refresh("4"), Until::Admitted).await;
     let view = gateway.world.get(&aborted).await.ok();
