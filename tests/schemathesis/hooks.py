@@ -13,9 +13,9 @@ IMPOSSIBLE = re.compile(
     "|".join(
         [
             # Invisible characters, and other spellings of a name.
-            r"^`(/intent)?/(new_)?key_ref` must consist of visible characters and spaces, and has U\+[0-9A-F]{4,6}$",
-            r"^`(/intent)?/(new_)?key_ref` must not have a space at either end, or two in a row$",
-            r"^`(/intent)?/(new_)?key_ref` must be in Unicode's normalization form C \(NFC\)$",
+            r"^`(/intent)?/((new_)?key_ref|payment/(from|to)_account)` must consist of visible characters and spaces, and has U\+[0-9A-F]{4,6}$",
+            r"^`(/intent)?/((new_)?key_ref|payment/(from|to)_account)` must not have a space at either end, or two in a row$",
+            r"^`(/intent)?/((new_)?key_ref|payment/(from|to)_account)` must be in Unicode's normalization form C \(NFC\)$",
             r"^`(/intent)?/(new_)?key_ref` must not be `\.` or `\.\.`, which clients remove from paths$",
             # Between the members of one body.
             r"^`(/intent)?/threshold` must be 2 to \d+, the number of participants, not `([2-9]|[1-5]\d|6[0-4])`$",

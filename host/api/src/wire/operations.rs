@@ -22,10 +22,10 @@ const FENCE_CHARACTERS_MAX: usize = 128;
 /// A payment.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct PaymentIntent {
-    /// The paying account.
+    /// The paying account: visible characters with single spaces between them, in Unicode's normalization form C.
     #[schema(min_length = 1)]
     pub from_account: String,
-    /// The receiving account.
+    /// The receiving account, as `from_account`.
     #[schema(min_length = 1)]
     pub to_account: String,
     /// Amount in minor units of the currency, a signed 64-bit integer.
