@@ -751,25 +751,24 @@ class History:
         """As many nodes as the change needs signed receipts for it."""
         kind, receipts = change["type"], change.get("receipts", [])
         nodes = {receipt["participant"] for receipt in receipts}
-        once = len(nodes) == len(receipts)
         need(kind == "attempt_lost" or [receipt["participant"] for receipt in receipts] == sorted(nodes), f"{kind}: receipts not in the order of nodes, one of each")
         if kind in ("admission_applied", "receipt_materialized"):
-            need(once and self.enough(nodes), f"{kind}: too few receipts")
+            need(self.enough(nodes), f"{kind}: too few receipts")
         elif kind == "executed" and change["signature"]:
-            need(once and sorted(nodes) == change["signature"]["signers"], "executed: not one receipt of each signer")
+            need(sorted(nodes) == change["signature"]["signers"], "executed: not one receipt of each signer")
         elif kind == "executed":
             need(not self.waits_for and not receipts, "executed: not all nodes have activated the new shares")
         elif kind == "epoch_decided":
-            need(once and self.receivers() <= nodes, "epoch_decided: too few receipts")
+            need(self.receivers() <= nodes, "epoch_decided: too few receipts")
         elif kind == "published":
             signed = not nodes.isdisjoint(self.holders()) if self.signs else self.receivers() <= nodes
-            need(once and signed, "published: too few receipts")
+            need(signed, "published: too few receipts")
         elif kind == "discard_acked":
-            need(once and nodes and nodes <= self.receivers(), "discard_acked: too few receipts")
+            need(nodes and nodes <= self.receivers(), "discard_acked: too few receipts")
         elif kind == "failed" and self.phase == "discarding":
-            need(once and self.receivers() <= nodes and self.too_few_left(nodes), "failed: too few receipts")
+            need(self.receivers() <= nodes and self.too_few_left(nodes), "failed: too few receipts")
         elif kind == "failed" and self.phase == "discarding_rest":
-            need(once and self.waits_for <= nodes, "failed: not all receivers have discarded it")
+            need(self.waits_for <= nodes, "failed: not all receivers have discarded it")
 
     def apply(self, event):
         change = event["change"]
