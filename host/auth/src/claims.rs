@@ -163,7 +163,10 @@ fn texts<'a>(
         Some(Value::Array(list)) => list.iter().map(Value::as_str).collect::<Option<_>>().ok_or(fault)?,
         Some(_) => return Err(fault),
     };
-    if texts.len() > LIST_ENTRIES_MAX || !texts.iter().all(|text| is_valid(text)) {
+    if texts.len() > LIST_ENTRIES_MAX {
+        return Err(TokenFault::TooMany(claim));
+    }
+    if !texts.iter().all(|text| is_valid(text)) {
         return Err(fault);
     }
     Ok(texts.into_iter().map(str::to_owned).collect())

@@ -75,7 +75,7 @@ fn list(headers: &HeaderMap, name: &'static str) -> Result<Vec<String>, Unauthen
     let text = single_value(headers, name)?.unwrap_or_default();
     let words: Vec<_> = text.split([',', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
     if words.len() > LIST_ENTRIES_MAX || words.iter().any(|word| word.len() > TEXT_BYTES_MAX) {
-        let must = "must have at most 64 words of at most 1024 bytes";
+        let must = "must have at most 256 words of at most 1024 bytes";
         return Err(Unauthenticated::Unreadable { name, must });
     }
     Ok(words)

@@ -11,8 +11,8 @@ pub const LEEWAY_MS: u64 = 60_000;
 /// Longest name, role, scope, tenant or token id, bytes: as long as a string in a request body may be.
 pub const TEXT_BYTES_MAX: usize = 1024;
 
-/// Most roles, and most scopes, of a caller: as many as an array in a request body may have.
-pub const LIST_ENTRIES_MAX: usize = 64;
+/// Most roles, and most scopes, of a caller. Identity providers put all groups of a person in a token, of which the gateway needs a few.
+pub const LIST_ENTRIES_MAX: usize = 256;
 
 /// Largest key set of an identity provider, bytes: enough for a hundred keys with their certificates.
 pub const KEY_SET_BYTES_MAX: usize = 256 * 1024;

@@ -35,7 +35,7 @@ pub enum TokenFault {
     #[error("the token is malformed")]
     Malformed,
     /// An algorithm that is not accepted, or not the key's.
-    #[error("`alg` must be that of the key, and one of RS256, PS256, ES256, ES384, EdDSA")]
+    #[error("`alg` must be that of the key, and one of RS256, PS256, ES256, ES384, EdDSA, Ed25519")]
     Algorithm,
     /// Not an access token.
     #[error("`typ` must be `JWT` or `at+jwt`")]
@@ -64,6 +64,9 @@ pub enum TokenFault {
     /// A claim is missing or malformed.
     #[error("claim `{0}` is missing or malformed")]
     Claim(&'static str),
+    /// A list has more entries than a caller may have.
+    #[error("claim `{0}` must have at most 256 entries")]
+    TooMany(&'static str),
     /// Bound to a certificate that the client did not present (RFC 8705), or in a way that cannot be checked.
     #[error("the client did not prove possession of the key that the token is bound to")]
     Unproved,
@@ -100,7 +103,7 @@ impl TokenFault {
             Self::NotYetValid => "token_not_yet_valid",
             Self::Issuer => "token_issuer",
             Self::Audience => "token_audience",
-            Self::Claim(_) => "token_claim",
+            Self::Claim(_) | Self::TooMany(_) => "token_claim",
             Self::Unproved => "token_unproved",
             Self::Inactive => "token_inactive",
         }

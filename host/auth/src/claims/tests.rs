@@ -115,7 +115,6 @@ fn a_token_is_valid_between_nbf_and_exp_with_a_minute_of_leeway() {
 #[test]
 fn claims_of_another_type_or_size_are_rejected() {
     let long = "x".repeat(1025);
-    let many: Vec<_> = (0..65).map(|i| format!("r{i}")).collect();
     for (name, wrong) in [
         ("sub", json!(null)),
         ("sub", json!("")),
@@ -129,10 +128,8 @@ fn claims_of_another_type_or_size_are_rejected() {
         ("roles", json!({"approver": true})),
         ("roles", json!([1])),
         ("roles", json!([""])),
-        ("roles", json!(many)),
         ("roles", json!([long])),
         ("scope", json!(7)),
-        ("scope", json!(many)),
         ("scope", json!([["operations.sign"]])),
         ("tenant", json!("")),
         ("tenant", json!(["acme"])),
@@ -141,6 +138,16 @@ fn claims_of_another_type_or_size_are_rejected() {
         ("jti", json!("")),
     ] {
         assert!(matches!(read(&with(name, wrong.clone())), Err(TokenFault::Claim(_))), "{name} {wrong}");
+    }
+}
+
+#[test]
+fn lists_have_at_most_256_entries_and_a_longer_one_is_refused_by_name() {
+    let many = |n: u32| json!((0..n).map(|i| format!("r{i}")).collect::<Vec<_>>());
+    assert_eq!(read(&with("roles", many(256))).unwrap().roles.len(), 256);
+    for name in ["roles", "scope"] {
+        let fault = read(&with(name, many(257))).unwrap_err();
+        assert!(fault.to_string().contains("must have at most 256 entries"), "{fault}");
     }
 }
 

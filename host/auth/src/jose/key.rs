@@ -52,7 +52,7 @@ pub enum KeyFault {
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
 impl Algorithm {
-    /// The algorithm with this name in a token's header (RFC 7518, section 3.1; RFC 8037).
+    /// The algorithm with this name in a token's header (RFC 7518, section 3.1; RFC 8037; RFC 9864).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -60,7 +60,8 @@ impl Algorithm {
             "PS256" => Some(Self::Ps256),
             "ES256" => Some(Self::Es256),
             "ES384" => Some(Self::Es384),
-            "EdDSA" => Some(Self::EdDsa),
+            // The name in RFC 8037, and the one in RFC 9864.
+            "EdDSA" | "Ed25519" => Some(Self::EdDsa),
             _ => None,
         }
     }

@@ -24,8 +24,9 @@ pub enum KeySetFault {
 }
 
 impl KeySet {
-    /// Reads a set. Keys that cannot be used (see [`KeyFault`]) or have no valid `kid` are skipped (RFC 7517, section 5), and
-    /// so are keys that share a `kid`, since a token could choose between them.
+    /// Reads a set. Keys that cannot be used (see [`KeyFault`]) or have no valid `kid` are skipped (RFC 7517, section 5): some issuers give a
+    /// key for encryption the `kid` of the one for signatures. Of those that are left, keys that share a `kid` are skipped too, since a token
+    /// could choose between them.
     ///
     /// # Errors
     /// [`KeySetFault`].
@@ -46,12 +47,15 @@ impl KeySet {
                 tracing::warn!("a key without a valid `kid` in the issuer's key set is skipped");
                 continue;
             };
-            let key = Key::parse(jwk).map(Arc::new);
-            if let Err(fault) = &key {
-                log_skipped(id, *fault);
-            }
+            let key = match Key::parse(jwk) {
+                Ok(key) => Arc::new(key),
+                Err(fault) => {
+                    log_skipped(id, fault);
+                    continue;
+                }
+            };
             match keys.entry(id.to_owned()) {
-                Entry::Vacant(entry) => drop(entry.insert(key.ok())),
+                Entry::Vacant(entry) => drop(entry.insert(Some(key))),
                 Entry::Occupied(mut entry) => {
                     tracing::warn!(
                         kid = id,

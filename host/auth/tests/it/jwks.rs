@@ -90,6 +90,40 @@ async fn a_token_must_use_the_algorithm_of_its_key() {
     }
 }
 
+/// Keycloak gives a key for encryption the `kid` of the one for signatures.
+#[tokio::test]
+async fn key_that_cannot_verify_does_not_hide_one_with_its_id() {
+    let issuer = Issuer::with_one("k1");
+    let signing = issuer.signer("k1").jwk();
+    let mut encrypting = Signer::new("RS256", "k1").jwk();
+    (encrypting["use"], encrypting["alg"]) = (json!("enc"), json!("RSA-OAEP"));
+    let another = Signer::new("ES256", "k1").jwk();
+    for (keys, is_used) in [
+        (vec![&encrypting, &signing], true),
+        (vec![&signing, &encrypting], true),
+        (vec![&signing, &another], false),
+        (vec![&signing, &encrypting, &another], false),
+    ] {
+        let fake = FakeProvider::start(Behaviour::Answers(200, json!({ "keys": keys }).to_string()));
+        let answer = bearer(&authenticator(&fake, &Time::new()), &issuer.signer("k1").token(&claims())).await;
+        assert_eq!(answer.is_ok(), is_used, "{answer:?}");
+    }
+}
+
+/// RFC 9864 names the algorithm as the curve.
+#[tokio::test]
+async fn token_may_name_ed25519_as_either_specification_does() {
+    let issuer = Issuer::new();
+    let fake = FakeProvider::start(publishes(&issuer));
+    let authenticator = authenticator(&fake, &Time::new());
+    for alg in ["EdDSA", "Ed25519"] {
+        let token = issuer.signer("EdDSA").token_with(&json!({ "alg": alg, "kid": "EdDSA" }), &claims());
+        bearer(&authenticator, &token).await.unwrap();
+    }
+    let token = issuer.signer("EdDSA").token_with(&json!({ "alg": "Ed448", "kid": "EdDSA" }), &claims());
+    assert_eq!(fault(&authenticator, &token).await, TokenFault::Algorithm);
+}
+
 fn public_bytes(jwk: &Value) -> Vec<u8> {
     let part = |name: &str| BASE64_URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap_or_default()).unwrap();
     ["n", "x", "y"].map(part).concat()
