@@ -22,8 +22,8 @@ pub enum KeyFileError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// The file's mode is neither 0600 nor 0400.
-    #[error("the file `{}` has mode {mode:04o}; it must be 0600 or 0400", path.display())]
+    /// Others than its owner may access the file; or, for one of root's that is mounted for this process, others than its group.
+    #[error("the file `{}` has mode {mode:04o}; it must be 0600 or 0400, or 0640 or 0440 if root owns it and this process is not root's", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -171,15 +171,24 @@ fn read_and_check_mode(path: &Path, bytes_max: u64) -> Result<Content, KeyFileEr
         return Err(KeyFileError::NotAFile { path: path.to_owned() });
     }
     let mode = metadata.mode() & 0o7777;
-    let private = match mode {
-        0o600 | 0o400 => Ok(()),
-        _ => Err(KeyFileError::Exposed { path: path.to_owned(), mode }),
-    };
+    let is_private = is_private(mode, metadata.uid(), rustix::process::geteuid().as_raw());
+    let private =
+        if is_private { Ok(()) } else { Err(KeyFileError::Exposed { path: path.to_owned(), mode }) };
     // Allocated in full: growing would leave a copy of the secret in freed memory.
     let size = usize::try_from(metadata.len().min(bytes_max)).unwrap_or_default();
     let mut bytes = Zeroizing::new(Vec::with_capacity(2048.max(size + 2)));
     file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|source| unreadable(path, source))?;
     Ok(Content { bytes, private })
+}
+
+/// Whether a file of this mode and owner is secret to a process of this user. Kubernetes mounts secrets as root's files, which only their
+/// group can read; PostgreSQL accepts them by the same rule.
+const fn is_private(mode: u32, owner: u32, process: u32) -> bool {
+    match mode {
+        0o600 | 0o400 => true,
+        0o640 | 0o440 => owner == 0 && process != 0,
+        _ => false,
+    }
 }
 
 /// Parses a key. Exactly 32 bytes are a raw key, unless all are hexadecimal digits: that is half of a hexadecimal key.
@@ -212,6 +221,22 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
+    #[test]
+    fn group_may_read_only_what_root_mounted_for_another_user() {
+        for mode in [0o600, 0o400] {
+            assert!(is_private(mode, 1000, 1000) && is_private(mode, 0, 0) && is_private(mode, 0, 1000));
+        }
+        for mode in [0o640, 0o440] {
+            assert!(is_private(mode, 0, 1000));
+            assert!(
+                !is_private(mode, 1000, 1000) && !is_private(mode, 0, 0) && !is_private(mode, 1001, 1000)
+            );
+        }
+        for mode in [0o644, 0o444, 0o660, 0o460, 0o650, 0o604, 0o4600, 0o700] {
+            assert!(!is_private(mode, 0, 1000) && !is_private(mode, 1000, 1000), "{mode:o}");
+        }
+    }
+
     /// The result of `load` for a file with this content and mode.
     fn check(content: &[u8], mode: u32) -> Result<[u8; 32], String> {
         let folder = tempfile::tempdir().unwrap();
@@ -234,8 +259,8 @@ mod tests {
     #[test]
     fn file_that_others_may_access_is_rejected() {
         for mode in [0o640, 0o604, 0o660, 0o644, 0o620, 0o700] {
-            let line = format!("the file `KEY` has mode {mode:04o}; it must be 0600 or 0400");
-            assert_eq!(check(&[7; 32], mode), Err(line));
+            let line = format!("the file `KEY` has mode {mode:04o}; it must be 0600 or 0400, or");
+            assert!(check(&[7; 32], mode).unwrap_err().starts_with(&line));
         }
     }
 

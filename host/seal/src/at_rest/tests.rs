@@ -176,8 +176,8 @@ fn key_file_that_others_may_read_is_rejected() {
     mode(0o600);
     assert_eq!(Kek::from_file(&path).unwrap().id(), kek(1).id());
     mode(0o640);
-    let line = format!("the file `{}` has mode 0640; it must be 0600 or 0400", path.display());
-    assert_eq!(Kek::from_file(&path).unwrap_err().to_string(), line);
+    let line = format!("the file `{}` has mode 0640; it must be 0600 or 0400, or", path.display());
+    assert!(Kek::from_file(&path).unwrap_err().to_string().starts_with(&line));
 }
 
 #[test]
