@@ -267,6 +267,35 @@ fn flag_wins_over_environment_over_file_and_unknown_names_are_reported() {
 }
 
 #[test]
+fn variables_of_a_service_with_the_programs_name_are_no_settings() {
+    let given = |name: &str, value: &str| {
+        let variable = (format!("SVC_OPERATION_GATEWAY_{name}"), value.to_owned());
+        resolve(&BTreeMap::new(), [variable], None)
+    };
+    for (name, value) in [
+        ("PORT", "tcp://10.0.171.239:9200"),
+        ("PORT_9200_TCP", "tcp://10.0.171.239:9200"),
+        ("PORT_9200_TCP_PROTO", "tcp"),
+        ("PORT_9200_TCP_PORT", "9200"),
+        ("PORT_9200_TCP_ADDR", "10.0.171.239"),
+        ("SERVICE_HOST", "10.0.171.239"),
+        ("SERVICE_PORT", "9200"),
+        ("SERVICE_PORT_HTTP", "9200"),
+    ] {
+        given(name, value).unwrap_or_else(|faults| panic!("{name}: {faults:?}"));
+    }
+    for (name, value) in [
+        ("PORT", "9200"),
+        ("PORTS", "tcp://10.0.171.239:9200"),
+        ("PORT_HTTP", "9200"),
+        ("SERVICE_PORT", "http"),
+        ("SERVICE_HOST", "gateway"),
+    ] {
+        assert_eq!(given(name, value).unwrap_err().len(), 1, "{name}");
+    }
+}
+
+#[test]
 fn a_setting_of_the_file_may_stand_in_the_table_of_its_section() {
     let read =
         |file: &str| resolve(&BTreeMap::new(), [], Some(file)).map(|all| all.text("node_count").to_owned());

@@ -139,11 +139,29 @@ fn from_environment(
             }
         } else if table.all().any(|setting| setting.name == name) {
             values.insert(name, value);
-        } else {
+        } else if !is_service_link(&name, &value) {
             faults.push(format!("environment variable `{variable}` names no setting"));
         }
     }
     (values, secrets)
+}
+
+/// Whether Kubernetes or Docker set the variable for a service that has the name of this program: `<NAME>_PORT=tcp://…`, and others with
+/// the parts of that address.
+fn is_service_link(name: &str, value: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(port) = name.strip_prefix("port_") {
+        let mut parts = port.splitn(3, '_');
+        let (number, protocol, part) = (parts.next(), parts.next(), parts.next());
+        return number.is_some_and(is_number)
+            && matches!(protocol, Some("tcp" | "udp" | "sctp"))
+            && matches!(part, None | Some("proto" | "port" | "addr"));
+    }
+    match name {
+        "port" => value.split_once("://").is_some_and(|(scheme, _)| matches!(scheme, "tcp" | "udp" | "sctp")),
+        "service_host" => value.parse::<std::net::IpAddr>().is_ok(),
+        _ => (name == "service_port" || name.starts_with("service_port_")) && is_number(value),
+    }
 }
 
 /// Reads the file. A setting is in the table of its section, or outside of all tables.
