@@ -7,7 +7,7 @@ use gateway_domain::ids::Hex32;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file that is signed.
 pub const MANIFEST_FILE: &str = "manifest.json";
@@ -48,12 +48,13 @@ impl BundleFiles {
         Ok(Self(all))
     }
 
-    /// Reads a bundle's folder. A symbolic link is an error.
+    /// Reads a bundle's folder, which may be a volume of Kubernetes. Any other symbolic link is an error.
     ///
     /// # Errors
     /// As [`BundleFiles::new`], and [`BundleError::Read`], [`BundleError::NotAFile`], [`BundleError::MissingFile`] for a folder
     /// without a manifest, [`BundleError::SourceFolder`].
     pub fn read(folder: &Path) -> Result<Self, BundleError> {
+        let folder = &mounted(folder);
         if folder.is_dir() && !folder.join(MANIFEST_FILE).exists() {
             let is_source = folder.join(SOURCE_BUNDLE).join(MANIFEST_FILE).is_file();
             let missing = || BundleError::MissingFile(MANIFEST_FILE.to_owned());
@@ -190,6 +191,15 @@ pub(super) fn is_plain(text: &str) -> bool {
     (1..=128).contains(&text.len())
         && !text.starts_with('.')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+/// The folder that a volume of Kubernetes shows: its files are links through `..data`, which is moved from one version of all of them to the
+/// next. Every other folder is its own.
+fn mounted(folder: &Path) -> PathBuf {
+    match fs::read_link(folder.join("..data")) {
+        Ok(version) => folder.join(version),
+        Err(_) => folder.to_owned(),
+    }
 }
 
 fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) -> Result<(), BundleError> {

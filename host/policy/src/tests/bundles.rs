@@ -95,6 +95,30 @@ fn folder_with_links_or_unknown_entries_is_refused() {
     assert!(matches!(BundleFiles::read(folder.path()), Err(BundleError::NotAFile(_))));
 }
 
+/// Kubernetes mounts a ConfigMap as links through `..data`, which it moves to the next version in one step.
+#[test]
+fn volume_of_kubernetes_is_read_in_one_version() {
+    use std::os::unix::fs::symlink;
+    let volume = tempfile::tempdir().unwrap();
+    let versions = [committed(), committed().with([("data/more.json".to_owned(), b"{}".to_vec())]).unwrap()];
+    for (version, files) in ["..2026_11_26", "..2026_11_27"].into_iter().zip(&versions) {
+        for (name, bytes) in files.iter() {
+            let path = volume.path().join(version).join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+    for name in ["manifest.json", "policy.wasm", "data", "tests", "signatures"] {
+        symlink(format!("..data/{name}"), volume.path().join(name)).unwrap();
+    }
+    for (version, files) in ["..2026_11_26", "..2026_11_27"].into_iter().zip(&versions) {
+        let next = volume.path().join("..data_tmp");
+        symlink(version, &next).unwrap();
+        std::fs::rename(next, volume.path().join("..data")).unwrap();
+        assert_eq!(BundleFiles::read(volume.path()).unwrap(), *files);
+    }
+}
+
 #[test]
 fn ambiguous_manifest_is_refused() {
     let parse = |text: &str| Manifest::parse(text.as_bytes());
