@@ -10,7 +10,7 @@ mod post;
 
 use crate::compose::{Gateway, StartError};
 use crate::settings::Settings;
-use delivery::{Delivery, SendOnce};
+use delivery::{Delivery, SendOnce, Sending};
 use file::Webhook;
 use gateway_api::wire::events::WebhookEvent;
 use gateway_domain::error_chain;
@@ -27,7 +27,6 @@ use metrics::{counter, gauge};
 use post::{Answer, Post};
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::Signal;
@@ -326,51 +325,48 @@ impl Sender {
 
     async fn send_from(&self, place: &mut Place) -> Result<Infallible, Ended> {
         let mut reading = self.source.engine.read_log(Some(place.position), self.filter.clone()).await?;
+        let mut sending = Sending::new(&self.delivery);
         loop {
             let wait = if place.is_ahead { WRITE_EVERY } else { LOOK_EVERY };
-            let notices = reading.next(Instant::now() + wait).await?;
-            match notices.first() {
-                None if reading.has_ended() => sleep(LOOK_EVERY).await,
-                None if reading.is_at_end() => self.show(0, place.n_dead_letters),
-                None => {}
-                Some(oldest) => {
-                    let oldest = oldest.at;
-                    self.send_page(place, notices, oldest).await?;
+            let reads = sending.has_room() && !reading.has_ended();
+            let went_well = tokio::select! {
+                read = reading.next(Instant::now() + wait), if reads => {
+                    read.map(|notices| sending.add(notices)).map_err(Ended::from)
                 }
+                refused = sending.next() => {
+                    self.pass_over(place, refused);
+                    Ok(())
+                }
+                () = sleep(wait) => Ok(()),
+            };
+            place.position = sending.oldest().map_or(reading.position(), |(index, _)| index);
+            let behind = sending.oldest().map_or(0, |(_, at)| gateway_service::now().0.saturating_sub(at.0));
+            self.show(behind, place.n_dead_letters);
+            let kept = match went_well {
+                Ok(()) => self.keep(place).await,
+                failed => failed,
+            };
+            match kept {
+                // What was accepted meanwhile is not thrown away for a moment without the store.
+                Err(Ended::Failed(_))
+                    if sending.oldest().is_some()
+                        && place.written.elapsed() < Duration::from_millis(HELD_MS) =>
+                {
+                    sleep(WRITE_EVERY).await;
+                }
+                kept => kept?,
             }
-            place.position = reading.position();
-            self.keep(place).await?;
         }
     }
 
-    /// Sends a page, however long that takes.
-    async fn send_page(
-        &self,
-        place: &mut Place,
-        notices: Vec<Arc<Notice>>,
-        oldest: EpochMs,
-    ) -> Result<(), Ended> {
-        let mut sending = pin!(self.delivery.send_all(notices));
-        let refused = loop {
-            self.show(gateway_service::now().0.saturating_sub(oldest.0), place.n_dead_letters);
-            tokio::select! {
-                refused = &mut sending => break refused,
-                () = sleep(LOOK_EVERY) => {}
-            }
-            match self.keep(place).await {
-                // What was accepted meanwhile is not thrown away for a moment without the store.
-                Err(Ended::Failed(_)) if place.written.elapsed() < Duration::from_millis(HELD_MS) => {}
-                kept => kept?,
-            }
-        };
-        for letter in &refused {
-            let (webhook, DeadLetter { index, why, .. }) = (&self.name, letter);
-            tracing::warn!(webhook, index, why, "a webhook refused an event, which is passed over");
-        }
-        place.n_dead_letters = place.n_dead_letters.saturating_add(refused.len() as u64);
-        place.dead_letters.extend(refused);
+    /// Notes an event that the webhook refused, if it is one.
+    fn pass_over(&self, place: &mut Place, refused: Option<DeadLetter>) {
         place.is_ahead = true;
-        Ok(())
+        let Some(letter) = refused else { return };
+        let (webhook, DeadLetter { index, why, .. }) = (&self.name, &letter);
+        tracing::warn!(webhook, index, why, "a webhook refused an event, which is passed over");
+        place.n_dead_letters = place.n_dead_letters.saturating_add(1);
+        place.dead_letters.push(letter);
     }
 
     /// Writes what is new, unless that was done just now, and looks whether the webhook was set back.

@@ -1,20 +1,25 @@
-//! Sends the events of a page until each is accepted or passed over: those of an operation one after another, those of different
-//! operations beside each other.
+//! Sends events until each is accepted or passed over: those of an operation one after another, those of different operations beside each
+//! other. An event that is tried again holds back its own operation alone.
 
 use super::post::Answer;
 use futures_util::StreamExt as _;
-use futures_util::stream;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Notice;
 use gateway_engine::ports::{DeadLetter, WebhookFailure};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-/// Operations whose events are sent at the same time.
+/// Requests at the same time.
 pub(super) const AT_ONCE: usize = 16;
+
+/// Events that are read before they are accepted or passed over.
+const UNSENT_MAX: usize = 1024;
 
 /// Wait before the second try, which doubles with each further one.
 const WAIT_MIN: Duration = Duration::from_secs(1);
@@ -37,6 +42,7 @@ pub(super) trait SendOnce: Sync {
 pub(super) struct Delivery<S> {
     once: S,
     now: fn() -> EpochMs,
+    requests: Semaphore,
     /// Held by the one event that is tried again: a webhook that is down gets one request at a time.
     retries: tokio::sync::Mutex<()>,
     failure: Mutex<Option<WebhookFailure>>,
@@ -44,7 +50,13 @@ pub(super) struct Delivery<S> {
 
 impl<S: SendOnce> Delivery<S> {
     pub(super) fn new(once: S, now: fn() -> EpochMs) -> Self {
-        Self { once, now, retries: tokio::sync::Mutex::default(), failure: Mutex::default() }
+        Self {
+            once,
+            now,
+            requests: Semaphore::new(AT_ONCE),
+            retries: tokio::sync::Mutex::default(),
+            failure: Mutex::default(),
+        }
     }
 
     /// Begins where the webhook was left, by this process or another one.
@@ -57,29 +69,27 @@ impl<S: SendOnce> Delivery<S> {
         self.lock().clone()
     }
 
-    /// Sends all events, which takes as long as the webhook does not accept them. Returns those that it refused.
-    pub(super) async fn send_all(&self, notices: Vec<Arc<Notice>>) -> Vec<DeadLetter> {
-        let mut by_operation: BTreeMap<OperationId, Vec<Arc<Notice>>> = BTreeMap::new();
-        for notice in notices {
-            by_operation.entry(notice.operation_id).or_default().push(notice);
-        }
-        let operations = by_operation.into_values().map(|notices| self.send_in_order(notices));
-        stream::iter(operations).buffer_unordered(AT_ONCE).concat().await
-    }
-
-    async fn send_in_order(&self, notices: Vec<Arc<Notice>>) -> Vec<DeadLetter> {
-        let mut refused = Vec::new();
-        for notice in notices {
-            refused.extend(self.send(&notice).await);
-        }
-        refused
-    }
-
+    /// Sends the event, which takes as long as the webhook does not accept it. Returns it if the webhook refused it.
     async fn send(&self, notice: &Notice) -> Option<DeadLetter> {
         let (mut n_refusals, mut wait) = (0, WAIT_MIN);
         let mut retrying = None;
         loop {
-            match self.once.send(notice).await {
+            // While it is down, others wait for the one that finds out when it is back.
+            if retrying.is_none() && self.failure().is_some() {
+                retrying = Some(self.retries.lock().await);
+                if self.failure().is_none() {
+                    retrying = None;
+                }
+            }
+            let answer = {
+                // The semaphore is never closed.
+                let _permit = self.requests.acquire().await;
+                if retrying.is_none() && self.failure().is_some() {
+                    continue;
+                }
+                self.once.send(notice).await
+            };
+            match answer {
                 Answer::Accepted => {
                     self.answered();
                     return None;
@@ -97,8 +107,8 @@ impl<S: SendOnce> Delivery<S> {
                 Answer::Failed(why) => {
                     self.failed(why);
                     sleep(wait).await;
+                    // Begins to wait for the turn with the shortest wait.
                     if retrying.is_none() {
-                        retrying = Some(self.retries.lock().await);
                         continue;
                     }
                 }
@@ -120,6 +130,67 @@ impl<S: SendOnce> Delivery<S> {
 
     fn lock(&self) -> MutexGuard<'_, Option<WebhookFailure>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Events that are being sent.
+pub(super) struct Sending<'d, S> {
+    delivery: &'d Delivery<S>,
+    /// The first event of each operation.
+    running: FuturesUnordered<BoxFuture<'d, (Arc<Notice>, Option<DeadLetter>)>>,
+    /// The events after that, for each operation of which one is being sent.
+    waiting: BTreeMap<OperationId, VecDeque<Arc<Notice>>>,
+    /// The time of each event that is neither accepted nor passed over, by its index.
+    unsent: BTreeMap<u64, EpochMs>,
+}
+
+impl<'d, S: SendOnce> Sending<'d, S> {
+    pub(super) fn new(delivery: &'d Delivery<S>) -> Self {
+        let running = FuturesUnordered::new();
+        Self { delivery, running, waiting: BTreeMap::new(), unsent: BTreeMap::new() }
+    }
+
+    /// Adds events that come after all others.
+    pub(super) fn add(&mut self, notices: Vec<Arc<Notice>>) {
+        for notice in notices {
+            self.unsent.insert(notice.index, notice.at);
+            match self.waiting.get_mut(&notice.operation_id) {
+                Some(waiting) => waiting.push_back(notice),
+                None => {
+                    self.waiting.insert(notice.operation_id, VecDeque::new());
+                    self.begin(notice);
+                }
+            }
+        }
+    }
+
+    fn begin(&self, notice: Arc<Notice>) {
+        let delivery = self.delivery;
+        self.running.push(Box::pin(async move {
+            let refused = delivery.send(&notice).await;
+            (notice, refused)
+        }));
+    }
+
+    /// Waits until an event is accepted or passed over; returns it in the second case. Can be dropped at any time.
+    pub(super) async fn next(&mut self) -> Option<DeadLetter> {
+        let Some((notice, refused)) = self.running.next().await else { return std::future::pending().await };
+        self.unsent.remove(&notice.index);
+        match self.waiting.get_mut(&notice.operation_id).and_then(VecDeque::pop_front) {
+            Some(next) => self.begin(next),
+            None => _ = self.waiting.remove(&notice.operation_id),
+        }
+        refused
+    }
+
+    /// Whether more events may be added.
+    pub(super) fn has_room(&self) -> bool {
+        self.unsent.len() < UNSENT_MAX
+    }
+
+    /// Index and time of the oldest event that is neither accepted nor passed over.
+    pub(super) fn oldest(&self) -> Option<(u64, EpochMs)> {
+        self.unsent.first_key_value().map(|(index, at)| (*index, *at))
     }
 }
 
@@ -195,6 +266,16 @@ mod tests {
         }
     }
 
+    /// Sends all events. Returns those that the webhook refused.
+    async fn send_all(delivery: &Delivery<&Consumer>, notices: Vec<Arc<Notice>>) -> Vec<DeadLetter> {
+        let (mut sending, mut refused) = (Sending::new(delivery), Vec::new());
+        sending.add(notices);
+        while sending.oldest().is_some() {
+            refused.extend(sending.next().await);
+        }
+        refused
+    }
+
     fn assert_in_order(consumer: &Consumer, n_operations: u8, n_each: u64) {
         let mut by_operation: BTreeMap<OperationId, Vec<u64>> = BTreeMap::new();
         for (id, seq) in consumer.accepted.lock().unwrap().iter() {
@@ -213,7 +294,7 @@ mod tests {
         const DOWN: Duration = Duration::from_secs(3600);
         let (consumer, began) = (Consumer::up_after(DOWN), Instant::now());
         let delivery = Delivery::new(&consumer, NOW);
-        let (refused, failure) = tokio::join!(delivery.send_all(notices(40, 6)), async {
+        let (refused, failure) = tokio::join!(send_all(&delivery, notices(40, 6)), async {
             sleep(DOWN / 2).await;
             delivery.failure()
         });
@@ -231,13 +312,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn refused_events_are_passed_over_and_delay_no_other_operation() {
-        const N_REFUSED: u8 = 12;
+        const N_REFUSED: u8 = 40;
         let mut consumer = Consumer::up_after(Duration::ZERO);
         // The second events of most operations.
         let n_operations = N_REFUSED + 2;
         consumer.refused = (0..N_REFUSED).map(|nth| u64::from(n_operations + nth)).collect();
         let (delivery, began) = (Delivery::new(&consumer, NOW), Instant::now());
-        let mut refused = delivery.send_all(notices(n_operations, 3)).await;
+        let mut refused = send_all(&delivery, notices(n_operations, 3)).await;
         refused.sort_by_key(|letter| letter.index);
         let letter = |index: &u64| DeadLetter {
             index: *index,
@@ -257,5 +338,32 @@ mod tests {
         // Refused events do not wait for each other: 1 + 2 + 4 + 4 + 4 seconds for all.
         assert!(began.elapsed() < Duration::from_secs(16), "{:?}", began.elapsed());
         assert_eq!(delivery.failure(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_that_come_later_do_not_wait_for_a_refused_one() {
+        let mut consumer = Consumer::up_after(Duration::ZERO);
+        consumer.refused = [0].into();
+        let (delivery, began) = (Delivery::new(&consumer, NOW), Instant::now());
+        let mut sending = Sending::new(&delivery);
+        let mut later = notices(8, 200);
+        sending.add(later.drain(..1).collect());
+        while !later.is_empty() {
+            sending.add(later.drain(..later.len().min(8)).collect());
+            while sending.unsent.len() > 200 {
+                assert_eq!(sending.next().await, None);
+            }
+        }
+        // All events of the other seven operations; the place does not pass the one that is tried again.
+        while sending.unsent.len() > 200 {
+            assert_eq!(sending.next().await, None);
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!(sending.oldest(), Some((0, EpochMs(0))));
+        assert_eq!(sending.next().await.map(|letter| letter.index), Some(0));
+        while sending.oldest().is_some() {
+            assert_eq!(sending.next().await, None);
+        }
+        assert_eq!(consumer.accepted.lock().unwrap().len(), 8 * 200 - 1);
     }
 }
