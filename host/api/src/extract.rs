@@ -113,13 +113,14 @@ pub struct PathKeyRef(pub KeyRef);
 impl<S: Send + Sync> FromRequestParts<S> for PathKeyRef {
     type Rejection = ApiError;
 
-    /// No key has a name that is not UTF-8 or is longer than 1024 bytes: the answer is `custody_key_not_found`.
+    /// No key has a name that is not UTF-8, has U+0000, or is longer than 1024 bytes: the answer is `custody_key_not_found`.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let text = Path::<String>::from_request_parts(parts, state).await;
-        let name =
-            text.ok().filter(|Path(text)| text.len() <= TEXT_BYTES_MAX).map(|Path(text)| Self(KeyRef(text)));
+        let is_possible = |text: &String| text.len() <= TEXT_BYTES_MAX && !text.contains('\0');
+        let name = text.ok().map(|Path(text)| text).filter(is_possible).map(|text| Self(KeyRef(text)));
         name.ok_or_else(|| {
-            ApiError::new(Code::CustodyKeyNotFound, "a key's name is at most 1024 bytes of UTF-8")
+            let message = "a key's name is at most 1024 bytes of UTF-8, without the character U+0000";
+            ApiError::new(Code::CustodyKeyNotFound, message)
         })
     }
 }

@@ -70,6 +70,8 @@ async fn confusable_key_refs_are_refused_in_every_request() {
         world.post(KEYS, &key(name)).await.ok();
     }
     // A path with such a name is not refused: the key is not found.
+    world.get(&key_path("%00", "")).await.fails(404, "custody_key_not_found");
+    world.get(&key_path("vault%00", "/operations")).await.fails(404, "custody_key_not_found");
     world.get(&key_path("vault%E2%80%8B", "")).await.fails(404, "custody_key_not_found");
 }
 
