@@ -7,16 +7,16 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use gateway_service::layers::check_head;
 use tokio::time::timeout;
 
 /// Longest path and query together, bytes. A key's name of 1 KiB has 3 KiB when percent-encoded.
 pub const TARGET_BYTES_MAX: usize = 8192;
 
-/// Rejects a target that is too long, and answers in place of a handler that takes too long. What the engine has begun
-/// continues.
+/// Rejects a target that is too long, or a request without one `Host`, and answers in place of a handler that takes too long. What the engine
+/// has begun continues.
 pub async fn limit(State(app): State<App>, request: Request, next: Next) -> Response {
-    if request.uri().path_and_query().map_or(0, |target| target.as_str().len()) > TARGET_BYTES_MAX {
-        let message = format!("path and query must be at most {TARGET_BYTES_MAX} bytes");
+    if let Err(message) = check_head(&request, TARGET_BYTES_MAX) {
         return ApiError::new(Code::InvalidRequest, message).into_response();
     }
     let within = app.options().request_within;

@@ -117,7 +117,7 @@ impl From<BodyError> for ErrorAnswer {
             BodyError::TooLarge { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
             }
-            BodyError::MediaType { .. } => {
+            BodyError::MediaType { .. } | BodyError::Encoded { .. } => {
                 Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
             }
             BodyError::Interrupted => Self::new(StatusCode::BAD_REQUEST, "invalid_json", message),
@@ -172,8 +172,7 @@ pub fn with_layers(router: Router) -> Router {
 }
 
 async fn limit(request: Request, next: Next) -> Response {
-    if request.uri().path_and_query().map_or(0, |target| target.as_str().len()) > TARGET_BYTES_MAX {
-        let message = format!("path and query must be at most {TARGET_BYTES_MAX} bytes");
+    if let Err(message) = layers::check_head(&request, TARGET_BYTES_MAX) {
         return ErrorAnswer::new(StatusCode::BAD_REQUEST, "invalid_request", message).into_response();
     }
     timeout(REQUEST_WITHIN, next.run(request)).await.unwrap_or_else(|_| {

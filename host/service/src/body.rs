@@ -22,6 +22,12 @@ pub enum BodyError {
         /// The first 64 characters of the type.
         named: String,
     },
+    /// The body is compressed, or encoded otherwise.
+    #[error("the body must be sent without `Content-Encoding: {named}`")]
+    Encoded {
+        /// The first 64 characters of the encoding.
+        named: String,
+    },
     /// The client closed the connection before the end of the body.
     #[error("the body could not be read to its end")]
     Interrupted,
@@ -42,12 +48,15 @@ pub async fn read(
     bytes_max: usize,
     within: Duration,
 ) -> Result<Zeroizing<Vec<u8>>, BodyError> {
-    let media_type = request.headers().get(header::CONTENT_TYPE).cloned();
+    let kind = Kind {
+        media_type: request.headers().get(header::CONTENT_TYPE).cloned(),
+        encoding: request.headers().get(header::CONTENT_ENCODING).cloned(),
+    };
     let declared =
         request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    // A body of zero bytes has no media type, whatever the header says.
+    // A body of zero bytes has no media type and no encoding, whatever the headers say.
     if declared.is_some_and(|length: u64| length > 0) {
-        check_media_type(media_type.as_ref())?;
+        kind.check()?;
     }
     if declared.is_some_and(|length| length > bytes_max as u64) {
         return Err(BodyError::TooLarge { bytes_max });
@@ -56,7 +65,7 @@ pub async fn read(
     match timeout(within, axum::body::to_bytes(request.into_body(), bytes_max)).await {
         Ok(Ok(bytes)) => {
             if !bytes.is_empty() {
-                check_media_type(media_type.as_ref())?;
+                kind.check()?;
             }
             Ok(Zeroizing::new(Vec::from(bytes)))
         }
@@ -70,12 +79,27 @@ fn is_too_large(error: &axum::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<LengthLimitError>())
 }
 
-/// A body without a media type is read as JSON.
-fn check_media_type(value: Option<&HeaderValue>) -> Result<(), BodyError> {
-    let Some(value) = value else { return Ok(()) };
-    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        return Ok(());
+/// What the headers say of a body.
+struct Kind {
+    media_type: Option<HeaderValue>,
+    encoding: Option<HeaderValue>,
+}
+
+impl Kind {
+    /// A body without a media type is read as JSON.
+    fn check(&self) -> Result<(), BodyError> {
+        let text = |value: &Option<HeaderValue>| {
+            value.as_ref().map(|value| value.to_str().unwrap_or_default().trim().to_owned())
+        };
+        let first = |text: &str| text.chars().take(64).collect();
+        if let Some(encoding) = text(&self.encoding).filter(|text| !text.eq_ignore_ascii_case("identity")) {
+            return Err(BodyError::Encoded { named: first(&encoding) });
+        }
+        let Some(media_type) = text(&self.media_type) else { return Ok(()) };
+        let essence = media_type.split(';').next().unwrap_or_default().trim();
+        if essence.eq_ignore_ascii_case("application/json") {
+            return Ok(());
+        }
+        Err(BodyError::MediaType { named: first(essence) })
     }
-    Err(BodyError::MediaType { named: essence.chars().take(64).collect() })
 }

@@ -2,9 +2,10 @@
 
 use crate::telemetry::Descriptions;
 use crate::traces;
+use crate::transport::Peer;
 use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderName, HeaderValue, Method, Version, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use metrics::{counter, histogram};
@@ -37,6 +38,23 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longest request id that is accepted from a client.
 const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// Checks the parts of a request that are before its body: the target's length, and that it names one host (RFC 9112, section 3.2), which
+/// HTTP/1.0 need not. A request without a connection is one of a test.
+///
+/// # Errors
+/// The message for the client.
+pub fn check_head(request: &Request, target_bytes_max: usize) -> Result<(), String> {
+    if request.uri().path_and_query().map_or(0, |target| target.as_str().len()) > target_bytes_max {
+        return Err(format!("path and query must be at most {target_bytes_max} bytes"));
+    }
+    let n_hosts = request.headers().get_all(header::HOST).iter().count();
+    let must_have_one = request.version() == Version::HTTP_11 && request.extensions().get::<Peer>().is_some();
+    if n_hosts > 1 || (must_have_one && n_hosts == 0) {
+        return Err("the header `Host` must be given, and once".to_owned());
+    }
+    Ok(())
+}
 
 /// Gives the request an id and a span, logs and counts it, and forbids caching of the answer.
 pub async fn observe(request: Request, next: Next) -> Response {

@@ -211,6 +211,7 @@ pub(crate) fn request(with: &Credentials, method: &str, path: &str, body: &Value
     let mut request = request.body(body).unwrap();
     let peer = Peer { address: with.from.parse().unwrap(), certificate_sha256: None };
     request.extensions_mut().insert(peer);
+    request.headers_mut().entry("host").or_insert(HeaderValue::from_static("gateway"));
     request
 }
 

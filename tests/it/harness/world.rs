@@ -6,7 +6,7 @@ use super::pausing::{Pause, PausingStore};
 use super::recording::{Evaluation, RecordingPolicy};
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use gateway_api::state::App;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ReadClock;
@@ -269,6 +269,7 @@ impl World {
     pub(crate) async fn send_to(router: Router, mut request: Request<Body>) -> Answer {
         let local = Peer { address: Ipv4Addr::LOCALHOST.into(), certificate_sha256: None };
         request.extensions_mut().get_or_insert(local);
+        request.headers_mut().entry("host").or_insert(HeaderValue::from_static("gateway"));
         let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
         let response = router.oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();

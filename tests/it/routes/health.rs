@@ -111,10 +111,15 @@ async fn unknown_paths_and_methods_get_the_error_body() {
     let text = Request::post(SIGN).header("content-type", "text/plain").body(Body::from("{}"));
     let message = world.send(text.unwrap()).await.fails(415, "unsupported_media_type");
     assert_eq!(message, "the `Content-Type` must be `application/json`, not `text/plain`");
+    let packed = Request::post(SIGN).header("content-encoding", "gzip").body(Body::from("{}"));
+    let message = world.send(packed.unwrap()).await.fails(415, "unsupported_media_type");
+    assert_eq!(message, "the body must be sent without `Content-Encoding: gzip`");
     let nothing = world.post_nothing(SIGN).await.fails(400, "invalid_json");
     assert_eq!(nothing, "the body is missing");
     let body = Body::from(payment("charset").to_string());
-    let json = Request::post(SIGN).header("content-type", "application/json; charset=utf-8");
+    let json = Request::post(SIGN)
+        .header("content-type", "application/json; charset=utf-8")
+        .header("content-encoding", "identity");
     world.send(json.body(body).unwrap()).await.ok();
 }
 

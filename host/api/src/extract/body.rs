@@ -61,7 +61,9 @@ async fn read_bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zer
         let message = error.to_string();
         match error {
             BodyError::TooLarge { .. } => ApiError::new(Code::PayloadTooLarge, message),
-            BodyError::MediaType { .. } => ApiError::new(Code::UnsupportedMediaType, message),
+            BodyError::MediaType { .. } | BodyError::Encoded { .. } => {
+                ApiError::new(Code::UnsupportedMediaType, message)
+            }
             BodyError::Interrupted => ApiError::new(Code::InvalidJson, message),
             // Closes the connection, as RFC 9110 asks for with 408: the rest of the body may never arrive.
             BodyError::TooSlow { .. } => {
