@@ -4,11 +4,13 @@ use crate::harness::cluster::Cluster;
 use crate::harness::collector::{Collector, Span};
 use crate::harness::consumer::{self, Consumer};
 use crate::harness::http::Call;
-use crate::harness::process::{EXECUTE, Process, SIGN, drive, post, publish_step, text};
+use crate::harness::process::{EXECUTE, Process, SIGN, command, drive, post, publish_step, request, text};
 use crate::harness::samples::payment;
 use crate::harness::witness::{Witness, log_key, policy};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -275,3 +277,34 @@ const LATER: [&str; 10] = [
     "operation_gateway_policy_shadow_total",
     "operation_gateway_node_usable",
 ];
+
+/// A log collector that hangs leaves the pipe of standard error full.
+#[test]
+fn reader_of_the_log_that_stalls_stops_neither_requests_nor_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut gateway = command(folder.path(), &[]).spawn().unwrap();
+    let mut log = BufReader::new(gateway.stderr.take().unwrap());
+    let address = loop {
+        let mut line = String::new();
+        assert!(log.read_line(&mut line).unwrap() > 0, "the gateway ended");
+        let line: Value = serde_json::from_str(&line).unwrap();
+        if line["message"].as_str().unwrap_or_default().contains("listens") {
+            break line["address"].as_str().unwrap().to_owned();
+        }
+    };
+    // A pipe takes 64 KiB, which is some hundred lines.
+    for _ in 0..2_000 {
+        assert_eq!(request(&address, "GET", "/v1/nothing", None).unwrap().0, 404);
+    }
+    let stopped = Command::new("kill").arg(gateway.id().to_string()).status().unwrap();
+    assert!(stopped.success());
+    let ended = Instant::now();
+    let status = loop {
+        if let Some(status) = gateway.try_wait().unwrap() {
+            break status;
+        }
+        assert!(ended.elapsed() < Duration::from_secs(20), "it did not end");
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert!(status.success(), "{status}");
+}

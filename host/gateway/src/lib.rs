@@ -123,9 +123,10 @@ fn with_settings(resolved: &Resolved, run: impl FnOnce(&Settings) -> ExitCode) -
 
 fn start(settings: &Settings) -> ExitCode {
     let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
-    if let Err(error) = telemetry::start_log(filter, format, traces) {
-        return report_errors(&[error], EXIT_UNCHECKED);
-    }
+    let log = match telemetry::start_log(filter, format, traces) {
+        Ok(log) => log,
+        Err(error) => return report_errors(&[error], EXIT_UNCHECKED),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -134,6 +135,8 @@ fn start(settings: &Settings) -> ExitCode {
     };
     let served = runtime.block_on(serve::serve(settings));
     gateway_service::traces::finish();
+    // Before the error, so that it is the last line.
+    drop(log);
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report_errors(&[error.to_string()], EXIT_FAILED),

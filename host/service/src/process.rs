@@ -70,25 +70,32 @@ pub fn start(
     serving: impl Future<Output = Result<(), StartError>>,
 ) -> ExitCode {
     let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
-    if let Err(error) = telemetry::start_log(filter, format, traces) {
-        return report_errors(name, &[error], EXIT_SETTINGS);
-    }
+    let log = match telemetry::start_log(filter, format, traces) {
+        Ok(log) => log,
+        Err(error) => return report_errors(name, &[error], EXIT_SETTINGS),
+    };
     telemetry::start_metrics(telemetry::Metrics::default());
-    let code = run(name, async {
+    let served = with_runtime(async {
         serving.await?;
         Ok(ExitCode::SUCCESS)
     });
     traces::finish();
-    code
+    // Before the error, so that it is the last line.
+    drop(log);
+    exit_code(name, served)
 }
 
 /// Runs a command on an async runtime of its own.
 pub fn run(name: &str, command: impl Future<Output = Result<ExitCode, Fault>>) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    match runtime.map_err(Fault::from).and_then(|runtime| runtime.block_on(command)) {
-        Ok(code) => code,
-        Err(error) => report_errors(name, &[error_chain(error.as_ref())], EXIT_FAILED),
-    }
+    exit_code(name, with_runtime(command))
+}
+
+fn with_runtime(command: impl Future<Output = Result<ExitCode, Fault>>) -> Result<ExitCode, Fault> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command)
+}
+
+fn exit_code(name: &str, result: Result<ExitCode, Fault>) -> ExitCode {
+    result.unwrap_or_else(|error| report_errors(name, &[error_chain(error.as_ref())], EXIT_FAILED))
 }
 
 /// Prints one line for each error to standard error, and returns the exit code.

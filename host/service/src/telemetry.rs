@@ -1,12 +1,15 @@
 //! The log and the metrics of the process. Bodies, secrets and credentials are never logged.
 
 use crate::traces::{self, Traces};
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, set_global_recorder};
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, set_global_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{IsTerminal, stderr};
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 use tracing::Metadata;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -26,25 +29,49 @@ pub enum LogFormat {
 /// Names of metrics, each with its description.
 pub type Descriptions = &'static [(&'static str, &'static str)];
 
+/// Lines of the log that wait for a reader. Further ones are dropped and counted: the reader of the log must not stop the process.
+const LINES_WAITING_MAX: usize = 8_192;
+
+/// The counter of the log.
+const DESCRIPTIONS: Descriptions =
+    &[(DROPPED, "Lines of the log that were dropped, since its reader was too slow")];
+
+const DROPPED: &str = "operation_gateway_log_lines_dropped_total";
+
 /// Interval between two times that the values of histograms are sorted into buckets.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 static METRICS: OnceLock<PrometheusHandle> = OnceLock::new();
 
+static LOG: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// The thread that writes the log. When it is dropped, at the end of the process, the lines that wait are written, for a second at most.
+#[must_use]
+#[derive(Debug)]
+pub struct LogWriter {
+    _worker: WorkerGuard,
+}
+
 /// Starts the log, which goes to standard error, and the export of traces. A second call has no effect.
 ///
 /// # Errors
-/// A message when the filter is invalid, or traces cannot be sent.
-pub fn start_log(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Result<(), String> {
+/// A message when the filter is invalid, standard error is closed, or traces cannot be sent.
+pub fn start_log(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Result<LogWriter, String> {
     let filter = EnvFilter::try_new(filter)
         .map_err(|error| format!("setting `log` is not a valid filter: {error}"))?
         .and(filter_fn(|metadata| !is_exported(metadata)));
     let pretty = match format {
         LogFormat::Pretty => true,
         LogFormat::Json => false,
-        LogFormat::Auto => std::io::stderr().is_terminal(),
+        LogFormat::Auto => stderr().is_terminal(),
     };
-    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // Not by way of the lock of `stderr`, which a write that waits for a reader would hold.
+    let output = stderr().as_fd().try_clone_to_owned();
+    let output = output.map_err(|error| format!("standard error cannot be written: {error}"))?;
+    let lines = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_WAITING_MAX);
+    let (lines, worker) = lines.thread_name("log").finish(File::from(output));
+    let _already_started = LOG.set(lines.error_counter());
+    let log = tracing_subscriber::fmt::layer().with_writer(lines);
     let log: Box<dyn Layer<Registry> + Send + Sync> =
         if pretty { log.boxed() } else { log.json().flatten_event(true).boxed() };
     let exporting = match traces {
@@ -58,7 +85,7 @@ pub fn start_log(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Re
     };
     let _already_started =
         tracing_subscriber::registry().with(log.with_filter(filter)).with(exporting).try_init();
-    Ok(())
+    Ok(LogWriter { _worker: worker })
 }
 
 fn is_exported(metadata: &Metadata<'_>) -> bool {
@@ -88,6 +115,7 @@ pub const MILLISECONDS: &[f64] =
 pub fn start_metrics(own: Metrics<'_>) {
     METRICS.get_or_init(|| {
         let ours = [
+            DESCRIPTIONS,
             crate::layers::DESCRIPTIONS,
             crate::quota::DESCRIPTIONS,
             crate::traces::DESCRIPTIONS,
@@ -109,6 +137,7 @@ pub fn start_metrics(own: Metrics<'_>) {
             describe_histogram!(name, Unit::Seconds, text);
         }
         traces::start_counters();
+        counter!(DROPPED).absolute(0);
         // Without it, the values of histograms take memory until the next scrape, which may never come.
         let upkept = handle.clone();
         let upkeep = move || {
@@ -132,5 +161,8 @@ fn with_buckets(builder: PrometheusBuilder, (name, _, buckets): (&str, &str, &[f
 /// All metrics, in the text format of Prometheus.
 #[must_use]
 pub fn metrics() -> String {
+    if let Some(log) = LOG.get() {
+        counter!(DROPPED).absolute(u64::try_from(log.dropped_lines()).unwrap_or(u64::MAX));
+    }
     METRICS.get().map(PrometheusHandle::render).unwrap_or_default()
 }
