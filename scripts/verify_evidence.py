@@ -256,6 +256,8 @@ FORMS = {
     "approval_recorded": "approval:approval policy:outcome",
     "late_approval_recorded": "approval:approval",
     "rejection_recorded": "rejection:rejection policy?:outcome",
+    "approvals_lapsed": "lapsed:[lapsed] policy:outcome",
+    "lapsed": "subject_id:text reason:text",
     "approvals_waived": "policy:outcome",
     "quorum_reached": "",
     "decision_signed": "policy:outcome admission:admission",
@@ -378,7 +380,10 @@ STEPS = {
     "discard_acked": "discard",
     "failed": "discard",
 }
-MOMENTS = {"submitted": "submit", "approval_recorded": "approval", "rejection_recorded": "approval", "approvals_waived": "approval"}
+MOMENTS = {
+    "submitted": "submit", "approval_recorded": "approval", "rejection_recorded": "approval", "approvals_lapsed": "approval",
+    "approvals_waived": "approval",
+}  # fmt: skip
 
 
 def summary(submission, events):
@@ -398,6 +403,8 @@ def summary(submission, events):
         found["state"] = STATES.get(kind, found.get("state"))
         if kind == "approval_recorded":
             found["approvals"].append(change["approval"])
+        if kind == "approvals_lapsed":
+            found["approvals"] = still_counting(found["approvals"], change)
         if change.get("policy"):
             names = ["decision", "bundle_id", "bundle_hash", "input_hash", "output_hash", "fuel_used"]
             outcome = {name: change["policy"][name] for name in names}
@@ -503,6 +510,11 @@ def person(subject_id):
     return unicodedata.normalize("NFKC", folded).strip(WHITE_SPACE)
 
 
+def still_counting(approvals, change):
+    lapsed = [person(one["subject_id"]) for one in change["lapsed"]]
+    return [approval for approval in approvals if person(approval["subject_id"]) not in lapsed]
+
+
 def check_people(approvals, quorum):
     approved = [person(approval["subject_id"]) for approval in approvals]
     counted = [person(subject) for subject in quorum["subjects"]]
@@ -514,6 +526,7 @@ def check_people(approvals, quorum):
 PHASES = {
     "approval_requested": ({"submitted"}, "pending"),
     "approval_recorded": ({"pending"}, None),
+    "approvals_lapsed": ({"pending", "deciding"}, "pending"),
     "approvals_waived": ({"pending"}, None),
     "quorum_reached": ({"pending"}, "deciding"),
     "decision_signed": ({"deciding"}, "admitting"),
@@ -649,7 +662,8 @@ class History:
             need(change["required"] == quorum["required"], "another number of approvals is required")
         elif kind in ("approval_recorded", "late_approval_recorded"):
             subject = person(change["approval"]["subject_id"])
-            need(subject not in self.approved + [one for one, _ in self.rejected] + self.late, f"`{subject}` approved twice, or rejected before")
+            late = self.late if kind == "late_approval_recorded" else []
+            need(subject not in self.approved + [one for one, _ in self.rejected] + late, f"`{subject}` approved twice, or rejected before")
             (self.approved if kind == "approval_recorded" else self.late).append(subject)
             if kind == "approval_recorded":
                 self.outcome = change["policy"]
@@ -666,6 +680,11 @@ class History:
             of_kind = sum(lost == like[1] for _, lost in self.rejected)
             if of_kind >= rejections_required(outcome or self.outcome):
                 self.end = self.end_by(change["rejection"])
+        elif kind == "approvals_lapsed":
+            lapsed = [person(one["subject_id"]) for one in change["lapsed"]]
+            need(lapsed and set(lapsed) <= set(self.approved) and len(set(lapsed)) == len(lapsed), "an approval lapsed that did not count")
+            self.approved = [subject for subject in self.approved if subject not in lapsed]
+            self.outcome = change["policy"]
         elif kind == "approvals_waived":
             self.outcome, quorum = change["policy"], change["policy"]["quorum"]
             waived = self.outcome["decision"] == "ALLOW" and quorum["satisfied"] and quorum["required"] == 0
@@ -810,6 +829,8 @@ def check_policy(submission, events):
         change = event["change"]
         if change["type"] == "approval_recorded":
             approvals.append(change["approval"])
+        if change["type"] == "approvals_lapsed":
+            approvals = still_counting(approvals, change)
         outcome = change.get("policy")
         if outcome is None:
             continue

@@ -158,7 +158,7 @@ fn restarted_authority_decides_nothing_by_a_bundle_older_than_the_one_that_decid
         write_folder(&folder.join(format!("bundle-{sequence}")), &release(sequence, &bundle_key(1)));
     }
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    cluster.set_everywhere("policy_trust_roots", &path("trust.json"));
+    cluster.set_everywhere(&[("policy_trust_roots", &path("trust.json"))]);
     cluster.gateway_settings.insert("policy_bundle", path("bundle-9"));
     (0..3).for_each(|index| cluster.start_node(index));
     cluster.start_gateway();

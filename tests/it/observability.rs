@@ -29,7 +29,7 @@ fn one_trace_runs_from_http_through_policy_authority_nodes_and_store() {
     let collector = Collector::start();
     let mut cluster = Cluster::prepare(3, |address| address);
     cluster.gateway_settings.insert("trace_ratio", "1".into());
-    cluster.set_everywhere("otlp_endpoint", &collector.url);
+    cluster.set_everywhere(&[("otlp_endpoint", &collector.url)]);
     (0..3).for_each(|index| cluster.start_node(index));
     cluster.start_gateway();
     let submitted = post(cluster.address(), SIGN, Some(&payment("traced"))).unwrap();

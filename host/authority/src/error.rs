@@ -1,7 +1,7 @@
 //! Why a request is not decided, and why the record cannot be used.
 
 use crate::decision::Refusal;
-use gateway_domain::approval::ApprovalError;
+use gateway_domain::approval::{ApprovalError, LapsedApproval};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
@@ -10,6 +10,9 @@ use gateway_policy::{BundleError, Disagreement, RepeatError, Superseded};
 use gateway_sqlite::{OpenError, SizeFileError, WriteError};
 use std::error::Error;
 use std::path::PathBuf;
+
+/// The code of a refusal that is [final](Unverified::is_final), or of an approval.
+pub const DECISION_REFUSED: &str = "decision_refused";
 
 /// Why a request is not decided.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +86,27 @@ pub enum Unverified {
     /// A value has no canonical form.
     #[error("the operation has no canonical form")]
     Canonical(#[from] CanonicalError),
+}
+
+impl Unverified {
+    /// The approval that does not count, if that is the reason: another one can take its place.
+    #[must_use]
+    pub fn lapsed(&self) -> Option<LapsedApproval> {
+        match self {
+            // The registry may be readable soon.
+            Self::Approval { fault: ApprovalError::NoRegistry, .. } => None,
+            Self::Approval { subject_id, fault } => {
+                Some(LapsedApproval { subject_id: subject_id.clone(), reason: fault.as_str().to_owned() })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the same operation can never be decided. Otherwise it may be later: with another bundle, clock, or version of either side.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::Events(_) | Self::TooFew { .. } | Self::OtherPayment | Self::Refused(_))
+    }
 }
 
 /// Why a decision could not be recorded. The message has no path; the source is for the log.

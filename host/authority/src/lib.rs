@@ -20,7 +20,7 @@ mod verified;
 mod verify;
 
 pub use decision::Refusal;
-pub use error::{RecordError, RecordFailure, Unverified};
+pub use error::{DECISION_REFUSED, RecordError, RecordFailure, Unverified};
 pub use policies::Policies;
 pub use record::Record;
 pub use signer::Authority;

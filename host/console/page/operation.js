@@ -23,6 +23,7 @@ export async function operation(href, me, page) {
     await decision(raw, view, me, page),
     card('State', facts([
       ['Approvals', [`${view.approvals.approved} of ${view.approvals.required}`, view.approvals.subjects.flatMap((subject, nth) => [nth ? ', ' : ': ', said(subject)])].flat()],
+      ...(view.approvals.lapsed ?? []).map((one) => ['No longer counts', [said(one.subject_id), ` (${one.reason})`]]),
       ['Rejections', view.rejections?.length ? list(view.rejections.map(({ subject_id: who, reason }) => [said(who), ': ', said(reason)])) : null],
       ['Key', el('a', { href: `#/v1/custody/keys/${encodeURIComponent(keyRef)}` }, said(keyRef))],
       ['Submitted', time(view.created_at_ms)], ['Changed', time(view.updated_at_ms)],

@@ -143,6 +143,7 @@ export function happened({ change, asked_by: asked }) {
     case 'approval_recorded': return [said(change.approval.subject_id), ` approved${signed(change.approval)}`];
     case 'late_approval_recorded': return [said(change.approval.subject_id), ` approved, after there were enough${signed(change.approval)}`];
     case 'rejection_recorded': return [said(change.rejection.subject_id), ` ${change.rejection.lost ? 'aborted' : 'rejected'} it${signed(change.rejection)}: `, said(change.rejection.reason)];
+    case 'approvals_lapsed': return [change.lapsed.flatMap((one, nth) => [nth ? ', ' : 'The approval of ', said(one.subject_id), ` no longer counts (${one.reason})`])].flat();
     case 'failed': return ['It failed: ', said(change.failure.detail || change.failure.code)];
     case 'aborted': return [who, ' ended it, or goes on without a node: ', said(change.failure?.detail ?? change.reason ?? '')];
     case 'attempt_lost': return ['An attempt of the nodes is given up: ', said(change.reason ?? '')];

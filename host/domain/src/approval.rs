@@ -49,6 +49,15 @@ pub struct Approval {
     pub signature: Option<Box<ApprovalSignature>>,
 }
 
+/// An approval that counted and no longer does. Its subject may approve again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LapsedApproval {
+    /// The approver's subject id, as in its approval.
+    pub subject_id: String,
+    /// The reason: a code of [`ApprovalError`].
+    pub reason: String,
+}
+
 /// A rejection of one operation by one subject that could have approved it: before the operation is admitted, or, for a change of a key,
 /// an abort after that. Nodes do not know of it: a gateway that forgets it can go on, as one that never sent it could.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -94,6 +94,7 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         Action::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
         Action::Reject { rejection, policy } => reject::decide(operation, rejection, policy.as_ref()),
         Action::Cancel { client, reason } => reject::cancel(operation, client.as_ref(), reason),
+        Action::LapseApprovals { lapsed, policy } => Ok(approve::lapse(operation, lapsed, policy)),
         Action::WaiveApprovals { policy } => Ok(approve::waive(operation, policy)),
         Action::Expire { approval_ttl_ms } => Ok(approve::expire(operation, command.at, *approval_ttl_ms)),
         Action::Execute { requested_at_ms, key } => {

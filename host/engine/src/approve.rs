@@ -5,7 +5,7 @@ use crate::error::{Dependency, EngineError, Unavailable};
 use crate::policy::check_evaluated;
 use crate::ports::Record;
 use crate::session::{Session, Target, UseCase};
-use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature, Statement};
+use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature, LapsedApproval, Statement};
 use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
@@ -54,6 +54,7 @@ impl UseCase for (Target, Approve) {
         if session.expire()? > 0 {
             session.commit().await?;
         }
+        session.lapse().await?;
         let requester = approve.requester.as_ref();
         let policy = engine.evaluate_approval(&session.operation, &approval, requester).await?;
         session.record_approval(approval, policy, requester).await?;
@@ -68,6 +69,32 @@ impl Session<'_> {
     /// Fails an operation whose approvals took too long. Returns the number of events, 0 if it did not.
     pub(crate) fn expire(&mut self) -> Result<usize, Refusal> {
         self.decide(Action::Expire { approval_ttl_ms: self.engine.rules.approval_ttl_ms })
+    }
+
+    /// Stops counting approvals whose signatures no longer verify; durable when it returns. Returns whether there were any.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `Conflict`, `Unavailable`.
+    pub(crate) async fn lapse(&mut self) -> Result<bool, EngineError> {
+        if !matches!(self.operation.phase, Phase::PendingApproval | Phase::Deciding) {
+            return Ok(false);
+        }
+        let lapsed = self.engine.lapsed(&self.operation);
+        let lapsed = lapsed.map_err(|fault| Unavailable::new(Dependency::Policy, fault.to_string()))?;
+        self.stop_counting(lapsed).await
+    }
+
+    /// As [`Self::lapse`], for these approvals.
+    pub(crate) async fn stop_counting(&mut self, lapsed: Vec<LapsedApproval>) -> Result<bool, EngineError> {
+        if lapsed.is_empty() {
+            return Ok(false);
+        }
+        let left = self.operation.approvals_without(&lapsed);
+        let policy = self.engine.evaluate_over(&self.operation, &left).await?;
+        check_evaluated(&policy)?;
+        let n_events = self.decide(Action::LapseApprovals { lapsed, policy })?;
+        self.commit().await?;
+        Ok(n_events > 0)
     }
 
     /// Adds the approval to the operation. If the policy refuses it, records the refusal and returns it as the error.
@@ -150,16 +177,32 @@ impl Inner {
         approval: &Approval,
         requester: Option<&Requester>,
     ) -> Result<policy::Outcome, EngineError> {
-        let key = self.ports.reads.key_load(operation.key.key_id).await?;
-        let approvals = approvals_with(operation, approval);
-        let spending = self.spending(&operation.tenant, &operation.intent).await?;
-        let policy =
-            self.evaluate_operation(Moment::Approval, operation, &approvals, key.as_ref(), spending).await?;
+        let policy = self.evaluate_over(operation, &approvals_with(operation, approval)).await?;
         if let Err(fault) = check_evaluated(&policy) {
             self.record_refused_approval(operation, approval, policy, requester).await?;
             return Err(fault.into());
         }
         Ok(policy)
+    }
+
+    /// Evaluates the policy over these approvals, before the admission.
+    async fn evaluate_over(
+        &self,
+        operation: &Operation,
+        approvals: &[Approval],
+    ) -> Result<policy::Outcome, EngineError> {
+        let key = self.ports.reads.key_load(operation.key.key_id).await?;
+        let spending = self.spending(&operation.tenant, &operation.intent).await?;
+        Ok(self.evaluate_operation(Moment::Approval, operation, approvals, key.as_ref(), spending).await?)
+    }
+
+    /// The approvals of the operation that no longer count, though that is not recorded yet.
+    ///
+    /// # Errors
+    /// [`ApprovalError::NoRegistry`].
+    pub(crate) fn lapsed(&self, operation: &Operation) -> Result<Vec<LapsedApproval>, ApprovalError> {
+        let now = self.ports.clock.now();
+        self.rules.signed_approvals.lapsed(&operation.approval_subject(), &operation.approvals, now)
     }
 
     /// Returns the failure of an operation that the drive after its last approval ended, for example by a denial.

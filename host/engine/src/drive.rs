@@ -6,6 +6,7 @@ use crate::failpoint::failpoint;
 use crate::policy::{PartyLocks, check_evaluated};
 use crate::ports::{AdmissionRequest, SpendingRead};
 use crate::session::Session;
+use gateway_domain::approval::LapsedApproval;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
@@ -50,6 +51,9 @@ impl Session<'_> {
                 }
                 Step::Perform(effect) => {
                     self.commit().await?;
+                    if effect.id.step == EffectStep::Decision && self.lapse().await? {
+                        continue;
+                    }
                     if is_attempt_to_sign(&effect, &self.operation) {
                         n_attempts += 1;
                         if n_attempts > ATTEMPTS_PER_DRIVE {
@@ -63,7 +67,21 @@ impl Session<'_> {
                     let span = tracing::info_span!(target: "trace", "effect", step, %operation_id);
                     let performed = self.engine.perform(&effect, &self.operation).instrument(span).await?;
                     failpoint(&format!("performed-{}", effect.id.step.as_str()));
-                    self.settle(&effect, performed).await?;
+                    match performed {
+                        Performed::Settled(settled) => self.settle(&effect, *settled).await?,
+                        Performed::Lapsed(lapsed) => {
+                            let named = lapsed
+                                .iter()
+                                .map(|one| one.subject_id.as_str())
+                                .collect::<Vec<_>>()
+                                .join("`, `");
+                            if !self.stop_counting(lapsed).await? {
+                                let why =
+                                    format!("the authorities do not count `{named}`, who have not approved");
+                                return Err(Unavailable::new(Dependency::Authority, why).into());
+                            }
+                        }
+                    }
                 }
             }
         }
@@ -82,8 +100,8 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`EngineError::Unavailable`] when the outcome does not complete the step.
-    async fn settle(&mut self, effect: &Effect, performed: Performed) -> Result<(), EngineError> {
-        let Performed { outcome, party_locks, spending } = performed;
+    async fn settle(&mut self, effect: &Effect, settled: Settled) -> Result<(), EngineError> {
+        let Settled { outcome, party_locks, spending } = settled;
         let missing = missing_confirmations(&self.operation, &outcome);
         if self.decide(Action::Settle { effect: effect.id, outcome })? == 0 {
             return Err(Unavailable::new(Dependency::Runtime, missing).into());
@@ -102,8 +120,15 @@ fn is_attempt_to_sign(effect: &Effect, operation: &Operation) -> bool {
     effect.id.step == EffectStep::Execute && operation.intent.operation_type() == OperationType::Sign
 }
 
+/// What came of an effect.
+enum Performed {
+    Settled(Box<Settled>),
+    /// There is no decision, since the authorities do not count these approvals.
+    Lapsed(Vec<LapsedApproval>),
+}
+
 /// The outcome of an effect, and for a decision what the engine keeps until it is durable.
-struct Performed {
+struct Settled {
     outcome: Outcome,
     /// The locks of a payment's account and recipient, held until the outcome is durable.
     party_locks: Option<PartyLocks>,
@@ -113,7 +138,7 @@ struct Performed {
 
 impl From<Outcome> for Performed {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, party_locks: None, spending: None }
+        Self::Settled(Box::new(Settled { outcome, party_locks: None, spending: None }))
     }
 }
 
@@ -161,8 +186,17 @@ impl Inner {
             None => None,
         };
         let spending = self.spending(&operation.tenant, &operation.intent).await?;
-        let outcome = self.decide_with(operation, key, spending).await?;
-        Ok(Performed { outcome, party_locks, spending })
+        match self.decide_with(operation, key, spending).await? {
+            Signing::Ended(outcome) => {
+                Ok(Performed::Settled(Box::new(Settled { outcome: *outcome, party_locks, spending })))
+            }
+            Signing::Lapsed(lapsed) => Ok(Performed::Lapsed(lapsed)),
+            Signing::Spent(_) => {
+                let why =
+                    "the policy allows the payment here, and denies it with what the authorities admitted";
+                Err(Unavailable::new(Dependency::Authority, why).into())
+            }
+        }
     }
 
     /// Evaluates the policy and obtains the authority's signature. If the authorities admitted more than these totals, evaluates again
@@ -172,24 +206,22 @@ impl Inner {
         operation: &Operation,
         key: Option<&CustodyKey>,
         mut spending: Option<SpendingRead>,
-    ) -> Result<Outcome, EngineError> {
-        for _ in 0..EVALUATIONS_PER_DRIVE {
+    ) -> Result<Signing, EngineError> {
+        let mut n_evaluations = 0;
+        loop {
             let policy = self
                 .evaluate_operation(Moment::Admission, operation, &operation.approvals, key, spending)
                 .await?;
-            let admitted = match self.sign_if_allowed(operation, key, policy).await? {
-                Signing::Ended(outcome) => return Ok(*outcome),
-                Signing::Spent(admitted) => admitted,
-            };
+            let signing = self.sign_if_allowed(operation, key, policy).await?;
+            n_evaluations += 1;
+            let Signing::Spent(admitted) = signing else { return Ok(signing) };
             let raised =
                 spending.map(|read| SpendingRead { totals: read.totals.raised_to(admitted), ..read });
-            if raised == spending {
-                break;
+            if raised == spending || n_evaluations == EVALUATIONS_PER_DRIVE {
+                return Ok(signing);
             }
             spending = raised;
         }
-        let why = "the policy allows the payment here, and denies it with what the authorities admitted";
-        Err(Unavailable::new(Dependency::Authority, why).into())
     }
 
     /// Obtains the authority's signature, or a rejection if the policy denies the operation.
@@ -229,6 +261,8 @@ impl Inner {
                 Ok(Signing::ended(Outcome::DecisionSigned { policy, admission }))
             }
             Err(SignError::Spent(admitted)) => Ok(Signing::Spent(admitted)),
+            Err(SignError::Lapsed(lapsed)) => Ok(Signing::Lapsed(lapsed)),
+            Err(SignError::Refused(why)) => Ok(Signing::ended(rejection("authority_refused", why, None))),
             Err(SignError::Unavailable(why)) => Err(why.into()),
         }
     }
@@ -240,6 +274,8 @@ enum Signing {
     Ended(Box<Outcome>),
     /// The authorities admitted this much for the payment's account and recipient, with which the policy denies it.
     Spent(SpendingTotals),
+    /// The authorities do not count these approvals.
+    Lapsed(Vec<LapsedApproval>),
 }
 
 impl Signing {

@@ -1,6 +1,7 @@
 //! Errors of use cases and ports.
 
 use crate::rate_limit::Quota;
+use gateway_domain::approval::LapsedApproval;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId};
 use gateway_domain::key::fit::KeyError;
@@ -60,6 +61,13 @@ pub enum SignError {
     /// gateway may know fewer: of a decision that it could not store, or that failed later.
     #[error("the authorities admitted more than the policy read")]
     Spent(SpendingTotals),
+    /// So many authorities do not count these approvals that the others are too few to sign: a key was revoked, for example. Others can
+    /// take their place.
+    #[error("the authorities do not count approvals")]
+    Lapsed(Vec<LapsedApproval>),
+    /// So many authorities refuse for good that the others are too few to sign.
+    #[error("the authorities refuse: {0}")]
+    Refused(String),
 }
 
 /// The subject of a stored record.

@@ -8,7 +8,7 @@ use crate::ports::{
     Record, Visibility,
 };
 use crate::session::Target;
-use gateway_domain::approval::{Approval, SigningRule};
+use gateway_domain::approval::{Approval, LapsedApproval, SigningRule};
 use gateway_domain::binding::{ClientBinding, TENANT_DEFAULT};
 use gateway_domain::contribution::{Contributions, RecoveryCase};
 use gateway_domain::evidence::ChainedEvent;
@@ -17,7 +17,7 @@ use gateway_domain::intent::{self, Intent};
 use gateway_domain::key::fit::{BIP32_PROFILE, check_helpers, check_key};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::log::{SignedCheckpoint, SignedStatement, TlogProof, VerifierKey};
-use gateway_domain::operation::{Operation, Refusal};
+use gateway_domain::operation::{Operation, Phase, Refusal};
 use gateway_domain::policy::{self, Input, Moment};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_domain::time::EpochMs;
@@ -121,6 +121,19 @@ impl Engine {
     #[must_use]
     pub fn approvals_expire_at(&self, operation: &Operation) -> Option<EpochMs> {
         operation.approvals_expire_at(self.0.rules.approval_ttl_ms)
+    }
+
+    /// The approvals that counted and no longer do, though perhaps that is not recorded yet.
+    #[must_use]
+    pub fn lapsed_approvals(&self, operation: &Operation) -> Vec<LapsedApproval> {
+        let lapsed = match operation.phase {
+            // Without a registry none can be told; an approval is then refused anyway.
+            Phase::PendingApproval | Phase::Deciding => self.0.lapsed(operation).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let approves_again = |one: &&LapsedApproval| operation.is_approved_by(&one.subject_id);
+        let recorded = operation.lapsed_approvals.iter().filter(|one| !approves_again(one)).cloned();
+        recorded.chain(lapsed).collect()
     }
 
     /// The operation and its chained events, oldest first.

@@ -2,8 +2,11 @@
 
 use crate::node_policy::StoredBundles;
 use async_trait::async_trait;
-use gateway_authority::{Authority, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier};
+use gateway_authority::{
+    Authority, DECISION_REFUSED, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier,
+};
 use gateway_domain::admission::{self, Admission, AdmissionDecision, Authorities};
+use gateway_domain::approval::LapsedApproval;
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
@@ -74,7 +77,11 @@ enum Failure {
     NeedsBundle(String),
     /// The policy denies the payment with what it admitted.
     Spent(SpendingTotals),
-    /// It cannot, or refuses.
+    /// It does not count an approval.
+    Lapsed(LapsedApproval),
+    /// It refuses, and will not do otherwise.
+    Refused(String),
+    /// It cannot now.
     Other(String),
 }
 
@@ -128,7 +135,7 @@ impl SignAdmission for PolicyAuthorities {
     /// so that one without the bundle gets it.
     ///
     /// # Errors
-    /// [`SignError::Spent`] when so many deny the payment with what they admitted that the others are too few;
+    /// [`SignError::Spent`], [`SignError::Lapsed`], [`SignError::Refused`] when so many refuse that the others are too few;
     /// [`Dependency::Authority`] when too few authorities answer, or agree; the detail has the reason of each.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError> {
         let started = Instant::now();
@@ -137,7 +144,7 @@ impl SignAdmission for PolicyAuthorities {
         let signed = self.decide(request).instrument(span).await;
         let result = match &signed {
             Ok(_) => "ok",
-            Err(SignError::Spent(_)) => "denied",
+            Err(SignError::Spent(_) | SignError::Lapsed(_) | SignError::Refused(_)) => "denied",
             Err(SignError::Unavailable(_)) => "error",
         };
         histogram!(DURATION, "result" => result).record(started.elapsed());
@@ -186,7 +193,7 @@ impl PolicyAuthorities {
         });
         // By hash of the decision.
         let mut decisions: BTreeMap<Hex32, Vec<Admission>> = BTreeMap::new();
-        let (mut reasons, mut spent) = (Vec::new(), Vec::new());
+        let (mut reasons, mut refusals) = (Vec::new(), Refusals::default());
         while let Some(answered) = calls.join_next().await {
             let answer = answered.map_err(unavailable)?;
             match answer.and_then(|admission| check_asked(&request, admission).map_err(Failure::Other)) {
@@ -198,18 +205,18 @@ impl PolicyAuthorities {
                         return joined(same).ok_or_else(|| unavailable("no authority signed").into());
                     }
                 }
-                Err(Failure::Spent(totals)) => {
-                    spent.push(totals);
-                    if spent.len() + self.threshold > self.members.len() {
-                        calls.detach_all();
-                        return Err(SignError::Spent(highest(&spent)));
-                    }
-                }
                 Err(Failure::NeedsBundle(why) | Failure::Other(why)) => reasons.push(why),
+                Err(Failure::Spent(totals)) => refusals.spent.push(totals),
+                Err(Failure::Lapsed(lapsed)) => refusals.lapsed.push(lapsed),
+                Err(Failure::Refused(why)) => refusals.refused.push(why),
+            }
+            if refusals.len() + self.threshold > self.members.len() {
+                calls.detach_all();
+                return Err(refusals.into_error());
             }
         }
-        if !spent.is_empty() {
-            reasons.push(format!("{} deny the payment with what they admitted", spent.len()));
+        if refusals.len() > 0 {
+            reasons.push(format!("{} refuse: {}", refusals.len(), refusals.into_error()));
         }
         let n_signed = decisions.values().map(Vec::len).max().unwrap_or_default();
         if self.members.len() > 1 {
@@ -223,9 +230,33 @@ impl PolicyAuthorities {
     }
 }
 
-/// Each of the totals as the authority that admitted most states it.
-fn highest(spent: &[SpendingTotals]) -> SpendingTotals {
-    spent.iter().fold(SpendingTotals::default(), |highest, totals| highest.raised_to(*totals))
+/// The refusals of authorities.
+#[derive(Default)]
+struct Refusals {
+    spent: Vec<SpendingTotals>,
+    lapsed: Vec<LapsedApproval>,
+    refused: Vec<String>,
+}
+
+impl Refusals {
+    const fn len(&self) -> usize {
+        self.spent.len() + self.lapsed.len() + self.refused.len()
+    }
+
+    /// Approvals can be given again, and a denial is the policy's: both come before a refusal that ends the operation.
+    fn into_error(mut self) -> SignError {
+        if !self.lapsed.is_empty() {
+            self.lapsed.sort_by(|one, other| one.subject_id.cmp(&other.subject_id));
+            self.lapsed.dedup_by(|one, other| one.subject_id == other.subject_id);
+            return SignError::Lapsed(self.lapsed);
+        }
+        if !self.spent.is_empty() {
+            // Each of the totals as the authority that admitted most states it.
+            let totals = self.spent.into_iter().fold(SpendingTotals::default(), SpendingTotals::raised_to);
+            return SignError::Spent(totals);
+        }
+        SignError::Refused(self.refused.join("; "))
+    }
 }
 
 /// The decision with the signature of each authority, in the order of key ids.
@@ -279,7 +310,8 @@ impl Member {
     fn named(&self, failure: Failure) -> Failure {
         match failure {
             Failure::NeedsBundle(why) | Failure::Other(why) => Failure::Other(self.reason(why)),
-            Failure::Spent(totals) => Failure::Spent(totals),
+            Failure::Refused(why) => Failure::Refused(self.reason(why)),
+            Failure::Spent(_) | Failure::Lapsed(_) => failure,
         }
     }
 
@@ -346,17 +378,11 @@ fn refused(unverified: Unverified) -> Failure {
             Failure::NeedsBundle(unverified.to_string())
         }
         Unverified::Spent { totals, .. } => Failure::Spent(totals),
-        Unverified::Events(_)
-        | Unverified::Times { .. }
-        | Unverified::Approval { .. }
-        | Unverified::TooFew { .. }
-        | Unverified::Bundle(_)
-        | Unverified::NotRepeated(_)
-        | Unverified::Policy(_)
-        | Unverified::OtherPayment
-        | Unverified::NotRecorded(_)
-        | Unverified::Refused(_)
-        | Unverified::Canonical(_) => Failure::Other(unverified.to_string()),
+        _ => match unverified.lapsed() {
+            Some(lapsed) => Failure::Lapsed(lapsed),
+            None if unverified.is_final() => Failure::Refused(unverified.to_string()),
+            None => Failure::Other(unverified.to_string()),
+        },
     }
 }
 
@@ -368,9 +394,11 @@ fn failure(error: CallError) -> Failure {
         {
             Failure::NeedsBundle(error_chain(&error))
         }
-        CallError::Refused { body, .. } => match body.totals {
-            Some(totals) => Failure::Spent(totals),
-            None => Failure::Other(error_chain(&error)),
+        CallError::Refused { body, .. } => match (&body.totals, &body.lapsed) {
+            (Some(totals), _) => Failure::Spent(*totals),
+            (None, Some(lapsed)) => Failure::Lapsed(LapsedApproval::clone(lapsed)),
+            (None, None) if body.error == DECISION_REFUSED => Failure::Refused(body.message.clone()),
+            (None, None) => Failure::Other(error_chain(&error)),
         },
         CallError::NoAnswer(_) | CallError::Malformed(_) => Failure::Other(error_chain(&error)),
     }

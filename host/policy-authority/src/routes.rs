@@ -6,7 +6,9 @@ use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use gateway_authority::{Authority, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier};
+use gateway_authority::{
+    Authority, DECISION_REFUSED, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier,
+};
 use gateway_domain::approval::ApprovalError;
 use gateway_domain::error_chain;
 use gateway_policy::{
@@ -125,17 +127,23 @@ fn error(unverified: &Unverified) -> ErrorAnswer {
         }
         Unverified::Superseded(_) => ErrorAnswer::new(StatusCode::CONFLICT, BUNDLE_SUPERSEDED, message),
         Unverified::Bundle(error) => bundle_error(error),
-        Unverified::Events(_)
-        | Unverified::Times { .. }
-        | Unverified::Approval { .. }
+        Unverified::Approval { .. }
+        | Unverified::Events(_)
         | Unverified::TooFew { .. }
+        | Unverified::Refused(_)
+        | Unverified::OtherPayment => {
+            let answer = ErrorAnswer::new(StatusCode::FORBIDDEN, DECISION_REFUSED, message);
+            match unverified.lapsed() {
+                Some(lapsed) => answer.with_lapsed(lapsed),
+                None => answer,
+            }
+        }
+        Unverified::Times { .. }
         | Unverified::NotRepeated(
             RepeatError::TooManyFacts | RepeatError::OtherFacts | RepeatError::OtherFuel { .. },
         )
         | Unverified::Policy(_)
-        | Unverified::Refused(_)
-        | Unverified::OtherPayment
-        | Unverified::Canonical(_) => ErrorAnswer::new(StatusCode::FORBIDDEN, "decision_refused", message),
+        | Unverified::Canonical(_) => ErrorAnswer::new(StatusCode::FORBIDDEN, "decision_disputed", message),
     }
 }
 

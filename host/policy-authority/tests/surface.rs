@@ -116,7 +116,7 @@ async fn authority_asks_for_the_bundle_and_decides_once_it_has_verified_it() {
     let mut other_fuel = request.clone();
     other_fuel.policy.fuel_used += 1;
     let (status, refused) = post(&router, DECISIONS, &other_fuel).await;
-    assert_eq!((status, refused["error"].as_str()), (403, Some("decision_refused")), "{refused}");
+    assert_eq!((status, refused["error"].as_str()), (403, Some("decision_disputed")), "{refused}");
     let (status, answer) = post(&router, DECISIONS, &request).await;
     assert_eq!(status, 200, "{answer}");
     let DecisionAnswer { decision } = serde_json::from_value(answer).unwrap();

@@ -8,6 +8,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use gateway_domain::approval::LapsedApproval;
 use gateway_domain::policy::SpendingTotals;
 use gateway_seal::relay::Complaint;
 use serde::de::DeserializeOwned;
@@ -44,6 +45,9 @@ pub struct ErrorBody {
     /// What an authority admitted for a payment's account and recipient, if that is why it refuses the payment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub totals: Option<SpendingTotals>,
+    /// The approval that an authority does not count, if that is why it refuses.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lapsed: Option<Box<LapsedApproval>>,
     /// Every fault of the request's body that can be found at once.
     #[serde(skip_serializing_if = "Vec::is_empty", skip_deserializing, default)]
     pub errors: Vec<Fault>,
@@ -61,6 +65,7 @@ struct Parts {
     culprits: Vec<u16>,
     complaint: Option<Box<Complaint>>,
     totals: Option<SpendingTotals>,
+    lapsed: Option<LapsedApproval>,
     faults: Vec<Fault>,
     header: Option<(HeaderName, &'static str)>,
 }
@@ -70,8 +75,8 @@ impl ErrorAnswer {
     #[must_use]
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         let (message, culprits, faults) = (message.into(), Vec::new(), Vec::new());
-        let (complaint, totals, header) = (None, None, None);
-        Self(Box::new(Parts { status, code, message, culprits, complaint, totals, faults, header }))
+        let (complaint, totals, lapsed, header) = (None, None, None, None);
+        Self(Box::new(Parts { status, code, message, culprits, complaint, totals, lapsed, faults, header }))
     }
 
     /// Adds the participants that misbehaved, and what proves it.
@@ -85,6 +90,13 @@ impl ErrorAnswer {
     #[must_use]
     pub fn with_totals(mut self, totals: SpendingTotals) -> Self {
         self.0.totals = Some(totals);
+        self
+    }
+
+    /// Adds the approval that an authority does not count.
+    #[must_use]
+    pub fn with_lapsed(mut self, lapsed: LapsedApproval) -> Self {
+        self.0.lapsed = Some(lapsed);
         self
     }
 
@@ -131,7 +143,7 @@ impl From<BodyError> for ErrorAnswer {
 
 impl IntoResponse for ErrorAnswer {
     fn into_response(self) -> Response {
-        let Parts { status, code, message, culprits, complaint, totals, faults, header } = *self.0;
+        let Parts { status, code, message, culprits, complaint, totals, lapsed, faults, header } = *self.0;
         let body = ErrorBody {
             error: code.to_owned(),
             message,
@@ -139,6 +151,7 @@ impl IntoResponse for ErrorAnswer {
             culprits,
             complaint,
             totals,
+            lapsed: lapsed.map(Box::new),
             errors: faults,
         };
         let mut response = (status, axum::Json(body)).into_response();

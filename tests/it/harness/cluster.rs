@@ -133,11 +133,12 @@ impl Cluster {
         }
     }
 
-    /// A setting of every process, of which the authorities are started again.
-    pub(crate) fn set_everywhere(&mut self, name: &'static str, value: &str) {
+    /// Settings of every process, of which the authorities are started again.
+    pub(crate) fn set_everywhere(&mut self, given: &[(&'static str, &str)]) {
         let settings = self.node_settings.iter_mut().chain(&mut self.authority_settings);
-        settings.for_each(|settings| _ = settings.insert(name, value.to_owned()));
-        self.gateway_settings.insert(name, value.to_owned());
+        for settings in settings.chain([&mut self.gateway_settings]) {
+            settings.extend(given.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        }
         for (authority, settings) in self.authorities.iter_mut().zip(&self.authority_settings) {
             authority.kill();
             *authority = start_authority(settings);
@@ -157,6 +158,13 @@ impl Cluster {
         let mut node = Program::start(&mut self.node_command(index), "it is built with the tests");
         node.wait_for_line("runtime-node listens");
         self.nodes[usize::from(index)] = Some(node);
+    }
+
+    /// Starts an authority again, with another value of a setting.
+    pub(crate) fn set_at_authority(&mut self, index: usize, name: &'static str, value: &str) {
+        self.authorities[index].kill();
+        self.authority_settings[index].insert(name, value.to_owned());
+        self.restart_authority(index);
     }
 
     /// Starts an authority again that was killed.

@@ -2,8 +2,9 @@
 
 use crate::harness::approvers::Signers;
 use crate::harness::bundles::replace;
+use crate::harness::cluster::Cluster;
 use crate::harness::custody;
-use crate::harness::process::{Process, text};
+use crate::harness::process::{Process, SIGN, post, request, text};
 use crate::harness::samples::{path, payment};
 use crate::harness::wire::poll;
 use gateway_domain::testing::approvers::registry;
@@ -97,9 +98,14 @@ fn revoked_approver_is_rejected_by_gateway_and_authority() {
     desk.reload(&registry(&entries), "reloaded approvers");
     let (status, message) = desk.approve_payment(&fresh, "alice");
     assert!(status == 403 && message.contains("`key_revoked`"), "{status} {message}");
-    // The gateway counted her approval earlier; the authority checks it now.
-    let (status, message) = desk.approve_payment(&approved, "bob");
-    assert!(status == 503 && message.contains("approval of `alice`: `key_revoked`"), "{status} {message}");
+    // Her approval that counted earlier no longer does, which is shown at once, and others take her place.
+    let shown = || desk.process.get(&path(&approved, ""))["approvals"].clone();
+    let lapsed = json!([{ "subject_id": "alice", "reason": "key_revoked" }]);
+    assert_eq!((&shown()["approved"], &shown()["lapsed"]), (&json!(0), &lapsed));
+    assert_eq!(desk.approve_payment(&approved, "bob"), (200, "pending_approval".to_owned()));
+    assert_eq!((&shown()["subjects"], &shown()["lapsed"]), (&json!(["bob"]), &lapsed));
+    assert_eq!(desk.approve_payment(&approved, "tina"), (200, "admitted".to_owned()));
+    assert_eq!((&shown()["subjects"], &shown()["lapsed"]), (&json!(["bob", "tina"]), &lapsed));
 
     // With an invalid registry, the previous one does not stay in use.
     desk.reload("{", UNUSABLE);
@@ -107,6 +113,44 @@ fn revoked_approver_is_rejected_by_gateway_and_authority() {
     desk.reload(&original, "reloaded approvers");
     assert_eq!(desk.approve_payment(&fresh, "tina"), (200, "pending_approval".to_owned()));
     assert_eq!(desk.approve_payment(&fresh, "alice"), (200, "admitted".to_owned()));
+}
+
+/// The authority has a registry of its own, and knows of a revocation first.
+#[test]
+fn approval_that_only_the_authority_knows_to_be_revoked_lapses() {
+    let signers = Signers::new();
+    let mut entries = signers.entries();
+    entries[0]["keys"][0]["revoked_at_ms"] = json!(1);
+    let revoked = signers.folder().join("revoked.json");
+    fs::write(&revoked, registry(&entries)).unwrap();
+    let mut cluster = Cluster::prepare(5, |port| port);
+    cluster.set_everywhere(&[("signed_approvals", "required"), ("approvers_file", signers.path())]);
+    (0..5).for_each(|index| cluster.start_node(index));
+    cluster.start_gateway();
+    let address = cluster.address().to_owned();
+    let submit = |path: &str, body: &Value| post(&address, path, Some(body)).unwrap()["operation"].clone();
+    let approve = |path: &str, view: &Value, subject: &str| {
+        let (status, answer) = request(&address, "POST", path, Some(&signers.body(view, subject))).unwrap();
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    let create = submit(custody::KEYS, &custody::key("treasury-1"));
+    for subject in ["alice", "bob"] {
+        approve(&custody::path(&create, "/approve"), &create, subject);
+    }
+    post(&address, &custody::path(&create, "/execute"), None).unwrap();
+
+    cluster.set_at_authority(0, "approvers_file", revoked.to_str().unwrap());
+    let payment = submit(SIGN, &payment("revoked"));
+    let approving = path(&payment, "/approve");
+    approve(&approving, &payment, "alice");
+    let view = approve(&approving, &payment, "bob");
+    assert_eq!(view["state"], "pending_approval");
+    assert_eq!(view["approvals"]["subjects"], json!(["bob"]));
+    let lapsed = json!([{ "subject_id": "alice", "reason": "key_revoked" }]);
+    assert_eq!(view["approvals"]["lapsed"], lapsed);
+    assert_eq!(approve(&approving, &payment, "tina")["state"], "admitted");
+    cluster.stop();
 }
 
 /// Waits until readiness reports this status of the registry; returns the answer.

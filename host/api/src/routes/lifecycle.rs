@@ -35,7 +35,13 @@ pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
 
 /// The view of an operation in the answer to a request with these warnings.
 pub fn view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView {
-    OperationView::new(record, app.engine().approvals_expire_at(&record.operation), warnings)
+    let (engine, operation) = (app.engine(), &record.operation);
+    OperationView::new(
+        record,
+        engine.approvals_expire_at(operation),
+        engine.lapsed_approvals(operation),
+        warnings,
+    )
 }
 
 /// The longest time that a caller may wait for another state, milliseconds.

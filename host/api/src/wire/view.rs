@@ -4,9 +4,10 @@ use super::approvals::ApprovalStatementView;
 use super::intent_view::{IntentView, OperationResult};
 use super::policy::PolicyPreview;
 use crate::warning::Warning;
-use gateway_domain::approval::Rejection;
+use gateway_domain::approval::{LapsedApproval, Rejection};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::Family;
+use gateway_domain::names::is_same_person;
 use gateway_domain::operation::{Failure, NextAction, Operation, OwnStep, State};
 use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
@@ -172,6 +173,18 @@ pub struct ApprovalsView {
     pub required: u32,
     /// The subject ids of the approvers that count.
     pub subjects: Vec<String>,
+    /// Approvals that counted and no longer do; absent without any. Their approvers may approve again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lapsed: Vec<LapsedApprovalView>,
+}
+
+/// An approval that no longer counts.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LapsedApprovalView {
+    /// The approver's subject id.
+    pub subject_id: String,
+    /// The reason: `key_revoked`, `key_expired`, `too_old`, `role_not_held` and others (`host/docs/approvals.md`).
+    pub reason: String,
 }
 
 /// A rejection, or an abort.
@@ -240,9 +253,15 @@ pub struct Link {
 }
 
 impl OperationView {
-    /// The view of an operation whose approvals expire at `expires_at`, in the answer to a request with these warnings.
+    /// The view of an operation whose approvals expire at `expires_at`, and of which these no longer count, in the answer to a request with
+    /// these warnings.
     #[must_use]
-    pub fn new(record: &Record, expires_at: Option<EpochMs>, warnings: Vec<Warning>) -> Self {
+    pub fn new(
+        record: &Record,
+        expires_at: Option<EpochMs>,
+        lapsed: Vec<LapsedApproval>,
+        warnings: Vec<Warning>,
+    ) -> Self {
         let operation = &record.operation;
         let next_actions = operation.next_actions().iter().map(|action| action.as_str().to_owned());
         let next_actions: Vec<String> = next_actions.collect();
@@ -250,7 +269,7 @@ impl OperationView {
             operation_id: operation.id.0,
             state: operation.state(),
             intent: intent(operation),
-            approvals: approvals(operation),
+            approvals: approvals(operation, lapsed),
             rejections: operation.rejections.iter().map(RejectionView::from).collect(),
             approval_statement: approval_statement(operation),
             policy: PolicyPreview::from(&operation.policy),
@@ -268,12 +287,16 @@ impl OperationView {
     }
 }
 
-fn approvals(operation: &Operation) -> ApprovalsView {
+fn approvals(operation: &Operation, lapsed: Vec<LapsedApproval>) -> ApprovalsView {
     let quorum = &operation.policy.quorum;
+    let counts = |subject: &&String| !lapsed.iter().any(|one| is_same_person(&one.subject_id, subject));
+    let subjects: Vec<String> = quorum.subjects.iter().filter(counts).cloned().collect();
+    let view = |LapsedApproval { subject_id, reason }| LapsedApprovalView { subject_id, reason };
     ApprovalsView {
-        approved: quorum.subjects.len(),
+        approved: subjects.len(),
         required: quorum.required,
-        subjects: quorum.subjects.clone(),
+        subjects,
+        lapsed: lapsed.into_iter().map(view).collect(),
     }
 }
 

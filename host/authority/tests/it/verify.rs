@@ -7,7 +7,7 @@ use crate::asked::{
 use crate::support::{authority, key};
 use gateway_authority::{DecisionRequest, Policies, Unverified, Verifier};
 use gateway_domain::admission::{self, Authorities};
-use gateway_domain::approval::{Approvers, PinnedRegistry, Rejection, SigningRule};
+use gateway_domain::approval::{Approvers, LapsedApproval, PinnedRegistry, Rejection, SigningRule};
 use gateway_domain::ids::{Hex32, KeyRef};
 use gateway_domain::intent::PublicationMode;
 use gateway_domain::operation::{Action, Change, Command, decide as decide_command, replay};
@@ -101,6 +101,7 @@ fn too_few_people_are_refused_whatever_the_policy_counted() {
     for subjects in [&[][..], &["alice"], &["alice", "ALICE"]] {
         let refused = refusal(&request(subjects), SigningRule::Off);
         assert!(matches!(refused, Unverified::TooFew { required: 2, .. }), "{refused}");
+        assert!(refused.is_final());
     }
 }
 
@@ -151,9 +152,12 @@ fn approval_without_a_valid_signature_is_refused() {
     let refused = refusal(&request(&["alice", "bob"]), rule);
     let Unverified::Approval { subject_id, .. } = &refused else { panic!("{refused}") };
     assert_eq!(subject_id, "alice");
+    let lapsed = LapsedApproval { subject_id: "alice".to_owned(), reason: "not_signed".to_owned() };
+    assert_eq!((refused.lapsed(), refused.is_final()), (Some(lapsed), false));
     let unread =
         refusal(&request(&["alice", "bob"]), SigningRule::Required(PinnedRegistry::without_registry(1)));
     assert!(matches!(unread, Unverified::Approval { .. }), "{unread}");
+    assert_eq!((unread.lapsed(), unread.is_final()), (None, false), "the registry may be readable soon");
 }
 
 #[test]

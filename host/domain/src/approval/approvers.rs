@@ -101,6 +101,29 @@ impl Approvers {
         signature: &ApprovalSignature,
         now: EpochMs,
     ) -> Result<(), ApprovalError> {
+        self.signer(statement, signature, now)?.verify(statement, signature)
+    }
+
+    /// As [`Self::verify`], for a signature that was verified before: whether its key may still be used by its approver, in these roles.
+    ///
+    /// # Errors
+    /// [`ApprovalError`]: `UnknownApprover`, `UnknownKey`, those of a key's validity, `NoRole`, `RoleNotHeld`.
+    pub fn check_signer(
+        &self,
+        statement: &Statement<'_>,
+        signature: &ApprovalSignature,
+        now: EpochMs,
+    ) -> Result<(), ApprovalError> {
+        self.signer(statement, signature, now).map(drop)
+    }
+
+    /// The key that the signature names.
+    fn signer(
+        &self,
+        statement: &Statement<'_>,
+        signature: &ApprovalSignature,
+        now: EpochMs,
+    ) -> Result<&Key, ApprovalError> {
         let approver = self.approver(statement).ok_or(ApprovalError::UnknownApprover)?;
         let (key, validity) = approver
             .keys
@@ -109,7 +132,7 @@ impl Approvers {
             .ok_or(ApprovalError::UnknownKey)?;
         validity.check(now)?;
         approver.check_roles(statement.roles)?;
-        key.verify(statement, signature)
+        Ok(key)
     }
 
     /// Checks that the statement's subject acts in roles that it holds, if the registry lists it: without its signature.

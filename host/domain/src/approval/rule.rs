@@ -1,7 +1,10 @@
 //! Whether approvals must be signed, and the check of one approval.
 
 use super::limits::CLOCK_SKEW_MS;
-use super::{ApprovalError, ApprovalSignature, ApproverEntry, Approvers, Statement};
+use super::{
+    Approval, ApprovalError, ApprovalSignature, ApprovalSubject, ApproverEntry, Approvers, LapsedApproval,
+    Statement,
+};
 use crate::ids::Tenant;
 use crate::time::EpochMs;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -78,6 +81,49 @@ impl SigningRule {
         now: EpochMs,
     ) -> Result<(), ApprovalError> {
         self.check_signature(statement, signature, now)?;
+        self.check_age(statement, signature, now)
+    }
+
+    /// The approvals of an operation that counted and no longer do at `now`: a key was revoked or has expired, a role was taken away, or
+    /// the approval became too old. Their signatures are not verified again.
+    ///
+    /// # Errors
+    /// [`ApprovalError::NoRegistry`].
+    pub fn lapsed(
+        &self,
+        subject: &ApprovalSubject<'_>,
+        approvals: &[Approval],
+        now: EpochMs,
+    ) -> Result<Vec<LapsedApproval>, ApprovalError> {
+        let mut lapsed = Vec::new();
+        for approval in approvals {
+            let (statement, signature) = (subject.statement(approval), approval.signature.as_deref());
+            let checked = match (self, signature) {
+                (Self::Optional(pinned) | Self::Required(pinned), Some(signature)) => {
+                    pinned.registry()?.check_signer(&statement, signature, now)
+                }
+                (Self::Off | Self::Optional(_) | Self::Required(_), _) => {
+                    self.check_signature(&statement, signature, now)
+                }
+            };
+            match checked.and_then(|()| self.check_age(&statement, signature, now)) {
+                Ok(()) => {}
+                Err(ApprovalError::NoRegistry) => return Err(ApprovalError::NoRegistry),
+                Err(fault) => lapsed.push(LapsedApproval {
+                    subject_id: approval.subject_id.clone(),
+                    reason: fault.as_str().to_owned(),
+                }),
+            }
+        }
+        Ok(lapsed)
+    }
+
+    fn check_age(
+        &self,
+        statement: &Statement<'_>,
+        signature: Option<&ApprovalSignature>,
+        now: EpochMs,
+    ) -> Result<(), ApprovalError> {
         match (self, signature) {
             (Self::Optional(pinned) | Self::Required(pinned), Some(_)) => {
                 pinned.check_age(statement.claimed_at_ms(), now)

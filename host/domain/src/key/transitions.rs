@@ -99,6 +99,7 @@ fn apply(mut key: CustodyKey, operation: &Operation, event: &Event) -> CustodyKe
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
         | Change::RejectionRecorded { .. }
+        | Change::ApprovalsLapsed { .. }
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached

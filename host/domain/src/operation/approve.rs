@@ -5,9 +5,9 @@ use super::effect::Failure;
 use super::event::Change;
 use super::phase::{Phase, State};
 use super::state::Operation;
-use crate::approval::Approval;
+use crate::approval::{Approval, LapsedApproval};
 use crate::intent::Intent;
-use crate::names::names_person;
+use crate::names::{is_same_person, names_person};
 use crate::policy::{self, Statement};
 use crate::time::EpochMs;
 
@@ -66,6 +66,37 @@ fn reasons_for_approval(before: &[Statement], now: &[Statement]) -> Vec<String> 
         return new;
     }
     now.iter().filter(|reason| !before.contains(reason)).map(ToString::to_string).collect()
+}
+
+impl Operation {
+    /// The approvals that count without those that have lapsed.
+    #[must_use]
+    pub fn approvals_without(&self, lapsed: &[LapsedApproval]) -> Vec<Approval> {
+        let counts = |approval: &&Approval| {
+            !lapsed.iter().any(|one| is_same_person(&one.subject_id, &approval.subject_id))
+        };
+        self.approvals.iter().filter(counts).cloned().collect()
+    }
+}
+
+/// The changes when approvals no longer count: the operation waits for others, unless those that are left are enough. `policy` is the
+/// evaluation over those. None if none of them counted, or the decision is made.
+pub(super) fn lapse(
+    operation: &Operation,
+    lapsed: &[LapsedApproval],
+    policy: &policy::Outcome,
+) -> Vec<Change> {
+    let waits = matches!(operation.phase, Phase::PendingApproval | Phase::Deciding);
+    let n_left = operation.approvals_without(lapsed).len();
+    // Each of them counted, and is named once.
+    if !waits || lapsed.is_empty() || n_left.saturating_add(lapsed.len()) != operation.approvals.len() {
+        return Vec::new();
+    }
+    let mut changes = vec![Change::ApprovalsLapsed { lapsed: lapsed.to_vec(), policy: policy.clone() }];
+    if policy.is_allowed() && policy.quorum.satisfied {
+        changes.push(Change::QuorumReached);
+    }
+    changes
 }
 
 /// Waives the approvals of a key creation that the policy allows without any.

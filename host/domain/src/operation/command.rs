@@ -2,7 +2,7 @@
 
 use super::effect::{Failure, Outcome};
 use super::event::ExternalExport;
-use crate::approval::{Approval, ApprovalError, Rejection};
+use crate::approval::{Approval, ApprovalError, LapsedApproval, Rejection};
 use crate::binding::ClientBinding;
 use crate::ids::Hex32;
 use crate::key::CustodyKey;
@@ -45,6 +45,13 @@ pub enum Action {
         client: Option<ClientBinding>,
         /// The reason, for people.
         reason: String,
+    },
+    /// Stop counting approvals whose signatures no longer verify.
+    LapseApprovals {
+        /// The approvals.
+        lapsed: Vec<LapsedApproval>,
+        /// The policy evaluation over the approvals that still count.
+        policy: policy::Outcome,
     },
     /// Create a key without waiting for approvals.
     WaiveApprovals {

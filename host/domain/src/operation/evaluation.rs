@@ -46,9 +46,9 @@ impl Change {
     pub fn evaluation(&self) -> Option<(Moment, &policy::Outcome)> {
         match self {
             Self::Submitted(submission) => Some((Moment::Submit, &submission.policy)),
-            Self::ApprovalRecorded { policy, .. } | Self::ApprovalsWaived { policy } => {
-                Some((Moment::Approval, policy))
-            }
+            Self::ApprovalRecorded { policy, .. }
+            | Self::ApprovalsLapsed { policy, .. }
+            | Self::ApprovalsWaived { policy } => Some((Moment::Approval, policy)),
             Self::RejectionRecorded { policy, .. } => {
                 policy.as_ref().map(|policy| (Moment::Approval, policy))
             }

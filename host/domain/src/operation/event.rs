@@ -2,7 +2,7 @@
 
 use super::effect::{Failure, SignatureResult};
 use crate::admission::Admission;
-use crate::approval::{Approval, Rejection};
+use crate::approval::{Approval, LapsedApproval, Rejection};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::intent::Intent;
@@ -102,6 +102,14 @@ pub enum Change {
         /// The evaluation over the approvals so far and one of this subject. `None` for a subject that had approved.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         policy: Option<policy::Outcome>,
+    },
+    /// Approvals that counted no longer do, since their signatures no longer verify: a key was revoked, or an approval became too old. The
+    /// operation waits for approvals again.
+    ApprovalsLapsed {
+        /// The approvals.
+        lapsed: Vec<LapsedApproval>,
+        /// The evaluation over the approvals that still count.
+        policy: policy::Outcome,
     },
     /// Development only: the deployment creates this key without waiting for approvals, because an approved operation signs
     /// with it (`host/docs/interface.md`, section *Keys*).
@@ -240,6 +248,7 @@ impl Change {
             Self::ApprovalRequested { .. } => "approval_requested",
             Self::ApprovalRecorded { .. } => "approval_recorded",
             Self::RejectionRecorded { .. } => "rejection_recorded",
+            Self::ApprovalsLapsed { .. } => "approvals_lapsed",
             Self::ApprovalsWaived { .. } => "approvals_waived",
             Self::LateApprovalRecorded { .. } => "late_approval_recorded",
             Self::QuorumReached => "quorum_reached",

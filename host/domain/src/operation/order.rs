@@ -21,6 +21,7 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
         Change::Submitted(_) => false,
         Change::ApprovalRequested { .. } => matches!(phase, Phase::Submitted),
         Change::ApprovalRecorded { .. } => matches!(phase, Phase::PendingApproval),
+        Change::ApprovalsLapsed { .. } => matches!(phase, Phase::PendingApproval | Phase::Deciding),
         Change::ApprovalsWaived { .. } => {
             matches!(phase, Phase::PendingApproval) && matches!(operation.intent, Intent::KeyCreate(_))
         }
@@ -163,6 +164,7 @@ fn settled(change: &Change) -> Settled {
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
         | Change::RejectionRecorded { .. }
+        | Change::ApprovalsLapsed { .. }
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached
@@ -187,6 +189,7 @@ fn requested(before: &Operation, event: &Event) -> Option<Vec<Change>> {
         Change::QuorumReached if before.policy.quorum.satisfied => Ok(vec![Change::QuorumReached]),
         Change::QuorumReached => Ok(Vec::new()),
         Change::ApprovalRecorded { approval, policy } => approve::decide(before, approval, Some(policy)),
+        Change::ApprovalsLapsed { lapsed, policy } => Ok(approve::lapse(before, lapsed, policy)),
         Change::ApprovalsWaived { policy } => Ok(approve::waive(before, policy)),
         Change::LateApprovalRecorded { approval } => approve::decide(before, approval, None),
         Change::CeremonyStarted { .. } => Ok(execute::begin_ceremony(before)),

@@ -63,6 +63,7 @@ fn receipts_of_one_kind<'e>(
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
         | Change::RejectionRecorded { .. }
+        | Change::ApprovalsLapsed { .. }
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached

@@ -6,7 +6,9 @@ use super::event::{Change, Event, ExternalExport, KeySlot, Recovery, SettledEffe
 use super::phase::{NextAction, Phase, State};
 use crate::admission::Admission;
 use crate::approval::limits::CLOCK_SKEW_MS;
-use crate::approval::{Approval, ApprovalError, ApprovalSubject, Rejection, check_claimed_time};
+use crate::approval::{
+    Approval, ApprovalError, ApprovalSubject, LapsedApproval, Rejection, check_claimed_time,
+};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::Intent;
@@ -44,6 +46,9 @@ pub struct Operation {
     pub phase: Phase,
     /// The approvals that count, oldest first, at most one for each subject.
     pub approvals: Vec<Approval>,
+    /// The approvals that no longer count, oldest first. One may be there and, given anew, in `approvals`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub lapsed_approvals: Vec<LapsedApproval>,
     /// The subjects of recorded approvals that arrived after the quorum.
     pub late_approvals: Vec<String>,
     /// The rejections, oldest first, at most one for each subject before the admission, and after it for each subject and lost receivers.
@@ -184,6 +189,7 @@ fn submitted(submission: &Submission, at: EpochMs) -> Operation {
         body_digest: submission.body_digest,
         phase: Phase::Submitted,
         approvals: Vec::new(),
+        lapsed_approvals: Vec::new(),
         late_approvals: Vec::new(),
         rejections: Vec::new(),
         policy: submission.policy.clone(),
@@ -224,6 +230,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.policy = policy.clone();
         }
         Change::RejectionRecorded { rejection, .. } => operation.rejections.push(rejection.clone()),
+        Change::ApprovalsLapsed { lapsed, policy } => approvals_lapsed(&mut operation, lapsed, policy),
         Change::ApprovalsWaived { policy } => operation.policy = policy.clone(),
         Change::LateApprovalRecorded { approval } => {
             operation.late_approvals.push(approval.subject_id.clone())
@@ -269,10 +276,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.discarded_receipts.extend_from_slice(receipts);
             discard_acked(&mut operation, &participants(receipts));
         }
-        Change::NodesGivenUp { lost, .. } => {
-            operation.given_up.extend(lost);
-            remove_unconfirmed(&mut operation.phase, lost);
-        }
+        Change::NodesGivenUp { lost, .. } => nodes_given_up(&mut operation, lost),
         Change::Failed { failure, policy, .. } => {
             operation.failure = Some(failure.clone());
             operation.policy = policy.clone().unwrap_or(operation.policy);
@@ -282,6 +286,14 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         Change::ExternallyExported(export) => operation.export = Some(export.clone()),
     }
     operation
+}
+
+/// Approvals no longer count.
+fn approvals_lapsed(operation: &mut Operation, lapsed: &[LapsedApproval], policy: &policy::Outcome) {
+    operation.approvals = operation.approvals_without(lapsed);
+    operation.lapsed_approvals.extend_from_slice(lapsed);
+    operation.policy = policy.clone();
+    operation.phase = Phase::PendingApproval;
 }
 
 /// All receivers have staged their shares, perhaps after the operation was given up.
@@ -305,6 +317,12 @@ fn discard_acked(operation: &mut Operation, by: &BTreeSet<ParticipantIndex>) {
         operation.phase = Phase::DiscardingRest { round: 1, undiscarded };
     }
     remove_unconfirmed(&mut operation.phase, by);
+}
+
+/// The operation does without these nodes.
+fn nodes_given_up(operation: &mut Operation, lost: &BTreeSet<ParticipantIndex>) {
+    operation.given_up.extend(lost);
+    remove_unconfirmed(&mut operation.phase, lost);
 }
 
 /// Removes the nodes from those that the phase waits for.

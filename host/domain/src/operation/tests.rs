@@ -21,7 +21,7 @@ fn check_all_seeds(kind: Kind) {
     assert!(totals.n_crashes > 2 * SEEDS.end, "too few crashes: {totals:?}");
     assert!(totals.n_published > SEEDS.end / 4, "too few published operations: {totals:?}");
     assert!(totals.n_failed > 0, "some operations fail: {totals:?}");
-    let n_ended = [totals.n_rejected, totals.n_cancelled, totals.n_outvoted];
+    let n_ended = [totals.n_rejected, totals.n_cancelled, totals.n_outvoted, totals.n_lapsed];
     assert!(n_ended.iter().all(|n| *n > 10), "too few are rejected, cancelled or outvoted: {totals:?}");
     let signs = matches!(kind, Kind::Payment | Kind::AssetAction);
     assert_eq!(totals.n_aborted > 0, !signs, "changes of keys are aborted: {totals:?}");

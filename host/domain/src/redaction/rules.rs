@@ -44,6 +44,7 @@ const CHANGES: &[(&str, &Shape)] = &[
     ("approval_requested", &[&[("required", Open)]]),
     ("approval_recorded", &[&[("approval", Members(APPROVAL)), ("policy", Members(OUTCOME))]]),
     ("rejection_recorded", &[&[("rejection", Members(REJECTION)), ("policy", Members(OUTCOME))]]),
+    ("approvals_lapsed", &[&[("lapsed", Each(&Members(LAPSED))), ("policy", Members(OUTCOME))]]),
     ("approvals_waived", &[&[("policy", Members(OUTCOME))]]),
     ("late_approval_recorded", &[&[("approval", Members(APPROVAL))]]),
     ("quorum_reached", &[]),
@@ -105,6 +106,8 @@ const APPROVAL: &Shape = &[&[
     ("approved_at_ms", Open),
     ("signature", Parties),
 ]];
+
+const LAPSED: &Shape = &[&[("subject_id", Open), ("reason", Open)]];
 
 const REJECTION: &Shape = &[&[
     ("subject_id", Open),

@@ -96,6 +96,7 @@ fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str>
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
         | Change::RejectionRecorded { .. }
+        | Change::ApprovalsLapsed { .. }
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached

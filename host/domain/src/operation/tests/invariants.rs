@@ -56,8 +56,14 @@ pub(crate) fn check_quorum_before_effect(machine: &Machine) {
     let quorum = &machine.operation.policy.quorum;
     let subjects: BTreeSet<_> =
         machine.operation.approvals.iter().map(|approval| &approval.subject_id).collect();
+    // Once, and once more each time approvals lapsed after it.
+    let changes = machine.log.iter().map(|event| &event.change);
+    let mut of_quorum =
+        changes.filter(|change| matches!(change, Change::QuorumReached | Change::ApprovalsLapsed { .. }));
+    let reached: Vec<_> = of_quorum.by_ref().map(|change| matches!(change, Change::QuorumReached)).collect();
     assert!(
-        n_changes(machine, |change| matches!(change, Change::QuorumReached)) == 1
+        reached.last() == Some(&true)
+            && !reached.windows(2).any(|two| two == [true, true])
             && subjects.len() >= quorum.required as usize
             && subjects.len() == machine.operation.approvals.len(),
         "an effect without a quorum: {:?}",

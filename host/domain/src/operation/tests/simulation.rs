@@ -2,7 +2,7 @@
 
 use super::invariants;
 use super::machine::Machine;
-use crate::approval::Rejection;
+use crate::approval::{LapsedApproval, Rejection};
 use crate::intent::PublicationMode;
 use crate::operation::{
     Action, Change, Event, ExportState, ExternalExport, Phase, REJECTIONS_REQUIRED, Refusal, Step,
@@ -30,6 +30,8 @@ pub(crate) struct Totals {
     pub(crate) n_cancelled: u64,
     /// Operations that went on after a rejection.
     pub(crate) n_outvoted: u64,
+    /// Operations that were admitted after an approval lapsed.
+    pub(crate) n_lapsed: u64,
 }
 
 impl Totals {
@@ -49,6 +51,9 @@ impl Totals {
         self.n_cancelled += has_failed_as("cancelled");
         let is_outvoted = !machine.operation.rejections.is_empty() && machine.operation.admission.is_some();
         self.n_outvoted += u64::from(is_outvoted);
+        let has_lapsed =
+            !machine.operation.lapsed_approvals.is_empty() && machine.operation.admission.is_some();
+        self.n_lapsed += u64::from(has_lapsed);
         self.n_undecided += u64::from(machine.operation.phase == Phase::Discarding);
     }
 }
@@ -103,7 +108,8 @@ const fn dispensable(kind: Kind) -> &'static [u16] {
 
 /// Any command at any time, repeats included. It may be refused.
 fn any_command(machine: &mut Machine) {
-    let action = match machine.random.below(15) {
+    let action = match machine.random.below(16) {
+        15 if machine.random.one_in(3) => lapse(machine),
         14 if machine.random.one_in(20) => {
             let (subject, n_required) = (any_subject(machine), 1 + machine.random.below(2));
             abort(machine, &subject, n_required)
@@ -152,6 +158,17 @@ fn approve(machine: &mut Machine) -> Action {
         evaluated(&request, verdict(&subjects, machine.operation.policy.quorum.required))
     });
     Action::Approve { approval, policy }
+}
+
+/// One of the approvals no longer counts.
+fn lapse(machine: &mut Machine) -> Action {
+    let subject_id = any_subject(machine);
+    let lapsed = vec![LapsedApproval { subject_id, reason: "key_revoked".into() }];
+    let left = machine.operation.approvals_without(&lapsed);
+    let subjects: Vec<_> = left.iter().map(|approval| approval.subject_id.clone()).collect();
+    let request = machine.operation.request(Moment::Approval, &left);
+    let policy = evaluated(&request, verdict(&subjects, machine.operation.policy.quorum.required));
+    Action::LapseApprovals { lapsed, policy }
 }
 
 /// A waiver, by a policy that requires no approvals or the operation's number of them.
