@@ -1,7 +1,7 @@
 //! Starts that must fail: with one error line, a non-zero exit code, and without leaving files behind.
 
 use crate::bundle::{bundle, copy};
-use crate::harness::process::{Process, SIGN, command};
+use crate::harness::process::{Process, SECRET_MODES, SIGN, command};
 use crate::harness::samples::payment;
 use std::fs;
 use std::net::TcpListener;
@@ -198,7 +198,7 @@ fn invalid_node_key_prevents_startup() {
     );
     write_private(&path, &"00".repeat(32));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    assert_eq!(start_error(), format!("{prefix} file `KEY` has mode 0644; it must be 0600 or 0400"));
+    assert_eq!(start_error(), format!("{prefix} file `KEY` has mode 0644; {SECRET_MODES}"));
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -225,7 +225,7 @@ fn invalid_node_passphrase_prevents_startup() {
     write_private(&path, "correct horse\nbattery staple\n");
     assert_eq!(start_error(), format!("{prefix} passphrase file `FILE` is not one line of text"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    assert_eq!(start_error(), format!("{prefix} file `FILE` has mode 0640; it must be 0600 or 0400"));
+    assert_eq!(start_error(), format!("{prefix} file `FILE` has mode 0640; {SECRET_MODES}"));
     let both = Process::start_error(folder.path(), &[overrides[0], ("node_key", "k")]);
     assert!(both.contains("setting `node_passphrase_file` must not be given together with `node_key`"));
 }
@@ -323,7 +323,7 @@ fn invalid_authentication_settings_prevent_startup() {
     let line = start_error(&introspection);
     assert!(line.contains("introspection client secret") && !line.contains("canary"), "{line}");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(start_error(&introspection).contains("has mode 0644; it must be 0600 or 0400"));
+    assert!(start_error(&introspection).contains(&format!("has mode 0644; {SECRET_MODES}")));
     let jwks = [("auth_mode", "jwks"), ("token_issuer", "i"), ("token_audience", "a")];
     let from_file = [&jwks[..], &[("jwks_file", path)]].concat();
     assert!(start_error(&from_file).contains("issuer's keys `FILE`: the document is not a JSON Web Key Set"));

@@ -7,7 +7,7 @@ use super::{
 use crate::harness::bundles::wait_until;
 use crate::harness::certificates::Authority;
 use crate::harness::port::Port;
-use crate::harness::process::Process;
+use crate::harness::process::{Process, SECRET_MODES};
 use crate::harness::wire::eventually;
 use crate::harness::{modes, tls};
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer};
@@ -262,7 +262,7 @@ fn unusable_token_or_certificates_are_refused_before_anything_is_sent() {
     };
     let with_file = ["--token-file", "token"];
     write_token(here, "s3cret", 0o644);
-    assert_eq!(refused(&https, &with_file), "the file `token` has mode 0644; it must be 0600 or 0400");
+    assert_eq!(refused(&https, &with_file), format!("the file `token` has mode 0644; {SECRET_MODES}"));
     write_token(here, "s3cret\nsecond line", 0o600);
     let form = "the token in `token` is not one line of 1 to 16384 visible ASCII characters";
     assert_eq!(refused(&https, &with_file), form);

@@ -11,6 +11,9 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 
 pub(crate) const SIGN: &str = "/v1/operations/sign";
+/// The end of the message about a file for a secret that others can read.
+pub(crate) const SECRET_MODES: &str =
+    "it must be 0600 or 0400, or 0640 or 0440 if root owns it and this process is not root's";
 
 /// A step of [`drive`]: executes the operation.
 pub(crate) const EXECUTE: (&str, Option<Value>) = ("/execute", None);

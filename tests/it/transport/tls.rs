@@ -1,7 +1,7 @@
 //! TLS: accepted and refused clients, reloaded certificates, invalid files.
 
 use crate::harness::certificates::{Authority, Certified};
-use crate::harness::process::{Process, request};
+use crate::harness::process::{Process, SECRET_MODES, request};
 use crate::harness::samples::payment;
 use crate::harness::tls::{Files, Trust, connect};
 use crate::harness::wire::{eventually, get_on, read_answer, read_to_end};
@@ -152,7 +152,7 @@ fn invalid_tls_identities_prevent_startup() {
     let prefix = "operation-gateway: tls:";
     write_key(&identity.key_pem(), 0o640);
     let exposed =
-        "the private key cannot be read: the file `FOLDER/tls.key` has mode 0640; it must be 0600 or 0400";
+        format!("the private key cannot be read: the file `FOLDER/tls.key` has mode 0640; {SECRET_MODES}");
     assert_eq!(start("off"), format!("{prefix} {exposed}"));
     write_key("no key", 0o600);
     assert_eq!(start("off"), format!("{prefix} the file `FOLDER/tls.key` has no PEM private key"));

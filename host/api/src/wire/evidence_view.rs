@@ -366,6 +366,8 @@ pub enum EventType {
     ApprovalRequested,
     /// An approval was received and counts.
     ApprovalRecorded,
+    /// Approvals that no longer verify stop counting.
+    ApprovalsLapsed,
     /// An approver rejected the operation.
     RejectionRecorded,
     /// Development only: a key is created without the approvals that are missing.
