@@ -281,7 +281,11 @@ impl World {
 
     /// The body of the answer to `GET path`, whatever its status.
     pub(crate) async fn text(&self, path: &str) -> String {
-        let response = self.router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await;
+        let response = self
+            .router
+            .clone()
+            .oneshot(Request::get(path).header("host", "gateway").body(Body::empty()).unwrap())
+            .await;
         let bytes = to_bytes(response.unwrap().into_body(), usize::MAX).await.unwrap();
         String::from_utf8(bytes.to_vec()).unwrap()
     }

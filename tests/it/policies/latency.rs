@@ -233,7 +233,10 @@ fn evaluations_above_the_queue_limit_are_refused_immediately() {
         .map(|_| {
             let (router, preview) = (gateway.router.clone(), preview.clone());
             gateway.runtime.spawn(async move {
-                let request = Request::post("/v1/policy/preview").body(Body::from(preview)).unwrap();
+                let request = Request::post("/v1/policy/preview")
+                    .header("host", "gateway")
+                    .body(Body::from(preview))
+                    .unwrap();
                 let answer = router.oneshot(request).await.unwrap().into_body();
                 let answer: Value =
                     serde_json::from_slice(&to_bytes(answer, usize::MAX).await.unwrap()).unwrap();

@@ -32,7 +32,7 @@ struct Block {
 
 impl Events {
     async fn open(world: &World, headers: &[(&str, &str)], path: &str) -> Self {
-        let mut request = Request::get(path);
+        let mut request = Request::get(path).header("host", "gateway");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
