@@ -27,13 +27,15 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The members of events that only the gateway states: type of the event, and place in it, with `*` for any.
-const RECORDS: [(&str, &str); 15] = [
+const RECORDS: [(&str, &str); 17] = [
     ("*", "/at_ms"),
     // Without the receipts of nodes that are not needed. The digests over them follow.
     ("*", "/change/receipts"),
     ("aborted", "/change/failure/code"),
     ("aborted", "/change/failure/detail"),
     ("approval_recorded", POLICY),
+    ("approvals_lapsed", POLICY),
+    ("approvals_lapsed", "/change/lapsed/0/reason"),
     ("decision_signed", "/change/policy/bundle_id"),
     // Without some of them.
     ("decision_signed", "/change/policy/facts"),

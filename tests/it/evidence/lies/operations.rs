@@ -8,11 +8,14 @@ use crate::harness::forged::Forger;
 use crate::harness::process::SIGN;
 use crate::harness::samples::{self, with};
 use crate::harness::world::World;
+use gateway_domain::approval::Approvers;
 use gateway_domain::operation::evaluations;
+use gateway_domain::testing::approvers::registry;
 use gateway_evidence::Verdict;
 use gateway_evidence::roots::RootsFile;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An operation about which lies are told, as its real evidence shows it.
 pub(super) struct Told {
@@ -82,6 +85,29 @@ impl Gateway {
         all.push(self.told(name, path, Verdict::NotChecked).await);
         let logs = Logs::of(&self.world, &[0, 1, 2, 3, 4]).await;
         all.push(Told { logs: Some(logs), ..self.told(name, path, Verdict::NotChecked).await });
+    }
+
+    /// A payment whose first approval lapses: the gateway's registry, and no other party's, revokes its key.
+    async fn told_of_a_lapse(&self, payment: &Value) -> Told {
+        let set_registry = |entries: &[Value]| {
+            let approvers = Approvers::parse(registry(entries).as_bytes()).unwrap();
+            self.world.engine.signing_rule().replace_registry(Some(Arc::new(approvers)));
+        };
+        let view = self.world.post(SIGN, payment).await.ok()["operation"].clone();
+        let approve = samples::path(&view, "/approve");
+        let approve_as =
+            async |subject| self.world.post(&approve, &self.signers.body(&view, subject)).await.ok();
+        approve_as("alice").await;
+        let mut entries = self.signers.entries();
+        entries[0]["keys"][0]["revoked_at_ms"] = json!(1);
+        set_registry(&entries);
+        assert_eq!(approve_as("bob").await["state"], "pending_approval");
+        assert_eq!(approve_as("tina").await["state"], "admitted");
+        set_registry(&self.signers.entries());
+        let path = samples::path(&view, "");
+        self.world.post_nothing(&format!("{path}/execute")).await.ok();
+        self.world.post(&format!("{path}/publish"), &custody::publication()).await.ok();
+        self.told("payment with a lapsed approval", &path, Verdict::Holds).await
     }
 
     /// Changes of keys that ended because of a lost node.
@@ -166,6 +192,7 @@ pub(super) async fn all() -> Vec<Told> {
         gateway.world.faults.set_rejecting(false);
         told.push(gateway.told(name, &path, Verdict::Holds).await);
     }
+    told.push(gateway.told_of_a_lapse(&payment("lapsed")).await);
     gateway.told_of_aborts(&mut told).await;
     let aborted =
         gateway.advance(&key_path("cold", "/refresh"), &custody::refresh("4"), Until::Admitted).await;
