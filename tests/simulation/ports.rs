@@ -13,8 +13,8 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    AdmissionRequest, Commit, CommitOperations, Committed, Damage, DecisionRecord, KeyQuorum, PreviewRecord,
-    RateLimited, ReadError, ReadOperations, Record, SignAdmission, SignError,
+    AdmissionRequest, Commit, CommitOperations, Committed, Damage, DecisionRecord, Deferral, Due, KeyQuorum,
+    PreviewRecord, RateLimited, ReadError, ReadOperations, Record, SignAdmission, SignError,
 };
 use gateway_engine::{Dependency, Token, Unavailable, Visibility};
 use gateway_store::Store;
@@ -135,6 +135,14 @@ impl CommitOperations for Ways {
         self.ask("preview", None, Claim::Nothing, word, call).await
     }
 
+    async fn defer(&self, deferrals: &[Deferral], now: EpochMs) -> Result<(), Unavailable> {
+        let deferrals = deferrals.to_vec();
+        let call = move |store: Arc<Store>| -> Answer<_> {
+            Box::pin(async move { store.defer(&deferrals, now).await })
+        };
+        self.ask("defer", None, Claim::Nothing, word, call).await
+    }
+
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
         let call =
             move |store: Arc<Store>| -> Answer<_> { Box::pin(async move { store.probe_write(at).await }) };
@@ -169,9 +177,14 @@ impl ReadOperations for Ways {
         self.read(Some(id), call).await
     }
 
-    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+    async fn operations_owing(
+        &self,
+        now: EpochMs,
+        n_of_tenant_max: u32,
+        n_max: u32,
+    ) -> Result<Vec<Due>, Unavailable> {
         let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.operations_owing(n_max).await })
+            Box::pin(async move { store.operations_owing(now, n_of_tenant_max, n_max).await })
         };
         self.read(None, call).await
     }
@@ -179,10 +192,11 @@ impl ReadOperations for Ways {
     async fn operations_pending_since(
         &self,
         before: EpochMs,
+        now: EpochMs,
         n_max: u32,
-    ) -> Result<Vec<OperationId>, Unavailable> {
+    ) -> Result<Vec<Due>, Unavailable> {
         let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.operations_pending_since(before, n_max).await })
+            Box::pin(async move { store.operations_pending_since(before, now, n_max).await })
         };
         self.read(None, call).await
     }

@@ -1,6 +1,5 @@
 //! The engine: its ports, its rules and its state. The use cases are in files of their own.
 
-use crate::backoff::Backoff;
 use crate::error::{EngineError, Unavailable};
 use crate::feed::Feed;
 use crate::holders::HolderCheck;
@@ -75,7 +74,6 @@ pub(crate) struct Inner {
     /// Locks of recipients, held for the same time and always locked after `accounts`.
     pub(crate) recipients: Locks<(Tenant, String)>,
     pub(crate) development_keys: Semaphore,
-    pub(crate) backoff: Backoff,
     pub(crate) last_write: LastProbe<()>,
     pub(crate) last_key_quorums: LastProbe<Vec<KeyQuorum>>,
     /// Shares that nodes should hold and do not.
@@ -104,7 +102,6 @@ impl Engine {
             accounts: Locks::default(),
             recipients: Locks::default(),
             development_keys: Semaphore::new(DEVELOPMENT_KEYS_MAX),
-            backoff: Backoff::default(),
             last_write: Mutex::default(),
             last_key_quorums: Mutex::default(),
             holders: HolderCheck::default(),

@@ -7,11 +7,10 @@
 //! [`Engine`]: `submit`, `submit_on_key`, `approve`, `reject`, `cancel`, `execute`, `publish`, `recover` and `export` move operations,
 //! `reads` and `lists` answer questions, `feed` tells what happens, `webhooks` how far it was sent, `reconcile` drives what a crash left behind.
 //!
-//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders`, `restored`, `replica`,
+//! Files depend on each other in one direction: `error`, `rate_limit`, `locks` → [`ports`] → `holders`, `restored`, `replica`,
 //! `witnessed` → `engine` → `session` → `policy`, `drive` → the use cases.
 
 mod approve;
-mod backoff;
 mod development;
 mod drive;
 mod engine;

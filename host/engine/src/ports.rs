@@ -201,9 +201,36 @@ pub trait CommitOperations: Send + Sync {
     /// Stores a preview and removes all but the `n_kept` newest. Returns after the write is on disk.
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable>;
 
+    /// Makes these operations due again once their waits are over, unless they change before. A store that replicas share uses its own
+    /// clock. What is lost in a crash was only a wait, so this does not wait for the disk.
+    async fn defer(&self, deferrals: &[Deferral], now: EpochMs) -> Result<(), Unavailable>;
+
     /// Writes a probe, to find out whether commits can be written. Returns after the write is on disk.
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable>;
 }
+
+/// An operation that the reconciler has to drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The operation.
+    pub id: OperationId,
+    /// The tenant that owns it.
+    pub tenant: Tenant,
+    /// The wait after the last failure, milliseconds; 0 if it has not failed since it changed.
+    pub waited_ms: u64,
+}
+
+/// The wait of an operation that could not be driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deferral {
+    /// The operation.
+    pub id: OperationId,
+    /// The wait, milliseconds.
+    pub wait_ms: u64,
+}
+
+/// A store reads a wait that would end later than this, milliseconds, as over: the clock was set back.
+pub const WAIT_MAX_MS: u64 = 120_000;
 
 /// The holders of a key's shares, and its threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,16 +258,23 @@ pub trait ReadOperations: Send + Sync {
     /// The operation's chained events, oldest first.
     async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError>;
 
-    /// At most `n_max` operations that owe a step, those unchanged for longest first. A store that replicas share gives each to one
-    /// of them for a while, and none that changed in the last seconds, since a request is driving it.
-    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable>;
+    /// Operations that owe a step and are due: at most `n_of_tenant_max` of each tenant and `n_max` of all, those due for longest first.
+    /// A store that replicas share gives each to one of them for a while, and none that changed in the last seconds, since a request is
+    /// driving it.
+    async fn operations_owing(
+        &self,
+        now: EpochMs,
+        n_of_tenant_max: u32,
+        n_max: u32,
+    ) -> Result<Vec<Due>, Unavailable>;
 
-    /// At most `n_max` operations that wait for approvals and were submitted before `before`.
+    /// At most `n_max` operations that wait for approvals, were submitted before `before` and are due.
     async fn operations_pending_since(
         &self,
         before: EpochMs,
+        now: EpochMs,
         n_max: u32,
-    ) -> Result<Vec<OperationId>, Unavailable>;
+    ) -> Result<Vec<Due>, Unavailable>;
 
     /// At most `n_max` custody operations on the key, newest first, each with its position in the log of all events. With
     /// `before`, only those at lower positions. A rotation belongs to both its keys.

@@ -191,7 +191,9 @@ async fn reconcile(engine: Engine, every: Duration, mut stopping: watch::Receive
             _ = rounds.tick() => {}
             () = until_stopped(&mut stopping) => return,
         }
-        engine.reconcile().await;
+        if engine.reconcile().await > 0 {
+            rounds.reset_immediately();
+        }
     }
 }
 

@@ -42,6 +42,7 @@ mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod webhooks;
+mod work;
 
 pub use database::{Counters, backup, is_postgres, production_fault, restore};
 pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, RecordedDecision};

@@ -30,10 +30,10 @@ use connect::Server;
 pub(crate) use connect::production_fault;
 pub use connect::{CONNECTIONS, OpenError};
 use decision::DecisionJob;
-use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, RateLimited};
+use gateway_engine::ports::{Activated, Deferral, Due, RateLimited};
 pub(crate) use job::Job;
 use preview::PreviewJob;
 pub use replicas::{Peer, Peers, Presence};
@@ -157,9 +157,13 @@ impl Postgres {
         &self.pool
     }
 
-    /// At most `n_max` operations that owe a step, which no other replica gets for a while.
-    pub(crate) async fn owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
-        work::take(&self.pool, &self.replica, n_max).await
+    /// As [`ReadOperations::operations_owing`](gateway_engine::ports::ReadOperations::operations_owing).
+    pub(crate) async fn take(&self, n_of_tenant_max: u32, n_max: u32) -> Result<Vec<Due>, Unavailable> {
+        work::take(&self.pool, n_of_tenant_max, n_max).await
+    }
+
+    pub(crate) async fn defer(&self, deferrals: &[Deferral]) -> Result<(), Unavailable> {
+        work::defer(&self.pool, deferrals).await
     }
 
     /// Says that this replica is here, and returns the others.

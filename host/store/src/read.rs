@@ -1,6 +1,5 @@
 //! Reads on the read-only connections. `checked` reads operations and keys.
 
-use crate::database::Database;
 use crate::decode;
 use crate::encode::{self, instant, integer};
 use crate::error::{failed, unavailable};
@@ -9,6 +8,7 @@ use crate::row::{Cell, Row};
 use crate::rows::{Pool, ReadRows as _};
 use crate::spending;
 use crate::store::Store;
+use crate::work;
 use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
@@ -16,7 +16,7 @@ use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Damage, KeyChange, KeyQuorum, ReadError, ReadOperations, Record, Subject};
+use gateway_engine::ports::{Damage, Due, KeyChange, KeyQuorum, ReadError, ReadOperations, Record, Subject};
 use gateway_engine::{Unavailable, Visibility};
 use tracing::Instrument;
 
@@ -29,11 +29,9 @@ const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = $1 ORD
 /// The empty blob sorts before every id.
 const KEYS_AFTER: &str = "SELECT key_id, body FROM custody_keys
     WHERE key_id > $1 ORDER BY key_id LIMIT $2";
-pub(super) const OWING: &str =
-    "SELECT operation_id FROM operations WHERE owes = 1 ORDER BY updated_at_ms LIMIT $1";
-pub(super) const PENDING: &str =
-    "SELECT operation_id FROM operations WHERE awaits_approvals = 1 AND created_at_ms < $2
-    ORDER BY created_at_ms LIMIT $1";
+pub(super) const PENDING: &str = "SELECT operation_id, tenant, waited_ms FROM operations
+    WHERE awaits_approvals = 1 AND created_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
+    ORDER BY created_at_ms LIMIT $4";
 
 /// The empty blob sorts before every id.
 const ENDED: &str = "SELECT operation_id FROM operations
@@ -169,21 +167,24 @@ impl ReadOperations for Store {
         events(self.database.pool(), id).await
     }
 
-    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
-        match &*self.database {
-            Database::Sqlite(_) | Database::ReadOnly(_) => {
-                self.operation_ids(OWING, &[i64::from(n_max).into()]).await
-            }
-            Database::Postgres(database) => database.owing(n_max).await,
-        }
+    async fn operations_owing(
+        &self,
+        now: EpochMs,
+        n_of_tenant_max: u32,
+        n_max: u32,
+    ) -> Result<Vec<Due>, Unavailable> {
+        self.database.owing(now, n_of_tenant_max, n_max).await
     }
 
     async fn operations_pending_since(
         &self,
         before: EpochMs,
+        now: EpochMs,
         n_max: u32,
-    ) -> Result<Vec<OperationId>, Unavailable> {
-        self.operation_ids(PENDING, &[i64::from(n_max).into(), instant(before).into()]).await
+    ) -> Result<Vec<Due>, Unavailable> {
+        let [now, latest] = work::is_due(now);
+        let bound = [instant(before).into(), now.into(), latest.into(), i64::from(n_max).into()];
+        work::due(self.database.pool().rows(PENDING, &bound).await)
     }
 
     async fn key_operations(

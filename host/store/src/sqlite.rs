@@ -8,21 +8,24 @@ mod quota;
 pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use crate::database::Counters;
+use crate::encode::instant;
 use crate::encode::policies::{ActivationRow, BundleRows};
 use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::{OpenError, failed, unavailable, unwritten};
 use crate::frontier::{self, LogFrontier};
 use crate::lists::{ByIndex, Lists, list_of_keys, list_of_operations};
 use crate::rows::{Pool, Statements};
+use crate::work::as_json;
 use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
 use decision::{DecisionJob, DecisionWithTokenJob};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, RateLimited};
+use gateway_engine::ports::{Activated, Deferral, RateLimited};
 use gateway_sqlite::{ApplicationId, CopyError, Database, Job, Migration, Options, Reader, State};
 use preview::PreviewJob;
 use sqlx::SqliteConnection;
@@ -30,6 +33,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use work::{DeferJob, NoWaitsJob};
 
 /// Marks a database file as the gateway's.
 const APPLICATION_ID: ApplicationId = ApplicationId::new(*b"OpGw");
@@ -183,7 +187,10 @@ impl Sqlite {
         let options = Options::at(location, APPLICATION_ID, MIGRATIONS)?.create();
         let database = Database::open(options).await?;
         let pool = Pool::Sqlite(database.reader().clone());
-        Ok(Self { database, pool, n_statements: Arc::default() })
+        let opened = Self { database, pool, n_statements: Arc::default() };
+        // A failure shows at the next write. Until then operations wait, for a minute at most.
+        let _waits_end_anyway = opened.write(NoWaitsJob, "the waits could not be ended").await;
+        Ok(opened)
     }
 
     pub(crate) const fn pool(&self) -> &Pool {
@@ -257,6 +264,12 @@ impl Sqlite {
             Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
             None => failed("the database cannot be written", &error),
         })
+    }
+
+    /// Makes the operations due again after their waits.
+    pub(crate) async fn defer(&self, deferrals: &[Deferral], now: EpochMs) -> Result<(), Unavailable> {
+        let job = DeferJob { deferrals: as_json(deferrals), now_ms: instant(now) };
+        self.write(job, "the waits could not be stored").await
     }
 
     /// Runs a job. `what` is the text of the error if it fails.

@@ -13,7 +13,8 @@ use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, RateLimited, Record,
+    Commit, CommitOperations, Committed, DecisionRecord, Deferral, KeyChange, PreviewRecord, RateLimited,
+    Record,
 };
 use gateway_engine::{Token, Unavailable};
 use metrics::histogram;
@@ -208,6 +209,10 @@ impl CommitOperations for Store {
 
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {
         self.previews.write(&self.database, encode::preview(&record)?, n_kept).await
+    }
+
+    async fn defer(&self, deferrals: &[Deferral], now: EpochMs) -> Result<(), Unavailable> {
+        self.database.defer(deferrals, now).await
     }
 
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {

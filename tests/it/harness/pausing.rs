@@ -7,7 +7,7 @@ use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Damage, KeyQuorum, ReadError, ReadOperations, Record};
+use gateway_engine::ports::{Damage, Due, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
 use gateway_store::Store;
 use std::sync::{Arc, Mutex};
@@ -56,16 +56,22 @@ impl ReadOperations for PausingStore {
         self.store.operation_events(id).await
     }
 
-    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
-        self.store.operations_owing(n_max).await
+    async fn operations_owing(
+        &self,
+        now: EpochMs,
+        n_of_tenant_max: u32,
+        n_max: u32,
+    ) -> Result<Vec<Due>, Unavailable> {
+        self.store.operations_owing(now, n_of_tenant_max, n_max).await
     }
 
     async fn operations_pending_since(
         &self,
         before: EpochMs,
+        now: EpochMs,
         n_max: u32,
-    ) -> Result<Vec<OperationId>, Unavailable> {
-        self.store.operations_pending_since(before, n_max).await
+    ) -> Result<Vec<Due>, Unavailable> {
+        self.store.operations_pending_since(before, now, n_max).await
     }
 
     async fn key_operations(

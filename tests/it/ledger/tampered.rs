@@ -13,9 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Columns that `fsck` deliberately does not check.
-const NOT_CHECKED: [(&str, &str); 7] = [
+const NOT_CHECKED: [(&str, &str); 9] = [
     ("write_probe", "id"),
     ("write_probe", "at_ms"),
+    // When the reconciler tries again.
+    ("operations", "due_ms"),
+    ("operations", "waited_ms"),
     // The rate limiter's state: no history, and it expires.
     ("admission_budgets", "tenant"),
     ("admission_budgets", "client_id"),

@@ -33,20 +33,15 @@ CREATE TABLE operations (
     created_at_ms    BIGINT NOT NULL,
     updated_at_ms    BIGINT NOT NULL,
     format           BIGINT NOT NULL,
-    body             TEXT   COLLATE "C" NOT NULL
+    body             TEXT   COLLATE "C" NOT NULL,
+    -- When a reconciler may try again, or another one if that one has died, and the wait before that, milliseconds. Changes set both to 0. No other row repeats them.
+    due_ms           BIGINT NOT NULL DEFAULT 0,
+    waited_ms        BIGINT NOT NULL DEFAULT 0
 );
 
 -- Partial, so that operations at rest cost nothing.
-CREATE INDEX operations_owing ON operations (updated_at_ms) WHERE owes = 1;
+CREATE INDEX operations_owing ON operations (tenant, due_ms, updated_at_ms) WHERE owes = 1;
 CREATE INDEX operations_awaiting_approvals ON operations (created_at_ms) WHERE awaits_approvals = 1;
-
--- The operations that a replica's reconciler drives, and until when no other one does. A replica that dies leaves its rows, which
--- expire.
-CREATE TABLE operations_taken (
-    operation_id BYTEA       NOT NULL PRIMARY KEY REFERENCES operations (operation_id) ON DELETE CASCADE,
-    replica      BYTEA       NOT NULL,
-    until        TIMESTAMPTZ NOT NULL
-);
 
 CREATE TABLE events (
     -- The event's leaf in the log, from 0. Events and activations together have no gaps.

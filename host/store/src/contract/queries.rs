@@ -6,10 +6,10 @@ use super::samples::{
 };
 use super::{Deployment, Ports};
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::operation::Change;
+use gateway_domain::operation::{Change, Submission};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
-use gateway_engine::ports::ReadOperations;
+use gateway_engine::ports::{CommitOperations as _, Deferral, Due, ReadOperations};
 
 pub(crate) async fn owing_operations_are_listed_least_recently_updated_first(deployment: &impl Deployment) {
     let store = deployment.open().await;
@@ -30,8 +30,58 @@ pub(crate) async fn owing_operations_are_listed_least_recently_updated_first(dep
 
 /// The operations that owe a step, whatever was given to a replica before.
 async fn owing(deployment: &impl Deployment, store: &impl Ports, n_max: u32) -> Vec<OperationId> {
+    due(deployment, store, n_max, n_max).await.into_iter().map(|due| due.id).collect()
+}
+
+async fn due(deployment: &impl Deployment, store: &impl Ports, of_tenant_max: u32, n_max: u32) -> Vec<Due> {
     deployment.return_work().await;
-    store.operations_owing(n_max).await.unwrap()
+    store.operations_owing(NOW, of_tenant_max, n_max).await.unwrap()
+}
+
+const NOW: EpochMs = EpochMs(1_000_000);
+
+pub(crate) async fn each_tenant_has_its_share_of_the_work(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    for (byte, tenant) in [(1, "busy"), (2, "busy"), (3, "busy"), (4, "calm"), (5, "busy"), (6, "zeal")] {
+        let submission = Submission { tenant: Tenant(tenant.to_owned()), ..submission(byte, payment()) };
+        let record = written(&*store, opening(submission, EpochMs(1))).await;
+        written(&*store, following(&record, EpochMs(u64::from(byte)), vec![Change::QuorumReached])).await;
+    }
+    let ids = async |of_tenant, n_max| {
+        let due = due(deployment, &*store, of_tenant, n_max).await;
+        due.into_iter().map(|due| due.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(2, 9).await, [id(1), id(2), id(4), id(6)]);
+    assert_eq!(ids(9, 9).await, [1, 2, 3, 4, 5, 6].map(id));
+    // Those that wait are passed over, and the others of the tenant have their turn.
+    let deferrals = [1, 2].map(|byte| Deferral { id: id(byte), wait_ms: 60_000 });
+    store.defer(&deferrals, NOW).await.unwrap();
+    assert_eq!(ids(2, 9).await, [id(3), id(4), id(5), id(6)]);
+    assert_eq!(ids(2, 1).await.len(), 1);
+}
+
+pub(crate) async fn wait_ends_with_a_change_or_a_clock_that_was_set_back(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let record = written(&*store, opening_payment(1)).await;
+    let record = written(&*store, following(&record, EpochMs(2), vec![Change::QuorumReached])).await;
+    let waited = async || {
+        let due = due(deployment, &*store, 9, 9).await;
+        due.iter().map(|due| due.waited_ms).collect::<Vec<_>>()
+    };
+    let wait = [Deferral { id: id(1), wait_ms: 60_000 }];
+    store.defer(&wait, NOW).await.unwrap();
+    assert!(waited().await.is_empty());
+    deployment.tamper("UPDATE operations SET due_ms = 4000000000000").await;
+    assert_eq!(waited().await, [60_000]);
+    store.defer(&wait, NOW).await.unwrap();
+    written(&*store, following(&record, EpochMs(3), vec![note(1)])).await;
+    assert_eq!(waited().await, [0]);
+    // Nothing else reads a wait.
+    store.defer(&wait, NOW).await.unwrap();
+    let mut findings = Vec::new();
+    deployment.fsck().await.check(&mut |finding| findings.push(finding)).await.unwrap();
+    // The sample's claim is not that of its payment.
+    assert!(findings.iter().all(|finding| finding.table == "idempotency_claims"), "{findings:?}");
 }
 
 pub(crate) async fn pending_operations_are_listed_by_submission(deployment: &impl Deployment) {
@@ -39,14 +89,21 @@ pub(crate) async fn pending_operations_are_listed_by_submission(deployment: &imp
     for (byte, at) in [(1, 30), (2, 10), (3, 20)] {
         written(&*store, opening(submission(byte, payment()), EpochMs(at))).await;
     }
-    assert_eq!(store.operations_pending_since(EpochMs(30), 10).await.unwrap(), [id(2), id(3)]);
-    assert_eq!(store.operations_pending_since(EpochMs(31), 2).await.unwrap(), [id(2), id(3)]);
+    let pending = async |before, n_max| {
+        let due = store.operations_pending_since(EpochMs(before), NOW, n_max).await.unwrap();
+        due.into_iter().map(|due| due.id).collect::<Vec<_>>()
+    };
+    assert_eq!(pending(30, 10).await, [id(2), id(3)]);
+    assert_eq!(pending(31, 2).await, [id(2), id(3)]);
     // Later events do not change the time of submission. An operation with a quorum is no longer listed.
     let record = store.operation_load(id(3)).await.unwrap().unwrap();
     let record = written(&*store, following(&record, EpochMs(99), vec![note(1)])).await;
-    assert_eq!(store.operations_pending_since(EpochMs(u64::MAX), 9).await.unwrap(), [id(2), id(3), id(1)]);
+    assert_eq!(pending(u64::MAX, 9).await, [id(2), id(3), id(1)]);
+    let wait = format!("UPDATE operations SET due_ms = {} WHERE created_at_ms = 10", NOW.0 + 1);
+    deployment.tamper(&wait).await;
+    assert_eq!(pending(u64::MAX, 9).await, [id(3), id(1)]);
     written(&*store, following(&record, EpochMs(99), vec![Change::QuorumReached])).await;
-    assert_eq!(store.operations_pending_since(EpochMs(30), 10).await.unwrap(), [id(2)]);
+    assert_eq!(pending(30, 10).await, []);
 }
 
 pub(crate) async fn key_operations_are_listed_newest_first(deployment: &impl Deployment) {
@@ -137,5 +194,5 @@ pub(crate) async fn unknown_records_are_none(deployment: &impl Deployment) {
     assert_eq!(store.operation_load(id(1)).await.unwrap(), None);
     assert_eq!(store.operation_events(id(1)).await.unwrap(), []);
     assert_eq!(store.key_load(KeyId(hex32(1))).await.unwrap(), None);
-    assert_eq!(store.operations_owing(10).await.unwrap(), []);
+    assert_eq!(store.operations_owing(NOW, 10, 10).await.unwrap(), []);
 }

@@ -134,7 +134,7 @@ const fn is_decision(change: &Change) -> bool {
     matches!(change, Change::DecisionSigned { .. })
 }
 
-pub(crate) fn operation_columns(row: &OperationRow) -> [(&'static str, Expected); 14] {
+pub(crate) fn operation_columns(row: &OperationRow) -> [(&'static str, Expected); 16] {
     [
         ("operation_id", is(row.id.0)),
         ("tenant", is(row.tenant.as_str())),
@@ -151,6 +151,9 @@ pub(crate) fn operation_columns(row: &OperationRow) -> [(&'static str, Expected)
         ("updated_at_ms", is(row.updated_at_ms)),
         ("format", is(FORMAT)),
         ("body", is(row.body.as_str())),
+        // Nothing follows from them but when the reconciler tries again.
+        ("due_ms", Expected::CheckedElsewhere),
+        ("waited_ms", Expected::CheckedElsewhere),
     ]
 }
 

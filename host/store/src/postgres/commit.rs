@@ -88,7 +88,7 @@ const INSERT: &str = concat!(
 const UPDATE: &str = concat!(
     "WITH operation AS (
         UPDATE operations SET state = $5, owes = $6, awaits_approvals = $7, revision = $9, record_root = $11,
-            ledger_root = $12, updated_at_ms = $14, format = $15, body = $16
+            ledger_root = $12, updated_at_ms = $14, format = $15, body = $16, due_ms = 0, waited_ms = 0
         WHERE operation_id = $1 AND revision = $8 AND record_root = $10 AND ",
     conditions!(),
     " RETURNING operation_id)",

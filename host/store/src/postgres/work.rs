@@ -3,12 +3,13 @@
 use crate::error::failed;
 use crate::row::Cell;
 use crate::rows::Pool;
-use gateway_domain::ids::OperationId;
+use crate::work::{as_json, due, tenants};
 use gateway_engine::Unavailable;
+use gateway_engine::ports::{Deferral, Due, WAIT_MAX_MS};
 
-/// The time for which an operation belongs to a replica, after which any replica tries again: the first one may have died. Each is given
-/// out once in that time, so that operations that cannot finish do not keep others from their turn.
-const TAKEN_FOR: &str = "60 seconds";
+/// The time for which an operation belongs to a replica, milliseconds, after which any replica tries again: the first one may have
+/// died. Each is given out once in that time, so that operations that cannot finish do not keep others from their turn.
+const TAKEN_FOR_MS: i64 = 60_000;
 
 /// An operation that changed this recently is driven by the request that changed it.
 const DRIVEN_FOR_MS: i64 = 5_000;
@@ -16,31 +17,58 @@ const DRIVEN_FOR_MS: i64 = 5_000;
 /// At most so many operations are taken at once, so that others are left for the other replicas.
 const TAKEN_MAX: u32 = 256;
 
+/// The server's clock, milliseconds, which all replicas share.
+macro_rules! now {
+    () => {
+        "(extract(epoch FROM now()) * 1000)::bigint"
+    };
+}
+
 /// Rows that another replica locks are skipped: it is taking them. If it has just taken one that this statement does not see yet, the
-/// last condition leaves it to that replica. That statement may have begun after this one, so its time is a little further ahead than
-/// this one's own; only a time beyond two turns is not one of ours.
-const TAKE: &str = "WITH due AS (
-        SELECT operation_id, updated_at_ms FROM operations
-        WHERE owes = 1 AND updated_at_ms <= extract(epoch FROM now()) * 1000 - $3 AND NOT EXISTS (
-            SELECT 1 FROM operations_taken AS taken WHERE taken.operation_id = operations.operation_id
-            AND taken.until > now() AND taken.until <= now() + 2 * $4::interval)
-        ORDER BY updated_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED),
+/// row is read again once it is locked, and is no longer due.
+const TAKE: &str = concat!(
+    tenants!(),
+    ", due AS (
+        SELECT found.operation_id, found.due_ms FROM tenants CROSS JOIN LATERAL (
+            SELECT operation_id, due_ms FROM operations
+            WHERE owes = 1 AND tenant = tenants.tenant
+            AND (due_ms <= ",
+    now!(),
+    " OR due_ms > ",
+    now!(),
+    " + $5) AND updated_at_ms <= ",
+    now!(),
+    " - $3
+            ORDER BY due_ms, updated_at_ms LIMIT $1 FOR UPDATE SKIP LOCKED) AS found LIMIT $2),
     taken AS (
-        INSERT INTO operations_taken (operation_id, replica, until)
-        SELECT operation_id, $1, now() + $4::interval FROM due
-        ON CONFLICT (operation_id) DO UPDATE SET replica = excluded.replica, until = excluded.until
-        WHERE operations_taken.until <= now() OR operations_taken.until > now() + 2 * $4::interval
-        RETURNING operation_id)
-    SELECT operation_id FROM taken JOIN due USING (operation_id) ORDER BY updated_at_ms";
+        UPDATE operations SET due_ms = ",
+    now!(),
+    " + $4 FROM due WHERE operations.operation_id = due.operation_id
+        RETURNING operations.operation_id, tenant, waited_ms, updated_at_ms, due.due_ms AS was_due_ms)
+    SELECT operation_id, tenant, waited_ms FROM taken ORDER BY was_due_ms, updated_at_ms"
+);
 
-const DROP: &str = "DELETE FROM operations_taken WHERE until <= now() - interval '1 hour'";
+/// Rows that a commit locks are skipped: they change, so they do not wait.
+const DEFER: &str = concat!(
+    "UPDATE operations SET due_ms = ",
+    now!(),
+    " + wait_ms, waited_ms = wait_ms FROM (
+        SELECT operation_id AS id, (deferred ->> 'wait_ms')::bigint AS wait_ms FROM operations
+        JOIN json_array_elements($1::json) AS deferred ON operation_id = decode(deferred ->> 'id', 'hex')
+        FOR UPDATE OF operations SKIP LOCKED) AS deferred WHERE operation_id = deferred.id"
+);
 
-/// At most `n_max` operations that owe a step, those unchanged for longest first. No replica gets them again for a minute.
-pub(super) async fn take(pool: &Pool, replica: &[u8], n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
-    let failed = |error: sqlx::Error| failed("the operations to drive could not be read", &error);
-    let n_max = i64::from(n_max.min(TAKEN_MAX));
-    let bound = [Cell::Blob(replica.to_vec()), n_max.into(), DRIVEN_FOR_MS.into(), TAKEN_FOR.into()];
-    let taken = pool.rows(TAKE, &bound).await.map_err(failed)?;
-    pool.rows(DROP, &[]).await.map_err(failed)?;
-    Ok(taken.iter().filter_map(|row| row.hash("operation_id").map(OperationId)).collect())
+/// Operations that owe a step. No replica gets them again for a minute.
+pub(super) async fn take(pool: &Pool, n_of_tenant_max: u32, n_max: u32) -> Result<Vec<Due>, Unavailable> {
+    let limits = [n_of_tenant_max, n_max.min(TAKEN_MAX)].map(|limit| Cell::from(i64::from(limit)));
+    let [of_tenant, of_all] = limits;
+    let latest = i64::try_from(WAIT_MAX_MS).unwrap_or(i64::MAX);
+    let bound = [of_tenant, of_all, DRIVEN_FOR_MS.into(), TAKEN_FOR_MS.into(), latest.into()];
+    due(pool.rows(TAKE, &bound).await)
+}
+
+/// Makes the operations due again after their waits.
+pub(super) async fn defer(pool: &Pool, deferrals: &[Deferral]) -> Result<(), Unavailable> {
+    let deferred = pool.rows(DEFER, &[as_json(deferrals).as_str().into()]).await;
+    deferred.map(drop).map_err(|error| failed("the waits could not be stored", &error))
 }

@@ -141,6 +141,7 @@ impl Script {
         let row = &rows.operation;
         self.begin("UPDATE operations SET ");
         let mut values = self.text.separated(", ");
+        values.push("due_ms = 0").push("waited_ms = 0");
         values.push("state = ").push_bind_unseparated(row.state);
         values.push("owes = ").push_bind_unseparated(row.owes);
         values.push("awaits_approvals = ").push_bind_unseparated(row.awaits_approvals);

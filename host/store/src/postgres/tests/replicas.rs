@@ -187,26 +187,28 @@ async fn work_is_given_to_one_replica_until_it_dies() {
         let record = written(&*stores[0], opening_payment(byte)).await;
         written(&*stores[0], following(&record, EpochMs(u64::from(byte)), vec![decision_signed()])).await;
     }
-    let take = async |replica: usize, n_max| stores[replica].operations_owing(n_max).await.unwrap();
+    let take = async |replica: usize, n_max| {
+        stores[replica].operations_owing(EpochMs(0), n_max, n_max).await.unwrap()
+    };
     // At the same time, replicas may get fewer, but never the same.
     let (one, two, three) = tokio::join!(take(0, 3), take(1, 3), take(2, 3));
     let n_taken = one.len() + two.len() + three.len();
-    let taken: BTreeSet<_> = [&one[..], &two, &three].concat().into_iter().collect();
+    let taken: BTreeSet<_> = [&one[..], &two, &three].concat().into_iter().map(|due| due.id).collect();
     assert!(one.len() == 3 || two.len() == 3 || three.len() == 3, "{one:?} {two:?} {three:?}");
     assert_eq!(taken.len(), n_taken, "each operation has one replica");
-    scratch.tamper("DELETE FROM operations_taken").await;
+    scratch.tamper("UPDATE operations SET due_ms = 0").await;
     let (one, two, three) = (take(0, 3).await, take(1, 3).await, take(2, 9).await);
     assert_eq!((one.len(), two.len(), three.len()), (3, 3, 3));
     assert_eq!((take(0, 9).await, take(1, 9).await), (vec![], vec![]), "all are taken");
-    scratch.tamper("UPDATE operations_taken SET until = now() - interval '1 ms'").await;
+    scratch.tamper("UPDATE operations SET due_ms = extract(epoch FROM now()) * 1000 - 1").await;
     assert_eq!(take(1, 9).await.len(), 9, "others continue once they have expired");
     assert_eq!(take(0, 9).await, []);
     // A statement that began earlier meets the rows of one that began later and was faster.
-    scratch.tamper("UPDATE operations_taken SET until = now() + interval '61 seconds'").await;
+    scratch.tamper("UPDATE operations SET due_ms = extract(epoch FROM now()) * 1000 + 61000").await;
     assert_eq!(take(0, 9).await, [], "they were taken a moment ago");
-    scratch.tamper("UPDATE operations_taken SET until = 'infinity'").await;
+    scratch.tamper("UPDATE operations SET due_ms = 9223372036854775807").await;
     assert_eq!(take(0, 9).await.len(), 9, "a time beyond a replica's turn means nothing");
-    scratch.tamper("DELETE FROM operations_taken").await;
+    scratch.tamper("UPDATE operations SET due_ms = 0").await;
     let recent = "UPDATE operations SET updated_at_ms = extract(epoch FROM now()) * 1000";
     scratch.tamper(recent).await;
     assert_eq!(take(1, 9).await, [], "a request drives what has just changed");
