@@ -47,16 +47,17 @@ impl Engine {
         let lists = &self.0.ports.lists;
         let Listed { places, next } =
             lists.operations_listed(visibility, filter, *after, n_candidates).await?;
-        let (mut items, last) = (Vec::new(), places.last().copied());
+        let (mut items, mut size, last) = (Vec::new(), PageSize::default(), places.last().copied());
         for place in places {
             let id = OperationId(place.id);
             let Some(record) = sound(self.0.ports.reads.operation_find(id, visibility).await)? else {
                 continue;
             };
             if awaiting.as_ref().is_none_or(|subject| awaits(&record.operation, subject)) {
+                size.add(&record.operation);
                 items.push(record);
             }
-            if items.len() >= usize::try_from(*n_max).unwrap_or(usize::MAX) {
+            if items.len() >= usize::try_from(*n_max).unwrap_or(usize::MAX) || size.is_full() {
                 let is_last = last == Some(place);
                 return Ok(Page { items, next: if is_last { next } else { Some(place) } });
             }
@@ -87,6 +88,25 @@ impl Engine {
             }
         }
         Ok(Page { items, next })
+    }
+}
+
+/// The bytes of the operations of a page, which end it: what answers hold in memory does not grow with what callers store.
+#[derive(Default)]
+pub(crate) struct PageSize(usize);
+
+impl PageSize {
+    /// A page ends with the operation with which it reaches this size as JSON, about that of its answer.
+    const MAX: usize = 1 << 20;
+
+    pub(crate) fn add(&mut self, operation: &Operation) {
+        // An operation was read from JSON, so that this cannot fail. If it did, it would count as a whole page.
+        let bytes = serde_json::to_vec(operation).map_or(Self::MAX, |bytes| bytes.len());
+        self.0 = self.0.saturating_add(bytes);
+    }
+
+    pub(crate) const fn is_full(&self) -> bool {
+        self.0 >= Self::MAX
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Unavailable};
-use crate::lists::sound;
+use crate::lists::{PageSize, sound};
 use crate::ports::{
     DerivedKeys, LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord, ReadLog,
     Record, Visibility,
@@ -274,12 +274,18 @@ impl Engine {
         let n_max = usize::try_from(n_max).unwrap_or(usize::MAX);
         let has_more = found.len() > n_max;
         found.truncate(n_max);
-        let next = found.last().filter(|_| has_more).map(|(position, _)| *position);
-        let mut records = Vec::with_capacity(found.len());
-        for (_, id) in found {
-            records.extend(sound(self.0.ports.reads.operation_find(id, &target.visibility).await)?);
+        let last = found.last().map(|(position, _)| *position);
+        let (mut records, mut size) = (Vec::with_capacity(found.len()), PageSize::default());
+        for (position, id) in found {
+            if let Some(record) = sound(self.0.ports.reads.operation_find(id, &target.visibility).await)? {
+                size.add(&record.operation);
+                records.push(record);
+            }
+            if size.is_full() && Some(position) != last {
+                return Ok(KeyOperations { key, records, next: Some(position) });
+            }
         }
-        Ok(KeyOperations { key, records, next })
+        Ok(KeyOperations { key, records, next: last.filter(|_| has_more) })
     }
 
     /// The tenant that owns the key. Operations on the key belong to the same tenant.
