@@ -32,6 +32,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Announcements that a node remembers, in memory only. The oldest is dropped first; its admission then has to carry it again.
 const ANNOUNCED_MAX: usize = 4096;
 
+/// Largest body of an announcement, bytes: it has digests, and the numbers of at most 64 participants.
+const ANNOUNCEMENT_BYTES_MAX: usize = 16 * 1024;
+
 /// The document that describes this surface, OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
@@ -116,7 +119,7 @@ pub fn admin(node: Arc<Node>) -> Router {
 
 /// Announces an operation. The node remembers it until the admission, which is compared with it.
 async fn announce(State(app): State<App>, request: Request) -> Answer<NodeOperationView> {
-    let announced: NodeOperationSubmitRequest = read(request).await?;
+    let announced: NodeOperationSubmitRequest = answer::read_json(request, ANNOUNCEMENT_BYTES_MAX).await?;
     announced.check().map_err(fault)?;
     let id = announced.intent.operation_id;
     app.announced().insert(announced);

@@ -105,7 +105,8 @@ impl Nodes {
         text: String,
     ) -> (StatusCode, Value) {
         let router = self.routers[usize::from(node)].clone();
-        let response = router.oneshot(request.body(Body::from(text)).unwrap()).await.unwrap();
+        let request = request.header("host", "node").body(Body::from(text)).unwrap();
+        let response = router.oneshot(request).await.unwrap();
         let status = response.status();
         assert!(response.headers().contains_key("x-request-id"));
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
@@ -423,6 +424,9 @@ async fn request_that_is_not_of_the_surface_is_refused() {
     assert!(answer["message"].as_str().unwrap().contains("/body/discarded_attempts/0/x"), "{answer}");
     let request = Request::builder().method("POST").uri(BASE).header("content-type", "text/plain");
     assert_eq!(nodes.send_text(0, request, "{}".to_owned()).await.0.as_u16(), 415);
+    // Announcements are kept, so that they are small.
+    let request = Request::builder().method("POST").uri(BASE);
+    assert_eq!(nodes.send_text(0, request, " ".repeat(16 * 1024 + 1)).await.0.as_u16(), 413);
 }
 
 /// Each member of a call's context that names another operation, key, epoch, intent, attempt or step is refused.
