@@ -54,6 +54,14 @@ pub enum OpenError {
         /// The database.
         path: PathBuf,
     },
+    /// The file has another name, a hard link.
+    #[error("the database `{0}` has {n_names} names (hard links), each of which would have a log of its own: keep one of them, or copy the file", path.display())]
+    OtherName {
+        /// The database.
+        path: PathBuf,
+        /// The number of its names.
+        n_names: u64,
+    },
     /// The file's bytes are not a SQLite database.
     #[error("`{}` is not a SQLite database", path.display())]
     ForeignBytes {

@@ -13,8 +13,8 @@ const HEADER: &[u8; 16] = b"SQLite format 3\0";
 /// Suffixes of a database's files: SQLite's side files, whose log has the same content as the database, and this crate's lock.
 const SUFFIXES: [&str; 5] = ["", "-wal", "-shm", "-journal", ".lock"];
 
-/// Checks that the file exists and can be written, creating it if asked. Returns its path without symbolic links, so that two
-/// names of one database find the same lock.
+/// Checks that the file exists and can be written, creating it if asked. Returns its path without symbolic links, so that
+/// both find the same lock.
 pub(crate) fn prepare(path: &Path, create: bool) -> Result<PathBuf, OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let (true, Some(folder)) = (create, folder) {
@@ -68,9 +68,18 @@ fn check_folder(folder: &Path) -> Result<(), OpenError> {
     Err(OpenError::ExposedFolder { path: folder.to_owned(), mode })
 }
 
-/// Takes the lock of the process that writes `path`, until the returned file is dropped. The lock file is never removed:
-/// otherwise two processes could lock two files of the same name.
-pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
+/// The locks of the process that writes a database, until they are dropped.
+#[derive(Debug)]
+pub(crate) struct Locks {
+    _of_name: File,
+    /// Of the file itself, which another mount may show under another name. It does not touch SQLite's locks (`fcntl`), but closing it
+    /// releases them: it is dropped once SQLite has closed the file.
+    _of_file: Option<File>,
+}
+
+/// Takes the locks of the process that writes `path`. The lock file is never removed: otherwise two processes could lock two files of the
+/// same name.
+pub(crate) fn lock(path: &Path) -> Result<Locks, OpenError> {
     let lock_path = with_suffix(path, ".lock");
     let file = OpenOptions::new()
         .read(true)
@@ -80,11 +89,30 @@ pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
         .mode(0o600)
         .open(&lock_path)
         .map_err(|source| unwritable(&lock_path, source))?;
+    let of_name = locked(file, path)?;
+    let of_file = match File::open(path) {
+        Ok(file) => Some(locked(file, path)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(source) => return Err(unwritable(path, source)),
+    };
+    Ok(Locks { _of_name: of_name, _of_file: of_file })
+}
+
+fn locked(file: File, path: &Path) -> Result<File, OpenError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(unwritable(&lock_path, source)),
+        Err(TryLockError::Error(source)) => Err(unwritable(path, source)),
     }
+}
+
+/// Refuses a file with more than one name: each name has a log of its own, and what is in one is not seen through the other.
+pub(crate) fn check_only_name(path: &Path) -> Result<(), OpenError> {
+    let n_names = fs::metadata(path).map_err(|source| unwritable(path, source))?.nlink();
+    if n_names <= 1 {
+        return Ok(());
+    }
+    Err(OpenError::OtherName { path: path.to_owned(), n_names })
 }
 
 /// Refuses a file that is not a SQLite database, before SQLite could change it. An empty file is a new database.

@@ -30,6 +30,7 @@ impl Reader {
         let path = files::existing(&options.path)?;
         files::check_header(&path)?;
         files::check_private(&path)?;
+        files::check_only_name(&path)?;
         let link = Link::new(path, &options);
         let pool = link.readers(1).await.map_err(|error| link.failed(error))?;
         let mut conn = pool.acquire().await.map_err(|error| link.failed(error))?;

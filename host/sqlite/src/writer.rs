@@ -1,12 +1,12 @@
 //! The single task that writes. It commits all waiting jobs together.
 
-use std::fs::File;
 use std::mem;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
 use crate::error::WriteError;
+use crate::files::Locks;
 use crate::job::State;
 use crate::limits::JOBS_PER_COMMIT_MAX;
 use crate::queue::{Message, Order, Queued};
@@ -46,8 +46,12 @@ impl<S> Intake<S> {
     }
 }
 
-/// Runs until the queue is closed and empty, then closes the database. Releases `lock` last.
-pub(crate) async fn serve<S: State>(mut session: Session<S>, queue: mpsc::Receiver<Message<S>>, lock: File) {
+/// Runs until the queue is closed and empty, then closes the database. Releases the locks last.
+pub(crate) async fn serve<S: State>(
+    mut session: Session<S>,
+    queue: mpsc::Receiver<Message<S>>,
+    locks: Locks,
+) {
     let mut intake = Intake { queue, order: None };
     let mut closers = Vec::new();
     let mut batch = Vec::with_capacity(JOBS_PER_COMMIT_MAX);
@@ -67,7 +71,7 @@ pub(crate) async fn serve<S: State>(mut session: Session<S>, queue: mpsc::Receiv
         }
     }
     session.finish().await;
-    drop(lock);
+    drop(locks);
     for caller in closers {
         let _ = caller.send(());
     }

@@ -179,6 +179,24 @@ async fn second_open_is_refused_until_the_first_closes() {
     open(&path).await;
 }
 
+/// Each name has a log of its own, so that what was acknowledged through one is not seen through the other.
+#[tokio::test]
+async fn file_with_two_names_is_refused_under_both() {
+    let (folder, path) = fresh();
+    let first = open(&path).await;
+    let other_name = folder.path().join("hard-link.db");
+    std::fs::hard_link(&path, &other_name).unwrap();
+    let error = open_error(options(&other_name)).await;
+    assert_eq!(line(&error, &other_name), "the database `DB` is already open in another process");
+    first.close().await;
+    for name in [&path, &other_name] {
+        let error = open_error(options(name)).await;
+        assert!(line(&error, name).starts_with("the database `DB` has 2 names (hard links)"), "{error}");
+    }
+    std::fs::remove_file(&other_name).unwrap();
+    open(&path).await;
+}
+
 const SECOND: Migration = Migration { version: 2, name: "second", sql: "CREATE TABLE second (id INTEGER)" };
 const SCHEMA_AND_SECOND: &[Migration] = &[SCHEMA, SECOND];
 const EDITED: &[Migration] = &[Migration { sql: "CREATE TABLE entry (id INTEGER)", ..SCHEMA }, SECOND];
