@@ -110,6 +110,11 @@ async fn key_signs_after_every_kind_of_change() {
     }
     let signers = with(sign("after"), "/requested_participants", json!([1, 2, 3]));
     let late = admit(&world, &key_path("vault", "/sign"), &signers).await;
+    // A rotated key never signs again, so that the operation ends.
+    assert_eq!(
+        (&late["state"], &late["failure"]["code"]),
+        (&json!("failed"), &json!("custody_key_not_active"))
+    );
     world.post_nothing(&path(&late, "/execute")).await.fails(409, "custody_key_not_active");
     let signers = with(sign("after"), "/requested_participants", json!([2, 3, 4]));
     assert_eq!(execute(&world, &key_path("vault-2", "/sign"), &signers).await["state"], "executed");
@@ -122,6 +127,7 @@ async fn signing_continues_during_a_key_change_and_a_second_change_waits() {
     let first = admit(&world, &key_path("vault", "/refresh"), &refresh("2")).await;
     let second = admit(&world, &key_path("vault", "/reshare"), &reshare("3")).await;
     let signature = admit(&world, &key_path("vault", "/sign"), &sign("meanwhile")).await;
+    let late = admit(&world, &key_path("vault", "/sign"), &sign("late")).await;
     world.faults.set_unavailable(true);
     world.post_nothing(&path(&first, "/execute")).await.fails(503, "runtime_unavailable");
     assert_eq!(world.get(&key_path("vault", "")).await.ok()["state"], "refreshing");
@@ -129,10 +135,18 @@ async fn signing_continues_during_a_key_change_and_a_second_change_waits() {
     world.faults.set_unavailable(false);
     assert_eq!(world.post_nothing(&path(&signature, "/execute")).await.ok()["state"], "executed");
     assert_eq!(world.post_nothing(&path(&first, "/execute")).await.ok()["state"], "executed");
-    // An operation admitted for an earlier epoch is refused and stays unchanged.
+    // Epochs do not come back: an operation admitted in an earlier one ends, a change of the key and a signature alike.
     let message = world.post_nothing(&path(&second, "/execute")).await.fails(409, "epoch_conflict");
     assert!(message.contains("epoch `2`") && message.contains("submit it again"), "{message}");
-    assert_eq!(world.get(&path(&second, "")).await.ok()["state"], "admitted");
+    world.post_nothing(&path(&late, "/execute")).await.fails(409, "epoch_conflict");
+    for ended in [second, late] {
+        let ended = world.get(&path(&ended, "")).await.ok();
+        assert_eq!(
+            (&ended["state"], &ended["failure"]["code"]),
+            (&json!("failed"), &json!("epoch_conflict"))
+        );
+        assert_eq!(ended["next_actions"], json!([]));
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use crate::faults::{Counts, Ends};
 use crate::gaps::Gap;
 use crate::judge::Tracked;
 use crate::machines::Machine;
+use crate::parts::{ADMISSION_TTL_MS, APPROVAL_TTL_MS};
 use crate::world::{N_REPLICAS, World};
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
@@ -77,14 +78,17 @@ impl World<'_> {
     /// Requests what each operation waits for, round after round.
     fn rest(&mut self) {
         for round in 0..ROUNDS_MAX {
-            let open = self.open_operations();
+            let (abandoned, open): (Vec<_>, Vec<_>) =
+                self.open_operations().into_iter().partition(|id| self.is_abandoned(*id));
             if open.is_empty() {
-                return;
+                if abandoned.is_empty() {
+                    return;
+                }
+                // No request will come: they end by themselves.
+                self.clock.advance(APPROVAL_TTL_MS.max(ADMISSION_TTL_MS));
             }
             for id in open {
-                if !self.is_abandoned(id) || round > 0 {
-                    self.advance(id, round % N_REPLICAS);
-                }
+                self.advance(id, round % N_REPLICAS);
                 self.drain();
             }
             for replica in 0..N_REPLICAS {
@@ -134,8 +138,8 @@ impl World<'_> {
     }
 
     fn is_abandoned(&self, id: OperationId) -> bool {
-        let is_pending = self.judge.operations[&id].operation.phase == Phase::PendingApproval;
-        is_pending && self.orders[&id].is_abandoned
+        let phase = &self.judge.operations[&id].operation.phase;
+        matches!(phase, Phase::PendingApproval | Phase::Admitted) && self.orders[&id].is_abandoned
     }
 
     fn readmit_stopped(&mut self) {

@@ -26,7 +26,7 @@ pub(crate) struct Order {
     pub(crate) key_ref: Option<KeyRef>,
     /// Whether the policy allows it, by the test's own knowledge of the rules.
     pub(crate) is_allowed: bool,
-    /// Whether no one approves it, so that it expires.
+    /// Whether it is left alone before its quorum or its execution, so that it expires.
     pub(crate) is_abandoned: bool,
     /// The people whose approval was sent.
     pub(crate) approved: BTreeSet<&'static str>,

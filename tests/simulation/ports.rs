@@ -189,14 +189,17 @@ impl ReadOperations for Ways {
         self.read(None, call).await
     }
 
-    async fn operations_pending_since(
+    async fn operations_overdue(
         &self,
-        before: EpochMs,
+        submitted_before: EpochMs,
+        admitted_before: EpochMs,
         now: EpochMs,
         n_max: u32,
     ) -> Result<Vec<Due>, Unavailable> {
         let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.operations_pending_since(before, now, n_max).await })
+            Box::pin(
+                async move { store.operations_overdue(submitted_before, admitted_before, now, n_max).await },
+            )
         };
         self.read(None, call).await
     }

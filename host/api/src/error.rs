@@ -3,7 +3,7 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
-use gateway_domain::key::fit::EPOCH_FENCE_MISMATCH;
+use gateway_domain::key::fit::{EPOCH_CONFLICT, EPOCH_FENCE_MISMATCH, KEY_NOT_ACTIVE};
 use gateway_domain::operation::Refusal;
 use gateway_domain::policy::Statement;
 use gateway_engine::{Dependency, EngineError, Quota, Unavailable};
@@ -266,8 +266,12 @@ impl From<Refusal> for ApiError {
             Refusal::PolicyRejected { .. } => Code::PolicyRejected,
             Refusal::NotSubmitter => Code::ClientBindingMismatch,
             Refusal::Admitted => Code::OperationAdmitted,
-            Refusal::Failed(failure) if failure.code == EPOCH_FENCE_MISMATCH => Code::EpochFenceMismatch,
-            Refusal::Failed(_) => Code::OperationFailed,
+            Refusal::Failed(failure) => match failure.code.as_str() {
+                EPOCH_FENCE_MISMATCH => Code::EpochFenceMismatch,
+                EPOCH_CONFLICT => Code::EpochConflict,
+                KEY_NOT_ACTIVE => Code::CustodyKeyNotActive,
+                _ => Code::OperationFailed,
+            },
             Refusal::KeyNotActive { .. } => Code::CustodyKeyNotActive,
             Refusal::KeyBusy => Code::CustodyKeyBusy,
             Refusal::EpochConflict(_) | Refusal::NotAbortable(_) => Code::EpochConflict,

@@ -9,8 +9,8 @@ use crate::session::Session;
 use gateway_domain::approval::LapsedApproval;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
-use gateway_domain::key::CustodyKey;
-use gateway_domain::key::fit::{KeyError, check_key, check_named_key};
+use gateway_domain::key::fit::{EPOCH_CONFLICT, KEY_NOT_ACTIVE, KeyError, check_key, check_named_key};
+use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{
     Action, Effect, EffectStep, Failure, Operation, Outcome, Phase, Refusal, Step, next,
 };
@@ -167,14 +167,12 @@ impl Inner {
         let key = match key {
             _ if operation.intent.operation_type() == OperationType::KeyCreate => None,
             Some(key) if key.state.can_sign() => Some(key),
-            // A key in creation can still become active: the operation waits for it until the approvals expire.
-            Some(key) if !key.is_name_free() => {
+            // It can still become active: the operation waits for it until the approvals expire.
+            Some(key) if key.state == KeyState::Creating => {
                 return Err(Refusal::KeyNotActive { state: key.state.as_str() }.into());
             }
             Some(_) | None => {
-                return Ok(
-                    rejection("custody_key_not_active", "the key does not sign".to_owned(), None).into()
-                );
+                return Ok(rejection(KEY_NOT_ACTIVE, "the key does not sign".to_owned(), None).into());
             }
         };
         if let Some(rejection) = key.and_then(|key| key_rejection(&operation.intent, key)) {
@@ -289,7 +287,7 @@ impl Signing {
 fn key_rejection(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
     let error = check_key(intent, key).and_then(|()| check_named_key(intent, key)).err()?;
     let is_epoch = matches!(error, KeyError::Refused(Refusal::EpochConflict(_)));
-    let code = if is_epoch { "epoch_conflict" } else { "key_changed" };
+    let code = if is_epoch { EPOCH_CONFLICT } else { "key_changed" };
     let detail = match error {
         KeyError::Invalid { pointer, message } => format!("`{pointer}` {message}"),
         other => EngineError::from(other).to_string(),

@@ -268,10 +268,12 @@ pub trait ReadOperations: Send + Sync {
         n_max: u32,
     ) -> Result<Vec<Due>, Unavailable>;
 
-    /// At most `n_max` operations that wait for approvals, were submitted before `before` and are due.
-    async fn operations_pending_since(
+    /// Operations that are due and wait for approvals since before `submitted_before`, or for their execution since before
+    /// `admitted_before`: at most `n_max` of each.
+    async fn operations_overdue(
         &self,
-        before: EpochMs,
+        submitted_before: EpochMs,
+        admitted_before: EpochMs,
         now: EpochMs,
         n_max: u32,
     ) -> Result<Vec<Due>, Unavailable>;

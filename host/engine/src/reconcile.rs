@@ -31,7 +31,7 @@ const WAIT_FIRST_MS: u64 = 1_000;
 const WAIT_LAST_MS: u64 = 60_000;
 
 impl Engine {
-    /// One round: drives operations that owe a step, and fails those whose approvals are overdue. Errors are logged, and tried again
+    /// One round: drives operations that owe a step, and fails those whose approvals or execution are overdue. Errors are logged, and tried again
     /// after a wait. Returns the number of operations that owe nothing any longer; if there are some, the next round may find more.
     pub async fn reconcile(&self) -> usize {
         match self.0.reconcile().await {
@@ -48,9 +48,10 @@ impl Inner {
     async fn reconcile(&self) -> Result<usize, EngineError> {
         self.check_may_write()?;
         let now = self.ports.clock.now();
-        let deadline = EpochMs(now.0.saturating_sub(self.rules.approval_ttl_ms));
+        let before = |ttl_ms: u64| EpochMs(now.0.saturating_sub(ttl_ms));
+        let (submitted, admitted) = (before(self.rules.approval_ttl_ms), before(self.rules.admission_ttl_ms));
         let mut due = self.ports.reads.operations_owing(now, OF_TENANT_MAX, ROUND_MAX).await?;
-        due.extend(self.ports.reads.operations_pending_since(deadline, now, ROUND_MAX).await?);
+        due.extend(self.ports.reads.operations_overdue(submitted, admitted, now, ROUND_MAX).await?);
         let mut by_tenant = BTreeMap::<_, Vec<Due>>::new();
         for one in due {
             by_tenant.entry(one.tenant.clone()).or_default().push(one);

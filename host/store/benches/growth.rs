@@ -236,7 +236,7 @@ impl Grown {
         expect(time!(store.key_operations(key.key_id, None, 100)).len() == 1)?;
         time!(store.key_quorums(100));
         time!(store.unfinished());
-        expect(!time!(store.operations_pending_since(EpochMs(u64::MAX), at, 50)).is_empty())?;
+        expect(!time!(store.operations_overdue(EpochMs(u64::MAX), EpochMs(0), at, 50)).is_empty())?;
         time!(store.spending_totals(&creation.tenant, &payment, at));
         expect(!time!(self.decisions.page(refusals, 50)).is_empty())?;
         time!(async { store.log_inclusion(random % n_leaves, store.log_head().await?.size).await });

@@ -88,6 +88,7 @@ macro_rules! contract_cases {
             queries::each_tenant_has_its_share_of_the_work
             queries::wait_ends_with_a_change_or_a_clock_that_was_set_back
             queries::pending_operations_are_listed_by_submission
+            queries::admitted_operations_are_listed_by_admission
             queries::unknown_records_are_none
             queries::operation_is_found_only_by_its_tenant
             queries::another_tenants_operation_takes_the_reads_of_an_unknown_one

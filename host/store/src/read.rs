@@ -32,6 +32,9 @@ const KEYS_AFTER: &str = "SELECT key_id, body FROM custody_keys
 pub(super) const PENDING: &str = "SELECT operation_id, tenant, waited_ms FROM operations
     WHERE awaits_approvals = 1 AND created_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
     ORDER BY created_at_ms LIMIT $4";
+pub(super) const ADMITTED: &str = "SELECT operation_id, tenant, waited_ms FROM operations
+    WHERE state = 'admitted' AND updated_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
+    ORDER BY updated_at_ms LIMIT $4";
 
 /// The empty blob sorts before every id.
 const ENDED: &str = "SELECT operation_id FROM operations
@@ -176,15 +179,20 @@ impl ReadOperations for Store {
         self.database.owing(now, n_of_tenant_max, n_max).await
     }
 
-    async fn operations_pending_since(
+    async fn operations_overdue(
         &self,
-        before: EpochMs,
+        submitted_before: EpochMs,
+        admitted_before: EpochMs,
         now: EpochMs,
         n_max: u32,
     ) -> Result<Vec<Due>, Unavailable> {
         let [now, latest] = work::is_due(now);
-        let bound = [instant(before).into(), now.into(), latest.into(), i64::from(n_max).into()];
-        work::due(self.database.pool().rows(PENDING, &bound).await)
+        let mut overdue = Vec::new();
+        for (sql, before) in [(PENDING, submitted_before), (ADMITTED, admitted_before)] {
+            let bound = [instant(before).into(), now.into(), latest.into(), i64::from(n_max).into()];
+            overdue.extend(work::due(self.database.pool().rows(sql, &bound).await)?);
+        }
+        Ok(overdue)
     }
 
     async fn key_operations(

@@ -65,13 +65,14 @@ impl ReadOperations for PausingStore {
         self.store.operations_owing(now, n_of_tenant_max, n_max).await
     }
 
-    async fn operations_pending_since(
+    async fn operations_overdue(
         &self,
-        before: EpochMs,
+        submitted_before: EpochMs,
+        admitted_before: EpochMs,
         now: EpochMs,
         n_max: u32,
     ) -> Result<Vec<Due>, Unavailable> {
-        self.store.operations_pending_since(before, now, n_max).await
+        self.store.operations_overdue(submitted_before, admitted_before, now, n_max).await
     }
 
     async fn key_operations(

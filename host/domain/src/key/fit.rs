@@ -112,6 +112,12 @@ pub fn check_named_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError
 /// The code of an operation that failed because its key left the epoch of the fence.
 pub const EPOCH_FENCE_MISMATCH: &str = "epoch_fence_mismatch";
 
+/// The code of the failure of an operation on a key that does not sign any more.
+pub const KEY_NOT_ACTIVE: &str = "custody_key_not_active";
+
+/// The code of the failure of an operation that was admitted in an epoch which the key has left, or for one that cannot follow.
+pub const EPOCH_CONFLICT: &str = "epoch_conflict";
+
 /// Whether the key, whose active epoch has this root, is in the epoch that the intent is fenced to; true for an intent without a
 /// fence. A fence that does not hold never will: no epoch comes back, and no one knows the root of one that does not exist yet,
 /// which is zero here.

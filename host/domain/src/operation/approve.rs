@@ -3,6 +3,7 @@
 use super::command::Refusal;
 use super::effect::Failure;
 use super::event::Change;
+use super::execute;
 use super::phase::{Phase, State};
 use super::state::Operation;
 use crate::approval::{Approval, LapsedApproval};
@@ -118,8 +119,12 @@ fn record_late(operation: &Operation, approval: &Approval) -> Vec<Change> {
     vec![Change::LateApprovalRecorded { approval: approval.clone() }]
 }
 
-/// Fails an operation that has no quorum, or no decision, within `approval_ttl_ms` of its submission.
+/// Fails an operation that has no quorum, or no decision, within `approval_ttl_ms` of its submission, or that was not executed while its
+/// decision was valid.
 pub(super) fn expire(operation: &Operation, at: EpochMs, approval_ttl_ms: u64) -> Vec<Change> {
+    if operation.phase == Phase::Admitted {
+        return execute::expire(operation, at).into_iter().collect();
+    }
     if operation.approvals_expire_at(approval_ttl_ms).is_none_or(|expiry| at < expiry) {
         return Vec::new();
     }

@@ -6,10 +6,9 @@ use super::event::Change;
 use super::phase::Phase;
 use super::settle::give_up;
 use super::state::Operation;
-use crate::admission::AdmissionDecision;
 use crate::intent::OperationType;
-use crate::key::CustodyKey;
-use crate::key::fit::{EPOCH_FENCE_MISMATCH, check_epoch, fence_holds};
+use crate::key::fit::{EPOCH_CONFLICT, EPOCH_FENCE_MISMATCH, KEY_NOT_ACTIVE, check_epoch, fence_holds};
+use crate::key::{CustodyKey, KeyState};
 use crate::time::EpochMs;
 
 /// The changes that a request to execute causes; none when the operation is already executing or executed.
@@ -43,25 +42,12 @@ fn start(
     key: Option<&CustodyKey>,
     at: EpochMs,
 ) -> Result<Vec<Change>, Refusal> {
-    let expired = operation.admission.as_ref().is_some_and(|admission| at >= admission.decision.not_after_ms);
-    if expired {
-        let failure = Failure {
-            code: "admission_expired".to_owned(),
-            detail: "the admission decision expired before execution".to_owned(),
-            culprits: Vec::new(),
-        };
-        return Ok(vec![give_up(operation, failure, None)]);
+    if let Some(expired) = expire(operation, at) {
+        return Ok(vec![expired]);
     }
     if let Some(key) = key {
-        if !fence_holds(&operation.intent, key.epoch.root) {
-            let failure = Failure {
-                code: EPOCH_FENCE_MISMATCH.to_owned(),
-                detail: format!(
-                    "`epoch_fence_token_hex` is not the key's active epoch root `{}`",
-                    key.epoch.root
-                ),
-                culprits: Vec::new(),
-            };
+        if let Some((code, detail)) = left_behind(operation, key) {
+            let failure = Failure { code: code.to_owned(), detail, culprits: Vec::new() };
             return Ok(vec![give_up(operation, failure, None)]);
         }
         check_key(operation, key)?;
@@ -69,10 +55,48 @@ fn start(
     Ok(vec![Change::ExecutionRequested { requested_at_ms }])
 }
 
+/// The end of an admitted operation whose decision is no longer valid.
+pub(super) fn expire(operation: &Operation, at: EpochMs) -> Option<Change> {
+    operation.admission.as_ref().filter(|admission| at >= admission.decision.not_after_ms)?;
+    let failure = Failure {
+        code: "admission_expired".to_owned(),
+        detail: "the admission decision expired before execution".to_owned(),
+        culprits: Vec::new(),
+    };
+    Some(give_up(operation, failure, None))
+}
+
+/// The code and reason when the key has changed so that the operation can never be executed: epochs do not come back.
+fn left_behind(operation: &Operation, key: &CustodyKey) -> Option<(&'static str, String)> {
+    if !fence_holds(&operation.intent, key.epoch.root) {
+        let root = key.epoch.root;
+        return Some((
+            EPOCH_FENCE_MISMATCH,
+            format!("`epoch_fence_token_hex` is not the key's active epoch root `{root}`"),
+        ));
+    }
+    if operation.intent.operation_type() == OperationType::KeyCreate {
+        return None;
+    }
+    if key.state == KeyState::Rotated {
+        return Some((
+            KEY_NOT_ACTIVE,
+            "the key was rotated: submit the operation for its successor".to_owned(),
+        ));
+    }
+    let decision = operation.admission.as_ref().map(|admission| &admission.decision);
+    let left = decision.filter(|decision| decision.epoch_root != key.epoch.root)?;
+    let (now, admitted_in) = (&key.epoch.name, &left.epoch);
+    let detail = format!(
+        "the key is in epoch `{now}`, but the operation was admitted in `{admitted_in}`: submit it again"
+    );
+    Some((EPOCH_CONFLICT, detail))
+}
+
 /// Checks that the key can sign or be changed now.
 fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     match operation.intent.operation_type() {
-        OperationType::Sign if key.state.can_sign() => check_generation(operation, key),
+        OperationType::Sign if key.state.can_sign() => Ok(()),
         OperationType::KeyCreate => Ok(()),
         OperationType::Sign => Err(Refusal::KeyNotActive { state: key.state.as_str() }),
         OperationType::Refresh | OperationType::Reshare | OperationType::Rotate | OperationType::Recover => {
@@ -81,8 +105,7 @@ fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     }
 }
 
-/// Checks that the key can be changed now: no other operation is changing it, it signs, it is in the admitted
-/// generation, and the requested epoch can follow.
+/// Checks that the key can be changed now: no other operation is changing it, it signs, and the requested epoch can follow.
 fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     if key.busy_with.is_some_and(|holder| holder != operation.id) {
         return Err(Refusal::KeyBusy);
@@ -90,20 +113,7 @@ fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> 
     if !key.state.can_sign() {
         return Err(Refusal::KeyNotActive { state: key.state.as_str() });
     }
-    check_generation(operation, key)?;
     check_epoch(key, &operation.intent)
-}
-
-/// Checks that the generation of shares that was admitted is still active.
-fn check_generation(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
-    let decision = operation.admission.as_ref().map(|admission| &admission.decision);
-    match decision.filter(|decision| decision.epoch_root != key.epoch.root) {
-        None => Ok(()),
-        Some(AdmissionDecision { epoch: admitted_in, .. }) => Err(Refusal::EpochConflict(format!(
-            "the key is in epoch `{}`, but the operation was admitted in `{admitted_in}`: submit it again",
-            key.epoch.name
-        ))),
-    }
 }
 
 /// Records the start of the ceremony, before any node takes part in it.

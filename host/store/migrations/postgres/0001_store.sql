@@ -42,6 +42,7 @@ CREATE TABLE operations (
 -- Partial, so that operations at rest cost nothing.
 CREATE INDEX operations_owing ON operations (tenant, due_ms, updated_at_ms) WHERE owes = 1;
 CREATE INDEX operations_awaiting_approvals ON operations (created_at_ms) WHERE awaits_approvals = 1;
+CREATE INDEX operations_awaiting_execution ON operations (updated_at_ms) WHERE state = 'admitted';
 
 CREATE TABLE events (
     -- The event's leaf in the log, from 0. Events and activations together have no gaps.

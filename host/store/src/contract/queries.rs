@@ -1,8 +1,8 @@
 //! Lists and lookups.
 
 use super::samples::{
-    failed, following, hex32, id, key_create, note, on_key, opening, opening_payment, payment, refresh,
-    rotate, submission, written,
+    decision_signed, failed, following, hex32, id, key_create, note, on_key, opening, opening_payment,
+    payment, refresh, rotate, submission, written,
 };
 use super::{Deployment, Ports};
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
@@ -84,13 +84,31 @@ pub(crate) async fn wait_ends_with_a_change_or_a_clock_that_was_set_back(deploym
     assert!(findings.iter().all(|finding| finding.table == "idempotency_claims"), "{findings:?}");
 }
 
+pub(crate) async fn admitted_operations_are_listed_by_admission(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    for (byte, at) in [(1, 30), (2, 10), (3, 20)] {
+        let record = written(&*store, opening_payment(byte)).await;
+        let record = written(&*store, following(&record, EpochMs(5), vec![decision_signed()])).await;
+        if byte < 3 {
+            let admitted = Change::AdmissionApplied { receipts: vec![] };
+            written(&*store, following(&record, EpochMs(at), vec![admitted])).await;
+        }
+    }
+    let admitted = async |before| {
+        let due = store.operations_overdue(EpochMs(0), EpochMs(before), NOW, 9).await.unwrap();
+        due.into_iter().map(|due| due.id).collect::<Vec<_>>()
+    };
+    assert_eq!(admitted(30).await, [id(2)]);
+    assert_eq!(admitted(31).await, [id(2), id(1)]);
+}
+
 pub(crate) async fn pending_operations_are_listed_by_submission(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 30), (2, 10), (3, 20)] {
         written(&*store, opening(submission(byte, payment()), EpochMs(at))).await;
     }
     let pending = async |before, n_max| {
-        let due = store.operations_pending_since(EpochMs(before), NOW, n_max).await.unwrap();
+        let due = store.operations_overdue(EpochMs(before), EpochMs(0), NOW, n_max).await.unwrap();
         due.into_iter().map(|due| due.id).collect::<Vec<_>>()
     };
     assert_eq!(pending(30, 10).await, [id(2), id(3)]);

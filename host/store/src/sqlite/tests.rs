@@ -199,8 +199,13 @@ async fn plan(folder: &Folder, sql: &str) -> Vec<String> {
 async fn queries_use_their_indexes() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let pending = plan(&folder, crate::read::PENDING).await;
-    assert!(pending.len() == 1 && pending[0].contains("operations_awaiting_approvals"), "{pending:?}");
+    for (sql, index) in [
+        (crate::read::PENDING, "operations_awaiting_approvals"),
+        (crate::read::ADMITTED, "operations_awaiting_execution"),
+    ] {
+        let plan = plan(&folder, sql).await;
+        assert!(plan.len() == 1 && plan[0].contains(index), "{plan:?}");
+    }
     let owing = plan(&folder, crate::work::OWING).await;
     let searches = owing.iter().filter(|step| step.starts_with("SEARCH"));
     let is_indexed =
