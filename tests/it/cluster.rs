@@ -255,7 +255,7 @@ fn node_with_wrong_files_does_not_start_and_says_why_in_one_line() {
         cluster.node_settings[0] = valid.clone();
         cluster.node_settings[0].extend(changes.iter().cloned());
         let line = refusal(cluster.node_command(0));
-        assert!(line.contains(expected), "{line}");
+        assert_eq!(line.matches(expected).count(), 1, "{line}");
     }
 }
 

@@ -34,9 +34,53 @@ pub mod time;
 
 use std::error::Error;
 
-/// An error with all its sources on one line, for operators.
+/// An error with all its sources on one line, for operators. A source that the error's own text ends with is not repeated.
 #[must_use]
 pub fn error_chain(error: &(dyn Error + 'static)) -> String {
-    let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
-    texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
+    let mut line = error.to_string();
+    for source in std::iter::successors(error.source(), |error| (*error).source()) {
+        let source = format!(": {source}");
+        if !line.contains(&source) {
+            line.push_str(&source);
+        }
+    }
+    line.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the store is closed")]
+    struct Closed;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Failed {
+        #[error("cannot read {0}")]
+        Named(&'static str, #[source] Closed),
+        #[error("cannot start: {0}")]
+        Repeated(#[from] Closed),
+        #[error("tried again: {0}")]
+        Again(#[source] Box<Failed>),
+    }
+
+    #[test]
+    fn error_is_shown_with_each_of_its_sources_once() {
+        let cases = [
+            (Failed::Named("a row", Closed), "cannot read a row: the store is closed"),
+            (Failed::Repeated(Closed), "cannot start: the store is closed"),
+            (
+                Failed::Again(Failed::Repeated(Closed).into()),
+                "tried again: cannot start: the store is closed",
+            ),
+            (
+                Failed::Again(Failed::Named("a row", Closed).into()),
+                "tried again: cannot read a row: the store is closed",
+            ),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(error_chain(&error), expected);
+        }
+    }
 }
