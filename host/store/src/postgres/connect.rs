@@ -14,6 +14,10 @@ pub const CONNECTIONS: u32 = 9;
 /// Time to connect, or to get a read connection, before a request is answered with 503.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
+/// Time for the server to answer on an idle connection, before the next is tried. After a server moved to another machine, none of its
+/// connections is closed, and all of them are tried within [`CONNECT_WITHIN`].
+const IDLE_ANSWERS_WITHIN: Duration = Duration::from_millis(500);
+
 /// Time for the server's answer to a statement, after which its connection is given up. The server ends statements itself, earlier than
 /// this; a server that is gone, or a standby that it waits for, does not.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
@@ -197,7 +201,11 @@ impl Server {
 
     /// The read connections of a replica. A standby could show an older state than was acknowledged.
     pub(super) async fn pool(&self, n_max: u32) -> Result<PgReaders, OpenError> {
-        let pool = PgPoolOptions::new().after_connect(|conn, _| Box::pin(check_server(conn)));
+        let pool = PgPoolOptions::new()
+            .after_connect(|conn, _| Box::pin(check_server(conn)))
+            // The pool's own test has no limit but that of the whole wait for a connection.
+            .test_before_acquire(false)
+            .before_acquire(|conn, _| Box::pin(check_alive(conn)));
         self.readers(pool.max_connections(n_max), self.options.clone(), ANSWER_WITHIN).await
     }
 
@@ -271,6 +279,12 @@ async fn check_server(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
         return Ok(());
     };
     Err(sqlx::Error::Configuration(reason.into()))
+}
+
+/// Checks that the server answers on an idle connection.
+async fn check_alive(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let answered = tokio::time::timeout(IDLE_ANSWERS_WITHIN, conn.ping()).await;
+    answered.map_err(|_| sqlx::Error::PoolTimedOut)?.map(|()| true)
 }
 
 /// Checks that the server accepts as many connections as one replica may use. Other replicas and programs need theirs too.

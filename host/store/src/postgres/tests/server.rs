@@ -232,8 +232,9 @@ async fn connections_that_were_cut_off_are_given_up_and_replaced() {
     for _ in 0..4 {
         answers.push(statement().await.is_ok());
     }
-    assert!(answers[2] && answers[3], "{answers:?}");
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert_eq!(answers, [true; 4]);
+    // Each statement takes a second.
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
