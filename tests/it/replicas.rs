@@ -3,13 +3,16 @@
 use crate::harness::certificates::Authority;
 use crate::harness::cluster::Cluster;
 use crate::harness::consumer::{Consumer, write_file};
-use crate::harness::process::{EXECUTE, Process, SIGN, publish_step, request, text};
+use crate::harness::link::Link;
+use crate::harness::port::Port;
+use crate::harness::process::{EXECUTE, Process, SIGN, command, publish_step, request, text};
 use crate::harness::samples::{approval, payment, with};
 use crate::harness::wire::eventually;
 use gateway_store::testing::Scratch;
 use gateway_store::{Fsck, Store};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -348,6 +351,34 @@ fn replica_with_another_log_key_than_an_earlier_one_writes_nothing() {
         thread::sleep(Duration::from_millis(100));
     }
     replicas.stop();
+}
+
+#[test]
+fn start_waits_for_a_database_server_that_starts_later() {
+    let (folder, scratch, port) = (tempfile::tempdir().unwrap(), Scratch::new(), Port::reserve());
+    let url = scratch.url();
+    let server = url.split("127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    let later = url.replace(server, &port.address.port().to_string());
+    let start = || Process::spawn(command(folder.path(), &[("database_url", &later)]));
+
+    // It can be stopped meanwhile.
+    let mut stopped = start();
+    let line = stopped.wait_for_line("waiting for the database's server");
+    assert!(line.contains("Connection refused"), "{line}");
+    let (status, log) = stopped.terminate();
+    assert!(status.success(), "{log:#?}");
+
+    let mut started = start();
+    started.wait_for_line("waiting for the database's server");
+    let _link = Link::open_at(TcpListener::bind(port.address).unwrap(), server.parse().unwrap());
+    started.wait_for_line("operation-gateway listens");
+    let (status, log) = started.terminate();
+    assert!(status.success(), "{log:#?}");
+
+    // A server that answers and refuses is not waited for.
+    let unknown = format!("{url}_unknown");
+    let refused = Process::start_error(folder.path(), &[("database_url", &unknown)]);
+    assert!(refused.contains("does not exist"), "{refused}");
 }
 
 #[tokio::test]

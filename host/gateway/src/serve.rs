@@ -18,10 +18,11 @@ use gateway_service::approvers::Verifiers;
 use gateway_service::file_limit;
 use gateway_service::signals::Signals;
 use gateway_service::transport::{Server, Tls, until_stopped};
+use gateway_store::Store;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
@@ -48,6 +49,14 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         Some(admin) => Some(bind(admin).await?),
         None => None,
     };
+    let (stop, mut stopping) = watch::channel(false);
+    tokio::spawn(async move {
+        signals.stop.received().await;
+        let _receiver_gone = stop.send(true);
+    });
+    if !database_answers(settings, &mut stopping).await? {
+        return Ok(());
+    }
     let mut gateway = compose::open(settings, policy).await?;
     let engine = gateway.app.engine().clone();
     witnesses::compare(settings, witnesses.as_mut(), &engine).await?;
@@ -59,11 +68,6 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let met = replicas.compare(None).await;
     gateway.policies.permit_activations(engine.may_write());
     gateway.policies.reload(Cause::Watch).await;
-    let (stop, stopping) = watch::channel(false);
-    tokio::spawn(async move {
-        signals.stop.received().await;
-        let _receiver_gone = stop.send(true);
-    });
     let mut tasks = JoinSet::new();
     watch_store(&mut tasks, settings, &gateway, &stopping);
     tasks.spawn(watch_policies(
@@ -104,6 +108,40 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
     Ok(())
+}
+
+/// Time in which the database's server answers, which may have been started together with the gateway.
+const DATABASE_WITHIN: Duration = Duration::from_secs(60);
+
+/// Time between two attempts to connect to it.
+const DATABASE_RETRY: Duration = Duration::from_millis(500);
+
+/// Waits for the database's server. False if the gateway is stopped meanwhile.
+async fn database_answers(
+    settings: &Settings,
+    stopping: &mut watch::Receiver<bool>,
+) -> Result<bool, StartError> {
+    let deadline = Instant::now() + DATABASE_WITHIN;
+    let mut reported = String::new();
+    loop {
+        let reached = tokio::select! {
+            reached = Store::reach(&settings.database_url) => reached,
+            () = until_stopped(stopping) => return Ok(false),
+        };
+        let Err(error) = reached else { return Ok(true) };
+        if !error.is_unreachable() || Instant::now() >= deadline {
+            return Err(StartError::new("database", error));
+        }
+        let why = error.to_string();
+        if why != reported {
+            tracing::warn!(why, "waiting for the database's server");
+            reported = why;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(DATABASE_RETRY) => {}
+            () = until_stopped(stopping) => return Ok(false),
+        }
+    }
 }
 
 /// Starts the tasks that only work on the store, until the gateway stops.

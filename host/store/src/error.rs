@@ -31,6 +31,12 @@ pub enum CopyError {
 }
 
 impl OpenError {
+    /// Whether the database's server does not answer, or not yet.
+    #[must_use]
+    pub const fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Postgres(crate::postgres::OpenError::Unreachable { .. }))
+    }
+
     /// Whether an earlier release made the database, which the next start brings up to date.
     #[must_use]
     pub const fn is_old_schema(&self) -> bool {

@@ -233,6 +233,13 @@ impl Postgres {
     }
 }
 
+/// Connects once, and changes nothing.
+pub(crate) async fn reach(url: &str) -> Result<(), OpenError> {
+    let server = Server::parse(url)?;
+    let conn = server.connect().await?;
+    sqlx::Connection::close(conn).await.map_err(|error| server.failed(error))
+}
+
 /// Checks server and schema, as [`Postgres::open`] does, and changes nothing. Returns the server's clock.
 pub(crate) async fn check(url: &str) -> Result<EpochMs, OpenError> {
     let server = Server::parse(url)?;

@@ -85,6 +85,17 @@ impl Store {
         if is_postgres(location) { Ok(true) } else { sqlite::exists(location) }
     }
 
+    /// Connects to the database's server once, if it has one, and changes nothing.
+    ///
+    /// # Errors
+    /// [`OpenError`], as [`Self::open`].
+    pub async fn reach(location: &str) -> Result<(), OpenError> {
+        if is_postgres(location) {
+            postgres::reach(location).await?;
+        }
+        Ok(())
+    }
+
     /// Checks a database that exists as a start does, but changes nothing. Gateways may have it open. Returns the clock of its server,
     /// if it has one.
     ///

@@ -19,10 +19,15 @@ pub(crate) enum Direction {
 impl Link {
     /// Starts a proxy in front of a port of 127.0.0.1, and returns its own port. It runs until the test's process ends.
     pub(crate) fn open(port: u16) -> (Self, u16) {
-        let link = Self::default();
-        link.up();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = listener.local_addr().unwrap().port();
+        (Self::open_at(listener, port), own)
+    }
+
+    /// As [`Self::open`], at a port of the caller's choice.
+    pub(crate) fn open_at(listener: TcpListener, port: u16) -> Self {
+        let link = Self::default();
+        link.up();
         let accepting = link.clone();
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -35,7 +40,7 @@ impl Link {
                 accepting.copy(Direction::ToClient, server, client);
             }
         });
-        (link, own)
+        link
     }
 
     /// Holds back all bytes in this direction.

@@ -42,7 +42,15 @@ pub enum OpenError {
     /// The URL cannot be parsed. The message does not quote it, because it may hold a password.
     #[error("the database URL is not of the form `postgres://user:password@host:port/database`")]
     Url,
-    /// The server does not answer, or refuses the user or the database.
+    /// The server does not answer, or it starts or stops.
+    #[error("the PostgreSQL database {server} cannot be opened: {reason}")]
+    Unreachable {
+        /// Host, port and database.
+        server: String,
+        /// The server's message, or that of the operating system.
+        reason: String,
+    },
+    /// The server refuses the user or the database, or its certificate is not accepted.
     #[error("the PostgreSQL database {server} cannot be opened: {reason}")]
     Refused {
         /// Host, port and database.
@@ -232,13 +240,16 @@ impl Server {
     pub(super) fn failed(&self, error: sqlx::Error) -> OpenError {
         let server = self.name();
         match error {
-            sqlx::Error::Io(error) => OpenError::Refused { server, reason: error.to_string() },
+            sqlx::Error::Io(error) => OpenError::Unreachable { server, reason: error.to_string() },
             sqlx::Error::PoolTimedOut => {
                 let reason = format!("it did not answer within {} s", CONNECT_WITHIN.as_secs());
-                OpenError::Refused { server, reason }
+                OpenError::Unreachable { server, reason }
             }
             sqlx::Error::Tls(error) => OpenError::Refused { server, reason: error.to_string() },
-            sqlx::Error::Database(error) if is_refusal(error.code().as_deref()) => {
+            sqlx::Error::Database(error) if is_of(error.code().as_deref(), &["57P0"]) => {
+                OpenError::Unreachable { server, reason: error.message().to_owned() }
+            }
+            sqlx::Error::Database(error) if is_of(error.code().as_deref(), &REFUSALS) => {
                 OpenError::Refused { server, reason: error.message().to_owned() }
             }
             sqlx::Error::Configuration(reason) => {
@@ -249,10 +260,12 @@ impl Server {
     }
 }
 
-/// Whether the server refused the connection: invalid authorisation, an unknown database, too few connections, or a server that
-/// starts or stops (PostgreSQL, appendix A).
-fn is_refusal(code: Option<&str>) -> bool {
-    code.is_some_and(|code| ["28", "3D", "53", "57"].iter().any(|class| code.starts_with(class)))
+/// Codes of a server that refuses a connection: invalid authorisation, an unknown database, too few connections, an intervention
+/// (PostgreSQL, appendix A). 57P01 to 57P03, of a server that stops or starts, are no refusal.
+const REFUSALS: [&str; 4] = ["28", "3D", "53", "57"];
+
+fn is_of(code: Option<&str>, beginnings: &[&str]) -> bool {
+    code.is_some_and(|code| beginnings.iter().any(|beginning| code.starts_with(beginning)))
 }
 
 /// Checks that the server keeps what it acknowledges, stores text as it is, and shows the newest state.
