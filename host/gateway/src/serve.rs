@@ -49,11 +49,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         Some(admin) => Some(bind(admin).await?),
         None => None,
     };
-    let (stop, mut stopping) = watch::channel(false);
-    tokio::spawn(async move {
-        signals.stop.received().await;
-        let _receiver_gone = stop.send(true);
-    });
+    let mut stopping = signals.stop.watch();
     if !database_answers(settings, &mut stopping).await? {
         return Ok(());
     }

@@ -145,11 +145,7 @@ impl Listeners {
             Some(admin) => Some(listen(admin).await?),
             None => None,
         };
-        let (stop, stopping) = watch::channel(false);
-        tokio::spawn(async move {
-            signals.stop.received().await;
-            let _receiver_gone = stop.send(true);
-        });
+        let stopping = signals.stop.watch();
         let (limits, shutdown_within) = (settings.limits, settings.shutdown_within);
         let hangups = signals.files;
         Ok(Self { name, listener, admin, tls, hangups, stopping, quotas, limits, shutdown_within })

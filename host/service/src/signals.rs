@@ -1,6 +1,7 @@
 //! Signals of the operating system.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 /// The signals that a process handles. They are registered before anything else, because an unregistered signal ends the
 /// process. A signal during the start is handled after it.
@@ -29,13 +30,19 @@ impl Signals {
 }
 
 impl Stop {
-    /// Waits for one of the two.
-    pub async fn received(self) {
+    /// Becomes true at the first of the two.
+    #[must_use]
+    pub fn watch(self) -> watch::Receiver<bool> {
         let [terminate, interrupt] = self.0;
-        tokio::select! {
-            () = received(terminate) => {}
-            () = received(interrupt) => {}
-        }
+        let (stop, stopping) = watch::channel(false);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = received(terminate) => {}
+                () = received(interrupt) => {}
+            }
+            let _receiver_gone = stop.send(true);
+        });
+        stopping
     }
 }
 
