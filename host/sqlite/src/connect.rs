@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::statvfs;
+use rustix::fs::{Access, access, statvfs};
+use rustix::io::Errno;
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
@@ -138,6 +139,20 @@ pub(crate) fn is_disk_full(error: &sqlx::Error, path: &Path) -> bool {
     }
 }
 
+/// Checks that this process could write the database now. Writes nothing.
+///
+/// # Errors
+/// [`OpenError::Unwritable`], [`OpenError::DiskFull`].
+pub fn check_writable(options: &Options) -> Result<(), OpenError> {
+    let path = &*options.path;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for path in [path, folder] {
+        let unwritable = |error: Errno| OpenError::Unwritable { path: path.to_owned(), source: error.into() };
+        access(path, Access::WRITE_OK).map_err(unwritable)?;
+    }
+    if has_room(path) { Ok(()) } else { Err(OpenError::DiskFull { path: path.to_owned() }) }
+}
+
 /// Whether the file system has free space, or does not report it.
 fn has_room(path: &Path) -> bool {
     statvfs(path).map_or(true, |disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM_BYTES_MIN)
@@ -146,4 +161,22 @@ fn has_room(path: &Path) -> bool {
 fn primary_code(error: &sqlx::Error) -> Option<i32> {
     let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(extended & 0xff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::ApplicationId;
+
+    #[test]
+    fn disk_without_room_or_rights_is_not_writable() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("database");
+        std::fs::write(&file, "").unwrap();
+        let check = |path: &Path| check_writable(&Options::at_path(path, ApplicationId::new(*b"test"), &[]));
+        assert!(check(&file).is_ok());
+        // A file system that never has room, and which root may write too.
+        let full = check(Path::new("/proc/self/comm")).unwrap_err();
+        assert!(matches!(full, OpenError::DiskFull { .. } | OpenError::Unwritable { .. }), "{full}");
+    }
 }

@@ -60,6 +60,7 @@ mod session;
 mod size_file;
 mod writer;
 
+pub use connect::check_writable;
 pub use copy::{CopyError, restore};
 pub use counters::Counters;
 pub use database::Database;

@@ -26,7 +26,9 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, Deferral, RateLimited};
-use gateway_sqlite::{ApplicationId, CopyError, Database, Job, Migration, Options, Reader, State};
+use gateway_sqlite::{
+    ApplicationId, CopyError, Database, Job, Migration, Options, Reader, State, check_writable,
+};
 use preview::PreviewJob;
 use sqlx::SqliteConnection;
 use std::fmt::Display;
@@ -285,6 +287,14 @@ impl Sqlite {
 /// Whether a database file exists at `location`. Creates nothing.
 pub(crate) fn exists(location: &str) -> Result<bool, OpenError> {
     Ok(Options::at(location, APPLICATION_ID, MIGRATIONS)?.exists())
+}
+
+/// Checks that the file can be read as this release writes it, and that it could be written.
+pub(crate) async fn check(location: &str) -> Result<(), OpenError> {
+    let options = Options::at(location, APPLICATION_ID, MIGRATIONS)?;
+    check_writable(&options)?;
+    Reader::open(options).await?.close().await;
+    Ok(())
 }
 
 /// One read-only connection to a file that another process may have open.

@@ -105,7 +105,7 @@ impl Store {
         if is_postgres(location) {
             return Ok(Some(postgres::check(location).await?));
         }
-        sqlite::reader(location).await?.close().await;
+        sqlite::check(location).await?;
         Ok(None)
     }
 
