@@ -7,6 +7,7 @@ use gateway_browser::answer;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
 
+#[expect(clippy::disallowed_methods, reason = "standard output is the answer, and the page reads it")]
 fn main() -> ExitCode {
     let mut request = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut request);

@@ -1,6 +1,6 @@
 //! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals, rejections and aborts.
 
-use crate::{EXIT_FAILED, Fault, escape, report_errors, with_path};
+use crate::{EXIT_FAILED, Fault, report_errors, with_path};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::approval::{
@@ -11,12 +11,12 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_seal::key_file;
+use gateway_service::output::{self, Lines};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufRead, IsTerminal, Read, Write};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -87,27 +87,29 @@ pub fn run(command: &ApproversCommand, now: EpochMs) -> ExitCode {
         ApproversCommand::Sign(sign) => sign_statement(sign, now),
     };
     match done {
-        Ok(text) => {
-            let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
+        Ok(lines) => {
+            // The exit code shows it.
+            let _unwritten = output::print(&lines);
             ExitCode::SUCCESS
         }
         Err(error) => report_errors(&[error_chain(error.as_ref())], EXIT_FAILED),
     }
 }
 
-fn check(path: &Path, now: EpochMs) -> Result<String, Fault> {
+fn check(path: &Path, now: EpochMs) -> Result<Lines, Fault> {
     let approvers =
         gateway_service::approvers::load(path).map_err(|error| with_path(path, error.as_ref()))?;
-    let mut text = String::new();
+    let mut lines = Lines::new();
     for entry in &approvers.file().approvers {
         let (tenants, roles) = (entry.tenants.join(","), entry.roles.join(","));
-        writeln!(text, "{}  tenants {tenants}  roles {roles}", entry.subject_id)?;
+        lines.add(format_args!("{}  tenants {tenants}  roles {roles}", entry.subject_id));
         for key in &entry.keys {
-            writeln!(text, "  {}  {}", describe_key(key), describe_validity(key.validity(), now))?;
+            let validity = describe_validity(key.validity(), now);
+            lines.add(format_args!("  {}  {validity}", describe_key(key)));
         }
     }
-    writeln!(text, "{} approvers", approvers.file().approvers.len())?;
-    Ok(text)
+    lines.add(format_args!("{} approvers", approvers.file().approvers.len()));
+    Ok(lines)
 }
 
 fn describe_key(key: &KeyEntry) -> String {
@@ -124,10 +126,12 @@ fn describe_validity(validity: Validity, now: EpochMs) -> &'static str {
 }
 
 /// Creates the key unless the file exists; returns its entry for a registry.
-fn create_key(path: &Path) -> Result<String, Fault> {
+fn create_key(path: &Path) -> Result<Lines, Fault> {
     let signing = SigningKey::from_bytes(&*key_file::load_or_create(path)?);
     let public_key = Hex32::new(signing.verifying_key().to_bytes());
-    Ok(json!({ "kind": "ed25519", "public_key": public_key }).to_string() + "\n")
+    let mut lines = Lines::new();
+    lines.add_json(&json!({ "kind": "ed25519", "public_key": public_key }))?;
+    Ok(lines)
 }
 
 /// The body of a request that approves, rejects or aborts.
@@ -141,7 +145,7 @@ struct Body<'a> {
 }
 
 /// Shows the operation on standard error, asks for confirmation, and returns the signed body of the request.
-fn sign_statement(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
+fn sign_statement(sign: &Sign, now: EpochMs) -> Result<Lines, Fault> {
     let view = read_view(&sign.operation).map_err(|error| with_path(&sign.operation, error.as_ref()))?;
     let signed = Signed {
         key: &sign.key,
@@ -151,7 +155,9 @@ fn sign_statement(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
         yes: sign.yes,
     };
     let at_ms = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;
-    sign_checked(&view, &signed, at_ms)
+    let mut lines = Lines::new();
+    lines.add_json(&sign_checked(&view, &signed, at_ms)?)?;
+    Ok(lines)
 }
 
 /// What is signed, by whom.
@@ -203,11 +209,11 @@ pub(crate) fn word<'a>(ends: Option<&'a Ends<'_>>, at_ms: i64) -> Word<'a> {
 }
 
 /// As `approvers sign`, for a view that was just asked for.
-pub(crate) fn sign_view(view: Value, signed: &Signed<'_>, now: EpochMs) -> Result<String, Fault> {
+pub(crate) fn sign_view(view: Value, signed: &Signed<'_>, now: EpochMs) -> Result<Value, Fault> {
     sign_checked(&AwaitingView::read(view)?, signed, i64::try_from(now.0)?)
 }
 
-fn sign_checked(view: &AwaitingView, sign: &Signed<'_>, at_ms: i64) -> Result<String, Fault> {
+fn sign_checked(view: &AwaitingView, sign: &Signed<'_>, at_ms: i64) -> Result<Value, Fault> {
     let signing = SigningKey::from_bytes(&*key_file::load(sign.key)?);
     let Approvable { intent, key_ref, subject } = view.check()?;
     let word = word(sign.ends.as_ref(), at_ms);
@@ -222,38 +228,37 @@ fn sign_checked(view: &AwaitingView, sign: &Signed<'_>, at_ms: i64) -> Result<St
             ("aborts", "abort", format!("{without}for the reason `{reason}`, "))
         }
     };
-    let shown = format!(
-        "`{}` {verb} operation {} of tenant `{}`, submitted by `{}`, on the key `{key_ref}`, {}:\n{}\n{why}in the roles `{}`, at {at_ms} ms, with the key ed25519 {public_key}; \
-         the intent's hash is {}\n",
-        sign.subject,
-        subject.operation_id,
-        subject.tenant,
-        subject.submitter,
-        subject.key_id,
-        serde_json::to_string_pretty(&intent)?,
+    let mut shown = Lines::new();
+    shown.add(format_args!(
+        "`{}` {verb} operation {} of tenant `{}`, submitted by `{}`, on the key `{key_ref}`, {}:",
+        sign.subject, subject.operation_id, subject.tenant, subject.submitter, subject.key_id,
+    ));
+    shown.add_json_pretty(&intent)?;
+    shown.add(format_args!(
+        "{why}in the roles `{}`, at {at_ms} ms, with the key ed25519 {public_key}; the intent's hash is {}",
         sign.roles.join("`, `"),
         subject.intent_hash,
-    );
-    std::io::stderr().lock().write_all(escape(&shown).as_bytes())?;
+    ));
+    output::tell(&shown)?;
     if !sign.yes {
         confirm(what)?;
     }
     let signature = Signature::new(signing.sign(&statement.message()?).to_bytes());
     let signature = ApprovalSignature::Ed25519 { public_key, signature };
     let body = Body { word, subject_id: sign.subject, roles: sign.roles, signature };
-    Ok(serde_json::to_string(&body)? + "\n")
+    Ok(serde_json::to_value(&body)?)
 }
 
 /// Asks at the terminal whether to sign.
 fn confirm(what: &str) -> Result<(), Fault> {
-    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() || !output::tells_terminal() {
         return Err(
             "nothing was signed, because there is no terminal to ask for confirmation; `--yes` signs without asking"
                 .into(),
         );
     }
-    stderr.lock().write_all(format!("Sign this {what}? Type `yes` to sign: ").as_bytes())?;
+    output::ask(&format!("Sign this {what}? Type `yes` to sign: "))?;
     let mut answer = String::new();
     stdin.lock().take(ANSWER_BYTES_MAX).read_line(&mut answer)?;
     if answer.trim() == "yes" { Ok(()) } else { Err("not confirmed: nothing was signed".into()) }

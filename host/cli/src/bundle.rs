@@ -1,6 +1,6 @@
 //! `operation-gateway bundle …`: the tools of policy authors and reviewers.
 //!
-//! Each command is a function that returns a report, which displays as text and serialises as JSON. A bundle without trusted
+//! Each command is a function that returns a report, which is printed as lines or as JSON. A bundle without trusted
 //! signatures is loaded by the same checks as in the gateway: see `trial`.
 //!
 //! Start at `source`, which reads bundles, then `build`.
@@ -30,9 +30,8 @@ pub(crate) use error::Error;
 use crate::{EXIT_FAILED, report_errors};
 use clap::{Args, Subcommand};
 use gateway_domain::time::EpochMs;
+use gateway_service::output::{self, Lines, ToLines};
 use serde::Serialize;
-use std::fmt::Display;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use verify::LastActivation;
@@ -213,8 +212,9 @@ enum KeyCommand {
 #[must_use]
 pub fn run(bundle: &Bundle, now: EpochMs) -> ExitCode {
     match report(bundle, now) {
-        Ok((text, passed)) => {
-            let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
+        Ok((lines, passed)) => {
+            // The exit code shows it.
+            let _unwritten = output::print(&lines);
             if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
         }
         Err(error) => {
@@ -224,8 +224,8 @@ pub fn run(bundle: &Bundle, now: EpochMs) -> ExitCode {
     }
 }
 
-/// Runs the command. Returns its report as text or JSON, and whether the bundle passed.
-fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(String, bool), Error> {
+/// Runs the command. Returns its report, and whether the bundle passed.
+fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(Lines, bool), Error> {
     let json = *json;
     match command {
         Command::New { name, into } => {
@@ -271,13 +271,16 @@ fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(String, bo
 }
 
 /// The report of a command that has no findings.
-fn success(json: bool, report: &(impl Display + Serialize)) -> Result<(String, bool), Error> {
+fn success(json: bool, report: &(impl ToLines + Serialize)) -> Result<(Lines, bool), Error> {
     Ok((render(json, report)?, true))
 }
 
-fn render(json: bool, report: &(impl Display + Serialize)) -> Result<String, Error> {
+fn render(json: bool, report: &(impl ToLines + Serialize)) -> Result<Lines, Error> {
+    let mut lines = Lines::new();
     if json {
-        return Ok(serde_json::to_string_pretty(report).map_err(Error::Json)? + "\n");
+        lines.add_json_pretty(report).map_err(Error::Json)?;
+    } else {
+        report.add_to(&mut lines);
     }
-    Ok(report.to_string())
+    Ok(lines)
 }

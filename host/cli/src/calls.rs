@@ -13,9 +13,10 @@ pub use connection::Connection;
 use connection::{CLIENT_ID, Caller};
 use gateway_client::{Error, Gateway, Page};
 use gateway_domain::time::EpochMs;
+use gateway_service::output;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{IsTerminal as _, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -60,7 +61,7 @@ impl Output {
         match self {
             Self { brief: true, .. } => Form::Brief,
             Self { json: true, .. } => Form::Json,
-            Self { .. } if std::io::stdout().is_terminal() => Form::ForPeople,
+            Self { .. } if output::is_terminal() => Form::ForPeople,
             Self { .. } => Form::Json,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::records::bundle::load_unverified;
 use crate::records::replay;
-use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault, escape, report_errors, with_path};
+use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault, report_errors, with_path};
 use clap::{Args, Subcommand};
 use gateway_domain::error_chain;
 use gateway_domain::ids::OperationId;
@@ -13,11 +13,11 @@ use gateway_domain::time::EpochMs;
 use gateway_evidence::verify::{Check, Report, Status};
 use gateway_evidence::{NodeLogFile, NodeLogs, Reader, RerunPolicy, Roots, Verdict, audit, verify};
 use gateway_policy::{Evaluator, PolicyEngine};
+use gateway_service::output::{self, Lines};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -82,7 +82,7 @@ pub struct Verify {
 
 #[derive(Debug, Args)]
 pub struct Audit {
-    /// Evidence, in any order; of a document with several pages, all of them
+    /// Evidence, in any order; of a document with several pages, all of them.
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The roots of trust, obtained from a trusted source
@@ -105,10 +105,11 @@ pub fn run_audit(arguments: &Audit, now: EpochMs) -> ExitCode {
     print(check_all(arguments, now))
 }
 
-fn print(checked: Result<(String, Verdict), Fault>) -> ExitCode {
+fn print(checked: Result<(Lines, Verdict), Fault>) -> ExitCode {
     match checked {
-        Ok((text, verdict)) => {
-            let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
+        Ok((lines, verdict)) => {
+            // The exit code shows it.
+            let _unwritten = output::print(&lines);
             match verdict {
                 Verdict::Holds => ExitCode::SUCCESS,
                 Verdict::Fails => ExitCode::from(EXIT_FAILED),
@@ -119,7 +120,7 @@ fn print(checked: Result<(String, Verdict), Fault>) -> ExitCode {
     }
 }
 
-fn check(arguments: &Verify, now: EpochMs) -> Result<(String, Verdict), Fault> {
+fn check(arguments: &Verify, now: EpochMs) -> Result<(Lines, Verdict), Fault> {
     let Verify { files, roots, bundles, nodes, witnesses, operation_id, json } = arguments;
     let roots = read_roots(roots)?;
     let nodes = if nodes.is_empty() { None } else { Some(read_logs(nodes, &roots)?) };
@@ -142,30 +143,29 @@ fn check(arguments: &Verify, now: EpochMs) -> Result<(String, Verdict), Fault> {
     let pages = files.iter().map(|file| read_page(file)).collect::<Result<_, _>>()?;
     let report = verify(pages, &reader);
     let verdict = report.verdict();
-    let text = if *json {
-        serde_json::to_string_pretty(&json!({ "verdict": verdict, "checks": report.checks }))? + "\n"
+    let mut lines = Lines::new();
+    if *json {
+        lines.add_json_pretty(&json!({ "verdict": verdict, "checks": report.checks }))?;
     } else {
-        text(&report)
-    };
-    Ok((text, verdict))
+        add_report(&mut lines, &report);
+    }
+    Ok((lines, verdict))
 }
 
 /// Checks the documents of an archive, or the one of the reader's operation.
-fn check_archive(file: &Path, reader: &Reader<'_>, json: bool) -> Result<(String, Verdict), Fault> {
+fn check_archive(file: &Path, reader: &Reader<'_>, json: bool) -> Result<(Lines, Verdict), Fault> {
     let CheckedArchive { mut lines, verdict, n_documents } = verify_archive(file, reader)?;
     if n_documents == 0 {
         return Err(format!("`{}` has no document to verify", file.display()).into());
     }
     if json {
-        let summary = json!({ "verdict": verdict, "n_documents": n_documents, "lines": lines.lines().collect::<Vec<_>>() });
-        return Ok((serde_json::to_string_pretty(&summary)? + "\n", verdict));
+        let document = json!({ "verdict": verdict, "n_documents": n_documents, "lines": lines.as_str().lines().collect::<Vec<_>>() });
+        let mut lines = Lines::new();
+        lines.add_json_pretty(&document)?;
+        return Ok((lines, verdict));
     }
-    let _never = writeln!(lines, "{n_documents} documents");
-    lines.push_str(match verdict {
-        Verdict::Holds => "every check that applies was made and holds\n",
-        Verdict::Fails => "the archive is not valid\n",
-        Verdict::NotChecked => NOT_CHECKED,
-    });
+    lines.add(format_args!("{n_documents} documents"));
+    lines.add(summary(verdict, "the archive is not valid"));
     Ok((lines, verdict))
 }
 
@@ -173,7 +173,7 @@ fn check_archive(file: &Path, reader: &Reader<'_>, json: bool) -> Result<(String
 #[derive(Debug)]
 pub struct CheckedArchive {
     /// A line for each failure, and for each check that could not be made in some documents.
-    pub lines: String,
+    pub lines: Lines,
     pub verdict: Verdict,
     pub n_documents: u64,
 }
@@ -184,7 +184,7 @@ pub struct CheckedArchive {
 /// # Errors
 /// The file cannot be read, or a line is not a document.
 pub fn verify_archive(path: &Path, reader: &Reader<'_>) -> Result<CheckedArchive, Fault> {
-    let mut checked = CheckedArchive { lines: String::new(), verdict: Verdict::Holds, n_documents: 0 };
+    let mut checked = CheckedArchive { lines: Lines::new(), verdict: Verdict::Holds, n_documents: 0 };
     let mut unchecked = BTreeMap::new();
     let mut document: Option<(String, Vec<Value>)> = None;
     for_each_page(path, &mut |page| {
@@ -201,7 +201,7 @@ pub fn verify_archive(path: &Path, reader: &Reader<'_>) -> Result<CheckedArchive
     for (name, n_documents) in unchecked {
         let why =
             format!("not made in {n_documents} of the documents; `evidence verify --operation ID` says why");
-        push_line(&mut checked.lines, "--  ", &name, &why);
+        add_line(&mut checked.lines, "--  ", &name, &why);
     }
     Ok(checked)
 }
@@ -227,7 +227,7 @@ impl CheckedArchive {
                     *n_documents = n_documents.saturating_add(1);
                 }
                 Status::NotChecked(_) | Status::Holds(_) | Status::Fails(_) => {
-                    push_status(&mut self.lines, &format!("{id}: {name}"), status, false);
+                    add_status(&mut self.lines, &format!("{id}: {name}"), status, false);
                 }
             }
         }
@@ -265,7 +265,7 @@ fn is_archive(path: &Path) -> Result<bool, Fault> {
     Ok(first.ends_with(b"\n") && !second.is_empty() && gateway_evidence::parse(&first).is_ok())
 }
 
-fn check_all(arguments: &Audit, now: EpochMs) -> Result<(String, Verdict), Fault> {
+fn check_all(arguments: &Audit, now: EpochMs) -> Result<(Lines, Verdict), Fault> {
     let Audit { files, roots, nodes } = arguments;
     let roots = read_roots(roots)?;
     let logs = read_logs(nodes, &roots)?;
@@ -276,27 +276,24 @@ fn check_all(arguments: &Audit, now: EpochMs) -> Result<(String, Verdict), Fault
         let id = page.get("operation_id").and_then(Value::as_str).unwrap_or_default();
         documents.entry(id.to_owned()).or_default().push(file);
     }
-    let (mut lines, mut verdict, mut shown) = (String::new(), Verdict::Holds, BTreeSet::new());
+    let (mut lines, mut verdict, mut shown) = (Lines::new(), Verdict::Holds, BTreeSet::new());
     for (id, files) in documents {
         let pages = files.into_iter().map(|file| read_page(file)).collect::<Result<_, _>>()?;
         let report = verify(pages, &Reader { nodes: Some(&logs), ..Reader::new(&roots, now) });
         let of_logs = |check: &&Check| check.name != LOGS_CHECK;
         for Check { name, status } in report.checks.iter().filter(of_logs) {
-            push_status(&mut lines, &format!("{id}: {name}"), status, false);
+            add_status(&mut lines, &format!("{id}: {name}"), status, false);
         }
         verdict = worse(verdict, report.verdict());
         shown.extend(id.parse::<OperationId>());
     }
     let report = audit(&logs, &shown);
     for Check { name, status } in &report.checks {
-        push_status(&mut lines, name, status, true);
+        add_status(&mut lines, name, status, true);
     }
     verdict = worse(verdict, report.verdict());
-    lines.push_str(match verdict {
-        Verdict::Holds => "every check that applies was made and holds\n",
-        Verdict::Fails => "the evidence does not show what the nodes\u{2019} logs show, or is not valid\n",
-        Verdict::NotChecked => NOT_CHECKED,
-    });
+    let fails = "the evidence does not show what the nodes\u{2019} logs show, or is not valid";
+    lines.add(summary(verdict, fails));
     Ok((lines, verdict))
 }
 
@@ -342,37 +339,37 @@ fn read(path: &Path) -> Result<Vec<u8>, Fault> {
     std::fs::read(path).map_err(|error| with_path(path, &error))
 }
 
-fn text(report: &Report) -> String {
-    let mut text = String::new();
+fn add_report(lines: &mut Lines, report: &Report) {
     for Check { name, status } in &report.checks {
-        push_status(&mut text, name, status, true);
+        add_status(lines, name, status, true);
     }
-    text + match report.verdict() {
-        Verdict::Holds => "every check that applies was made and holds\n",
-        Verdict::Fails => "the evidence is not valid\n",
-        Verdict::NotChecked => NOT_CHECKED,
+    lines.add(summary(report.verdict(), "the evidence is not valid"));
+}
+
+/// The last line of a report.
+const fn summary(verdict: Verdict, fails: &str) -> &str {
+    match verdict {
+        Verdict::Holds => "every check that applies was made and holds",
+        Verdict::Fails => fails,
+        Verdict::NotChecked => "every check that was made holds; those marked -- could not be made",
     }
 }
 
-const NOT_CHECKED: &str = "every check that was made holds; those marked -- could not be made\n";
-
-fn push_status(text: &mut String, name: &str, status: &Status, shows_holds: bool) {
+fn add_status(lines: &mut Lines, name: &str, status: &Status, shows_holds: bool) {
     match status {
-        Status::Holds(seen) if shows_holds => push_line(text, "ok  ", name, seen),
+        Status::Holds(seen) if shows_holds => add_line(lines, "ok  ", name, seen),
         Status::Holds(_) => {}
-        Status::NotChecked(why) => push_line(text, "--  ", name, &format!("not checked: {why}")),
+        Status::NotChecked(why) => add_line(lines, "--  ", name, &format!("not checked: {why}")),
         Status::Fails(findings) => {
             for finding in findings {
-                push_line(text, "FAIL", name, &finding.to_string());
+                add_line(lines, "FAIL", name, &finding.to_string());
             }
         }
     }
 }
 
-/// Escapes texts of the document, so that they stay on one line and cannot move the cursor.
-fn push_line(text: &mut String, mark: &str, name: &str, finding: &str) {
-    let finding = escape(&finding.replace('\n', "\u{240a}"));
-    let _never = writeln!(text, "{mark}  {name}: {finding}");
+fn add_line(lines: &mut Lines, mark: &str, name: &str, finding: &str) {
+    lines.add(format_args!("{mark}  {name}: {finding}"));
 }
 
 /// The bundles to evaluate with. Their signatures are not checked: the evidence has the bundle's hash, which covers every byte.

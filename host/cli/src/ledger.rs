@@ -10,9 +10,10 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
 use gateway_policy::BundleFiles;
 use gateway_policy::bundle::{BundleError, MANIFEST_FILE, Manifest};
+use gateway_service::output;
 use gateway_store::{Checked, Finding, Fsck};
-use serde_json::json;
-use std::io::Write;
+use serde_json::{Value, json};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -85,12 +86,12 @@ fn parse_date(text: &str) -> Result<EpochMs, &'static str> {
 /// Runs `ledger fsck`, printing to standard output.
 #[must_use]
 pub fn fsck(database_url: &str, json: bool) -> ExitCode {
-    crate::run(check(database_url, json, &mut std::io::stdout()), |_: &Fault| EXIT_UNCHECKED)
+    crate::run(check(database_url, json), |_: &Fault| EXIT_UNCHECKED)
 }
 
-async fn check(database_url: &str, json: bool, out: &mut (dyn Write + Send)) -> Result<ExitCode, Fault> {
+async fn check(database_url: &str, json: bool) -> Result<ExitCode, Fault> {
     let progress = Progress::new("checked");
-    let mut report = Report { json, out, progress: &progress, n_findings: 0, broken: None };
+    let mut report = Report { json, progress: &progress, n_findings: 0, printed: Ok(()) };
     let mut fsck = Fsck::open(database_url).await?;
     let checked = fsck
         .check_with_progress(&mut |finding| report.add(&finding), &mut |n_done, n_all| {
@@ -111,8 +112,8 @@ pub fn backup(database_url: &str, file: &Path) -> ExitCode {
         let progress = Progress::new("copied");
         gateway_store::backup(database_url, file, |n_done, n_all| progress.report(n_done, n_all)).await?;
         progress.clear();
-        let checked = check(&location(file), false, &mut std::io::stdout()).await?;
-        writeln!(std::io::stdout(), "the backup is `{}`", file.display())?;
+        let checked = check(&location(file), false).await?;
+        output::print_line(format_args!("the backup is `{}`", file.display()))?;
         Ok(checked)
     };
     crate::run(backup, |_: &Fault| EXIT_UNCHECKED)
@@ -122,15 +123,15 @@ pub fn backup(database_url: &str, file: &Path) -> ExitCode {
 #[must_use]
 pub fn restore(database_url: &str, file: &Path) -> ExitCode {
     let restore = async {
-        let checked = check(&location(file), false, &mut std::io::stdout()).await?;
+        let checked = check(&location(file), false).await?;
         if checked != ExitCode::SUCCESS {
             return Err("the backup is damaged, and nothing was changed".into());
         }
         let kept = gateway_store::restore(database_url, file).await?;
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "restored `{}`", file.display())?;
+        output::print_line(format_args!("restored `{}`", file.display()))?;
         if let Some(kept) = kept {
-            writeln!(out, "the database that was there is kept as `{}`", kept.display())?;
+            let kept = kept.display();
+            output::print_line(format_args!("the database that was there is kept as `{kept}`"))?;
         }
         Ok(ExitCode::SUCCESS)
     };
@@ -176,30 +177,31 @@ fn read_manifest(bundle: StoredBundle) -> Result<(Manifest, bool), BundleError> 
 /// Prints findings as they come, and a summary at the end.
 struct Report<'a> {
     json: bool,
-    out: &'a mut (dyn Write + Send),
     progress: &'a Progress,
     n_findings: u64,
-    /// The first error of the output. Nothing is printed after it.
-    broken: Option<std::io::Error>,
+    /// The result of the last line.
+    printed: std::io::Result<()>,
 }
 
 impl Report<'_> {
     fn add(&mut self, finding: &Finding) {
         self.n_findings = self.n_findings.saturating_add(1);
         let Finding { table, row, what } = finding;
-        let line = if self.json {
-            json!({ "table": table, "row": row, "what": what }).to_string()
+        if self.json {
+            self.json(&json!({ "table": table, "row": row, "what": what }));
         } else {
-            finding.to_string()
-        };
-        self.line(&line);
+            self.line(finding);
+        }
     }
 
-    fn line(&mut self, line: &str) {
-        if self.broken.is_none() {
-            self.progress.clear();
-            self.broken = writeln!(self.out, "{line}").err();
-        }
+    fn line(&mut self, line: impl Display) {
+        self.progress.clear();
+        self.printed = output::print_line(line);
+    }
+
+    fn json(&mut self, value: &Value) {
+        self.progress.clear();
+        self.printed = output::print_json(value);
     }
 
     fn finish(mut self, checked: &Checked) -> std::io::Result<u64> {
@@ -212,15 +214,15 @@ impl Report<'_> {
                 "n_keys": n_keys, "n_decisions": n_decisions, "n_previews": n_previews,
                 "n_activations": n_activations, "head": head,
             });
-            self.line(&summary.to_string());
+            self.json(&summary);
         } else {
-            self.line(&format!(
+            self.line(format_args!(
                 "checked {n_events} events of {n_operations} operations, {n_keys} keys, {n_decisions} refusals, \
                  {n_previews} previews, {n_activations} activations"
             ));
             match head {
                 Some(head) => {
-                    self.line(&format!("head of the log: {} entries, root {}", head.n_leaves, head.root))
+                    self.line(format_args!("head of the log: {} entries, root {}", head.n_leaves, head.root))
                 }
                 None => self.line("head of the log: unknown, because entries are missing"),
             }
@@ -228,14 +230,9 @@ impl Report<'_> {
                 0 => "nothing is wrong".to_owned(),
                 n_findings => format!("{n_findings} findings"),
             };
-            self.line(&verdict);
+            self.line(verdict);
         }
-        if self.broken.is_none() {
-            self.broken = self.out.flush().err();
-        }
-        // A reader that closed its end, as `head` does, is not an error.
-        let broken = self.broken.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
-        broken.map_or(Ok(self.n_findings), Err)
+        self.printed.map(|()| self.n_findings)
     }
 }
 

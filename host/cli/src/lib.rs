@@ -20,11 +20,15 @@ mod progress;
 pub mod records;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gateway_service::output;
 use gateway_service::package::{PackageCommand, version};
+use gateway_service::process;
 use std::error::Error;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The name of the program, before its errors.
+pub const NAME: &str = "operation-gateway";
 
 /// Exit code of a command that failed or has findings, and of a gateway that did not start.
 pub const EXIT_FAILED: u8 = 1;
@@ -37,7 +41,7 @@ pub type Fault = Box<dyn Error + Send + Sync>;
 /// Signing operations with approvals, a signed policy, and threshold keys.
 #[derive(Debug, Parser)]
 #[command(
-    name = "operation-gateway",
+    name = NAME,
     version = version(),
     after_help = "A flag wins over the environment, the environment over the file, the file over the default."
 )]
@@ -191,8 +195,7 @@ pub fn run<E>(
 where
     E: From<std::io::Error> + Into<Fault>,
 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.map_err(E::from).and_then(|runtime| runtime.block_on(command)) {
+    match process::small_runtime().map_err(E::from).and_then(|runtime| runtime.block_on(command)) {
         Ok(code) => code,
         Err(error) => {
             let code = exit_code(&error);
@@ -204,27 +207,12 @@ where
 
 /// Prints one line for each error to standard error, and returns the exit code.
 pub fn report_errors(errors: &[String], code: u8) -> ExitCode {
-    let mut stderr = std::io::stderr().lock();
-    for error in errors {
-        let _reader_gone = writeln!(stderr, "operation-gateway: {error}");
-    }
-    ExitCode::from(code)
+    output::report_errors(NAME, errors, code)
 }
 
 /// The error with its sources, and the file that it is about.
 fn with_path(path: &Path, error: &(dyn Error + 'static)) -> Fault {
     format!("`{}`: {}", path.display(), gateway_domain::error_chain(error)).into()
-}
-
-/// Escapes every character that a terminal does not show as itself, except line feeds. In a text that someone else submitted, a
-/// character that moves the cursor, is invisible or reverses the direction could make another amount appear than the signed one.
-#[must_use]
-pub fn escape(text: &str) -> String {
-    let is_plain = |character: char| character == '\n' || gateway_domain::names::is_visible(character);
-    let escaped = |character: char| {
-        if is_plain(character) { character.to_string() } else { character.escape_unicode().to_string() }
-    };
-    text.chars().map(escaped).collect()
 }
 
 #[cfg(test)]
@@ -238,13 +226,5 @@ mod tests {
     #[test]
     fn command_line_is_well_formed() {
         Cli::<NoSettings>::command().debug_assert();
-    }
-
-    #[test]
-    fn control_and_invisible_characters_are_escaped_on_a_terminal() {
-        assert_eq!(
-            escape("12 €\n\u{9b}2K\u{202e}21\u{feff}\t\r\u{61c}\u{3164}\u{a0}\u{e0041}\u{fe0f}"),
-            "12 €\n\\u{9b}2K\\u{202e}21\\u{feff}\\u{9}\\u{d}\\u{61c}\\u{3164}\\u{a0}\\u{e0041}\\u{fe0f}"
-        );
     }
 }

@@ -1,6 +1,6 @@
 //! Progress of commands that take long: a line on a terminal, nothing elsewhere.
 
-use std::io::{IsTerminal, Write, stderr};
+use gateway_service::output;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,6 @@ const SILENT_FOR: Duration = Duration::from_secs(2);
 
 /// Least time between two versions of the line.
 const EVERY: Duration = Duration::from_millis(100);
-
-/// Returns to the start of the line and removes it (ECMA-48, EL).
-const ERASE: &str = "\r\x1b[K";
 
 /// The progress of one step of a command, on standard error.
 pub(crate) struct Progress {
@@ -28,14 +25,14 @@ struct Line {
 
 impl Progress {
     pub(crate) fn new(done: &'static str) -> Self {
-        let due = stderr().is_terminal().then(|| Instant::now() + SILENT_FOR);
+        let due = output::tells_terminal().then(|| Instant::now() + SILENT_FOR);
         Self { done, line: Mutex::new(Line { due, is_shown: false }) }
     }
 
     /// Shows how much of all is done. What is done may turn out to be more than was known.
     pub(crate) fn report(&self, n_done: u64, n_all: u64) {
         if let Some(text) = self.next(Instant::now(), n_done, n_all) {
-            let _no_terminal = stderr().write_all(text.as_bytes());
+            output::redraw(&text);
         }
     }
 
@@ -43,7 +40,7 @@ impl Progress {
     pub(crate) fn clear(&self) {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut line.is_shown) {
-            let _no_terminal = stderr().write_all(ERASE.as_bytes());
+            output::redraw("");
         }
     }
 
@@ -55,7 +52,7 @@ impl Progress {
         }
         (line.due, line.is_shown) = (Some(now + EVERY), true);
         let percent = n_done.min(n_all).saturating_mul(100).checked_div(n_all).unwrap_or(100);
-        Some(format!("{ERASE}{percent:3} % {}", self.done))
+        Some(format!("{percent:3} % {}", self.done))
     }
 }
 
@@ -70,10 +67,10 @@ mod tests {
         let progress = Progress { done: "checked", line };
         let at = |ms, n_done| progress.next(start + Duration::from_millis(ms), n_done, 200);
         assert_eq!(at(1_999, 1), None);
-        assert_eq!(at(2_000, 1).as_deref(), Some("\r\x1b[K  0 % checked"));
+        assert_eq!(at(2_000, 1).as_deref(), Some("  0 % checked"));
         assert_eq!(at(2_099, 100), None);
-        assert_eq!(at(2_100, 100).as_deref(), Some("\r\x1b[K 50 % checked"));
-        assert_eq!(at(9_000, 300).as_deref(), Some("\r\x1b[K100 % checked"));
+        assert_eq!(at(2_100, 100).as_deref(), Some(" 50 % checked"));
+        assert_eq!(at(9_000, 300).as_deref(), Some("100 % checked"));
     }
 
     #[test]

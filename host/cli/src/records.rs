@@ -143,25 +143,19 @@ impl RecordsError {
 /// Runs `decisions export` on the store at this URL.
 #[must_use]
 pub fn export(database_url: &str, arguments: &Export) -> ExitCode {
-    with_decisions(database_url, async |decisions| {
-        export::run(decisions, arguments, &mut std::io::stdout()).await
-    })
+    with_decisions(database_url, async |decisions| export::run(decisions, arguments).await)
 }
 
 /// Runs `policy replay`. `policy_bundle` is the gateway's setting.
 #[must_use]
 pub fn replay(database_url: &str, policy_bundle: &Path, arguments: &Replay) -> ExitCode {
-    with_decisions(database_url, async |decisions| {
-        replay::run(decisions, policy_bundle, arguments, &mut std::io::stdout()).await
-    })
+    with_decisions(database_url, async |decisions| replay::run(decisions, policy_bundle, arguments).await)
 }
 
 /// Runs `policy impact`. The candidate must be signed as `trust` requires, unless the arguments accept an unsigned one.
 #[must_use]
 pub fn impact(database_url: &str, trust: &Trust<'_>, arguments: &Impact) -> ExitCode {
-    with_decisions(database_url, async |decisions| {
-        impact::run(decisions, trust, arguments, &mut std::io::stdout()).await
-    })
+    with_decisions(database_url, async |decisions| impact::run(decisions, trust, arguments).await)
 }
 
 fn with_decisions(
@@ -172,13 +166,7 @@ fn with_decisions(
         let decisions = Decisions::open(database_url).await?;
         let done = command(&decisions).await;
         decisions.close().await;
-        match done {
-            // A reader that closed its end, as `head` does, is not an error.
-            Err(RecordsError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                Ok(ExitCode::SUCCESS)
-            }
-            done => done,
-        }
+        done
     };
     crate::run(command, RecordsError::exit_code)
 }

@@ -12,6 +12,7 @@ use gateway_engine::InclusionEvidence;
 use gateway_engine::ports::{ReadLog, ReadOperations, Record, SignCheckpoint};
 use gateway_evidence::{Kind, LAST_EVENT, Page, Reader, Roots, Verdict};
 use gateway_seal::{durable, key_file};
+use gateway_service::output;
 use gateway_store::Store;
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
@@ -50,14 +51,16 @@ async fn write_and_verify(
         return Err("no operation ended in this time".into());
     }
     let checked = verify_archive(&partial, &Reader::new(&roots, now))?;
-    let mut out = std::io::stdout().lock();
-    out.write_all(checked.lines.as_bytes())?;
+    output::print(&checked.lines)?;
     if checked.verdict == Verdict::Fails || checked.n_documents != n_written {
-        writeln!(out, "nothing was archived: what was written is `{}`", partial.display())?;
+        output::print_line(format_args!(
+            "nothing was archived: what was written is `{}`",
+            partial.display()
+        ))?;
         return Ok(ExitCode::from(EXIT_FAILED));
     }
     put_in_place(&partial, file)?;
-    writeln!(out, "archived {n_written} operations in `{}`", file.display())?;
+    output::print_line(format_args!("archived {n_written} operations in `{}`", file.display()))?;
     Ok(match checked.verdict {
         Verdict::NotChecked => ExitCode::from(EXIT_NOT_CHECKED),
         Verdict::Holds | Verdict::Fails => ExitCode::SUCCESS,

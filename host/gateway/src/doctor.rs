@@ -7,7 +7,7 @@ use crate::compose::{self, StartError};
 use crate::services::{self, Services, authority_keys};
 use crate::settings::{Profile, Settings};
 use crate::{approvers, authentication, keys, webhooks, witnesses};
-use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault, escape};
+use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::error_chain;
 use gateway_domain::node_log::SignedLogHead;
@@ -16,12 +16,13 @@ use gateway_runtime::{NodeAddress, participants_with_database};
 use gateway_seal::kek_source::{Creates, KekSource};
 use gateway_seal::key_file::{self, KeyFileError};
 use gateway_service::client::{CallError, ServiceClient, Url};
+use gateway_service::output::{self, Lines};
 use gateway_service::settings::Resolved;
 use gateway_service::transport::{ClientAuth, Tls};
 use gateway_store::Store;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -76,7 +77,7 @@ pub(crate) fn run(resolved: Result<Resolved, Vec<String>>, as_json: bool) -> Exi
             Ok(settings) => check(&settings, gateway_service::now()).await,
             Err(faults) => faults.into_iter().map(setting_fault).collect(),
         };
-        print(&mut io::stdout().lock(), &findings, as_json)?;
+        output::print(&lines(&findings, as_json)?)?;
         let fails = findings.iter().any(|finding| finding.level == Level::Error);
         Ok(if fails { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
     };
@@ -88,8 +89,9 @@ fn setting_fault(what: String) -> Finding {
     Finding { part: "settings", level: Level::Error, what, action }
 }
 
-/// One line for each finding, and one for what to do. Texts of other processes cannot move the cursor of a terminal.
-fn print(out: &mut impl Write, findings: &[Finding], as_json: bool) -> io::Result<()> {
+/// One line for each finding, and one for what to do.
+fn lines(findings: &[Finding], as_json: bool) -> serde_json::Result<Lines> {
+    let mut lines = Lines::new();
     if as_json {
         let finding = |Finding { part, level, what, action }: &Finding| match level {
             Level::Ok => json!({"part": part, "level": level.as_str(), "what": what}),
@@ -98,15 +100,16 @@ fn print(out: &mut impl Write, findings: &[Finding], as_json: bool) -> io::Resul
             }
         };
         let findings: Vec<Value> = findings.iter().map(finding).collect();
-        return writeln!(out, "{:#}", json!({"findings": findings}));
+        lines.add_json_pretty(&json!({"findings": findings}))?;
+        return Ok(lines);
     }
     for Finding { part, level, what, action } in findings {
-        writeln!(out, "{:<8} {part:<15} {}", level.as_str(), escape(what).replace('\n', " "))?;
+        lines.add(format_args!("{:<8} {part:<15} {what}", level.as_str()));
         if *level != Level::Ok {
-            writeln!(out, "{:<24} -> {action}", "")?;
+            lines.add(format_args!("{:<24} -> {action}", ""));
         }
     }
-    Ok(())
+    Ok(lines)
 }
 
 /// Every check, in the order of a start.

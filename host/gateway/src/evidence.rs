@@ -11,8 +11,8 @@ use gateway_engine::ports::SignCheckpoint;
 use gateway_evidence::roots::{FORMAT, RootsFile, SignedApprovals};
 use gateway_policy::Pins;
 use gateway_seal::key_file;
+use gateway_service::output::{self, Lines};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// The roots of a deployment; its gateway may be running.
@@ -54,12 +54,12 @@ pub(crate) fn print_roots(settings: &Settings, with_policy: bool) -> ExitCode {
             roots.facts = facts.map(|(name, value)| (name.to_owned(), vec![value])).collect();
             roots.bundles = Pins::parse(&settings.policy.pins)?.iter().collect();
             if roots.bundles.is_empty() {
-                let _no_reader =
-                    writeln!(std::io::stderr(), "`policy_pins` is empty: these roots accept every bundle");
+                output::tell_line("`policy_pins` is empty: these roots accept every bundle");
             }
         }
-        let text = serde_json::to_string_pretty(&roots)? + "\n";
-        let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
+        let mut lines = Lines::new();
+        lines.add_json_pretty(&roots)?;
+        output::print(&lines)?;
         Ok(ExitCode::SUCCESS)
     };
     gateway_cli::run(print, |_: &Fault| EXIT_UNCHECKED)

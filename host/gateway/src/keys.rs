@@ -17,20 +17,19 @@ use gateway_runtime::participants_with_database;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::KekSource;
 use gateway_seal::key_file;
-use std::io::Write;
+use gateway_service::output::{self, Lines};
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs one command.
 pub(crate) fn run(command: &KeysCommand<Flags>, settings: &Settings) -> ExitCode {
-    let mut out = std::io::stdout().lock();
     let done = match command {
-        KeysCommand::Generate(_) => generate(settings, &mut out),
-        KeysCommand::Show(_) => show(settings, &mut out),
-        KeysCommand::Rotate { key: RotatedKey::Authority, .. } => rotate::authority(settings, &mut out),
-        KeysCommand::Rotate { key: RotatedKey::Node, .. } => rotate::node(settings, &mut out),
+        KeysCommand::Generate(_) => generate(settings),
+        KeysCommand::Show(_) => show(settings),
+        KeysCommand::Rotate { key: RotatedKey::Authority, .. } => rotate::authority(settings),
+        KeysCommand::Rotate { key: RotatedKey::Node, .. } => rotate::node(settings),
     };
-    match done.and_then(|()| Ok(out.flush()?)) {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report_errors(&[error_chain(error.as_ref())], EXIT_FAILED),
     }
@@ -47,9 +46,9 @@ pub(crate) fn node_key(settings: &Settings) -> Option<&KekSource> {
 }
 
 /// Creates the missing keys of this process, and prints for each key whether it existed.
-fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
+fn generate(settings: &Settings) -> Result<(), Fault> {
     for path in authority_key(settings).into_iter().chain([&*settings.log.key]) {
-        create_if_missing(path, out)?;
+        create_if_missing(path)?;
     }
     if let Some(KekSource::File(path)) = node_key(settings) {
         if !path.exists() && !participants_with_database(&settings.nodes.directory).is_empty() {
@@ -59,36 +58,39 @@ fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
             )
             .into());
         }
-        create_if_missing(path, out)?;
+        create_if_missing(path)?;
     }
-    show(settings, out)
+    show(settings)
 }
 
-fn create_if_missing(path: &Path, out: &mut impl Write) -> Result<(), Fault> {
+fn create_if_missing(path: &Path) -> Result<(), Fault> {
     let what = if path.exists() { "existing" } else { "created" };
     key_file::load_or_create(path)?;
-    Ok(writeln!(out, "{what}: {}", path.display())?)
+    Ok(output::print_line(format_args!("{what}: {}", path.display()))?)
 }
 
 /// Prints one line for each key: setting, public half, file.
-fn show(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
+fn show(settings: &Settings) -> Result<(), Fault> {
+    let mut lines = Lines::new();
     if let Some(authority) = authority_key(settings) {
         let public = Hex32::new(Authority::new(&*key_file::load(authority)?).public_key());
-        writeln!(out, "authority_key {public} {}", authority.display())?;
+        lines.add(format_args!("authority_key {public} {}", authority.display()));
     }
     for previous in &settings.authority.keys_previous {
-        writeln!(out, "authority_keys_previous {previous}")?;
+        lines.add(format_args!("authority_keys_previous {previous}"));
     }
     let log = &settings.log.key;
     let signer = LogSigner::new(settings.log.origin.clone(), &*key_file::load(log)?);
-    writeln!(out, "log_key {} {}", signer.verifier_key(), log.display())?;
+    lines.add(format_args!("log_key {} {}", signer.verifier_key(), log.display()));
     match node_key(settings) {
         Some(KekSource::File(path)) => {
             // The id of a symmetric key, which does not reveal the key.
-            writeln!(out, "node_key {} {}", Kek::from_file(path)?.id(), path.display())?;
+            lines.add(format_args!("node_key {} {}", Kek::from_file(path)?.id(), path.display()));
         }
-        Some(KekSource::Passphrase(path)) => writeln!(out, "node_passphrase_file - {}", path.display())?,
+        Some(KekSource::Passphrase(path)) => {
+            lines.add(format_args!("node_passphrase_file - {}", path.display()));
+        }
         None => {}
     }
-    Ok(())
+    Ok(output::print(&lines)?)
 }

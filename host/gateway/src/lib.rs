@@ -26,22 +26,31 @@ mod witnesses;
 pub use compose::SystemClock;
 pub use services::OpenFleet;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use gateway_cli::evidence::EvidenceCommand;
 use gateway_cli::ledger::LedgerCommand;
 use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
-use gateway_cli::{Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NodesCommand, report_errors};
+use gateway_cli::{
+    Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NAME, NodesCommand, report_errors,
+};
 use gateway_engine::ports::ReadClock;
+use gateway_service::StartError;
+use gateway_service::process;
 use gateway_service::settings::Resolved;
 use gateway_service::telemetry;
 use settings::{Flags, Settings};
-use std::io::Write;
 use std::process::ExitCode;
+
+/// Threads of the database of an embedded node: one for each of its connections.
+const THREADS_OF_NODE: usize = 5;
 
 /// Parses the command line and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    let Cli { settings: before, command } = Cli::<Flags>::parse();
+    process::main(NAME, run)
+}
+
+fn run(Cli { settings: before, command }: Cli<Flags>) -> ExitCode {
     let now = SystemClock.now();
     // Settings may be given before the command and after it; those after it win.
     let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match after.or(&before).resolve_here()
@@ -122,18 +131,18 @@ fn with_settings(resolved: &Resolved, run: impl FnOnce(&Settings) -> ExitCode) -
 }
 
 fn start(settings: &Settings) -> ExitCode {
+    let n_nodes = if settings.nodes.remote.is_none() { usize::from(settings.nodes.count) } else { 0 };
+    let n_threads = process::THREADS_OF_PROCESS + n_nodes * THREADS_OF_NODE;
+    if let Err(error) = process::check_threads(n_threads) {
+        return report_errors(&[error.to_string()], EXIT_FAILED);
+    }
     let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
     let log = match telemetry::start_log(filter, format, traces) {
         Ok(log) => log,
         Err(error) => return report_errors(&[error], EXIT_UNCHECKED),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            return report_errors(&[format!("the async runtime cannot start: {error}")], EXIT_FAILED);
-        }
-    };
-    let served = runtime.block_on(serve::serve(settings));
+    let served = process::runtime().map_err(|error| StartError::new("async runtime", error));
+    let served = served.and_then(|runtime| runtime.block_on(serve::serve(settings)));
     gateway_service::traces::finish();
     // Before the error, so that it is the last line.
     drop(log);
@@ -144,16 +153,14 @@ fn start(settings: &Settings) -> ExitCode {
 }
 
 fn print_settings(resolved: &Resolved) -> ExitCode {
-    let mut stdout = std::io::stdout().lock();
-    for (setting, text, source) in resolved.iter() {
-        let _reader_gone = writeln!(stdout, "{} = {text:?} # {source}", setting.name);
-    }
+    process::print_values(resolved);
     with_settings(resolved, |_| ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     #[test]
     fn command_line_is_well_formed_and_lists_every_setting() {

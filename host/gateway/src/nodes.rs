@@ -11,12 +11,12 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::{Engine, Unavailable};
 use gateway_runtime::{Damage, check_file, missing_shares_in_file, open_file, participants_with_database};
 use gateway_seal::at_rest::Kek;
+use gateway_service::output::{self, Lines};
 use gateway_service::telemetry::Descriptions;
 use gateway_service::transport::Rounds;
 use gateway_store::{Fsck, Store};
 use metrics::gauge;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,18 +120,19 @@ type Checked = BTreeMap<ParticipantIndex, Vec<Damage>>;
 
 /// Prints the findings; returns whether all nodes are sound.
 fn print(checked: &Checked) -> std::io::Result<bool> {
-    let mut out = std::io::stdout().lock();
+    let mut lines = Lines::new();
     for (participant, found) in checked {
         if found.is_empty() {
-            writeln!(out, "node {participant}: ok")?;
+            lines.add(format_args!("node {participant}: ok"));
         }
         for damage in found {
-            writeln!(out, "node {participant}: {damage}")?;
+            lines.add(format_args!("node {participant}: {damage}"));
         }
     }
     if checked.is_empty() {
-        writeln!(out, "there are no nodes yet")?;
+        lines.add("there are no nodes yet");
     }
+    output::print(&lines)?;
     Ok(checked.values().all(Vec::is_empty))
 }
 
@@ -151,7 +152,7 @@ fn readmit(settings: &Settings, participant: ParticipantIndex, size_at_least: u6
         let kek = Arc::new(compose::open_kek(settings).await?);
         let config = fleet_config(settings, &authority_keys(settings)?, kek)?;
         let size = gateway_runtime::readmit(&config, participant, size_at_least).await?;
-        writeln!(std::io::stdout(), "node {participant} was readmitted; its log has {size} entries")?;
+        output::print_line(format_args!("node {participant} was readmitted; its log has {size} entries"))?;
         Ok(ExitCode::SUCCESS)
     };
     gateway_cli::run(readmit, |_: &Fault| EXIT_UNCHECKED)
@@ -174,9 +175,7 @@ async fn print_log(settings: &Settings, participant: ParticipantIndex, now: Epoc
     check_exists(settings, participant)?;
     let kek = Arc::new(compose::open_kek(settings).await?);
     let file = open_file(&settings.nodes.directory, participant, &kek).await?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    file.write_log(&mut out, now).await?;
-    out.flush()?;
+    file.write_log(output::print_json, now).await?;
     file.close().await;
     Ok(())
 }

@@ -15,8 +15,8 @@ use gateway_policy::TrustFile;
 use gateway_policy_host::Lifecycle;
 use gateway_policy_host::lifecycle::Cause;
 use gateway_service::approvers::Verifiers;
-use gateway_service::file_limit;
 use gateway_service::signals::Signals;
+use gateway_service::system_limits;
 use gateway_service::transport::{Server, Tls, until_stopped};
 use gateway_store::Store;
 use std::error::Error;
@@ -39,7 +39,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
     settings.production_exceptions.iter().for_each(Exception::warn);
-    file_limit::raise(n_files(settings))?;
+    system_limits::raise_files(n_files(settings))?;
     let mut witnesses = witnesses::open(settings)?;
     let webhooks = webhooks::open(settings)?;
     let policy = compose::open_policy(settings)?;

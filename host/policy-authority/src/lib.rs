@@ -16,10 +16,10 @@ use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::key_file;
 use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
+use gateway_service::output;
 use gateway_service::package::{PackageCommand, version};
 use gateway_service::process::{self, Cause, Fault, Listeners, reload_certificates, watch_files};
 use settings::{Flags, Settings};
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -56,7 +56,10 @@ enum Command {
 /// Parses the command line and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    let Cli { settings: before, command } = Cli::parse();
+    process::main(NAME, run)
+}
+
+fn run(Cli { settings: before, command }: Cli) -> ExitCode {
     let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match process::settings(
         &before,
         after,
@@ -85,7 +88,7 @@ pub fn main() -> ExitCode {
 
 fn print(seed: &[u8; 32]) -> Result<ExitCode, Fault> {
     let public = Hex32::new(Authority::new(seed).public_key());
-    writeln!(std::io::stdout().lock(), "{public}")?;
+    output::print_line(public)?;
     Ok(ExitCode::SUCCESS)
 }
 

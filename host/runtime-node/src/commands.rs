@@ -8,8 +8,8 @@ use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::{Creates, KekSource, replacement_path};
 use gateway_seal::node_key::NodeIdentity;
 use gateway_seal::{durable, key_file};
+use gateway_service::output::{self, Lines};
 use gateway_service::process::{EXIT_FAILED, Fault};
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,9 +31,10 @@ pub(crate) async fn identity(settings: &Settings) -> Result<ExitCode, Fault> {
 }
 
 fn print(identity: &NodeIdentity) -> Result<ExitCode, Fault> {
-    let text = serde_json::to_string_pretty(identity)? + "\n";
-    std::io::stdout().lock().write_all(text.as_bytes())?;
-    std::io::stderr().lock().write_all(format!("fingerprint: {}\n", identity.fingerprint()).as_bytes())?;
+    let mut lines = Lines::new();
+    lines.add_json_pretty(identity)?;
+    output::print(&lines)?;
+    output::tell_line(format_args!("fingerprint: {}", identity.fingerprint()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -62,10 +63,11 @@ pub(crate) fn pin(
         }
     }
     let pinned = PeersFile::pin(&settings.peers_file, identities)?;
-    let mut out = std::io::stdout().lock();
+    let mut lines = Lines::new();
     for identity in &pinned.nodes {
-        writeln!(out, "participant {}: {}", identity.index(), identity.fingerprint())?;
+        lines.add(format_args!("participant {}: {}", identity.index(), identity.fingerprint()));
     }
+    output::print(&lines)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -76,12 +78,11 @@ pub(crate) async fn check(settings: &Settings) -> Result<ExitCode, Fault> {
     let found = file.check().await;
     file.close().await;
     let found = found?;
-    let mut out = std::io::stdout().lock();
-    for damage in &found {
-        writeln!(out, "{damage}")?;
-    }
+    let mut lines = Lines::new();
+    found.iter().for_each(|damage| lines.add(damage));
+    output::print(&lines)?;
     if found.is_empty() {
-        writeln!(out, "ok")?;
+        output::print_line("ok")?;
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::from(EXIT_FAILED))
@@ -91,9 +92,7 @@ pub(crate) async fn check(settings: &Settings) -> Result<ExitCode, Fault> {
 pub(crate) async fn log(settings: &Settings) -> Result<ExitCode, Fault> {
     let kek = Arc::new(kek(settings, Creates::Nothing).await?);
     let file = NodeFile::open(&settings.database, settings.participant, kek).await?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    file.write_log(&mut out, gateway_service::now()).await?;
-    out.flush()?;
+    file.write_log(output::print_json, gateway_service::now()).await?;
     file.close().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -108,7 +107,7 @@ pub(crate) async fn readmit(settings: &Settings, size_at_least: u64) -> Result<E
     let readmitted = node.readmit(size_at_least).await;
     node.close().await;
     let size = readmitted?.head.size;
-    writeln!(std::io::stdout().lock(), "the node was readmitted; its log has {size} entries")?;
+    output::print_line(format_args!("the node was readmitted; its log has {size} entries"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -132,6 +131,6 @@ pub(crate) async fn rewrap(settings: &Settings) -> Result<ExitCode, Fault> {
         Err(error) => return Err(error.into()),
     }
     durable::rename(&next, path)?;
-    writeln!(std::io::stdout().lock(), "key {} was replaced by key {}", ids.0, ids.1)?;
+    output::print_line(format_args!("key {} was replaced by key {}", ids.0, ids.1))?;
     Ok(ExitCode::SUCCESS)
 }

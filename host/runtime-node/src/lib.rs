@@ -94,7 +94,10 @@ pub(crate) struct Readmit {
 /// Parses the command line and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    let Cli { settings: before, command } = Cli::parse();
+    process::main(NAME, run)
+}
+
+fn run(Cli { settings: before, command }: Cli) -> ExitCode {
     let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match process::settings(
         &before,
         after,

@@ -16,10 +16,10 @@ mod signing;
 mod tricks;
 
 use deployment::Deployment;
+use gateway_service::output::{self, Lines};
 use gateway_service::process::{EXIT_FAILED, Fault};
 use gateway_threshold::SignatureProfile;
 use serde::Serialize;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// The result of one attack.
@@ -56,25 +56,24 @@ impl Report {
         !self.0.is_empty() && self.0.iter().all(|played| played.ok)
     }
 
-    fn write(&self, json: bool, out: &mut impl Write) -> std::io::Result<()> {
+    fn lines(&self, json: bool) -> serde_json::Result<Lines> {
         #[derive(Serialize)]
         struct Document<'a> {
             ok: bool,
             attacks: &'a [Played],
         }
+        let mut lines = Lines::new();
         if json {
-            serde_json::to_writer_pretty(&mut *out, &Document { ok: self.is_ok(), attacks: &self.0 })?;
-            return writeln!(out);
+            lines.add_json_pretty(&Document { ok: self.is_ok(), attacks: &self.0 })?;
+            return Ok(lines);
         }
         for Played { profile, protocol, attack, honest, ok } in &self.0 {
-            writeln!(
-                out,
-                "{:6} {profile}, {protocol}: {attack}: {honest}",
-                if *ok { "ok" } else { "FAILED" }
-            )?;
+            let result = if *ok { "ok" } else { "FAILED" };
+            lines.add(format_args!("{result:6} {profile}, {protocol}: {attack}: {honest}"));
         }
         let n_ok = self.0.iter().filter(|played| played.ok).count();
-        writeln!(out, "{n_ok} of {} ended as they must", self.0.len())
+        lines.add(format_args!("{n_ok} of {} ended as they must", self.0.len()));
+        Ok(lines)
     }
 }
 
@@ -88,7 +87,7 @@ pub(crate) async fn run(json: bool) -> Result<ExitCode, Fault> {
         making_shares::attack_changes(&deployment, &mut report).await?;
         deployment.close().await;
     }
-    report.write(json, &mut std::io::stdout().lock())?;
+    output::print(&report.lines(json)?)?;
     Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
 }
 
@@ -101,11 +100,7 @@ mod tests {
     fn one_attack_that_is_not_refused_fails_the_report() {
         let mut report = Report::default();
         assert!(!report.is_ok(), "nothing was played");
-        let text = |report: &Report, json| {
-            let mut out = Vec::new();
-            report.write(json, &mut out).unwrap();
-            String::from_utf8(out).unwrap()
-        };
+        let text = |report: &Report, json| report.lines(json).unwrap().as_str().to_owned();
         report.add(SignatureProfile::FrostEd25519Sha512, "signing", "one", (true, "refused".to_owned()));
         assert!(report.is_ok());
         report.add(SignatureProfile::FrostEd25519Sha512, "signing", "two", (false, "signed".to_owned()));

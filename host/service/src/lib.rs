@@ -1,5 +1,5 @@
 //! What every process of the product has around its router: [`settings`], [`telemetry`], [`transport`] (connections and TLS),
-//! [`strict`] JSON and [`signals`]; and what its [`package`] has besides the binary.
+//! [`strict`] JSON and [`signals`]; what it prints ([`output`]); and what its [`package`] has besides the binary.
 //!
 //! Nothing here knows operations. The gateway adds its API to it, a runtime node and the policy authority their own few routes,
 //! which [`answer`] serves with the same errors.
@@ -9,14 +9,15 @@ pub mod approvers;
 pub mod body;
 #[cfg(feature = "client")]
 pub mod client;
-pub mod file_limit;
 pub mod layers;
+pub mod output;
 pub mod package;
 pub mod process;
 pub mod quota;
 pub mod settings;
 pub mod signals;
 pub mod strict;
+pub mod system_limits;
 pub mod telemetry;
 pub mod traces;
 pub mod transport;
@@ -28,18 +29,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Why a process does not start: one line for an operator.
 #[derive(Debug, thiserror::Error)]
-#[error("{what}: {}", error_chain(.source.as_ref()))]
+#[error("{what}: {}", error_chain(.cause.as_ref()))]
 pub struct StartError {
     /// The part that failed.
     what: String,
-    source: Box<dyn Error + Send + Sync>,
+    /// Not a source: the message has it.
+    cause: Box<dyn Error + Send + Sync>,
 }
 
 impl StartError {
     /// The error of a part.
     #[must_use]
     pub fn new(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { what: what.into(), source: source.into() }
+        Self { what: what.into(), cause: source.into() }
     }
 }
 

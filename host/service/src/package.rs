@@ -1,6 +1,7 @@
 //! What an installation has besides the binary: its version in full, completions of shells, and manual pages. All come from the
 //! command line's own grammar.
 
+use crate::output::{self, Lines};
 use clap::{Command, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -77,7 +78,9 @@ impl PackageCommand {
                 let (mut command, mut text) = (command, Vec::new());
                 let name = command.get_name().to_owned();
                 clap_complete::generate(*shell, &mut command, name, &mut text);
-                io::stdout().lock().write_all(&text)
+                let mut lines = Lines::new();
+                lines.add_text(&String::from_utf8_lossy(&text));
+                output::print(&lines)
             }
             Self::Man { directory } => write_pages(command, directory).map_err(|error| {
                 io::Error::new(error.kind(), format!("the folder `{}`: {error}", directory.display()))
@@ -129,6 +132,7 @@ fn write_page(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum as _;
     use std::net::TcpListener;
 
     #[test]
@@ -149,6 +153,20 @@ mod tests {
             });
             assert_eq!(check_health(address).is_ok(), is_healthy, "{answer}");
             server.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn completions_are_printed_as_they_are() {
+        for shell in Shell::value_variants() {
+            let mut command =
+                Command::new("program").arg(clap::Arg::new("rare").long("rare").help("In words"));
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut command, "program", &mut text);
+            let text = String::from_utf8(text).unwrap();
+            let mut lines = Lines::new();
+            lines.add_text(&text);
+            assert_eq!(lines.as_str(), text, "{shell}");
         }
     }
 

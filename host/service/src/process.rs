@@ -1,23 +1,28 @@
 //! The life of a small process: its command line's errors, its listeners, and its end.
 
 use crate::StartError;
-use crate::file_limit;
+use crate::output::{self, Lines};
 use crate::quota::Quotas;
 use crate::settings::process::Process;
 use crate::settings::{Described, Flags, Resolved};
 use crate::signals::Signals;
+use crate::system_limits;
 use crate::telemetry;
 use crate::traces;
 use crate::transport::{Limits, Server, Tls, until_stopped};
 use axum::Router;
+use clap::Parser;
 use gateway_domain::error_chain;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::error::Error;
-use std::io::Write;
+use std::io;
 use std::net::SocketAddr;
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 
@@ -28,6 +33,12 @@ pub const EXIT_SETTINGS: u8 = 2;
 
 /// Open files besides connections: a database, its journal, and its readers.
 const FILES_OF_PROCESS: u64 = 64;
+
+/// Threads besides those of the runtime: the log, metrics, traces, policies, and a database, which hands each call to a thread.
+pub const THREADS_OF_PROCESS: usize = 16;
+
+/// The same of a command.
+const THREADS_OF_COMMAND: usize = 8;
 
 /// Why a command failed, in one line.
 pub type Fault = Box<dyn Error + Send + Sync>;
@@ -51,10 +62,7 @@ pub fn print_settings<T: Described>(
     parse: impl FnOnce(&Resolved) -> Result<T, Vec<String>>,
 ) -> ExitCode {
     let printed = flags.resolve_here().and_then(|resolved| {
-        let mut stdout = std::io::stdout().lock();
-        for (setting, text, source) in resolved.iter() {
-            let _reader_gone = writeln!(stdout, "{} = {text:?} # {source}", setting.name);
-        }
+        print_values(&resolved);
         parse(&resolved)
     });
     match printed {
@@ -63,20 +71,33 @@ pub fn print_settings<T: Described>(
     }
 }
 
+/// Prints every setting with its value and its source.
+pub fn print_values(resolved: &Resolved) {
+    let mut lines = Lines::new();
+    for (setting, text, source) in resolved.iter() {
+        lines.add(format_args!("{} = {text:?} # {source}", setting.name));
+    }
+    // The exit code shows it.
+    let _unwritten = output::print(&lines);
+}
+
 /// Starts the log and the metrics, and serves.
 pub fn start(
     name: &str,
     settings: &Process,
     serving: impl Future<Output = Result<(), StartError>>,
 ) -> ExitCode {
+    if let Err(error) = check_threads(THREADS_OF_PROCESS) {
+        return report_errors(name, &[error.to_string()], EXIT_FAILED);
+    }
     let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
     let log = match telemetry::start_log(filter, format, traces) {
         Ok(log) => log,
         Err(error) => return report_errors(name, &[error], EXIT_SETTINGS),
     };
     telemetry::start_metrics(telemetry::Metrics::default());
-    let served = with_runtime(async {
-        serving.await?;
+    let served = runtime().map_err(Fault::from).and_then(|runtime| {
+        runtime.block_on(serving)?;
         Ok(ExitCode::SUCCESS)
     });
     traces::finish();
@@ -85,27 +106,82 @@ pub fn start(
     exit_code(name, served)
 }
 
-/// Runs a command on an async runtime of its own.
-pub fn run(name: &str, command: impl Future<Output = Result<ExitCode, Fault>>) -> ExitCode {
-    exit_code(name, with_runtime(command))
+/// Checks that the system lets a process that serves start its threads. The log's and those of libraries have no error for it.
+///
+/// # Errors
+/// It does not.
+pub fn check_threads(n_beside_runtime: usize) -> io::Result<()> {
+    system_limits::check_threads(system_limits::n_workers().saturating_add(n_beside_runtime))
 }
 
-fn with_runtime(command: impl Future<Output = Result<ExitCode, Fault>>) -> Result<ExitCode, Fault> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command)
+/// Runs a command on an async runtime of its own.
+pub fn run(name: &str, command: impl Future<Output = Result<ExitCode, Fault>>) -> ExitCode {
+    exit_code(name, runtime().map_err(Fault::from).and_then(|runtime| runtime.block_on(command)))
+}
+
+/// An async runtime with a thread for each processor.
+///
+/// # Errors
+/// The system does not allow so many threads, or the runtime cannot start.
+pub fn runtime() -> io::Result<Runtime> {
+    let n_workers = system_limits::n_workers();
+    system_limits::check_threads(n_workers + THREADS_OF_COMMAND)?;
+    tokio::runtime::Builder::new_multi_thread().worker_threads(n_workers).enable_all().build()
+}
+
+/// An async runtime on this thread alone.
+///
+/// # Errors
+/// As [`runtime`].
+pub fn small_runtime() -> io::Result<Runtime> {
+    system_limits::check_threads(THREADS_OF_COMMAND)?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 fn exit_code(name: &str, result: Result<ExitCode, Fault>) -> ExitCode {
     result.unwrap_or_else(|error| report_errors(name, &[error_chain(error.as_ref())], EXIT_FAILED))
 }
 
-/// Prints one line for each error to standard error, and returns the exit code.
-pub fn report_errors(name: &str, errors: &[String], code: u8) -> ExitCode {
-    let mut stderr = std::io::stderr().lock();
-    for error in errors {
-        let _reader_gone = writeln!(stderr, "{name}: {error}");
-    }
-    ExitCode::from(code)
+/// Parses the command line and runs the command. The exit code is [`output::finish`]'s.
+pub fn main<C: Parser>(name: &'static str, run: impl FnOnce(C) -> ExitCode) -> ExitCode {
+    std::panic::set_hook(Box::new(move |panic| tell_panic(name, panic)));
+    let code = match C::try_parse() {
+        Ok(command_line) => run(command_line),
+        Err(error) => print_usage::<C>(&error),
+    };
+    output::finish(name, code)
 }
+
+/// Prints an error of the command line, or its help. An error repeats arguments, in which others may have put line feeds, so they are
+/// escaped before.
+fn print_usage<C: Parser>(error: &clap::Error) -> ExitCode {
+    let mut lines = Lines::new();
+    let escaped = std::env::args_os().map(|argument| output::escape(&argument.to_string_lossy()));
+    match C::try_parse_from(escaped) {
+        Err(error) => lines.add_text(&error.to_string()),
+        Ok(_) => lines.add(error),
+    }
+    // The exit code shows it.
+    let _unwritten = if error.use_stderr() { output::tell(&lines) } else { output::print(&lines) };
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_SETTINGS))
+}
+
+/// Prints a panic on one line, and below it the calls that led to it, if the environment wants them (`RUST_BACKTRACE`).
+fn tell_panic(name: &str, panic: &PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let mut lines = Lines::new();
+    lines.add(format_args!("{name}: panicked at {place}: {text}"));
+    let calls = Backtrace::capture();
+    if calls.status() == BacktraceStatus::Captured {
+        lines.add_text(&calls.to_string());
+    }
+    let _no_reader = output::tell(&lines);
+}
+
+pub use output::report_errors;
 
 /// The listeners of a process, bound, and its signals.
 pub struct Listeners {
@@ -132,7 +208,7 @@ impl Listeners {
     /// [`StartError`], one line that names the part.
     pub async fn open(name: &'static str, settings: &Process) -> Result<Self, StartError> {
         let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
-        file_limit::raise(n_connections.saturating_mul(2).saturating_add(FILES_OF_PROCESS))?;
+        system_limits::raise_files(n_connections.saturating_mul(2).saturating_add(FILES_OF_PROCESS))?;
         let signals = Signals::listen();
         let Some(files) = settings.tls.clone() else {
             let why = "must be given: this process serves only over mutual TLS";

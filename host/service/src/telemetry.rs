@@ -1,16 +1,16 @@
 //! The log and the metrics of the process. Bodies, secrets and credentials are never logged.
 
+use crate::output;
 use crate::traces::{self, Traces};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, set_global_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use std::fs::File;
-use std::io::{IsTerminal, stderr};
-use std::os::fd::AsFd;
+use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tracing::Metadata;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry};
@@ -63,15 +63,15 @@ pub fn start_log(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Re
     let pretty = match format {
         LogFormat::Pretty => true,
         LogFormat::Json => false,
-        LogFormat::Auto => stderr().is_terminal(),
+        LogFormat::Auto => output::tells_terminal(),
     };
-    // Not by way of the lock of `stderr`, which a write that waits for a reader would hold.
-    let output = stderr().as_fd().try_clone_to_owned();
-    let output = output.map_err(|error| format!("standard error cannot be written: {error}"))?;
+    let output = output::log().map_err(|error| format!("standard error cannot be written: {error}"))?;
     let lines = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_WAITING_MAX);
-    let (lines, worker) = lines.thread_name("log").finish(File::from(output));
+    let (lines, worker) = lines.thread_name("log").finish(output);
     let _already_started = LOG.set(lines.error_counter());
-    let log = tracing_subscriber::fmt::layer().with_writer(lines);
+    let escape = if pretty { output::escape } else { output::escape_json };
+    // Colours are sequences that a terminal interprets, as are those which a message of others may have.
+    let log = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(LogLines { lines, escape });
     let log: Box<dyn Layer<Registry> + Send + Sync> =
         if pretty { log.boxed() } else { log.json().flatten_event(true).boxed() };
     let exporting = match traces {
@@ -86,6 +86,35 @@ pub fn start_log(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Re
     let _already_started =
         tracing_subscriber::registry().with(log.with_filter(filter)).with(exporting).try_init();
     Ok(LogWriter { _worker: worker })
+}
+
+/// Escapes each line of the log, which is one event.
+#[derive(Clone)]
+struct LogLines {
+    lines: NonBlocking,
+    escape: fn(&str) -> String,
+}
+
+impl Write for LogLines {
+    /// Takes a whole event with its line feed, as the subscriber writes it.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = (self.escape)(text.trim_end_matches('\n')) + "\n";
+        self.lines.write_all(line.as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.lines.flush()
+    }
+}
+
+impl MakeWriter<'_> for LogLines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
 }
 
 fn is_exported(metadata: &Metadata<'_>) -> bool {
@@ -165,4 +194,35 @@ pub fn metrics() -> String {
         counter!(DROPPED).absolute(u64::try_from(log.dropped_lines()).unwrap_or(u64::MAX));
     }
     METRICS.get().map(PrometheusHandle::render).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Seek as _};
+
+    #[test]
+    fn an_event_is_one_line_of_visible_characters() {
+        for (escape, event, expected) in [
+            (
+                output::escape as fn(&str) -> String,
+                "ERROR bad\nFAKE\u{1b}[2J\u{202e}\n",
+                "ERROR bad\\u{a}FAKE\\u{1b}[2J\\u{202e}\n",
+            ),
+            (
+                output::escape_json,
+                "{\"error\":\"\\n\u{9b}2J\u{202e}\"}\n",
+                "{\"error\":\"\\n\\u009b2J\\u202e\"}\n",
+            ),
+        ] {
+            let mut file = tempfile::tempfile().unwrap();
+            let (lines, worker) = tracing_appender::non_blocking(file.try_clone().unwrap());
+            LogLines { lines, escape }.write_all(event.as_bytes()).unwrap();
+            drop(worker);
+            let mut written = String::new();
+            file.rewind().unwrap();
+            file.read_to_string(&mut written).unwrap();
+            assert_eq!(written, expected);
+        }
+    }
 }

@@ -8,9 +8,9 @@ pub(crate) use gateway::{EXIT_CODES, GatewayArgs, TOKEN_BYTES_MAX};
 use gateway_domain::time::EpochMs;
 use gateway_policy::BundleFiles;
 use gateway_seal::durable;
+use gateway_service::output::{Lines, ToLines};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,15 @@ pub(crate) struct Activated {
     pub(crate) active: Option<bool>,
 }
 
-impl fmt::Display for Activated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.bundle)?;
-        writeln!(f, "in place    {}", self.folder.display())?;
+impl ToLines for Activated {
+    fn add_to(&self, lines: &mut Lines) {
+        self.bundle.add_to(lines);
+        lines.add(format_args!("in place    {}", self.folder.display()));
         match self.active {
-            Some(true) => writeln!(f, "active      the gateway uses it"),
-            Some(false) | None => writeln!(f, "active      not checked; see GET /v1/policy/bundles"),
+            Some(true) => lines.add(format_args!("active      the gateway uses it")),
+            Some(false) | None => {
+                lines.add(format_args!("active      not checked; see GET /v1/policy/bundles"))
+            }
         }
     }
 }

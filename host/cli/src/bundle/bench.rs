@@ -5,8 +5,8 @@ use crate::bundle::{Error, source};
 use gateway_domain::ids::Hex32;
 use gateway_policy::bundle::{Limits, Vector};
 use gateway_policy::{Evaluator, PolicyEngine};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -65,18 +65,18 @@ impl Measured {
     }
 }
 
-impl fmt::Display for Measured {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:>9} {:>10} {:>8} {:>8}  vector", "fuel", "memory B", "p50 us", "p99 us")?;
+impl ToLines for Measured {
+    fn add_to(&self, lines: &mut Lines) {
+        lines.add(format_args!("{:>9} {:>10} {:>8} {:>8}  vector", "fuel", "memory B", "p50 us", "p99 us"));
         for Cost { file, name, fuel, memory_bytes, p50_ns, p99_ns } in &self.vectors {
             let (p50, p99) = (us(*p50_ns), us(*p99_ns));
-            writeln!(f, "{fuel:>9} {memory_bytes:>10} {p50:>8} {p99:>8}  {file}: {name}")?;
+            lines.add(format_args!("{fuel:>9} {memory_bytes:>10} {p50:>8} {p99:>8}  {file}: {name}"));
         }
         let (fuel, memory) = (self.fuel_max(), self.memory_bytes_max());
-        writeln!(f, "fuel        {fuel} at most, of {}", self.limits.fuel)?;
-        writeln!(f, "memory      {memory} bytes at most, of {}", self.limits.memory_bytes)?;
-        writeln!(f, "time        p50 {} us, p99 {} us", us(self.p50_ns), us(self.p99_ns))?;
-        writeln!(f, "load        {}.{} ms", self.load_us / 1_000, self.load_us % 1_000 / 100)
+        lines.add(format_args!("fuel        {fuel} at most, of {}", self.limits.fuel));
+        lines.add(format_args!("memory      {memory} bytes at most, of {}", self.limits.memory_bytes));
+        lines.add(format_args!("time        p50 {} us, p99 {} us", us(self.p50_ns), us(self.p99_ns)));
+        lines.add(format_args!("load        {}.{} ms", self.load_us / 1_000, self.load_us % 1_000 / 100));
     }
 }
 

@@ -5,8 +5,8 @@ use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;
 use gateway_policy::bundle::{COMPONENT_FILE, is_signature, pack};
 use gateway_policy::{BundleFiles, PolicyEngine};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wit_component::ComponentEncoder;
@@ -53,15 +53,14 @@ pub(crate) struct Built {
     pub(crate) signatures_dropped: usize,
 }
 
-impl fmt::Display for Built {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ToLines for Built {
+    fn add_to(&self, lines: &mut Lines) {
         let Self { component, component_bytes, bundle_hash, changed, signatures_dropped } = self;
-        writeln!(f, "component   {component} ({component_bytes} bytes)")?;
-        writeln!(f, "bundle hash {bundle_hash}{}", if *changed { "" } else { " (unchanged)" })?;
+        lines.add(format_args!("component   {component} ({component_bytes} bytes)"));
+        lines.add(format_args!("bundle hash {bundle_hash}{}", if *changed { "" } else { " (unchanged)" }));
         if *signatures_dropped > 0 {
-            writeln!(f, "signatures  {signatures_dropped} of the previous bundle dropped")?;
+            lines.add(format_args!("signatures  {signatures_dropped} of the previous bundle dropped"));
         }
-        Ok(())
     }
 }
 

@@ -4,9 +4,10 @@
 //! Otherwise only errors are printed.
 
 use crate::bundle::Error;
+use gateway_service::output;
 use serde::Deserialize;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -125,7 +126,7 @@ pub(crate) fn test(folder: &Path) -> Result<(), Error> {
         .args((!shows_progress()).then_some("--quiet"))
         .args(packages)
         .stderr(Stdio::inherit());
-    command.stdout(io::stderr());
+    command.stdout(output::for_child());
     run_tool("cargo test", &mut command).map(drop)
 }
 
@@ -201,13 +202,13 @@ fn tool(name: &'static str, folder: &Path) -> Command {
 }
 
 fn shows_progress() -> bool {
-    io::stderr().is_terminal()
+    output::tells_terminal()
 }
 
 /// Says what begins now, at a terminal.
 pub(crate) fn show_progress(step: &str) {
     if shows_progress() {
-        let _reader_gone = writeln!(io::stderr(), "{step} ...");
+        output::tell_line(format_args!("{step} ..."));
     }
 }
 

@@ -1,8 +1,8 @@
 //! `bundle new`: creates a new policy.
 
 use crate::bundle::{Error, layout, template};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -64,12 +64,12 @@ pub(crate) struct Created {
     pub(crate) n_files: usize,
 }
 
-impl fmt::Display for Created {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ToLines for Created {
+    fn add_to(&self, lines: &mut Lines) {
         let folder = self.folder.display();
-        writeln!(f, "wrote       {} files to {folder}", self.n_files)?;
-        writeln!(f, "next        operation-gateway bundle build {folder}")?;
-        writeln!(f, "            operation-gateway bundle test {folder}")
+        lines.add(format_args!("wrote       {} files to {folder}", self.n_files));
+        lines.add(format_args!("next        operation-gateway bundle build {folder}"));
+        lines.add(format_args!("            operation-gateway bundle test {folder}"));
     }
 }
 

@@ -7,9 +7,9 @@ use crate::bundle::{Error, source, trial};
 use gateway_domain::ids::Hex32;
 use gateway_policy::PolicyEngine;
 use gateway_policy::bundle::{Declaration, Manifest};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::Path;
 pub(crate) use verdicts::Verdicts;
 
@@ -39,19 +39,19 @@ pub(crate) struct Change {
     pub(crate) new: Option<String>,
 }
 
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "old         {}", self.old)?;
-        writeln!(f, "new         {}", self.new)?;
+impl ToLines for Difference {
+    fn add_to(&self, lines: &mut Lines) {
+        lines.add(format_args!("old         {}", self.old));
+        lines.add(format_args!("new         {}", self.new));
         for Change { what, old, new } in &self.changes {
             match (old, new) {
-                (Some(old), Some(new)) => writeln!(f, "~ {what}: {old} -> {new}")?,
-                (None, Some(new)) => writeln!(f, "+ {what}: {new}")?,
-                (Some(old), None) => writeln!(f, "- {what}: {old}")?,
+                (Some(old), Some(new)) => lines.add(format_args!("~ {what}: {old} -> {new}")),
+                (None, Some(new)) => lines.add(format_args!("+ {what}: {new}")),
+                (Some(old), None) => lines.add(format_args!("- {what}: {old}")),
                 (None, None) => {}
             }
         }
-        write!(f, "{}", self.verdicts)
+        self.verdicts.add_to(lines);
     }
 }
 

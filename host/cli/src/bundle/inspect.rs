@@ -6,8 +6,8 @@ use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::Hex32;
 use gateway_policy::BundleFiles;
 use gateway_policy::bundle::{Declaration, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, is_signature};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::fmt;
 use std::path::Path;
 
 /// The contents of a bundle.
@@ -114,45 +114,43 @@ fn signatures(files: &BundleFiles, manifest: &[u8]) -> Vec<Claim> {
     files.iter().filter(|(name, _)| is_signature(name)).map(claim).collect()
 }
 
-impl fmt::Display for Inspected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ToLines for Inspected {
+    fn add_to(&self, lines: &mut Lines) {
         let Manifest { bundle_id, version, sequence, world, limits, .. } = &self.manifest;
-        writeln!(f, "bundle      {bundle_id} {version}, sequence {sequence}")?;
-        writeln!(f, "bundle hash {}", self.bundle_hash)?;
-        writeln!(f, "world       {world}")?;
-        writeln!(f, "valid       {}", validity(&self.manifest))?;
-        writeln!(f, "limits      {} fuel, {} bytes of memory", limits.fuel, limits.memory_bytes)?;
+        lines.add(format_args!("bundle      {bundle_id} {version}, sequence {sequence}"));
+        lines.add(format_args!("bundle hash {}", self.bundle_hash));
+        lines.add(format_args!("world       {world}"));
+        lines.add(format_args!("valid       {}", validity(&self.manifest)));
+        lines.add(format_args!("limits      {} fuel, {} bytes of memory", limits.fuel, limits.memory_bytes));
         for Import { name, allows } in &self.imports {
-            writeln!(f, "import      {name}: {allows}")?;
+            lines.add(format_args!("import      {name}: {allows}"));
         }
         for fact in &self.manifest.facts {
-            writeln!(f, "fact        {fact}")?;
+            lines.add(format_args!("fact        {fact}"));
         }
-        declarations(f, "reason", &self.manifest.reasons)?;
-        declarations(f, "obligation", &self.manifest.obligations)?;
+        declarations(lines, "reason", &self.manifest.reasons);
+        declarations(lines, "obligation", &self.manifest.obligations);
         for (name, hash) in &self.manifest.files {
-            writeln!(f, "file        {hash}  {name}")?;
+            lines.add(format_args!("file        {hash}  {name}"));
         }
         for fault in &self.faults {
-            writeln!(f, "FAULT       {fault}")?;
+            lines.add(format_args!("FAULT       {fault}"));
         }
         for Claim { key_ids, is_of_this_manifest, .. } in &self.signatures {
             let of = if *is_of_this_manifest { "this manifest" } else { "ANOTHER MANIFEST" };
-            writeln!(f, "signature   by {} over {of}, not verified", key_ids.join(" "))?;
+            lines.add(format_args!("signature   by {} over {of}, not verified", key_ids.join(" ")));
         }
-        Ok(())
     }
 }
 
-fn declarations(f: &mut fmt::Formatter<'_>, what: &str, declared: &[Declaration]) -> fmt::Result {
+fn declarations(lines: &mut Lines, what: &str, declared: &[Declaration]) {
     for Declaration { code, text, severity, remedy } in declared {
         let severity = format!("{severity:?}").to_lowercase();
-        writeln!(f, "{what:<11} {code} ({severity}): {text}")?;
+        lines.add(format_args!("{what:<11} {code} ({severity}): {text}"));
         if !remedy.is_empty() {
-            writeln!(f, "{:11}   remedy: {remedy}", "")?;
+            lines.add(format_args!("{:11}   remedy: {remedy}", ""));
         }
     }
-    Ok(())
 }
 
 fn validity(manifest: &Manifest) -> String {

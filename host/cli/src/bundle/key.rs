@@ -7,8 +7,8 @@ use gateway_domain::ids::Hex32;
 use gateway_policy::TrustPolicy;
 use gateway_policy::bundle::DEVELOPMENT_ROLE;
 use gateway_seal::key_file::{self, Content};
+use gateway_service::output::{Lines, ToLines};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -32,10 +32,10 @@ pub(crate) struct PublicKey {
     pub(crate) public_key: Hex32,
 }
 
-impl fmt::Display for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "public key  {}", self.public_key)?;
-        writeln!(f, "key id      {}", self.key_id)
+impl ToLines for PublicKey {
+    fn add_to(&self, lines: &mut Lines) {
+        lines.add(format_args!("public key  {}", self.public_key));
+        lines.add(format_args!("key id      {}", self.key_id));
     }
 }
 

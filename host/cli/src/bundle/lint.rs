@@ -9,9 +9,9 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_policy::PolicyEngine;
 use gateway_policy::bundle::Limits;
+use gateway_service::output::{Lines, ToLines};
 use measure::Usage;
 use serde::Serialize;
-use std::fmt;
 use std::path::Path;
 
 /// The report. The same bundle gives the same bytes on every machine, so that a reviewer can sign it and another can
@@ -79,20 +79,23 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ToLines for Report {
+    fn add_to(&self, lines: &mut Lines) {
         let Self { bundle_id, version, sequence, limits, used, .. } = self;
-        writeln!(f, "bundle      {bundle_id} {version}, sequence {sequence}")?;
-        writeln!(f, "bundle hash {}", self.bundle_hash)?;
-        writeln!(f, "component   {} bytes", self.component_bytes)?;
-        writeln!(f, "fuel        {} used of {}", used.fuel, limits.fuel)?;
-        writeln!(f, "memory      {} bytes used of {}", used.memory_bytes, limits.memory_bytes)?;
+        lines.add(format_args!("bundle      {bundle_id} {version}, sequence {sequence}"));
+        lines.add(format_args!("bundle hash {}", self.bundle_hash));
+        lines.add(format_args!("component   {} bytes", self.component_bytes));
+        lines.add(format_args!("fuel        {} used of {}", used.fuel, limits.fuel));
+        lines.add(format_args!("memory      {} bytes used of {}", used.memory_bytes, limits.memory_bytes));
         for Finding { level, rule, text } in &self.findings {
-            writeln!(f, "{:<11} {rule}: {text}", format!("{level:?}").to_lowercase())?;
+            lines.add(format_args!("{:<11} {rule}: {text}", format!("{level:?}").to_lowercase()));
         }
         let count = |level| self.findings.iter().filter(|finding| finding.level == level).count();
         let (errors, warnings) = (count(Level::Error), count(Level::Warning));
-        writeln!(f, "found       {errors} errors, {warnings} warnings, {} notes", count(Level::Note))
+        lines.add(format_args!(
+            "found       {errors} errors, {warnings} warnings, {} notes",
+            count(Level::Note)
+        ));
     }
 }
 

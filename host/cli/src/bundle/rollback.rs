@@ -5,8 +5,8 @@ use crate::bundle::{Error, layout};
 use gateway_domain::dsse::Envelope;
 use gateway_domain::time::EpochMs;
 use gateway_policy::bundle::ActivationRecord;
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The arguments of `bundle rollback`.
@@ -38,14 +38,14 @@ pub(crate) struct Recorded {
     pub(crate) file: PathBuf,
 }
 
-impl fmt::Display for Recorded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ToLines for Recorded {
+    fn add_to(&self, lines: &mut Lines) {
         let ActivationRecord { sequence, bundle_hash, reason, .. } = &self.record;
-        writeln!(f, "back to     {bundle_hash}")?;
-        writeln!(f, "sequence    {sequence}")?;
-        writeln!(f, "reason      {reason}")?;
-        writeln!(f, "signed by   {}", self.signers.join(" "))?;
-        writeln!(f, "wrote       {}", self.file.display())
+        lines.add(format_args!("back to     {bundle_hash}"));
+        lines.add(format_args!("sequence    {sequence}"));
+        lines.add(format_args!("reason      {reason}"));
+        lines.add(format_args!("signed by   {}", self.signers.join(" ")));
+        lines.add(format_args!("wrote       {}", self.file.display()));
     }
 }
 

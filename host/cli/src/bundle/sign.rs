@@ -4,8 +4,8 @@ use crate::bundle::key::{Key, PublicKey};
 use crate::bundle::{Error, layout, source, trial};
 use gateway_domain::ids::Hex32;
 use gateway_policy::{BundleFiles, Evaluator, PolicyEngine};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::fmt;
 use std::path::Path;
 
 /// The report of `bundle sign`.
@@ -20,11 +20,11 @@ pub(crate) struct Signed {
     pub(crate) key: PublicKey,
 }
 
-impl fmt::Display for Signed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "bundle hash {}", self.bundle_hash)?;
-        write!(f, "{}", self.key)?;
-        writeln!(f, "wrote       {}", self.file)
+impl ToLines for Signed {
+    fn add_to(&self, lines: &mut Lines) {
+        lines.add(format_args!("bundle hash {}", self.bundle_hash));
+        self.key.add_to(lines);
+        lines.add(format_args!("wrote       {}", self.file));
     }
 }
 

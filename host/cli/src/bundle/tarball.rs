@@ -9,8 +9,8 @@ use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;
 use gateway_policy::BundleFiles;
 use gateway_policy::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::fmt;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -28,10 +28,10 @@ pub(crate) struct Packed {
     pub(crate) sha256: Hex32,
 }
 
-impl fmt::Display for Packed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "sha256      {}", self.sha256)?;
-        writeln!(f, "wrote       {}", self.file.display())
+impl ToLines for Packed {
+    fn add_to(&self, lines: &mut Lines) {
+        lines.add(format_args!("sha256      {}", self.sha256));
+        lines.add(format_args!("wrote       {}", self.file.display()));
     }
 }
 

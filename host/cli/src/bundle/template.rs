@@ -7,9 +7,9 @@ mod lock;
 
 use crate::bundle::Error;
 use crate::bundle::create::PolicyName;
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt;
 
 const FILES: &[(&str, &str)] = &[
     (".gitignore", include_str!("../../template/gitignore")),
@@ -36,9 +36,9 @@ pub(crate) struct Contract {
     pub(crate) wit: &'static str,
 }
 
-impl fmt::Display for Contract {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.wit)
+impl ToLines for Contract {
+    fn add_to(&self, lines: &mut Lines) {
+        lines.add_text(self.wit);
     }
 }
 

@@ -4,9 +4,9 @@ use crate::bundle::{Error, build, cargo, source, trial};
 use gateway_domain::ids::Hex32;
 use gateway_policy::bundle::{Declaration, Expectation};
 use gateway_policy::{BundleFiles, PolicyEngine};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
 
 /// The report of `bundle test`.
@@ -50,26 +50,26 @@ impl Tested {
     }
 }
 
-impl fmt::Display for Tested {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ToLines for Tested {
+    fn add_to(&self, lines: &mut Lines) {
         for Failure { file, name, expected, actual, fault } in &self.failures {
-            writeln!(f, "FAILED  {file}: {name}")?;
-            writeln!(f, "  expected  {}", describe(expected))?;
-            writeln!(f, "  actual    {}", describe(actual))?;
+            lines.add(format_args!("FAILED  {file}: {name}"));
+            lines.add(format_args!("  expected  {}", describe(expected)));
+            lines.add(format_args!("  actual    {}", describe(actual)));
             if let Some(fault) = fault {
-                writeln!(f, "  fault     {fault}")?;
+                lines.add(format_args!("  fault     {fault}"));
             }
         }
         let (passed, covered) = (
             self.n_vectors.saturating_sub(self.failures.len()),
             self.n_codes.saturating_sub(self.uncovered.len()),
         );
-        writeln!(f, "vectors     {passed} of {} pass", self.n_vectors)?;
-        write!(f, "codes       {covered} of {} covered by a vector", self.n_codes)?;
-        if !self.uncovered.is_empty() {
-            write!(f, "; not covered: `{}`", self.uncovered.join("`, `"))?;
-        }
-        writeln!(f)
+        lines.add(format_args!("vectors     {passed} of {} pass", self.n_vectors));
+        let uncovered = match self.uncovered.is_empty() {
+            true => String::new(),
+            false => format!("; not covered: `{}`", self.uncovered.join("`, `")),
+        };
+        lines.add(format_args!("codes       {covered} of {} covered by a vector{uncovered}", self.n_codes));
     }
 }
 

@@ -5,8 +5,8 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_policy::bundle::{MANIFEST_FILE, Manifest};
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::fmt;
 use std::path::Path;
 
 /// The report of `bundle verify`.
@@ -49,19 +49,21 @@ impl LastActivation {
     }
 }
 
-impl fmt::Display for Verified {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ToLines for Verified {
+    fn add_to(&self, lines: &mut Lines) {
         let Self { bundle_id, version, sequence, bundle_hash, signers, n_vectors, follows } = self;
-        writeln!(f, "bundle      {bundle_id} {version}, sequence {sequence}")?;
-        writeln!(f, "bundle hash {bundle_hash}")?;
-        writeln!(f, "signed by   {}", signers.join(" "))?;
-        writeln!(f, "vectors     {n_vectors} pass")?;
+        lines.add(format_args!("bundle      {bundle_id} {version}, sequence {sequence}"));
+        lines.add(format_args!("bundle hash {bundle_hash}"));
+        lines.add(format_args!("signed by   {}", signers.join(" ")));
+        lines.add(format_args!("vectors     {n_vectors} pass"));
         match follows {
             Some(LastActivation { bundle_hash: active, .. }) if active == bundle_hash => {
-                writeln!(f, "follows     itself: it is the active bundle")
+                lines.add(format_args!("follows     itself: it is the active bundle"));
             }
-            Some(LastActivation { sequence, .. }) => writeln!(f, "follows     sequence {sequence}"),
-            None => Ok(()),
+            Some(LastActivation { sequence, .. }) => {
+                lines.add(format_args!("follows     sequence {sequence}"))
+            }
+            None => {}
         }
     }
 }

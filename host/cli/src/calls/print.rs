@@ -1,32 +1,29 @@
-//! Results for people, and for programs. Texts of the gateway cannot move the cursor of a terminal.
+//! Results for people, and for programs.
 
 use super::{CallError, Form};
-use crate::escape;
 use gateway_api::wire::events::rfc3339;
 use gateway_client::{Event, Key, Operation};
 use gateway_domain::time::EpochMs;
+use gateway_service::output::{self, Lines};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::io::{self, IsTerminal as _, Write};
+use std::io;
 
 /// Rows in columns, of which the last one is free.
-fn columns(out: &mut impl Write, rows: &[Vec<String>]) -> io::Result<()> {
-    let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|cell| escape(cell)).collect()).collect();
+fn columns(rows: &[Vec<String>]) -> Lines {
+    let rows: Vec<Vec<_>> =
+        rows.iter().map(|row| row.iter().map(|cell| output::escape(cell)).collect()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<_> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();
+    let mut lines = Lines::new();
     for row in &rows {
-        let padded = row.iter().zip(&widths).map(|(cell, width)| pad(cell, *width));
-        writeln!(out, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())?;
+        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        lines.add(padded.collect::<Vec<_>>().join("  ").trim_end());
     }
-    Ok(())
-}
-
-fn pad(text: &str, width: usize) -> String {
-    let missing = width.saturating_sub(text.chars().count());
-    text.to_owned() + &" ".repeat(missing)
+    lines
 }
 
 fn text(members: &Map<String, Value>, name: &str) -> String {
@@ -75,27 +72,25 @@ fn time(ms: u64) -> String {
 /// Tells on a terminal, while an operation is waited for, what it has come to since this was last called.
 pub(super) fn progress(shown: &mut Option<String>, operation: &Operation) {
     let Operation { state, approvals, .. } = operation;
-    let now = escape(&format!("{state}, approvals {} of {}", approvals.approved, approvals.required));
-    let mut errors = io::stderr().lock();
-    if errors.is_terminal() && shown.as_ref() != Some(&now) {
-        // What is told on the way is not worth a failure.
-        let _ = writeln!(errors, "{}  {now}", time(operation.updated_at_ms));
+    let now = format!("{state}, approvals {} of {}", approvals.approved, approvals.required);
+    if output::tells_terminal() && shown.as_ref() != Some(&now) {
+        output::tell_line(format_args!("{}  {now}", time(operation.updated_at_ms)));
     }
     *shown = Some(now);
 }
 
 /// Prints one thing: its rows of a name and a value, without empty ones, for people; else JSON, or its brief form.
 fn one(form: Form, thing: &impl Serialize, brief: &str, rows: Vec<(&str, String)>) -> Result<(), CallError> {
-    let mut out = io::stdout().lock();
+    let mut lines = Lines::new();
     match form {
         Form::ForPeople => {
             let filled = rows.into_iter().filter(|(_, value)| !value.is_empty());
-            columns(&mut out, &filled.map(|(name, value)| vec![name.to_owned(), value]).collect::<Vec<_>>())?;
+            lines = columns(&filled.map(|(name, value)| vec![name.to_owned(), value]).collect::<Vec<_>>());
         }
-        Form::Json => writeln!(out, "{}", serde_json::to_string_pretty(thing).map_err(io::Error::from)?)?,
-        Form::Brief => writeln!(out, "{}", escape(brief))?,
+        Form::Json => lines.add_json_pretty(thing).map_err(io::Error::from)?,
+        Form::Brief => lines.add(brief),
     }
-    Ok(())
+    Ok(output::print(&lines)?)
 }
 
 /// Prints things in their order: a table for people, else a line for each.
@@ -108,19 +103,18 @@ fn list<T: Serialize>(
 ) -> Result<(), CallError> {
     if form == Form::ForPeople {
         let rows = std::iter::once(head.map(str::to_owned)).chain(all.iter().map(row));
-        return Ok(columns(&mut io::stdout().lock(), &rows.map(Vec::from).collect::<Vec<_>>())?);
+        return Ok(output::print(&columns(&rows.map(Vec::from).collect::<Vec<_>>()))?);
     }
     all.iter().try_for_each(|one| line(form, one, brief(one), ""))
 }
 
 /// Prints one thing of several on a line, which for people is this text.
 fn line(form: Form, thing: &impl Serialize, brief: &str, for_people: &str) -> Result<(), CallError> {
-    let text = match form {
-        Form::ForPeople => escape(for_people),
-        Form::Json => serde_json::to_string(thing).map_err(io::Error::from)?,
-        Form::Brief => escape(brief),
-    };
-    Ok(writeln!(io::stdout().lock(), "{text}")?)
+    Ok(match form {
+        Form::ForPeople => output::print_line(for_people),
+        Form::Json => output::print_json(thing),
+        Form::Brief => output::print_line(brief),
+    }?)
 }
 
 /// One operation.
@@ -227,16 +221,16 @@ mod tests {
 
     #[test]
     fn texts_of_others_do_not_move_the_cursor_and_columns_stay_straight() {
-        let rows = [operation("x"), operation("\u{1b}[2J\u{202e}21")]
+        let rows = [operation("x"), operation("\u{1b}[2J\u{202e}21\n")]
             .map(|one| vec![summary(&one), one.state.clone()]);
-        let mut out = Vec::new();
-        columns(&mut out, &rows).unwrap();
-        let out = String::from_utf8(out).unwrap();
-        let lines: Vec<_> = out.lines().collect();
+        let out = columns(&rows);
+        let lines: Vec<_> = out.as_str().lines().collect();
         assert!(
-            lines[1].starts_with("pay 12500 minor units of EUR from a to b (\\u{1b}[2J\\u{202e}21)  pending"),
-            "{out}"
+            lines[1].starts_with(
+                "pay 12500 minor units of EUR from a to b (\\u{1b}[2J\\u{202e}21\\u{a})  pending"
+            ),
+            "{out:?}"
         );
-        assert_eq!(lines[0].find("pending"), lines[1].find("pending"), "{out}");
+        assert_eq!(lines[0].find("pending"), lines[1].find("pending"), "{out:?}");
     }
 }

@@ -1,9 +1,9 @@
 //! `decisions export`, and titles of decisions in reports.
 
 use super::{Export, RecordsError};
+use gateway_service::output;
 use gateway_store::{Cursor, DecisionPosition, Decisions, RecordedDecision};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Decisions read at once: a short read that does not hold up a running gateway.
@@ -15,20 +15,18 @@ const FORMAT: &str = "svc/decision-record/v1";
 pub(super) async fn run(
     decisions: &Decisions,
     Export { after, limit }: &Export,
-    out: &mut impl Write,
 ) -> Result<ExitCode, RecordsError> {
     let mut cursor = after.unwrap_or_default();
     let mut n_left = limit.unwrap_or(usize::MAX);
     loop {
         let page = decisions.page(cursor, PAGE.min(n_left)).await?;
         if page.is_empty() {
-            out.flush()?;
             return Ok(ExitCode::SUCCESS);
         }
         n_left = n_left.saturating_sub(page.len());
         for decision in &page {
             cursor = cursor.after(decision.position);
-            writeln!(out, "{}", line(decision, cursor))?;
+            output::print_json(&line(decision, cursor))?;
         }
     }
 }

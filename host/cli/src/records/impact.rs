@@ -7,16 +7,15 @@ use super::{Impact, RecordsError, Trust, bundle};
 use gateway_domain::policy::Facts;
 use gateway_domain::policy::compare;
 use gateway_policy::{Evaluator, PolicyEngine};
+use gateway_service::output::{self, Lines, ToLines};
 use gateway_store::{Cursor, Decisions, RecordedDecision};
 use report::Report;
-use std::io::Write;
 use std::process::ExitCode;
 
 pub(super) async fn run(
     decisions: &Decisions,
     trust: &Trust<'_>,
     arguments: &Impact,
-    out: &mut impl Write,
 ) -> Result<ExitCode, RecordsError> {
     let engine = PolicyEngine::new()?;
     let candidate = if arguments.unsigned {
@@ -36,11 +35,13 @@ pub(super) async fn run(
         None => evaluate_all(decisions, &candidate, &mut report).await?,
     }
     let report = report.finish();
+    let mut lines = Lines::new();
     if arguments.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+        lines.add_json(&report)?;
     } else {
-        write!(out, "{report}")?;
+        report.add_to(&mut lines);
     }
+    output::print(&lines)?;
     Ok(ExitCode::SUCCESS)
 }
 

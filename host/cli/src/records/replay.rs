@@ -7,8 +7,8 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::policy::compare::{self, Difference};
 use gateway_domain::policy::{Facts, Input, Outcome};
 use gateway_policy::{EvaluationFault, Evaluator};
+use gateway_service::output::{self, Lines};
 use gateway_store::{DecisionPosition, Decisions, RecordedDecision};
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,7 +27,6 @@ pub(super) async fn run(
     decisions: &Decisions,
     policy_bundle: &Path,
     arguments: &Replay,
-    out: &mut impl Write,
 ) -> Result<ExitCode, RecordsError> {
     let mut bundles = DecidingBundles::new(decisions, policy_bundle, arguments.bundle.as_deref())?;
     let (mut differs, mut unchecked) = (false, false);
@@ -35,7 +34,7 @@ pub(super) async fn run(
         let found = replay(&mut bundles, &decision).await?;
         differs |= matches!(found, Found::Differs(_));
         unchecked |= matches!(found, Found::Unchecked(_));
-        print(&decision, &found, out)?;
+        output::print(&lines(&decision, &found))?;
     }
     Ok(match (differs, unchecked) {
         (true, _) => ExitCode::from(EXIT_FAILED),
@@ -100,26 +99,26 @@ fn damage(decision: &RecordedDecision) -> Vec<Difference> {
     found
 }
 
-fn print(decision: &RecordedDecision, found: &Found, out: &mut impl Write) -> Result<(), RecordsError> {
+fn lines(decision: &RecordedDecision, found: &Found) -> Lines {
     let (title, outcome) = (export::title(decision), &decision.outcome);
+    let mut lines = Lines::new();
     match found {
-        Found::Same => writeln!(
-            out,
+        Found::Same => lines.add(format_args!(
             "{title}: same {} with output {} and fuel {}, by bundle {}",
             outcome.decision.as_str(),
             outcome.output_hash,
             outcome.fuel_used,
             outcome.bundle_hash
-        )?,
+        )),
         Found::Differs(found) => {
-            writeln!(out, "{title}: DIFFERS")?;
+            lines.add(format_args!("{title}: DIFFERS"));
             for Difference { field, recorded, again } in found {
-                writeln!(out, "  {field}: recorded `{recorded}`, now `{again}`")?;
+                lines.add(format_args!("  {field}: recorded `{recorded}`, now `{again}`"));
             }
         }
-        Found::Unchecked(why) => writeln!(out, "{title}: not checked: {why}")?,
+        Found::Unchecked(why) => lines.add(format_args!("{title}: not checked: {why}")),
     }
-    Ok(())
+    lines
 }
 
 /// Why an evaluation cannot be repeated: the host failed, not the bundle. `None` if it can.

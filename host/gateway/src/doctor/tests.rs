@@ -159,20 +159,16 @@ async fn clocks_that_differ_are_findings() {
 
 #[test]
 fn invalid_settings_are_findings_and_other_processes_texts_stay_on_their_line() {
-    let mut out = Vec::new();
     let findings = [setting_fault("setting `bind` must be\n\u{1b}[2K an address".to_owned())];
-    print(&mut out, &findings, false).unwrap();
-    let text = String::from_utf8(out).unwrap();
+    let text = lines(&findings, false).unwrap().as_str().to_owned();
     assert_eq!(text.lines().count(), 2);
     assert!(
-        text.starts_with("error    settings        setting `bind` must be \\u{1b}[2K an address\n"),
+        text.starts_with("error    settings        setting `bind` must be\\u{a}\\u{1b}[2K an address\n"),
         "{text}"
     );
     assert!(text.contains("-> correct the setting"));
 
-    let mut out = Vec::new();
-    print(&mut out, &findings, true).unwrap();
-    let parsed: Value = serde_json::from_slice(&out).unwrap();
+    let parsed: Value = serde_json::from_str(lines(&findings, true).unwrap().as_str()).unwrap();
     assert_eq!(parsed["findings"][0]["level"], "error");
     assert_eq!(parsed["findings"][0]["part"], "settings");
 }

@@ -10,12 +10,13 @@ use gateway_runtime::{identities, participants_with_database, rewrap};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::{KekSource, replacement_path};
 use gateway_seal::{durable, key_file};
-use std::io::Write;
+use gateway_service::output::{self, Lines};
+use gateway_service::process;
 use std::sync::Arc;
 
 /// Replaces the authority's key. Decisions of the old key are valid while its public half is in `authority_keys_previous`, so
 /// that is printed before the old key is overwritten.
-pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
+pub(super) fn authority(settings: &Settings) -> Result<(), Fault> {
     let path = super::authority_key(settings)
         .ok_or("the authorities are processes of their own: their operators replace their keys")?;
     let old = Hex32::new(Authority::new(&*key_file::load(path)?).public_key());
@@ -25,20 +26,20 @@ pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(),
     previous.retain(|key| *key != old && *key != new);
     previous.insert(0, old);
     let previous = previous.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    writeln!(out, "new authority key: {new}")?;
-    writeln!(out, "start the gateway with authority_keys_previous = {previous:?}")?;
-    writeln!(
-        out,
+    let mut lines = Lines::new();
+    lines.add(format_args!("new authority key: {new}"));
+    lines.add(format_args!("start the gateway with authority_keys_previous = {previous:?}"));
+    lines.add(format_args!(
         "remove {old} from it when its last decision has expired: {} s after that start",
         settings.operations.admission_ttl_ms.div_ceil(1000)
-    )?;
-    out.flush()?;
+    ));
+    output::print(&lines)?;
     failpoint("before-authority-key");
     Ok(durable::rename(&next, path)?)
 }
 
 /// Replaces the key that encrypts the nodes' secrets. The gateway must be stopped: it locks the nodes' databases.
-pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
+pub(super) fn node(settings: &Settings) -> Result<(), Fault> {
     let path = match super::node_key(settings) {
         Some(KekSource::File(path)) => path,
         Some(KekSource::Passphrase(_)) => {
@@ -52,7 +53,7 @@ pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Faul
     let old = Arc::new(Kek::from_file(path)?);
     let authority = Authority::new(&*key_file::load(&settings.authority.key)?).public_key();
     let config = compose::fleet_config(settings, &[authority], Arc::clone(&old))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime = process::runtime()?;
     let was_interrupted = next.exists();
     let new = Arc::new(Kek::new(key_file::load_or_create(&next)?));
     let rewrapped = runtime.block_on(async {
@@ -73,6 +74,7 @@ pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Faul
     })?;
     failpoint("before-node-key");
     durable::rename(&next, path)?;
-    writeln!(out, "{n_nodes} nodes were encrypted again: key {} was replaced by key {}", old.id(), new.id())?;
-    Ok(())
+    let (old, new) = (old.id(), new.id());
+    let done = format!("{n_nodes} nodes were encrypted again: key {old} was replaced by key {new}");
+    Ok(output::print_line(done)?)
 }

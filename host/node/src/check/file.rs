@@ -14,9 +14,10 @@ use gateway_domain::time::EpochMs;
 use gateway_seal::at_rest::Kek;
 use gateway_sqlite::{Options, Reader, schema};
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::Row as _;
 use std::fmt;
-use std::io::Write;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,15 +85,19 @@ impl NodeFile {
         log::entries(&mut *self.reader.pool().acquire().await?, from, n_max).await
     }
 
-    /// Writes the log as lines of JSON: a [`Header`], the entries, and the signed head. The head is signed first: the log may grow
-    /// meanwhile.
+    /// Gives `write` the log, which is one line of JSON for each value: a [`Header`], the entries, and the signed head. The head is
+    /// signed first: the log may grow meanwhile.
     ///
     /// # Errors
     /// [`NodeError::Unavailable`] when the log cannot be read or written.
-    pub async fn write_log(&self, out: &mut impl Write, now: EpochMs) -> Result<(), NodeError> {
+    pub async fn write_log(
+        &self,
+        mut write: impl FnMut(&Value) -> io::Result<()>,
+        now: EpochMs,
+    ) -> Result<(), NodeError> {
         let head = self.log_head(now).await?;
         let header = Header { format: FORMAT.to_owned(), participant: self.me };
-        write_line(out, &header)?;
+        write_line(&mut write, &header)?;
         let mut next = 0;
         while next < head.head.size {
             let left = u32::try_from(head.head.size.saturating_sub(next)).unwrap_or(u32::MAX);
@@ -101,11 +106,11 @@ impl NodeFile {
                 return Err(NodeError::unavailable("an entry of the node's log is missing"));
             }
             for entry in &entries {
-                write_line(out, entry)?;
+                write_line(&mut write, entry)?;
                 next = next.saturating_add(1);
             }
         }
-        write_line(out, &head)
+        write_line(&mut write, &head)
     }
 
     /// Closes the database.
@@ -114,9 +119,12 @@ impl NodeFile {
     }
 }
 
-fn write_line(out: &mut impl Write, value: &impl Serialize) -> Result<(), NodeError> {
-    let text = serde_json::to_string(value).map_err(NodeError::damaged)?;
-    writeln!(out, "{text}").map_err(|error| NodeError::caused_by("the log cannot be written", error))
+fn write_line(
+    write: &mut impl FnMut(&Value) -> io::Result<()>,
+    value: &impl Serialize,
+) -> Result<(), NodeError> {
+    let value = serde_json::to_value(value).map_err(NodeError::damaged)?;
+    write(&value).map_err(|error| NodeError::caused_by("the log cannot be written", error))
 }
 
 impl fmt::Debug for NodeFile {

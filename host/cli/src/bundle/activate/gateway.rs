@@ -76,7 +76,7 @@ impl GatewayArgs {
             Some(authorities) => client.tls_certs_only(authorities),
             None => client,
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = gateway_service::process::small_runtime();
         Ok(Some(Gateway {
             client: client.build().map_err(|fault| Error::Client(fault.into()))?,
             runtime: runtime.map_err(|fault| Error::Client(fault.into()))?,

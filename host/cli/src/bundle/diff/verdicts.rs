@@ -4,8 +4,8 @@ use crate::bundle::Error;
 use crate::bundle::test::describe;
 use crate::bundle::trial::Trial;
 use gateway_policy::bundle::{Expectation, Vector};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::fmt;
 
 /// The result of evaluating the vectors of both bundles with each bundle.
 #[derive(Clone, Debug, Serialize)]
@@ -47,37 +47,32 @@ pub(crate) struct Difference {
     pub(crate) new: Expectation,
 }
 
-impl fmt::Display for Verdicts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ToLines for Verdicts {
+    fn add_to(&self, lines: &mut Lines) {
         let not_run = |fact: &str| format!("not run: this bundle does not declare the fact `{fact}`");
         for Difference { file, name, old, new } in &self.differences {
-            write_vector(f, '!', (file, name), &describe(old), &describe(new))?;
+            add_vector(lines, '!', (file, name), &describe(old), &describe(new));
         }
         for OneSided { file, name, undeclared_fact, answer } in &self.only_old {
-            write_vector(f, '-', (file, name), &describe(answer), &not_run(undeclared_fact))?;
+            add_vector(lines, '-', (file, name), &describe(answer), &not_run(undeclared_fact));
         }
         for OneSided { file, name, undeclared_fact, answer } in &self.only_new {
-            write_vector(f, '+', (file, name), &not_run(undeclared_fact), &describe(answer))?;
+            add_vector(lines, '+', (file, name), &not_run(undeclared_fact), &describe(answer));
         }
-        write!(f, "verdicts    {} of {} differ", self.differences.len(), self.n_vectors)?;
         let (new, old) = (self.only_new.len(), self.only_old.len());
-        if new > 0 || old > 0 {
-            write!(f, "; {new} run by the new bundle only, {old} by the old bundle only")?;
-        }
-        writeln!(f)
+        let one_sided = match (new, old) {
+            (0, 0) => String::new(),
+            _ => format!("; {new} run by the new bundle only, {old} by the old bundle only"),
+        };
+        let n_different = self.differences.len();
+        lines.add(format_args!("verdicts    {n_different} of {} differ{one_sided}", self.n_vectors));
     }
 }
 
-fn write_vector(
-    f: &mut fmt::Formatter<'_>,
-    mark: char,
-    (file, name): (&str, &str),
-    old: &str,
-    new: &str,
-) -> fmt::Result {
-    writeln!(f, "{mark} {file}: {name}")?;
-    writeln!(f, "    old  {old}")?;
-    writeln!(f, "    new  {new}")
+fn add_vector(lines: &mut Lines, mark: char, (file, name): (&str, &str), old: &str, new: &str) {
+    lines.add(format_args!("{mark} {file}: {name}"));
+    lines.add(format_args!("    old  {old}"));
+    lines.add(format_args!("    new  {new}"));
 }
 
 /// Evaluates the vectors of both bundles with each bundle. Vectors with the same input and facts count as one; what they expect

@@ -4,9 +4,9 @@ use super::super::export;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::policy::compare::{Changes, Impact};
 use gateway_policy::Evaluator;
+use gateway_service::output::{Lines, ToLines};
 use gateway_store::RecordedDecision;
 use serde::Serialize;
-use std::fmt;
 
 /// Maximum number of differences that are listed. The counts cover all decisions.
 const LISTED_MAX: usize = 20;
@@ -113,11 +113,11 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "candidate   {} {}", self.candidate_id, self.candidate)?;
+impl ToLines for Report {
+    fn add_to(&self, lines: &mut Lines) {
+        lines.add(format_args!("candidate   {} {}", self.candidate_id, self.candidate));
         if self.unsigned {
-            writeln!(f, "UNSIGNED    the signatures of this candidate were not checked")?;
+            lines.add("UNSIGNED    the signatures of this candidate were not checked");
         }
         let counts = [
             ("decisions", self.n_decisions),
@@ -135,12 +135,11 @@ impl fmt::Display for Report {
             ("fuel max", self.fuel_max),
         ];
         for (name, count) in counts {
-            writeln!(f, "{name:<11} {count}")?;
+            lines.add(format_args!("{name:<11} {count}"));
         }
         for listed in &self.differences {
-            writeln!(f, "{}: {}", listed.decision, summary(listed))?;
+            lines.add(format_args!("{}: {}", listed.decision, summary(listed)));
         }
-        Ok(())
     }
 }
 
