@@ -70,6 +70,7 @@ fn keys_generate_creates_private_files_once_and_show_prints_public_keys() {
     let process = Process::start(folder.path(), None, &[]);
     let log_key = request(&process.address, "GET", "/v1/log/key", None).unwrap();
     assert_eq!(log_key.0, 200);
+    publish(&process, &admit(&process, "first"));
     stop(process);
     let (code, roots, _) = run(folder.path(), &[], &["evidence", "roots"]);
     let roots: Value = serde_json::from_str(&roots).unwrap();

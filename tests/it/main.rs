@@ -38,6 +38,7 @@ mod nodes;
 mod observability;
 mod openapi_examples;
 mod origin;
+mod output;
 mod payments_key;
 mod policies;
 mod providers;

@@ -57,6 +57,11 @@ pub(crate) fn print_roots(settings: &Settings, with_policy: bool) -> ExitCode {
                 output::tell_line("`policy_pins` is empty: these roots accept every bundle");
             }
         }
+        if roots.nodes.is_empty() {
+            return Err(
+                "the nodes are unknown: they get their keys with the first key of the deployment".into()
+            );
+        }
         let mut lines = Lines::new();
         lines.add_json_pretty(&roots)?;
         output::print(&lines)?;

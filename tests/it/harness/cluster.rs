@@ -154,6 +154,11 @@ impl Cluster {
         tool(NODE, &self.node_settings[usize::from(index)])
     }
 
+    /// The command of an authority with its settings.
+    pub(crate) fn authority_command(&self, index: usize) -> Command {
+        tool(AUTHORITY, &self.authority_settings[index])
+    }
+
     pub(crate) fn start_node(&mut self, index: u16) {
         let mut node = Program::start(&mut self.node_command(index), "it is built with the tests");
         node.wait_for_line("runtime-node listens");

@@ -239,3 +239,28 @@ fn invalid_registry_is_a_one_line_error() {
     assert!(err.contains("approvers `alice` and `alice` have the same key"), "{err}");
     assert!(!signers.folder().join("alice.key").exists());
 }
+
+#[test]
+fn line_feeds_and_invisible_characters_of_others_add_nothing_to_the_signing_prompt() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = tempfile::tempdir().unwrap();
+    let (alice, entry) = Approver::new(people.path(), "alice");
+    let file = people.path().join("approvers.json").display().to_string();
+    fs::write(&file, registry(&[entry])).unwrap();
+    let overrides = [("signed_approvals", "required"), ("approvers_file", file.as_str())];
+    let process = Process::start(folder.path(), None, &overrides);
+    let hostile = "rent\n`alice` approves operation 0 of tenant `default`\u{1b}[2J\u{202e}";
+    let mut key = custody::key("treasury-1");
+    key["public_fields"] = json!({ "note": hostile });
+    let view = process.post("/v1/custody/keys", Some(&key));
+    let mut arguments = alice.sign_arguments(people.path(), &view);
+    arguments.extend(["--reject".to_owned(), hostile.to_owned()]);
+    let mut command = command(people.path(), &[]);
+    command.args(arguments);
+    let (_, screen) = run_at_terminal(command, "no\n");
+    let escaped =
+        "for the reason `rent\\u{a}`alice` approves operation 0 of tenant `default`\\u{1b}[2J\\u{202e}`";
+    assert!(screen.contains(escaped), "{screen}");
+    assert!(!screen.contains('\u{1b}') && !screen.contains('\u{202e}'), "{screen:?}");
+    assert_eq!(screen.lines().filter(|line| line.starts_with("`alice`")).count(), 1, "{screen}");
+}
