@@ -313,3 +313,17 @@ fn gateway_whose_nodes_are_half_configured_does_not_start() {
         assert!(!at.join("gateway.db").exists(), "{expected}");
     }
 }
+
+#[test]
+fn node_that_does_not_answer_is_not_logged_as_damaged() {
+    let mut cluster = Cluster::start(3);
+    cluster.nodes[2].take().unwrap().kill();
+    let gateway = cluster.gateway.as_mut().unwrap();
+    let line = gateway.wait_for_line("a node cannot be used");
+    assert!(line.contains("\"participant\":\"2\"") && !line.contains("damaged"), "{line}");
+    cluster.start_node(2);
+    cluster.gateway.as_mut().unwrap().wait_for_line("a node answers again");
+    let (_, log) = cluster.gateway.take().unwrap().terminate();
+    assert!(!log.iter().any(|line| line.contains("a node is damaged")), "{log:#?}");
+    cluster.stop();
+}

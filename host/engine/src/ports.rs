@@ -360,9 +360,9 @@ pub struct NodesStatus {
 /// The faults of one node, for operators.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFault {
-    /// The first findings, in order; without secrets.
+    /// The first findings of damage, in order, or why the node cannot be used otherwise; without secrets.
     pub findings: Vec<String>,
-    /// The number of all findings.
+    /// The number of all findings of damage. 0 for a node that does not answer, or whose disk is full.
     pub n_findings: usize,
     /// The keys whose shares are missing or damaged on the node.
     pub keys: BTreeSet<KeyId>,

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 /// The gauges of this file with their descriptions.
 pub(crate) const DESCRIPTIONS: Descriptions = &[
-    (DAMAGED, "Findings of damage in a node's database, by participant; 0 when there are none"),
+    (DAMAGED, "Findings of damage in a node's database when it last answered, by participant"),
     (USABLE, "Whether a node answers and can be used, by participant"),
 ];
 
@@ -37,8 +37,10 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// What was last reported, so that a change is logged once.
 #[derive(Default)]
 pub(crate) struct Reported {
-    /// The damage of each node.
-    nodes: BTreeMap<ParticipantIndex, String>,
+    /// The damage of each node that answers. A node that does not answer keeps its last one.
+    damaged: BTreeMap<ParticipantIndex, String>,
+    /// Why each other node cannot be used.
+    unusable: BTreeMap<ParticipantIndex, String>,
     /// Why the store cannot be continued, by its log.
     log: Option<Unavailable>,
     /// Why the store cannot be continued, by what the nodes admitted.
@@ -60,27 +62,61 @@ impl Reported {
         // If the nodes do not answer, readiness reports that.
         let Ok(nodes) = engine.nodes().await else { return };
         note_loss(&mut self.store, engine.compare_with_nodes(&nodes).await.err());
-        let participants: BTreeSet<_> =
-            nodes.open.iter().chain(nodes.faults.keys()).chain(self.nodes.keys()).copied().collect();
+        let participants: BTreeSet<_> = nodes
+            .open
+            .iter()
+            .chain(nodes.faults.keys())
+            .chain(self.damaged.keys())
+            .chain(self.unusable.keys())
+            .copied()
+            .collect();
         for participant in participants {
             let fault = nodes.faults.get(&participant);
             let n_findings = fault.map_or(0, |fault| fault.n_findings);
-            gauge!(DAMAGED, "participant" => participant.to_string())
-                .set(u32::try_from(n_findings).unwrap_or(u32::MAX));
+            let found = fault.map(|fault| fault.findings.join("; "));
             let is_usable = nodes.open.contains(&participant);
             gauge!(USABLE, "participant" => participant.to_string()).set(u8::from(is_usable));
-            let found = fault.map(|fault| fault.findings.join("; "));
-            match (found, self.nodes.remove(&participant)) {
-                (Some(found), before) => {
-                    if before.as_ref() != Some(&found) {
-                        tracing::error!(%participant, n_findings, found, "a node is damaged");
-                    }
-                    self.nodes.insert(participant, found);
-                }
-                (None, Some(_)) => tracing::info!(%participant, "a node is sound again"),
-                (None, None) => {}
+            let (damage, why) = if n_findings > 0 { (found, None) } else { (None, found) };
+            let is_silent = why.is_some();
+            match note(&mut self.unusable, participant, why) {
+                Changed::To(why) => tracing::error!(%participant, why, "a node cannot be used"),
+                Changed::Gone => tracing::info!(%participant, "a node answers again"),
+                Changed::No => {}
+            }
+            if is_silent {
+                continue;
+            }
+            gauge!(DAMAGED, "participant" => participant.to_string())
+                .set(u32::try_from(n_findings).unwrap_or(u32::MAX));
+            match note(&mut self.damaged, participant, damage) {
+                Changed::To(found) => tracing::error!(%participant, n_findings, found, "a node is damaged"),
+                Changed::Gone => tracing::info!(%participant, "a node is sound again"),
+                Changed::No => {}
             }
         }
+    }
+}
+
+/// How what was last reported of a node changed.
+enum Changed {
+    No,
+    To(String),
+    Gone,
+}
+
+/// Keeps what is reported now.
+fn note(
+    reported: &mut BTreeMap<ParticipantIndex, String>,
+    participant: ParticipantIndex,
+    now: Option<String>,
+) -> Changed {
+    match (now, reported.remove(&participant)) {
+        (Some(now), before) => {
+            reported.insert(participant, now.clone());
+            if before.as_ref() == Some(&now) { Changed::No } else { Changed::To(now) }
+        }
+        (None, Some(_)) => Changed::Gone,
+        (None, None) => Changed::No,
     }
 }
 

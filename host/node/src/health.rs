@@ -23,9 +23,9 @@ const FINDINGS_REPORTED_MAX: usize = 16;
 pub struct NodeStatus {
     /// Whether the node can serve its undamaged keys.
     pub is_usable: bool,
-    /// The first findings, in order; without secrets.
+    /// The first findings of damage, in order, or why the node cannot be used otherwise; without secrets.
     pub findings: Vec<String>,
-    /// The number of all findings.
+    /// The number of all findings of damage.
     pub n_findings: usize,
     /// The keys whose shares are missing or damaged on the node.
     pub keys: BTreeSet<KeyId>,
@@ -124,10 +124,10 @@ impl Node {
 }
 
 impl NodeStatus {
-    /// A node that cannot be used, for this reason.
+    /// A node that cannot be used, for this reason, which is no damage.
     #[must_use]
-    pub fn unusable(what: String) -> Self {
-        Self { findings: vec![what], n_findings: 1, ..Self::default() }
+    pub fn unusable(why: String) -> Self {
+        Self { findings: vec![why], ..Self::default() }
     }
 
     fn of(damage: BTreeSet<Damage>) -> Self {

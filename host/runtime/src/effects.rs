@@ -67,7 +67,7 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
             if is_usable {
                 nodes.open.insert(participant);
             }
-            if n_findings > 0 {
+            if !findings.is_empty() {
                 nodes.faults.insert(participant, NodeFault { findings, n_findings, keys });
             }
         }
