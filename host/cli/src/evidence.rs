@@ -82,7 +82,7 @@ pub struct Verify {
 
 #[derive(Debug, Args)]
 pub struct Audit {
-    /// Evidence, in any order; of a document with several pages, all of them.
+    /// Evidence, in any order; of a document with several pages, all of them. Archives that `ledger archive` wrote, too
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The roots of trust, obtained from a trusted source
@@ -186,18 +186,7 @@ pub struct CheckedArchive {
 pub fn verify_archive(path: &Path, reader: &Reader<'_>) -> Result<CheckedArchive, Fault> {
     let mut checked = CheckedArchive { lines: Lines::new(), verdict: Verdict::Holds, n_documents: 0 };
     let mut unchecked = BTreeMap::new();
-    let mut document: Option<(String, Vec<Value>)> = None;
-    for_each_page(path, &mut |page| {
-        let id = page.get("operation_id").and_then(Value::as_str).unwrap_or_default().to_owned();
-        match &mut document {
-            Some((of, pages)) if *of == id => pages.push(page),
-            other => {
-                let before = other.replace((id, vec![page]));
-                before.into_iter().for_each(|(id, pages)| checked.add(&id, pages, reader, &mut unchecked));
-            }
-        }
-    })?;
-    document.into_iter().for_each(|(id, pages)| checked.add(&id, pages, reader, &mut unchecked));
+    for_each_document(path, &mut |id, pages| checked.add(id, pages, reader, &mut unchecked))?;
     for (name, n_documents) in unchecked {
         let why =
             format!("not made in {n_documents} of the documents; `evidence verify --operation ID` says why");
@@ -235,6 +224,27 @@ impl CheckedArchive {
     }
 }
 
+/// Reads the documents of an archive, of which one at a time is in memory.
+fn for_each_document(path: &Path, each: &mut dyn FnMut(&str, Vec<Value>)) -> Result<(), Fault> {
+    let mut document: Option<(String, Vec<Value>)> = None;
+    for_each_page(path, &mut |page| {
+        let id = id_of(&page).to_owned();
+        match &mut document {
+            Some((of, pages)) if *of == id => pages.push(page),
+            other => {
+                let before = other.replace((id, vec![page]));
+                before.into_iter().for_each(|(id, pages)| each(&id, pages));
+            }
+        }
+    })?;
+    document.into_iter().for_each(|(id, pages)| each(&id, pages));
+    Ok(())
+}
+
+fn id_of(page: &Value) -> &str {
+    page.get("operation_id").and_then(Value::as_str).unwrap_or_default()
+}
+
 /// Reads the lines of an archive, each of which must be a page and end with a line feed.
 fn for_each_page(path: &Path, each: &mut dyn FnMut(Value)) -> Result<(), Fault> {
     let mut file = BufReader::new(File::open(path).map_err(|error| with_path(path, &error))?);
@@ -269,23 +279,28 @@ fn check_all(arguments: &Audit, now: EpochMs) -> Result<(Lines, Verdict), Fault>
     let Audit { files, roots, nodes } = arguments;
     let roots = read_roots(roots)?;
     let logs = read_logs(nodes, &roots)?;
-    // A document's pages are read again when it is checked, so that only one document is in memory.
-    let mut documents = BTreeMap::<String, Vec<&PathBuf>>::new();
-    for file in files {
-        let page = read_page(file)?;
-        let id = page.get("operation_id").and_then(Value::as_str).unwrap_or_default();
-        documents.entry(id.to_owned()).or_default().push(file);
-    }
+    let reader = Reader { nodes: Some(&logs), ..Reader::new(&roots, now) };
     let (mut lines, mut verdict, mut shown) = (Lines::new(), Verdict::Holds, BTreeSet::new());
-    for (id, files) in documents {
-        let pages = files.into_iter().map(|file| read_page(file)).collect::<Result<_, _>>()?;
-        let report = verify(pages, &Reader { nodes: Some(&logs), ..Reader::new(&roots, now) });
+    let mut check = |id: &str, pages: Vec<Value>| {
+        let report = verify(pages, &reader);
         let of_logs = |check: &&Check| check.name != LOGS_CHECK;
         for Check { name, status } in report.checks.iter().filter(of_logs) {
             add_status(&mut lines, &format!("{id}: {name}"), status, false);
         }
         verdict = worse(verdict, report.verdict());
         shown.extend(id.parse::<OperationId>());
+    };
+    // A document's pages are read again when it is checked, so that only one document is in memory.
+    let mut documents = BTreeMap::<String, Vec<&PathBuf>>::new();
+    for file in files {
+        if is_archive(file)? {
+            for_each_document(file, &mut check)?;
+        } else {
+            documents.entry(id_of(&read_page(file)?).to_owned()).or_default().push(file);
+        }
+    }
+    for (id, files) in documents {
+        check(&id, files.into_iter().map(|file| read_page(file)).collect::<Result<_, _>>()?);
     }
     let report = audit(&logs, &shown);
     for Check { name, status } in &report.checks {

@@ -63,6 +63,35 @@ fn id(line: &str) -> String {
 
 const ALL: [&str; 2] = ["--before", "2100-01-01"];
 
+/// Runs `evidence audit` on the archive with the logs of all nodes.
+fn audit(filled: &Filled, archive: &Path) -> (i32, String, String) {
+    let roots = filled.path("roots.json").display().to_string();
+    let mut arguments = vec!["evidence", "audit", archive.to_str().unwrap(), "--trust", &roots];
+    let logs = ["0", "1", "2"].map(|node| {
+        let (code, log, err) = run(filled.folder.path(), &[], &["nodes", "log", node]);
+        assert_eq!(code, 0, "{err}");
+        fs::write(filled.path(node), log).unwrap();
+        format!("--nodes={}", filled.path(node).display())
+    });
+    arguments.extend(logs.iter().map(String::as_str));
+    run(filled.folder.path(), &[], &arguments)
+}
+
+#[test]
+fn archive_is_audited_against_the_logs_of_the_nodes() {
+    let filled = Filled::start();
+    let file = filled.path("archive.jsonl");
+    assert!([0, 3].contains(&filled.archive(&file, &ALL).0));
+    let (code, out, err) = audit(&filled, &file);
+    assert!([0, 3].contains(&code) && !out.contains("FAIL"), "{code} {out} {err}");
+    assert!(out.contains("ok    operations shown: 3, "), "{out}");
+    let without: String =
+        fs::read_to_string(&file).unwrap().lines().skip(1).map(|line| format!("{line}\n")).collect();
+    fs::write(filled.path("cut.jsonl"), without).unwrap();
+    let (code, out, err) = audit(&filled, &filled.path("cut.jsonl"));
+    assert!(code == 1 && out.contains("FAIL  operations shown: "), "{code} {out} {err}");
+}
+
 #[test]
 fn archive_has_every_operation_that_ended_and_is_verified_offline() {
     let filled = Filled::start();
