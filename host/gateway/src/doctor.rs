@@ -3,6 +3,8 @@
 //! It only reads, so it may run beside a gateway: a key or database that the start would create is a warning. It asks each node for
 //! its signed log head, which shows the node's identity and clock.
 
+mod running;
+
 use crate::compose::{self, StartError};
 use crate::services::{self, Services, authority_keys};
 use crate::settings::{Profile, Settings};
@@ -20,6 +22,7 @@ use gateway_service::output::{self, Lines};
 use gateway_service::settings::Resolved;
 use gateway_service::transport::{ClientAuth, Tls};
 use gateway_store::Store;
+use running::Running;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io;
@@ -121,6 +124,7 @@ async fn check(settings: &Settings, now: EpochMs) -> Vec<Finding> {
     doctor.files();
     doctor.certificates();
     doctor.database().await;
+    doctor.gateway().await;
     doctor.services().await;
     doctor.findings
 }
@@ -353,6 +357,30 @@ impl Doctor<'_> {
                 }
                 Err(error) => self.error("database", error_chain(&error), action),
             },
+        }
+    }
+
+    /// The gateway that runs with these settings, which may not be able to do what these checks find possible.
+    async fn gateway(&mut self) {
+        let part = "gateway";
+        match running::ask(self.settings, ANSWER_WITHIN).await {
+            Running::No => {}
+            Running::Ready => self.ok(part, "the gateway that runs with these settings is ready"),
+            Running::NotReady(failed) => {
+                let action = "correct what the message names; `GET /readyz` shows when it is";
+                for (check, why) in failed {
+                    self.error(part, format!("the running gateway's check `{check}` fails: {why}"), action);
+                }
+            }
+            Running::Unknown(why) => {
+                let what = format!("the address of the gateway does not answer as one: {why}");
+                self.error(part, what, "end the other program, or choose another `bind` or `admin_bind`");
+            }
+            Running::NotAsked => {
+                let what =
+                    "a running gateway was not asked whether it is ready: it has TLS and no `admin_bind`";
+                self.warning(part, what, "set `admin_bind`, which answers in plain HTTP");
+            }
         }
     }
 

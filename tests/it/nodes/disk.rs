@@ -106,6 +106,13 @@ fn full_disk_of_nodes_is_reported_and_they_resume_when_there_is_room() {
     unavailable(&process, &approve, &approval("bob"), "runtime_unavailable", disk.folder.path());
     process.wait_for_line(&format!("the disk with `{}` is full", nodes.join("node-0.db").display()));
     let (status, view) = process.readiness();
+    process.wait_for_line("a node cannot be used");
+    let at = [("node_directory", nodes.to_str().unwrap()), ("bind", process.address.as_str())];
+    let (code, found, errors) = run(folder.path(), &at, &["doctor"]);
+    assert!(
+        code == 1 && found.contains("error    gateway         the running gateway's check `nodes` fails: "),
+        "{found}{errors}"
+    );
     let named = |node: u16| {
         let path = nodes.join(format!("node-{node}.db"));
         format!("node {node}: the disk with `{}` is full", path.display())

@@ -3,6 +3,8 @@ use crate::settings;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 /// A deployment in a folder of its own, in the development profile.
@@ -194,4 +196,40 @@ async fn witness_policy_and_kept_checkpoint_are_read() {
         found.len() == 1 && found[0].starts_with("error witnesses: witnessed checkpoint `FOLDER/"),
         "{found:?}"
     );
+}
+
+#[tokio::test]
+async fn what_the_running_gateway_cannot_do_is_an_error() {
+    for (answer, expected) in [
+        (r#"{"status":"ready","checks":{"store":{"status":"ok"}}}"#, vec![]),
+        (
+            r#"{"status":"not_ready","checks":{"store":{"status":"ok"},"audit_append":{"status":"failed","detail":"the disk is full"}}}"#,
+            vec!["error gateway: the running gateway's check `audit_append` fails: the disk is full"],
+        ),
+        (
+            "hello",
+            vec![
+                "error gateway: the address of the gateway does not answer as one: it answers with 503 Service Unavailable",
+            ],
+        ),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let text = format!(
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",
+            answer.len()
+        );
+        let server = std::thread::spawn(move || {
+            // The first connection only finds out whether it listens.
+            drop(listener.accept().unwrap());
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 1024];
+            assert!(stream.read(&mut request).unwrap() > 0);
+            stream.write_all(text.as_bytes()).unwrap();
+        });
+        let found = World::new().findings(&[("bind", &address)]).await;
+        let found: Vec<_> = found.iter().filter(|line| line.contains(" gateway: ")).collect();
+        assert_eq!(found, expected.iter().collect::<Vec<_>>(), "{answer}");
+        server.join().unwrap();
+    }
 }
