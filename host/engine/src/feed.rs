@@ -254,12 +254,17 @@ impl Engine {
             return Err(Unavailable::new(Dependency::Runtime, "too many requests wait for operations").into());
         };
         let mut reading = self.read_log(None, filter).await?;
+        let mut n_events_seen = 0;
         loop {
             let record = self.operation(target).await?;
             if record.operation.state() != unless || Instant::now() >= deadline || reading.has_ended() {
                 return Ok(record);
             }
-            reading.next(deadline).await?;
+            // An event is in the log a moment before the record that this process keeps has it.
+            let is_behind = record.operation.revision < n_events_seen;
+            let until = if is_behind { deadline.min(Instant::now() + FOLLOW_EVERY) } else { deadline };
+            let notices = reading.next(until).await?;
+            n_events_seen = notices.last().map_or(n_events_seen, |last| last.seq);
         }
     }
 
