@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A stream that began after the event `last`, or from now on.
-fn listen(address: &str, last: Option<u64>) -> Result<BufReader<TcpStream>> {
+fn listen(address: &str, last: Option<&str>) -> Result<BufReader<TcpStream>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
@@ -20,20 +20,21 @@ fn listen(address: &str, last: Option<u64>) -> Result<BufReader<TcpStream>> {
 }
 
 /// Reads events into `events` until the connection ends. hyper sends each block as a chunk of its own.
-fn receive(mut stream: BufReader<TcpStream>, last: &mut Option<u64>, events: &Received) -> Result<()> {
-    let (mut line, mut id) = (String::new(), None);
+fn receive(mut stream: BufReader<TcpStream>, last: &mut Option<String>, events: &Received) -> Result<()> {
+    let (mut line, mut id) = (String::new(), None::<String>);
     loop {
         line.clear();
         if stream.read_line(&mut line)? == 0 {
             return Ok(());
         }
-        if let Some(number) = line.strip_prefix("id: ") {
-            id = number.trim().parse::<u64>().ok();
-        } else if let (Some(data), Some(id)) = (line.strip_prefix("data: "), id) {
-            events.lock().unwrap().push((id, serde_json::from_str(data)?));
-            *last = Some(id);
+        if let Some(found) = line.strip_prefix("id: ") {
+            id = Some(found.trim().to_owned());
+        } else if let (Some(data), Some(id)) = (line.strip_prefix("data: "), &id) {
+            let index = id.split_once('-').unwrap().0.parse().unwrap();
+            events.lock().unwrap().push((index, serde_json::from_str(data)?));
+            *last = Some(id.clone());
         } else if line.trim().is_empty() && id.is_some() {
-            *last = id;
+            last.clone_from(&id);
         }
     }
 }
@@ -51,7 +52,7 @@ fn listen_again(
     drop(receive(first, &mut last, events));
     while !ends.load(Ordering::Relaxed) {
         let address = address.lock().unwrap().clone();
-        if let Ok(stream) = listen(&address, last) {
+        if let Ok(stream) = listen(&address, last.as_deref()) {
             n_connections += 1;
             drop(receive(stream, &mut last, events));
         }

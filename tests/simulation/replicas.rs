@@ -118,6 +118,7 @@ fn word<T>(result: &Result<T, EngineError>) -> &'static str {
         Err(EngineError::PolicyRejected { .. }) => "policy_rejected",
         Err(EngineError::RateLimited { .. }) => "rate_limited",
         Err(EngineError::Invalid { .. }) => "invalid",
+        Err(EngineError::NotInLog(_)) => "not_in_log",
         Err(EngineError::Conflict) => "conflict",
         Err(EngineError::Unavailable(_)) => "unavailable",
         Err(EngineError::Damaged(_)) => "damaged",

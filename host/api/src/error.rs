@@ -57,6 +57,7 @@ codes! {
     NotFound = "not_found", NOT_FOUND;
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT;
+    EventNotInLog = "event_not_in_log", GONE;
     IdempotencyMismatch = "idempotency_mismatch", CONFLICT;
     OperationNotExecuted = "operation_not_executed", CONFLICT;
     ResultRefMismatch = "result_ref_mismatch", CONFLICT;
@@ -227,6 +228,13 @@ impl From<EngineError> for ApiError {
             }
             EngineError::RateLimited { quota, .. } => rate_limited(&message, quota),
             EngineError::Invalid { pointer, .. } => vec![Fault::at(pointer, message)].into(),
+            EngineError::NotInLog(_) => Self::new(
+                Code::EventNotInLog,
+                format!(
+                    "{message}: the gateway was restored from an older copy since, or the event is another gateway's; read again what \
+                     you follow, and listen without an id"
+                ),
+            ),
             EngineError::Conflict => {
                 Self::new(Code::ConcurrentUpdate, format!("{message}; send the request again"))
             }

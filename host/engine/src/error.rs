@@ -156,6 +156,9 @@ pub enum EngineError {
         /// What is allowed.
         message: String,
     },
+    /// The log has no such event: it was restored from an older copy, or the event is of another gateway.
+    #[error("the log has no event `{0}`")]
+    NotInLog(String),
     /// Other replicas kept changing the operation while this request was retried.
     #[error("operation was changed by another request at the same time")]
     Conflict,

@@ -4,22 +4,23 @@
 //! change is durable. [`Engine::follow_log`] reads its end as long as anyone waits, and keeps the newest notices; a reader that asks for
 //! older ones gets them from the store. So a reader has a position in the log and nothing else, and one that does not read costs nothing.
 
+mod notice;
 mod recent;
 
 use crate::engine::{Engine, Inner};
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::lists::sound;
-use crate::ports::{LoggedEvent, Record, Visibility};
+use crate::ports::{EventId, LoggedEvent, Record};
 use crate::session::Target;
 use gateway_domain::evidence::ChainedEvent;
-use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{Family, OperationType};
+use gateway_domain::ids::OperationId;
 use gateway_domain::operation::{State, evolve, replay};
-use gateway_domain::time::EpochMs;
+pub use notice::{Notice, NoticeFilter};
 use recent::{PAGE_MAX, Page, Recent};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -35,59 +36,15 @@ const CATCHING_UP_MAX: usize = 2;
 /// Callers that wait for another state of an operation at the same time. Their connections cannot be given to others meanwhile.
 const WAITING_MAX: usize = 128;
 
-/// An event of an operation, as everyone sees it who can see the operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// The event's index in the log of all events, from 0.
-    pub index: u64,
-    /// The event's time.
-    pub at: EpochMs,
-    /// The operation.
-    pub operation_id: OperationId,
-    /// The event's number in the operation, from 1.
-    pub seq: u64,
-    /// The event's hash in the operation's chain.
-    pub event_hash: Hex32,
-    /// The `type` of the change.
-    pub change: &'static str,
-    /// The operation's state after the event.
-    pub state: State,
-    /// The operation's family.
-    pub family: Family,
-    /// The operation's type.
-    pub operation_type: OperationType,
-    /// The name of the operation's key.
-    pub key_ref: KeyRef,
-    /// The operation's tenant.
-    pub tenant: Tenant,
-}
-
-/// The notices that a reader wants; each condition that is absent includes all.
-#[derive(Clone, Debug)]
-pub struct NoticeFilter {
-    /// The operations that the reader can see.
-    pub visibility: Visibility,
-    /// The families that the reader can see.
-    pub families: Vec<Family>,
-    /// Events after which the operation is in one of these states; none: in any.
-    pub states: Vec<State>,
-    /// Operations of this type.
-    pub operation_type: Option<OperationType>,
-    /// Operations on the key of this name.
-    pub key_ref: Option<KeyRef>,
-    /// This operation.
-    pub operation_id: Option<OperationId>,
-}
-
-impl NoticeFilter {
-    fn includes(&self, notice: &Notice) -> bool {
-        self.visibility.includes(&notice.tenant)
-            && self.families.contains(&notice.family)
-            && (self.states.is_empty() || self.states.contains(&notice.state))
-            && self.operation_type.is_none_or(|kind| kind == notice.operation_type)
-            && self.key_ref.as_ref().is_none_or(|key_ref| *key_ref == notice.key_ref)
-            && self.operation_id.is_none_or(|id| id == notice.operation_id)
-    }
+/// Where a reader begins in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With what happens from now on.
+    Now,
+    /// With the event at this index, at most the index after the last one.
+    At(u64),
+    /// After this event.
+    After(EventId),
 }
 
 /// The end of the log as far as it was read.
@@ -96,6 +53,8 @@ pub(crate) struct Feed {
     wanted: Notify,
     /// `None` while no one waits.
     recent: Mutex<Option<Recent>>,
+    /// How often the log was found to be another one than before.
+    n_replaced: AtomicU64,
     catching_up: Semaphore,
     waiting: Semaphore,
 }
@@ -117,6 +76,7 @@ impl Default for Feed {
             followed: watch::Sender::new(Followed::No),
             wanted: Notify::new(),
             recent: Mutex::default(),
+            n_replaced: AtomicU64::new(0),
             catching_up: Semaphore::new(CATCHING_UP_MAX),
             waiting: Semaphore::new(WAITING_MAX),
         }
@@ -141,6 +101,10 @@ pub struct Reading {
     followed: watch::Receiver<Followed>,
     filter: NoticeFilter,
     position: u64,
+    /// The event before the position, if it is known.
+    last: Option<EventId>,
+    /// The log of this number is read.
+    n_replaced: u64,
     /// A page that is being read from the store. It is read on while the reader does something else, and keeps its turn.
     pending: Option<AbortOnDropHandle<Result<Page, EngineError>>>,
 }
@@ -152,16 +116,30 @@ impl Reading {
         self.position
     }
 
+    /// The event before the position, if it is known.
+    #[must_use]
+    pub const fn last_read(&self) -> Option<EventId> {
+        self.last
+    }
+
     /// The next notices that fit the filter, in the order of the log; none when there are none at `deadline`, or none will come.
     ///
     /// # Errors
-    /// [`EngineError::Unavailable`] when the store cannot be read. The next call goes on at the same place.
+    /// [`EngineError::Unavailable`] when the store cannot be read. The next call goes on at the same place. [`EngineError::NotInLog`]
+    /// when the log no longer has what was read: the reader must begin again.
     pub async fn next(&mut self, deadline: Instant) -> Result<Vec<Arc<Notice>>, EngineError> {
         loop {
             // Seen before the read, so that what comes during it is not missed.
             let followed = *self.followed.borrow_and_update();
-            let Some(Page { notices, end }) = self.page(deadline).await? else { return Ok(Vec::new()) };
-            self.position = end;
+            if self.n_replaced != self.engine.0.feed.n_replaced.load(Ordering::Acquire) {
+                return Err(EngineError::NotInLog(
+                    self.last.map_or_else(|| self.position.to_string(), |last| last.to_string()),
+                ));
+            }
+            let Some(Page { notices, end, last }) = self.page(deadline).await? else { return Ok(Vec::new()) };
+            if end != self.position {
+                (self.position, self.last) = (end, last);
+            }
             let fitting: Vec<_> = notices.into_iter().filter(|notice| self.filter.includes(notice)).collect();
             let size = match followed {
                 Followed::UpTo(size) if fitting.is_empty() && Instant::now() < deadline => size,
@@ -182,8 +160,8 @@ impl Reading {
                 if let Some(page) = self.engine.0.feed.recent_since(self.position) {
                     return Ok(Some(page));
                 }
-                let (engine, position) = (self.engine.clone(), self.position);
-                let read = tokio::spawn(async move { engine.0.notices_from_store(position).await });
+                let (engine, position, last) = (self.engine.clone(), self.position, self.last);
+                let read = tokio::spawn(async move { engine.0.notices_from_store(position, last).await });
                 self.pending.insert(AbortOnDropHandle::new(read))
             }
         };
@@ -214,17 +192,17 @@ impl Reading {
 }
 
 impl Engine {
-    /// Reads the log from this index on; without one, what happens from now on.
+    /// Reads the log from this place on.
     ///
     /// # Errors
-    /// [`EngineError::Unavailable`] when the store cannot be read.
-    pub async fn read_log(&self, from: Option<u64>, filter: NoticeFilter) -> Result<Reading, EngineError> {
+    /// [`EngineError::NotInLog`] when the log has no such place, and [`EngineError::Unavailable`] when the store cannot be read.
+    pub async fn read_log(&self, start: Start, filter: NoticeFilter) -> Result<Reading, EngineError> {
         let feed = &self.0.feed;
+        let n_replaced = feed.n_replaced.load(Ordering::Acquire);
         let followed = feed.followed.subscribe();
         feed.wanted.notify_one();
-        let end = self.0.ports.log.events_end().await?;
-        let position = from.map_or(end, |from| from.min(end));
-        Ok(Reading { engine: self.clone(), followed, filter, position, pending: None })
+        let (position, last) = self.0.place(start).await?;
+        Ok(Reading { engine: self.clone(), followed, filter, position, last, n_replaced, pending: None })
     }
 
     /// The operation, as soon as its state is another than `unless`, and after `within` in any case.
@@ -253,7 +231,7 @@ impl Engine {
         let Ok(_place) = self.0.feed.waiting.try_acquire() else {
             return Err(Unavailable::new(Dependency::Runtime, "too many requests wait for operations").into());
         };
-        let mut reading = self.read_log(None, filter).await?;
+        let mut reading = self.read_log(Start::Now, filter).await?;
         let mut n_events_seen = 0;
         loop {
             let record = self.operation(target).await?;
@@ -263,8 +241,14 @@ impl Engine {
             // An event is in the log a moment before the record that this process keeps has it.
             let is_behind = record.operation.revision < n_events_seen;
             let until = if is_behind { deadline.min(Instant::now() + FOLLOW_EVERY) } else { deadline };
-            let notices = reading.next(until).await?;
-            n_events_seen = notices.last().map_or(n_events_seen, |last| last.seq);
+            match reading.next(until).await {
+                Ok(notices) => {
+                    n_events_seen = notices.last().map_or(n_events_seen, |last| last.seq);
+                }
+                // The caller sees what there is now.
+                Err(EngineError::NotInLog(_)) => return self.operation(target).await,
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -280,6 +264,26 @@ impl Engine {
 }
 
 impl Inner {
+    /// The index at which this place begins, and the event before it, if it is known.
+    async fn place(&self, start: Start) -> Result<(u64, Option<EventId>), EngineError> {
+        let log = &self.ports.log;
+        match start {
+            Start::After(id) => match log.events_from(id.index, 1).await?.first() {
+                Some(event) if event.id() == Some(id) => Ok((id.index.saturating_add(1), Some(id))),
+                Some(_) | None => Err(EngineError::NotInLog(id.to_string())),
+            },
+            Start::At(_) | Start::Now => {
+                let last = log.last_event().await?;
+                let end = last.map_or(0, |last| last.index.saturating_add(1));
+                match start {
+                    Start::At(index) if index > end => Err(EngineError::NotInLog(index.to_string())),
+                    Start::At(index) if index < end => Ok((index, None)),
+                    Start::At(_) | Start::After(_) | Start::Now => Ok((end, last.and_then(|last| last.id()))),
+                }
+            }
+        }
+    }
+
     async fn follow(&self) {
         let feed = &self.feed;
         loop {
@@ -288,9 +292,16 @@ impl Inner {
                 feed.wanted.notified().await;
                 continue;
             }
-            if let Err(error) = self.follow_once().await {
+            match self.follow_once().await {
+                Ok(()) => {}
+                Err(error @ EngineError::NotInLog(_)) => {
+                    tracing::warn!(%error, "the database is another than before: listeners begin again");
+                    feed.n_replaced.fetch_add(1, Ordering::Release);
+                    *feed.recent() = None;
+                    feed.followed.send_replace(Followed::UpTo(0));
+                }
                 // Readiness reports the store.
-                tracing::debug!(%error, "the end of the log could not be read");
+                Err(error) => tracing::debug!(%error, "the end of the log could not be read"),
             }
             sleep(FOLLOW_EVERY).await;
         }
@@ -298,10 +309,10 @@ impl Inner {
 
     async fn follow_once(&self) -> Result<(), EngineError> {
         let feed = &self.feed;
-        let position = feed.recent().as_ref().map(|recent| recent.end);
-        let end = match position {
-            Some(position) => {
-                let page = self.page(position).await?;
+        let place = feed.recent().as_ref().map(|recent| (recent.end, recent.last));
+        let end = match place {
+            Some((position, last)) => {
+                let page = self.page(position, last).await?;
                 let end = page.end;
                 if let Some(recent) = feed.recent().as_mut() {
                     recent.add(page);
@@ -309,8 +320,8 @@ impl Inner {
                 end
             }
             None => {
-                let end = self.ports.log.events_end().await?;
-                *feed.recent() = Some(Recent::beginning_at(end));
+                let (end, last) = self.place(Start::Now).await?;
+                *feed.recent() = Some(Recent::beginning_at(end, last));
                 end
             }
         };
@@ -320,29 +331,42 @@ impl Inner {
         Ok(())
     }
 
-    async fn notices_from_store(&self, position: u64) -> Result<Page, EngineError> {
+    async fn notices_from_store(&self, position: u64, last: Option<EventId>) -> Result<Page, EngineError> {
         // The semaphore is never closed.
         let _permit = self.feed.catching_up.acquire().await;
-        self.page(position).await
+        self.page(position, last).await
     }
 
-    /// A page from the store.
-    async fn page(&self, position: u64) -> Result<Page, EngineError> {
-        let logged = self.ports.log.events_from(position, PAGE_MAX).await?;
-        let end = logged.last().map_or(position, |last| last.index.saturating_add(1));
+    /// A page from the store, after the event `last`, if that is known. The event is read again, since a database that is restored while
+    /// the gateway runs has another one there.
+    async fn page(&self, position: u64, last: Option<EventId>) -> Result<Page, EngineError> {
+        let logged = match last {
+            None => self.ports.log.events_from(position, PAGE_MAX).await?,
+            Some(last) => {
+                let mut logged = self.ports.log.events_from(last.index, PAGE_MAX.saturating_add(1)).await?;
+                if logged.first().and_then(LoggedEvent::id) != Some(last) {
+                    return Err(EngineError::NotInLog(last.to_string()));
+                }
+                logged.split_off(1)
+            }
+        };
+        let (end, last) = match logged.last() {
+            Some(event) => (event.index.saturating_add(1), event.id()),
+            None => (position, last),
+        };
         let mut operations = BTreeMap::new();
         for id in logged.iter().filter_map(|event| Some(event.of?.0)) {
             if let Entry::Vacant(unread) = operations.entry(id) {
                 unread.insert(self.notices_of(id).await?);
             }
         }
-        let notice = |LoggedEvent { index, of }: LoggedEvent| {
+        let notice = |LoggedEvent { index, of, .. }: LoggedEvent| {
             let (operation_id, seq) = of?;
             let nth = usize::try_from(seq.checked_sub(1)?).ok()?;
             let notice = operations.get(&operation_id)?.get(nth)?.clone();
             Some(Arc::new(Notice { index, ..notice }))
         };
-        Ok(Page { notices: logged.into_iter().filter_map(notice).collect(), end })
+        Ok(Page { notices: logged.into_iter().filter_map(notice).collect(), end, last })
     }
 
     /// A notice of each of the operation's events, without its index in the log; none if the operation is damaged, which readiness

@@ -39,7 +39,7 @@ pub use approve::Approve;
 pub use engine::{Engine, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Export, Publish, Recover};
-pub use feed::{Notice, NoticeFilter, Reading};
+pub use feed::{Notice, NoticeFilter, Reading, Start};
 pub use lists::{ListOperations, Page};
 pub use ports::{Ports, Visibility};
 pub use rate_limit::{Quota, RateLimit, Token};

@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub use crate::error::{Damage, ReadError, SignError, Subject};
 pub use gateway_domain::admission::AdmissionRequest;
 pub use lists::{Created, KeyFilter, ListRecords, Listed, OperationFilter, Place};
-pub use log::{LogConsistency, LogHead, LogInclusion, LoggedEvent, ReadLog, SignCheckpoint};
+pub use log::{EventId, LogConsistency, LogHead, LogInclusion, LoggedEvent, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
     DescribePolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StorePolicies, StoredBundle,

@@ -45,7 +45,8 @@ impl Engine {
         for webhook in self.0.ports.webhooks.webhooks(visible).await? {
             all.push(self.webhook_status(webhook).await?);
         }
-        Ok((all, self.0.ports.log.events_end().await?))
+        let last = self.0.ports.log.last_event().await?;
+        Ok((all, last.map_or(0, |last| last.index.saturating_add(1))))
     }
 
     /// Sends all events from this index on to a webhook again. Those that it refused are sent again too.

@@ -20,7 +20,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
     DeadLetter, Holder, KeepWebhooks, WebhookClaim, WebhookFailure, WebhookProgress,
 };
-use gateway_engine::{Engine, EngineError, Notice, NoticeFilter, Unavailable, Visibility};
+use gateway_engine::{Engine, EngineError, Notice, NoticeFilter, Start, Unavailable, Visibility};
 use gateway_service::telemetry::Descriptions;
 use gateway_service::transport::until_stopped;
 use metrics::{counter, gauge};
@@ -263,6 +263,10 @@ impl Sender {
             match ended {
                 // Another one sends, and shows how far it is.
                 Ended::Lost => self.show(0, 0),
+                Ended::Failed(error @ EngineError::NotInLog(_)) => {
+                    let webhook = self.name.as_str();
+                    tracing::warn!(webhook, %error, "the place of a webhook is read from the database again");
+                }
                 // Readiness reports the store.
                 Ended::Failed(error) => {
                     tracing::debug!(
@@ -324,7 +328,7 @@ impl Sender {
     }
 
     async fn send_from(&self, place: &mut Place) -> Result<Infallible, Ended> {
-        let mut reading = self.source.engine.read_log(Some(place.position), self.filter.clone()).await?;
+        let mut reading = self.source.engine.read_log(Start::At(place.position), self.filter.clone()).await?;
         let mut sending = Sending::new(&self.delivery);
         loop {
             let wait = if place.is_ahead { WRITE_EVERY } else { LOOK_EVERY };

@@ -82,6 +82,7 @@ macro_rules! contract_cases {
             log::every_kind_of_change_is_read_back
             log::every_event_has_an_inclusion_proof_in_every_log
             log::every_log_is_consistent_with_every_earlier_log
+            log::events_are_named_by_their_place_and_hash
             log::nonexistent_entries_and_sizes_have_no_proof
             log::proofs_are_consistent_while_the_log_grows
             queries::owing_operations_are_listed_least_recently_updated_first

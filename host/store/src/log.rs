@@ -28,8 +28,9 @@ pub(crate) const LAST: &str = "SELECT ledger_index, ledger_root FROM (
         SELECT ledger_index, ledger_root FROM policy_activations ORDER BY ledger_index DESC LIMIT 1) AS last_activation
     ORDER BY ledger_index DESC LIMIT 1";
 const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = $1 AND seq = $2";
-const EVENTS_END: &str = "SELECT coalesce(max(ledger_index) + 1, 0) AS n_entries FROM events";
-const EVENTS_FROM: &str = "SELECT ledger_index, operation_id, seq FROM events WHERE ledger_index >= $1 ORDER BY ledger_index LIMIT $2";
+const LAST_EVENT: &str =
+    "SELECT ledger_index, operation_id, seq, event_hash FROM events ORDER BY ledger_index DESC LIMIT 1";
+const EVENTS_FROM: &str = "SELECT ledger_index, operation_id, seq, event_hash FROM events WHERE ledger_index >= $1 ORDER BY ledger_index LIMIT $2";
 
 #[async_trait]
 impl ReadLog for Store {
@@ -51,23 +52,17 @@ impl ReadLog for Store {
         Ok(index.map(i64::unsigned_abs))
     }
 
-    async fn events_end(&self) -> Result<u64, Unavailable> {
-        let rows = self.database.pool().rows(EVENTS_END, &[]).await;
+    async fn last_event(&self) -> Result<Option<LoggedEvent>, Unavailable> {
+        let rows = self.database.pool().rows(LAST_EVENT, &[]).await;
         let rows = rows.map_err(|error| failed("the end of the log could not be read", &error))?;
-        let end = rows.first().and_then(|row| row.integer("n_entries")).unwrap_or_default();
-        Ok(end.unsigned_abs())
+        rows.first().map(logged).transpose()
     }
 
     async fn events_from(&self, index: u64, n_max: u32) -> Result<Vec<LoggedEvent>, Unavailable> {
         let Ok(index) = i64::try_from(index) else { return Ok(Vec::new()) };
         let rows = self.database.pool().rows(EVENTS_FROM, &[index.into(), i64::from(n_max).into()]).await;
         let rows = rows.map_err(|error| failed("the end of the log could not be read", &error))?;
-        let event = |row: &Row| {
-            let index = integer("an event", row, "ledger_index")?.unsigned_abs();
-            let seq = row.integer("seq").map(i64::unsigned_abs);
-            Ok(LoggedEvent { index, of: decode::operation_id(row).ok().zip(seq) })
-        };
-        rows.iter().map(event).collect()
+        rows.iter().map(logged).collect()
     }
 
     async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<LogInclusion>, Unavailable> {
@@ -111,6 +106,12 @@ impl Store {
         let root = row.hash("ledger_root").ok_or_else(|| damaged("its last entry has no valid root"))?;
         Ok(LogHead { size: index.unsigned_abs().saturating_add(1), root })
     }
+}
+
+fn logged(row: &Row) -> Result<LoggedEvent, Unavailable> {
+    let index = integer("an event", row, "ledger_index")?.unsigned_abs();
+    let seq = row.integer("seq").map(i64::unsigned_abs);
+    Ok(LoggedEvent { index, hash: row.hash("event_hash"), of: decode::operation_id(row).ok().zip(seq) })
 }
 
 /// The positions of the nodes that show whether the log of `size` is a prefix of the last one.

@@ -26,8 +26,13 @@ struct Events {
 /// A block of a stream: its `id`, and its `data`, if it has any.
 #[derive(Debug, PartialEq)]
 struct Block {
-    id: Option<u64>,
+    id: Option<String>,
     data: Option<Value>,
+}
+
+/// The index in an event's id.
+fn index(id: &str) -> u64 {
+    id.split_once('-').unwrap().0.parse().unwrap()
 }
 
 impl Events {
@@ -56,7 +61,7 @@ impl Events {
                     let line = block.lines().find_map(|line| line.strip_prefix(name));
                     line.map(|value| value.trim_start().to_owned())
                 };
-                let id = field("id:").map(|id| id.parse().unwrap());
+                let id = field("id:");
                 let data = field("data:").map(|data| serde_json::from_str(&data).unwrap());
                 assert_eq!(data.is_some(), field("event:").as_deref() == Some("operation"), "{block}");
                 let block = Block { id, data };
@@ -69,7 +74,7 @@ impl Events {
     }
 
     /// The next event, and its id.
-    async fn event(&mut self) -> Option<(u64, Value)> {
+    async fn event(&mut self) -> Option<(String, Value)> {
         loop {
             let Block { id, data } = self.block().await?;
             if let Some(data) = data {
@@ -79,7 +84,7 @@ impl Events {
     }
 
     /// The remaining events.
-    async fn rest(mut self) -> Vec<(u64, Value)> {
+    async fn rest(mut self) -> Vec<(String, Value)> {
         let mut events = Vec::new();
         while let Some(event) = self.event().await {
             events.push(event);
@@ -92,7 +97,7 @@ fn id(operation: &Value) -> &str {
     operation["operation_id"].as_str().unwrap()
 }
 
-fn texts<'a>(events: &'a [(u64, Value)], member: &str) -> Vec<&'a str> {
+fn texts<'a>(events: &'a [(String, Value)], member: &str) -> Vec<&'a str> {
     events.iter().map(|(_, event)| event[member].as_str().unwrap()).collect()
 }
 
@@ -121,7 +126,7 @@ async fn stream_has_every_event_once_in_the_order_of_the_log_and_goes_on_where_i
     let world = World::ticking().await;
     let (one, two) = (pay(&world, "one").await, pay(&world, "two").await);
     let all = Events::open(&world, &[], &format!("{EVENTS}?from=0")).await.rest().await;
-    assert!(all.is_sorted_by(|(one, _), (next, _)| one < next), "{all:?}");
+    assert!(all.is_sorted_by(|(one, _), (next, _)| index(one) < index(next)), "{all:?}");
     for (_, event) in &all {
         let members: Vec<_> = event.as_object().unwrap().keys().collect();
         let ids_and_words =
@@ -141,9 +146,9 @@ async fn stream_has_every_event_once_in_the_order_of_the_log_and_goes_on_where_i
         assert_eq!(own[0].1["href"], path(operation, ""));
     }
     for n_received in 1..all.len() {
-        let last = all[n_received - 1].0.to_string();
+        let last = &all[n_received - 1].0;
         let rest =
-            Events::open(&world, &[("last-event-id", &last)], &format!("{EVENTS}?from=0")).await.rest().await;
+            Events::open(&world, &[("last-event-id", last)], &format!("{EVENTS}?from=0")).await.rest().await;
         assert_eq!(rest, all[n_received..]);
     }
     assert_eq!(Events::open(&world, &[], EVENTS).await.rest().await, [], "from now on");
@@ -157,7 +162,7 @@ async fn stream_has_every_event_once_in_the_order_of_the_log_and_goes_on_where_i
     ] {
         let query: String = filters.iter().map(|(name, value)| format!("&{name}={value}")).collect();
         let found = Events::open(&world, &[], &format!("{EVENTS}?from=0{query}")).await.rest().await;
-        let fits = |(_, event): &&(u64, Value)| filters.iter().all(|(name, value)| event[name] == *value);
+        let fits = |(_, event): &&(String, Value)| filters.iter().all(|(name, value)| event[name] == *value);
         let expected: Vec<_> = all.iter().filter(fits).cloned().collect();
         assert!(!expected.is_empty() && expected.len() < all.len(), "{query}");
         assert_eq!(found, expected, "{query}");
@@ -239,7 +244,7 @@ async fn queries_that_cannot_be_are_refused() {
         let message = world.get(&path).await.fails(400, "invalid_request");
         assert!(message.contains(expected), "{path}: {message}");
     }
-    for id in ["", "x", "-1", "99999999999999999999"] {
+    for id in ["", "x", "-1", "3", "99999999999999999999-0123456789abcdef", "03-0123456789abcdef"] {
         let answer = world.call_as(&[("last-event-id", id)], "GET", EVENTS, &Value::Null).await;
         let message = answer.fails(400, "invalid_request");
         assert!(message.contains("`Last-Event-ID`"), "{id}: {message}");
@@ -281,8 +286,9 @@ async fn stream_ends_when_the_gateway_stops_though_events_are_left() {
     let engine = world.engine.clone();
     let following = tokio::spawn(async move { engine.follow_log(async { drop(stopped.await) }).await });
     let mut events = Events::open(&world, &[], &format!("{EVENTS}?from=0")).await;
+    let mut ids = Vec::new();
     for _ in 0..3 {
-        events.event().await.unwrap();
+        ids.push(events.event().await.unwrap().0);
     }
     stop.send(()).unwrap();
     following.await.unwrap();
@@ -290,12 +296,71 @@ async fn stream_ends_when_the_gateway_stops_though_events_are_left() {
     // The client goes on there at another replica, or after the restart.
     world.follow();
     let next = loop {
-        let mut rest = Events::open(&world, &[("last-event-id", "2")], EVENTS).await;
+        let mut rest = Events::open(&world, &[("last-event-id", &ids[2])], EVENTS).await;
         if let Some((id, _)) = rest.event().await {
             break id;
         }
     };
-    assert_eq!(next, 3);
+    assert_eq!(index(&next), index(&ids[2]) + 1);
+}
+
+/// As after the restoration of an older copy: the log is shorter, or has grown again with other events.
+#[tokio::test]
+async fn id_of_an_event_that_is_not_in_the_log_is_refused() {
+    let world = World::ticking().await;
+    pay(&world, "one").await;
+    let from_0 = format!("{EVENTS}?from=0");
+    let all = Events::open(&world, &[], &from_0).await.rest().await;
+    let end = index(&all.last().unwrap().0) + 1;
+    let other = |id: &str| {
+        let (index, prefix) = id.split_once('-').unwrap();
+        let flipped = format!("{:016x}", u64::from_str_radix(prefix, 16).unwrap() ^ 1);
+        format!("{index}-{flipped}")
+    };
+    let (first, last) = (&all[0].0, &all[all.len() - 1].0);
+    let prefix = last.split_once('-').unwrap().1;
+    for id in [other(first), other(last), format!("{end}-{prefix}"), format!("{}-{prefix}", i64::MAX)] {
+        for path in [EVENTS, &from_0] {
+            let answer = world.call_as(&[("last-event-id", &id)], "GET", path, &Value::Null).await;
+            let message = answer.fails(410, "event_not_in_log");
+            assert!(
+                message.contains(&format!("`{id}`")) && message.contains("listen without an id"),
+                "{message}"
+            );
+        }
+    }
+    for beyond in [end + 1, i64::MAX as u64] {
+        let message = world.get(&format!("{EVENTS}?from={beyond}")).await.fails(410, "event_not_in_log");
+        assert!(message.contains(&format!("`{beyond}`")), "{message}");
+    }
+    for rest in [
+        Events::open(&world, &[("last-event-id", last)], EVENTS).await,
+        Events::open(&world, &[], &format!("{EVENTS}?from={end}")).await,
+    ] {
+        assert_eq!(rest.rest().await, []);
+    }
+}
+
+/// A database that is replaced while the gateway runs, as by a standby that was behind.
+#[tokio::test]
+async fn stream_of_a_log_that_was_replaced_ends_and_is_not_continued() {
+    let world = World::ticking().await;
+    world.follow();
+    let operation = pay(&world, "one").await;
+    let mut events = Events::open(&world, &[], &format!("{EVENTS}?from=0")).await;
+    let last = loop {
+        let (id, event) = events.event().await.unwrap();
+        if event["type"] == "executed" && event["operation_id"] == operation["operation_id"] {
+            break id;
+        }
+    };
+    let mut conn =
+        SqliteConnectOptions::new().filename(world.folder().join("gateway.db")).connect().await.unwrap();
+    let sql = "UPDATE events SET event_hash = zeroblob(32) WHERE ledger_index = ?";
+    sqlx::query(sql).bind(i64::try_from(index(&last)).unwrap()).execute(&mut conn).await.unwrap();
+    assert_eq!(events.rest().await, [], "it ends");
+    let answer = world.call_as(&[("last-event-id", &last)], "GET", EVENTS, &Value::Null).await;
+    answer.fails(410, "event_not_in_log");
 }
 
 #[tokio::test]

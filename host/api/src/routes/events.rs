@@ -1,6 +1,7 @@
 //! Events of operations, as they happen: server-sent events (HTML Living Standard, section 9.2).
 
 use crate::error::ApiError;
+use crate::error::Code::EventNotInLog;
 use crate::extract::Caller;
 use crate::extract::list::Filters;
 use crate::extract::query::{self, invalid_query};
@@ -16,7 +17,8 @@ use futures_util::stream::unfold;
 use gateway_auth::Scope::{self, *};
 use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::operation::State as DomainState;
-use gateway_engine::{EngineError, Notice, NoticeFilter, Reading};
+use gateway_engine::ports::EventId;
+use gateway_engine::{EngineError, Notice, NoticeFilter, Reading, Start};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -38,19 +40,21 @@ const LAST_EVENT_ID: &str = "last-event-id";
 
 const FILTERS: [&str; 4] = ["state", "operation_type", "key_ref", "operation_id"];
 
-/// Sends events of operations as they happen, each with its index in the log of all events as `id`. A client that connects again with
-/// `Last-Event-ID` gets all events since. The stream ends after ten minutes, and when the gateway stops.
+/// Sends events of operations as they happen, each with its name in the log of all events as `id`. A client that connects again with
+/// `Last-Event-ID` gets all events since, or `event_not_in_log` if the log does not have that event, as after the restoration of an older
+/// copy. The stream ends after ten minutes, and when the gateway stops.
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "events", tag = "operations",
     security(("bearer" = [EventsRead])),
+    extensions(("x-errors" = json!([EventNotInLog]))),
     responses((status = 200, description = "events named `operation`, with JSON as data: `operation_id`, `href`, `seq`, `type`, `state`, `operation_type`, `key_ref`, `at_ms`", body = String, content_type = "text/event-stream")),
     params(
         ("state" = Option<OperationState>, Query, description = "Only events after which the operation is in this state"),
         ("operation_type" = Option<CustodyOperationType>, Query, description = "Only operations of this type"),
         ("key_ref" = Option<String>, Query, description = "Only operations on this key"),
         ("operation_id" = Option<String>, Query, description = "Only this operation", pattern = "^[0-9a-f]{64}$"),
-        ("from" = Option<u64>, Query, description = "Index of the first event in the log of all events; without it and `Last-Event-ID`, from now on"),
-        ("last-event-id" = Option<String>, Header, description = "The `id` of the last event that was received, as browsers send it; before `from`", pattern = "^[0-9]{1,18}$"),
+        ("from" = Option<u64>, Query, description = "Index of the first event in the log of all events, to begin there; without it and `Last-Event-ID`, from now on"),
+        ("last-event-id" = Option<String>, Header, description = "The `id` of the last event that was received, as browsers send it; before `from`", pattern = "^[0-9]{1,18}-[0-9a-f]{16}$"),
     ),
 )]
 pub async fn events(
@@ -61,20 +65,19 @@ pub async fn events(
 ) -> Result<impl IntoResponse, ApiError> {
     let query = query.as_deref().unwrap_or_default();
     let filter = filter(&caller, &Filters::parse(query, &FILTERS, &["from"])?)?;
-    let from = match headers.get(LAST_EVENT_ID) {
-        Some(id) => Some(after(id.as_bytes())?),
-        None => query::optional_number(query, "from")?,
+    let start = match headers.get(LAST_EVENT_ID) {
+        Some(id) => Start::After(event_id(id.as_bytes())?),
+        None => query::optional_number(query, "from")?.map_or(Start::Now, Start::At),
     };
-    let reading = app.engine().read_log(from, filter).await?;
+    let reading = app.engine().read_log(start, filter).await?;
     // Without the header nginx keeps events back until it has some kilobytes.
     Ok(([("x-accel-buffering", "no")], Sse::new(unfold(Sending::new(reading), Sending::next))))
 }
 
-/// The index after a client's last event.
-fn after(id: &[u8]) -> Result<u64, ApiError> {
-    let id = std::str::from_utf8(id).ok().and_then(query::digits);
-    let wrong = || invalid_query("the header `Last-Event-ID` must be the `id` of an event".to_owned());
-    Ok(id.ok_or_else(wrong)?.saturating_add(1))
+/// A client's last event.
+fn event_id(id: &[u8]) -> Result<EventId, ApiError> {
+    let id = std::str::from_utf8(id).ok().and_then(|id| id.parse().ok());
+    id.ok_or_else(|| invalid_query("the header `Last-Event-ID` must be the `id` of an event".to_owned()))
 }
 
 fn filter(caller: &Caller, filters: &Filters) -> Result<NoticeFilter, ApiError> {
@@ -99,19 +102,21 @@ fn filter(caller: &Caller, filters: &Filters) -> Result<NoticeFilter, ApiError> 
 struct Sending {
     reading: Reading,
     waiting: VecDeque<Arc<Notice>>,
-    /// The index after the event that the client knows as the last one; `None` at the beginning.
-    told: Option<u64>,
+    has_begun: bool,
+    /// The event that the client knows as the last one.
+    told: Option<EventId>,
     ends_at: Instant,
 }
 
 impl Sending {
     fn new(reading: Reading) -> Self {
-        Self { reading, waiting: VecDeque::new(), told: None, ends_at: Instant::now() + LASTS_FOR }
+        let ends_at = Instant::now() + LASTS_FOR;
+        Self { reading, waiting: VecDeque::new(), has_begun: false, told: None, ends_at }
     }
 
     /// The next event of the stream. It reads the log only when the client has taken all before.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
-        if self.told.is_none() {
+        if !std::mem::replace(&mut self.has_begun, true) {
             let event = self.place().retry(RETRY_AFTER);
             return Some((Ok(event), self));
         }
@@ -132,9 +137,9 @@ impl Sending {
         }
         let event = match self.waiting.pop_front() {
             Some(notice) => {
-                self.told = Some(notice.index.saturating_add(1));
+                self.told = Some(notice.id());
                 let data = json!(EventView::from(&*notice)).to_string();
-                Event::default().id(notice.index.to_string()).event("operation").data(data)
+                Event::default().id(notice.id().to_string()).event("operation").data(data)
             }
             None if self.reading.has_ended() => return None,
             None => self.place(),
@@ -144,9 +149,9 @@ impl Sending {
 
     /// Says how far the log was read, without an event: a client that connects again need not read that part again.
     fn place(&mut self) -> Event {
-        let position = self.reading.position();
-        let before = self.told.replace(position);
-        match position.checked_sub(1).filter(|_| before != Some(position)) {
+        let last = self.reading.last_read();
+        let before = std::mem::replace(&mut self.told, last);
+        match last.filter(|_| before != last) {
             Some(last) => Event::default().id(last.to_string()),
             None => Event::default().comment(""),
         }

@@ -1,6 +1,7 @@
 //! The newest notices, in memory.
 
-use super::Notice;
+use super::notice::Notice;
+use crate::ports::EventId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -10,10 +11,12 @@ const RECENT_MAX: usize = 4096;
 /// The events that are read at once.
 pub(super) const PAGE_MAX: u32 = 256;
 
-/// Notices, and the index at which the next ones are read.
+/// Notices, the index at which the next ones are read, and the event before that.
 pub(super) struct Page {
     pub(super) notices: Vec<Arc<Notice>>,
     pub(super) end: u64,
+    /// `None` if it is not known.
+    pub(super) last: Option<EventId>,
 }
 
 /// The newest notices: all from `first` on.
@@ -22,15 +25,17 @@ pub(super) struct Recent {
     notices: VecDeque<Arc<Notice>>,
     /// The index after the last one.
     pub(super) end: u64,
+    /// The last one, if it is known.
+    pub(super) last: Option<EventId>,
 }
 
 impl Recent {
-    pub(super) const fn beginning_at(first: u64) -> Self {
-        Self { first, notices: VecDeque::new(), end: first }
+    pub(super) const fn beginning_at(first: u64, last: Option<EventId>) -> Self {
+        Self { first, notices: VecDeque::new(), end: first, last }
     }
 
-    pub(super) fn add(&mut self, Page { notices, end }: Page) {
-        self.end = end;
+    pub(super) fn add(&mut self, Page { notices, end, last }: Page) {
+        (self.end, self.last) = (end, last);
         self.notices.extend(notices);
         while self.notices.len() > RECENT_MAX {
             if let Some(dropped) = self.notices.pop_front() {
@@ -46,15 +51,16 @@ impl Recent {
             return None;
         }
         if position > self.end {
-            return Some(Page { notices: Vec::new(), end: position });
+            return Some(Page { notices: Vec::new(), end: position, last: None });
         }
         let n_before = self.notices.partition_point(|notice| notice.index < position);
         let n_max = usize::try_from(PAGE_MAX).unwrap_or(usize::MAX);
         let notices: Vec<_> = self.notices.iter().skip(n_before).take(n_max).cloned().collect();
         let is_cut = n_before.saturating_add(notices.len()) < self.notices.len();
-        let last = notices.last().filter(|_| is_cut);
-        let end = last.map_or(self.end, |last| last.index.saturating_add(1));
-        Some(Page { notices, end })
+        Some(match notices.last().filter(|_| is_cut) {
+            Some(last) => Page { end: last.index.saturating_add(1), last: Some(last.id()), notices },
+            None => Page { notices, end: self.end, last: self.last },
+        })
     }
 }
 
@@ -85,7 +91,8 @@ mod tests {
     /// Every third entry of the log is no event of an operation.
     fn page(range: std::ops::Range<u64>) -> Page {
         let end = range.end;
-        Page { notices: range.filter(|index| index % 3 != 0).map(notice).collect(), end }
+        let last = Some(notice(end - 1).id());
+        Page { notices: range.filter(|index| index % 3 != 0).map(notice).collect(), end, last }
     }
 
     fn all_since(recent: &Recent, mut position: u64) -> Vec<u64> {
@@ -93,6 +100,7 @@ mod tests {
         while position < recent.end {
             let page = recent.since(position).unwrap();
             assert!(page.end > position && page.notices.len() <= PAGE_MAX as usize);
+            assert_eq!(page.last, Some(notice(page.end - 1).id()));
             found.extend(page.notices.iter().map(|notice| notice.index));
             position = page.end;
         }
@@ -101,7 +109,7 @@ mod tests {
 
     #[test]
     fn recent_notices_are_read_from_any_place_in_pages() {
-        let mut recent = Recent::beginning_at(100);
+        let mut recent = Recent::beginning_at(100, None);
         assert_eq!(recent.since(100).map(|page| (page.notices.len(), page.end)), Some((0, 100)));
         recent.add(page(100..400));
         recent.add(page(400..1000));
@@ -115,7 +123,7 @@ mod tests {
 
     #[test]
     fn old_notices_are_forgotten() {
-        let mut recent = Recent::beginning_at(0);
+        let mut recent = Recent::beginning_at(0, None);
         let n_entries = 3 * RECENT_MAX as u64;
         for first in (0..n_entries).step_by(30) {
             recent.add(page(first..first + 30));

@@ -5,6 +5,8 @@ use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{SignedCheckpoint, SignedStatement, VerifierKey};
 use serde_json::Value;
+use std::fmt;
+use std::str::FromStr;
 
 /// The log's head at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +41,66 @@ pub struct LogConsistency {
     pub hashes: Vec<Hex32>,
 }
 
+/// The name of an event in the log: its index, and the beginning of its hash. A log that was restored from an older copy has no event
+/// of this name, although it may have one at this index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventId {
+    /// The event's index, from 0.
+    pub index: u64,
+    hash_prefix: u64,
+}
+
+impl EventId {
+    /// The name of the event at this index that has this hash.
+    #[must_use]
+    pub fn new(index: u64, event_hash: Hex32) -> Self {
+        let [a, b, c, d, e, f, g, h, ..] = *event_hash.as_bytes();
+        Self { index, hash_prefix: u64::from_be_bytes([a, b, c, d, e, f, g, h]) }
+    }
+}
+
+/// `INDEX-PREFIX`: the index in decimal, and 16 hexadecimal characters.
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:016x}", self.index, self.hash_prefix)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = NotAnEventId;
+
+    /// Reads what [`fmt::Display`] writes, and nothing else.
+    fn from_str(text: &str) -> Result<Self, NotAnEventId> {
+        let parts = text.split_once('-').and_then(|(index, prefix)| {
+            let index = i64::from_str(index).ok().and_then(|index| u64::try_from(index).ok())?;
+            Some(Self { index, hash_prefix: u64::from_str_radix(prefix, 16).ok()? })
+        });
+        parts.filter(|id| id.to_string() == text).ok_or(NotAnEventId)
+    }
+}
+
+/// A text that names no event in any log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is not `INDEX-PREFIX`")]
+pub struct NotAnEventId;
+
 /// The place of an operation's event in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedEvent {
     /// The event's index, from 0.
     pub index: u64,
+    /// The event's hash. `None` if that cannot be read.
+    pub hash: Option<Hex32>,
     /// The operation, and the event's number in it, from 1. `None` if that cannot be read.
     pub of: Option<(OperationId, u64)>,
+}
+
+impl LoggedEvent {
+    /// The event's name, if its hash can be read.
+    #[must_use]
+    pub fn id(&self) -> Option<EventId> {
+        Some(EventId::new(self.index, self.hash?))
+    }
 }
 
 /// Reads the log of all events. The results are verified: a damaged log gives an error, never a wrong proof.
@@ -57,8 +112,8 @@ pub trait ReadLog: Send + Sync {
     /// The index of an operation's event, which is numbered from 1. `None` when there is no such event.
     async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable>;
 
-    /// The index after the last event of an operation; 0 without events.
-    async fn events_end(&self) -> Result<u64, Unavailable>;
+    /// The last event of an operation; `None` without events. Unlike proofs it is not checked.
+    async fn last_event(&self) -> Result<Option<LoggedEvent>, Unavailable>;
 
     /// At most `n_max` events of operations from this index on, in the order of the log. Unlike proofs they are not checked.
     async fn events_from(&self, index: u64, n_max: u32) -> Result<Vec<LoggedEvent>, Unavailable>;

@@ -7,7 +7,7 @@ use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{empty_root, leaf_hash, node_hash, verify_consistency, verify_inclusion};
 use gateway_domain::operation::replay;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{LogHead, ReadLog, ReadOperations, Record};
+use gateway_engine::ports::{EventId, LogHead, ReadLog, ReadOperations, Record};
 use std::sync::Arc;
 
 /// MTH(D[n]) of RFC 6962, section 2.1, over event hashes.
@@ -146,6 +146,41 @@ pub(crate) async fn every_log_is_consistent_with_every_earlier_log(deployment: &
                 assert_eq!(*roots.get(&head.size).unwrap_or(&head.root), head.root);
             }
         }
+    }
+}
+
+pub(crate) async fn events_are_named_by_their_place_and_hash(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    assert_eq!(store.last_event().await.unwrap(), None);
+    assert_eq!(store.events_from(0, 10).await.unwrap(), []);
+    let mut log = Log::default();
+    log.grow(&*store, [0, 1], 3).await;
+    let events = store.events_from(0, 100).await.unwrap();
+    let hashes: Vec<_> = events.iter().map(|event| event.hash.unwrap()).collect();
+    assert_eq!(hashes, log.hashes);
+    assert_eq!(store.last_event().await.unwrap(), events.last().copied());
+    for (index, event) in (0..).zip(&events) {
+        let id = event.id().unwrap();
+        assert_eq!(id, EventId::new(index, event.hash.unwrap()));
+        assert_eq!(store.events_from(index, 1).await.unwrap(), [*event]);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert!(event.hash.unwrap().to_string().starts_with(id.to_string().split_once('-').unwrap().1));
+    }
+    let past = log.hashes.len() as u64;
+    for beyond in [past, past + 1, u64::MAX] {
+        assert_eq!(store.events_from(beyond, 1).await.unwrap(), [], "{beyond}");
+    }
+    for wrong in [
+        "",
+        "-",
+        "1",
+        "1-",
+        "01-0123456789abcdef",
+        "+1-0123456789abcdef",
+        "1-0123456789abcde",
+        "1-0123456789ABCDEF",
+    ] {
+        assert!(wrong.parse::<EventId>().is_err(), "{wrong}");
     }
 }
 
