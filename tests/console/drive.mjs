@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import net from 'node:net';
 import { createRequire } from 'node:module';
 import puppeteer from 'puppeteer-core';
+import { between, counting, recording } from './ways.mjs';
 
 const [scenario, config] = [process.argv[2], JSON.parse(process.argv[3])];
 const APPROVER = { roles: ['approver'], approved_at_ms: 1 };
@@ -31,7 +31,8 @@ async function pay(name, changes = {}) {
 
 /** A page whose errors, and requests to other hosts, fail the scenario. */
 async function watched(context, base = config.base) {
-  const page = await context.newPage();
+  // In a window of its own, since tabs behind another one are hidden.
+  const page = await context.newPage({ type: 'window' });
   page.faults = [];
   page.on('pageerror', (error) => page.faults.push(String(error)));
   page.on('console', (message) => message.type() === 'error' && page.faults.push(`${message.text()} ${message.location().url ?? ''}`));
@@ -44,10 +45,11 @@ async function watched(context, base = config.base) {
 }
 
 /** A page of the console at this address, read by `subject` in the role of an approver. */
-async function open({ subject, hash = '', base = config.base, context = browser, roles = 'approver' } = {}) {
+async function open({ subject, token, tenant, hash = '', base = config.base, context = browser, roles = 'approver', record = false } = {}) {
   const page = await watched(context, base);
+  if (record) await page.evaluateOnNewDocument(recording);
   await page.evaluateOnNewDocument((reader) => { if (reader && location.protocol === 'http:' && !sessionStorage.getItem('reader')) sessionStorage.setItem('reader', reader); },
-    subject ? JSON.stringify({ subject, roles }) : null);
+    subject || token ? JSON.stringify(token ? { token } : { subject, roles, tenant }) : null);
   await page.goto(`${base}/console/${hash}`);
   await page.waitForSelector('main h1');
   return page;
@@ -352,7 +354,7 @@ const scenarios = {
 
   /** The gateway is away for a while: the page says so, and recovers by itself. */
   async recovers() {
-    const proxy = await between();
+    const proxy = await between(config.base);
     const page = await open({ subject: 'alice', base: proxy.base });
     await see(page, 'Nothing awaits you.');
     await proxy.down();
@@ -366,13 +368,145 @@ const scenarios = {
 
     // A machine that sleeps: the page stands still, while its connection ends and things happen.
     const tab = await page.createCDPSession();
-    await tab.send('Page.setWebLifecycleState', { state: 'frozen' });
+    await tab.send('Debugger.enable');
+    const stops = new Promise((resolve) => { tab.once('Debugger.paused', resolve); });
+    await tab.send('Debugger.pause');
+    page.evaluate(() => {}).catch(() => {});
+    await stops;
     await proxy.down();
     await pay('asleep');
     await proxy.up();
-    await tab.send('Page.setWebLifecycleState', { state: 'active' });
+    await tab.send('Debugger.resume');
     await see(page, 'invoice asleep');
+
+    // A page that the browser froze, as it does with those that are hidden.
+    await tab.send('Debugger.disable');
+    await tab.send('Page.setWebLifecycleState', { state: 'frozen' });
+    await proxy.down();
+    await pay('frozen');
+    await proxy.up();
+    await tab.send('Page.setWebLifecycleState', { state: 'active' });
+    await minimize(page);
+    await minimize(page, 'normal');
+    await see(page, 'invoice frozen');
     sound(page, ['ERR_CONNECTION_REFUSED', 'ERR_CONNECTION_RESET', 'ERR_EMPTY_RESPONSE', 'ERR_INCOMPLETE_CHUNKED_ENCODING']);
+  },
+
+  /** Eight windows of a reader have one stream, and all are shown what happens; windows that are hidden have none. */
+  async shared() {
+    const proxy = await counting(config.base);
+    const operation = await pay('one');
+    const windows = [];
+    for (let nth = 0; nth < 8; nth += 1) windows.push(await open({ subject: 'alice', base: proxy.base, record: true }));
+    for (const page of windows) await see(page, 'invoice one');
+    await proxy.has(1);
+    await pay('two');
+    for (const page of windows) await see(page, 'invoice two');
+    // There are connections left for requests.
+    const href = operation.links.self.href;
+    for (const page of windows) await page.evaluate((hash) => { location.hash = hash; }, `#${href}`);
+    for (const page of windows) await see(page, 'What approvers sign');
+
+    // The window with the stream is closed, and something happens before another one has it.
+    const leaders = async () => (await Promise.all(windows.map((page) => page.evaluate(() => window.streams)))).map((n, nth) => (n > 0 ? nth : null)).filter((nth) => nth !== null);
+    assert.equal((await leaders()).length, 1);
+    proxy.holds = true;
+    const [leader] = windows.splice((await leaders())[0], 1);
+    await leader.close();
+    await proxy.has(0);
+    await call('POST', `${href}/cancel`, { reason: 'enough' }, { 'x-client-id': 'desk', 'x-subject-id': 'carol', 'x-scopes': 'operations.*' });
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    proxy.holds = false;
+    for (const page of windows) await see(page, 'meanwhile', '#notice');
+    await proxy.has(1);
+
+    // Hidden windows have no stream, and go on where they were when they are seen again.
+    for (const page of windows) await page.evaluate(() => { document.querySelector('#notice').replaceChildren(); location.hash = '#/'; });
+    for (const page of windows) await see(page, 'invoice two');
+    for (const page of windows) await minimize(page);
+    await proxy.has(0);
+    const before = proxy.n;
+    await pay('asleep');
+    await new Promise((resolve) => setTimeout(resolve, 2500));
+    assert.equal(proxy.n, before, 'no hidden window asks for events');
+    for (const page of windows) assert(!(await text(page)).includes('invoice asleep'));
+    for (const page of windows.slice(0, 2)) {
+      await minimize(page, 'normal');
+      await see(page, 'invoice asleep');
+    }
+    await proxy.has(1);
+    await pay('awake');
+    for (const page of windows.slice(0, 2)) await see(page, 'invoice awake');
+    for (const page of windows.slice(2)) await minimize(page, 'normal');
+    for (const page of windows) await see(page, 'invoice awake');
+    await proxy.has(1);
+
+    // The gateway was restored from an older copy: it has not the event that the windows know.
+    proxy.refuses = true;
+    proxy.holds = true;
+    proxy.cut();
+    await pay('restored');
+    proxy.holds = false;
+    for (const page of windows) await see(page, 'invoice restored');
+    proxy.refuses = false;
+    await pay('later');
+    for (const page of windows) await see(page, 'invoice later');
+    await proxy.has(1);
+    windows.forEach((page) => sound(page, ['410', 'ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_CONNECTION_RESET']));
+
+    // Other readers have streams of their own, of whose names and messages nothing tells the credentials.
+    const eve = await open({ subject: 'mallory', tenant: 'other', base: proxy.base, record: true });
+    await see(eve, 'There are no operations yet.');
+    const token = await open({ token: 's3cret-token', base: proxy.base, record: true });
+    await proxy.has(3);
+    await pay('last');
+    await see(windows[0], 'invoice last');
+    await see(token, 'invoice last');
+    const recorded = await Promise.all([windows[0], eve, token].map((page) => page.evaluate(() => window.channels)));
+    const names = new Set(recorded.flat().map(({ name }) => name));
+    assert.equal(names.size, 3, [...names].join(' '));
+    for (const name of names) assert.match(name, /^events-[0-9a-f]{64}$/);
+    const said = JSON.stringify(recorded);
+    assert(!said.includes('s3cret') && !said.includes('mallory'), said);
+    assert(JSON.stringify(recorded[0]).includes(operation.operation_id) && !JSON.stringify(recorded[1]).includes('operation_id'), said);
+    sound(eve);
+
+    // The reader of a window changes: it leaves the stream of the one before.
+    await click(windows[0], '#who');
+    await windows[0].waitForSelector('#subject');
+    await windows[0].evaluate(() => { document.querySelector('#subject').value = 'mallory'; document.querySelector('#tenant').value = 'other'; });
+    await click(windows[0], 'form .actions button');
+    await see(windows[0], 'There are no operations yet.');
+    await proxy.has(3);
+    await pay('after');
+    await see(windows[1], 'invoice after');
+    assert(!(await text(windows[0])).includes('invoice'));
+  },
+
+  /** The console and the page of the API, of a gateway behind a path of a proxy. */
+  async behind() {
+    const proxy = await counting(config.base, '/one/gateway');
+    const operation = await pay('one');
+    const page = await open({ subject: 'alice', base: proxy.base });
+    await see(page, 'invoice one');
+    await pay('two');
+    await see(page, 'invoice two');
+    await page.evaluate((hash) => { location.hash = hash; }, hashOf(operation));
+    await click(page, '#approve');
+    await see(page, 'You have approved it.');
+    sound(page);
+    for (const folder of ['console', 'docs']) {
+      const answer = await fetch(`${proxy.base}/${folder}`);
+      assert.equal(answer.url, `${proxy.base}/${folder}/`);
+    }
+    const docs = await watched(browser, proxy.base);
+    await docs.goto(`${proxy.base}/docs/`);
+    await click(docs, '#operations-health-readyz .opblock-control-arrow, [id$=readyz] .opblock-control-arrow');
+    await click(docs, '[id$=readyz] .try-out__btn');
+    await click(docs, '[id$=readyz] .execute');
+    await docs.waitForFunction((url) => document.querySelector('[id$=readyz] .request-url')?.innerText.includes(url), { timeout: 20_000 }, `${proxy.base}/readyz`);
+    await docs.waitForFunction(() => document.querySelector('[id$=readyz] .live-responses-table')?.innerText.includes('200'), { timeout: 20_000 });
+    sound(docs);
   },
 
   /** Evidence in a file is verified without a connection, and an altered one is refused. */
@@ -540,29 +674,12 @@ const scenarios = {
   },
 };
 
-/** A connection to the gateway that can be cut. */
-async function between() {
-  const { hostname, port } = new URL(config.base);
-  const open = new Set();
-  let server = null;
-  let at = 0;
-  const up = () => new Promise((resolve) => {
-    server = net.createServer((client) => {
-      const gateway = net.connect(Number(port), hostname);
-      for (const [one, other] of [[client, gateway], [gateway, client]]) {
-        open.add(one);
-        one.on('error', () => other.destroy()).on('close', () => { open.delete(one); other.destroy(); });
-        one.pipe(other);
-      }
-    });
-    server.listen(at, hostname, () => { at = server.address().port; resolve(); });
-  });
-  const down = () => new Promise((resolve) => {
-    server.close(resolve);
-    open.forEach((socket) => socket.destroy());
-  });
-  await up();
-  return { base: `http://${hostname}:${at}`, up, down };
+/** Hides the window of a page, or shows it again. */
+async function minimize(page, windowState = 'minimized') {
+  const session = await page.createCDPSession();
+  const { windowId } = await session.send('Browser.getWindowForTarget');
+  await session.send('Browser.setWindowBounds', { windowId, bounds: { windowState } });
+  await page.waitForFunction((state) => document.visibilityState === state, { polling: 50 }, windowState === 'normal' ? 'visible' : 'hidden');
 }
 
 // On a busy machine Chromium sometimes dies of a signal before it is there. That says nothing of the gateway, so it is started anew.

@@ -114,6 +114,16 @@ fn page_recovers_by_itself() {
 }
 
 #[test]
+fn windows_of_a_reader_share_one_stream_of_events_and_hidden_ones_have_none() {
+    println!("{}", drive("shared"));
+}
+
+#[test]
+fn console_works_behind_a_path_of_a_proxy() {
+    println!("{}", drive("behind"));
+}
+
+#[test]
 fn evidence_in_a_file_is_verified_offline() {
     println!("{}", drive("offline"));
 }

@@ -27,7 +27,7 @@ use utoipa::OpenApi;
         contact(name = "The operator of this gateway"),
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    servers((url = "/", description = "This gateway")),
+    servers((url = "..", description = "This gateway")),
     tags(
         (name = "operations", description = "Payments"),
         (name = "custody", description = "Keys: their creation, changes and signatures"),

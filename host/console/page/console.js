@@ -150,6 +150,6 @@ function changed({ href }) {
 
 window.addEventListener('hashchange', () => { isBusy = false; show(); });
 show().then(() => Promise.all([import('./operation.js'), import('./passkeys.js'), import('./evidence.js')])).catch(() => {});
-follow(changed, (error) => {
-  connection.textContent = error === null ? '' : `What happens is not shown at present: ${error.message}.`;
+follow(changed, (fault) => {
+  connection.textContent = fault === null ? '' : `What happens is not shown at present: ${fault}.`;
 }, () => changed({ href: null }));

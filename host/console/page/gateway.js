@@ -1,4 +1,5 @@
-// Requests to the gateway, with the reader's credentials, and its stream of events.
+// Requests to the gateway, with the reader's credentials, and its stream of events. In one file: the first view loads no more of them than
+// browsers open connections to a host.
 
 const KEPT = 'reader';
 let reader = JSON.parse(sessionStorage.getItem(KEPT) ?? 'null') ?? {};
@@ -29,11 +30,14 @@ export const credentials = () => reader;
 export function signIn(with_) {
   reader = with_;
   sessionStorage.setItem(KEPT, JSON.stringify(reader));
-  // The stream of events was opened for someone else.
-  streaming.abort();
+  // What another reader may see: from now on.
+  tab.leave();
+  Object.assign(tab, { last: null, isNew: true });
+  part.abort();
 }
 
-let streaming = new AbortController();
+/** The gateway's address: the page is one folder below it, also behind a path of a proxy. */
+const base = new URL('..', document.baseURI).pathname.replace(/\/$/, '');
 
 function headers() {
   if (reader.token) return { authorization: `Bearer ${reader.token}` };
@@ -45,11 +49,12 @@ function headers() {
   return reader.tenant ? { ...headers, 'x-tenant': reader.tenant } : headers;
 }
 
-async function send(method, path, body, signal) {
-  const with_ = body === undefined ? headers() : { ...headers(), 'content-type': 'application/json' };
+async function send(method, path, body, { signal, headers: further } = {}) {
+  const with_ = { ...headers(), ...further };
+  if (body !== undefined) with_['content-type'] = 'application/json';
   let answer;
   try {
-    answer = await fetch(path, { method, headers: with_, body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', redirect: 'manual', signal });
+    answer = await fetch(base + path, { method, headers: with_, body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', redirect: 'manual', signal });
   } catch {
     throw new Unreachable();
   }
@@ -69,6 +74,9 @@ async function read(answer, type, also) {
   if (!isOf(type)) throw new SignedOut();
   return content;
 }
+
+/** Why an answer is not what was asked for. */
+const refusal = (answer) => read(answer, 'application/json').then(() => new SignedOut(), (error) => error);
 
 /** The text of an answer. */
 export const text = async (path, type = 'text/plain') => read(await send('GET', path), type);
@@ -117,48 +125,249 @@ export function eventsOf(pages) {
   return pages.flatMap((page) => JSON.parse(page).events.map(opened));
 }
 
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+// Because of those six connections all tabs of a reader that are seen share one stream: a lock elects the tab that has it and passes on what
+// it gets, and the next one goes on where that one ended. A tab that is hidden has no part in it.
+
+/** A stream says something every ten seconds. One that is silent for so long is given up. */
+const SILENT_MS = 30_000;
+
+/** The tab that has the stream says something too. From one that is silent for so long, the stream is taken. */
+const TAB_SILENT_MS = 60_000;
+
+const FIRST_WAIT_MS = 1000;
+const LONGEST_WAIT_MS = 30_000;
+
+const pause = (ms, signal) => new Promise((resolve) => {
+  if (signal.aborted) return resolve();
+  const timer = setTimeout(resolve, ms);
+  signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
+  return undefined;
+});
+
+/** The place of an event in the log; without one, that before all. */
+const place = (id) => (id === null ? -1 : Number(id.split('-')[0]));
+
+/** What this tab knows. */
+const tab = {
+  /** The id of the last event that it knows of, also while it is hidden. */
+  last: null,
+  /** Whether it awaits nothing yet. */
+  isNew: true,
+  /** The tab with the stream, as long as this one gets everything that it passes on. */
+  leader: null,
+  /** What a tab with the stream passes on, while this one reads what came before. */
+  unread: null,
+  heardAt: 0,
+
+  /** Takes what the tab with the stream says. Answers whether what came before has to be read first. */
+  take(message) {
+    const { leader, id = null, before, data, state, again } = message;
+    this.heardAt = Date.now();
+    if (state !== undefined) this.onState(state);
+    if (state) this.isNew = false;
+    if (again) {
+      Object.assign(this, { last: null, leader, unread: null });
+      this.onAgain();
+    } else if (id !== null && leader === this.leader) {
+      this.got(id, data);
+    } else if (id !== null && (this.last === null || this.last === before)) {
+      if (this.last === null && !this.isNew) this.onAgain();
+      Object.assign(this, { leader, unread: null });
+      this.got(id, data);
+    } else if (id !== null) {
+      if (this.unread?.leader === leader) this.unread.messages.push(message);
+      else this.unread = { leader, messages: [message] };
+      return this.unread.messages.length === 1;
+    }
+    return false;
+  },
+
+  got(id, data) {
+    this.isNew = false;
+    if (place(id) <= place(this.last)) return;
+    this.last = id;
+    if (data) this.onEvent(JSON.parse(data));
+  },
+
+  leave() {
+    Object.assign(this, { leader: null, unread: null });
+  },
+};
+
+let part = new AbortController();
 
 /**
- * Follows what happens: calls `onEvent` for each event, `onState` with what is wrong, or with nothing, and `onAgain` if it may have missed events. It connects again by itself,
- * after the event that it knows last, also after a day without the gateway or with a computer that slept.
+ * Follows what happens while the page is seen: calls `onEvent` for each event, `onState` with what is wrong, or with nothing, and `onAgain`
+ * if it may have missed events. It goes on after the event that it knows last, also after a day without the gateway or with a computer that
+ * slept.
  */
 export async function follow(onEvent, onState, onAgain) {
-  let last = null;
-  let wait = 1000;
-  let isFirst = true;
-  for (;;) {
-    streaming = new AbortController();
-    const { signal } = streaming;
+  Object.assign(tab, { onEvent, onState, onAgain });
+  document.addEventListener('visibilitychange', () => { if (document.hidden) part.abort(); });
+  for (let wait = FIRST_WAIT_MS; ;) {
+    await seen();
+    part = new AbortController();
+    const { signal } = part;
     try {
-      const answer = await send('GET', last === null ? '/v1/events' : `/v1/events?from=${last + 1}`, undefined, signal);
-      const isStream = answer.ok && (answer.headers.get('content-type') ?? '').startsWith('text/event-stream');
-      if (!isStream) throw await read(answer, 'text/event-stream').then(() => new SignedOut(), (error) => error);
-      onState(null);
-      wait = 1000;
-      // What came before a first event was known, and was missed.
-      if (!isFirst && last === null) onAgain();
-      isFirst = false;
-      for await (const { id, data } of blocks(answer.body)) {
-        if (id !== null) last = id;
-        if (data) onEvent(JSON.parse(data));
-      }
+      await share(await group(), signal);
+      wait = FIRST_WAIT_MS;
     } catch (error) {
-      if (!signal.aborted) {
-        // A stream that was cut off says nothing of the gateway: the next one does.
-        if ([Refused, Unreachable, SignedOut].some((kind) => error instanceof kind)) onState(error);
-        wait = Math.min(wait * 2, 30_000);
-      }
-    }
-    if (signal.aborted) {
-      // Of another reader: what happens from now on.
-      last = null;
-      wait = 1000;
-    } else {
-      await Promise.race([pause(wait), new Promise((resolve) => signal.addEventListener('abort', resolve))]);
-      if (signal.aborted) last = null;
+      if (!signal.aborted) tab.take({ state: error.message });
+      await pause(wait, signal);
+      wait = Math.min(2 * wait, LONGEST_WAIT_MS);
     }
   }
+}
+
+const seen = () => new Promise((resolve) => {
+  const look = () => {
+    if (document.hidden) return;
+    document.removeEventListener('visibilitychange', look);
+    resolve();
+  };
+  document.addEventListener('visibilitychange', look);
+  look();
+});
+
+const isSignedInBefore = () => Object.keys(credentials()).length === 0;
+
+/**
+ * The name under which tabs share a stream: the same for those that send the same credentials, and no others. It does not tell them. If the
+ * proxy in front has them, it is that of the caller. `null` if the browser has no locks: over HTTP to another machine.
+ */
+async function group() {
+  if (!navigator.locks) return null;
+  const reader = isSignedInBefore() ? [await get('/v1/caller')] : credentials();
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(reader)));
+  return `events-${Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** Takes part in the stream of this group, until `signal`. */
+async function share(name, signal) {
+  if (name === null) return lead(name, { postMessage() {} }, signal);
+  const channel = new BroadcastChannel(name);
+  channel.onmessage = ({ data: message }) => {
+    if (signal.aborted) return;
+    if (message.hello) channel.answer?.();
+    else if (tab.take(message)) catchUp(name, signal);
+  };
+  channel.postMessage({ hello: true });
+  try {
+    for (let isStuck = false; isStuck !== null;) isStuck = await elected(name, isStuck, signal, (own) => lead(name, channel, own));
+  } finally {
+    channel.close();
+    tab.leave();
+  }
+  return undefined;
+}
+
+/** Waits for the lock, then leads. Answers whether the tab that has the lock is silent, and `null` at the end. */
+async function elected(name, isStuck, signal, leads) {
+  const [waiting, leading] = [new AbortController(), new AbortController()];
+  let isLeading = false;
+  tab.heardAt = Date.now();
+  const listening = setInterval(() => { if (!isLeading && Date.now() - tab.heardAt > TAB_SILENT_MS) waiting.abort(); }, 1000);
+  const options = isStuck ? { steal: true } : { signal: AbortSignal.any([signal, waiting.signal]) };
+  try {
+    await navigator.locks.request(name, options, () => {
+      isLeading = true;
+      return leads(AbortSignal.any([signal, leading.signal]));
+    });
+    return null;
+  } catch (error) {
+    if (error.name !== 'AbortError') throw error;
+    // The page is hidden; or the lock was taken away, and is waited for again.
+    return signal.aborted ? null : waiting.signal.aborted;
+  } finally {
+    clearInterval(listening);
+    leading.abort();
+  }
+}
+
+/** Has the stream, and passes on what it gets. */
+async function lead(name, channel, signal) {
+  const leader = `${Date.now()} ${Math.random()}`;
+  let [state, wait] = [null, FIRST_WAIT_MS];
+  const tell = (message) => channel.postMessage({ leader, ...message });
+  const pass = (message) => { tell(message); tab.take({ leader, ...message }); };
+  Object.assign(tab, { leader, unread: null });
+  channel.answer = () => tell({ state, id: tab.last, before: tab.last });
+  while (!signal.aborted) {
+    const connection = new AbortController();
+    try {
+      // The proxy in front may have another reader by now.
+      if (name !== null && isSignedInBefore() && await group() !== name) break;
+      const answer = await connect(tab.last, AbortSignal.any([signal, connection.signal]));
+      // What came before a first event was known, and was missed.
+      const again = tab.last === null && !tab.isNew;
+      state = null;
+      pass({ state, again });
+      wait = FIRST_WAIT_MS;
+      for await (const { id, data } of blocks(answer.body)) {
+        if (signal.aborted) break;
+        // The first block without data names what was there.
+        if (id !== null) pass({ id, data, before: tab.last ?? (data ? null : id) });
+      }
+    } catch (error) {
+      if (error.code === 'event_not_in_log' && tab.last !== null) {
+        // The gateway was restored from an older copy.
+        Object.assign(tab, { last: null, isNew: false });
+        continue;
+      }
+      // A stream that was cut off says nothing of the gateway: the next one does.
+      if (!signal.aborted && [Refused, Unreachable, SignedOut].some((kind) => error instanceof kind)) pass({ state: state = error.message });
+      wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+    } finally {
+      connection.abort();
+    }
+    await pause(wait, signal);
+  }
+  channel.answer = undefined;
+  tab.leave();
+}
+
+/** Reads what this tab missed, up to where the tab with the stream is. One tab does so at a time. */
+async function catchUp(name, signal) {
+  const { unread } = tab;
+  const isDue = () => tab.unread === unread && !signal.aborted;
+  const isThere = () => tab.last === null || place(tab.last) >= place(unread.messages[0].before);
+  for (let wait = FIRST_WAIT_MS; isDue(); wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
+    let isKnown = false;
+    try {
+      await navigator.locks.request(`${name}-missed`, { signal }, async () => {
+        const connection = new AbortController();
+        try {
+          const answer = await connect(tab.last, AbortSignal.any([signal, connection.signal]));
+          isKnown = true;
+          for await (const { id, data } of blocks(answer.body)) {
+            if (isDue() && id !== null) tab.got(id, data);
+            if (!isDue() || isThere()) break;
+          }
+        } finally {
+          connection.abort();
+        }
+      });
+    } catch (error) {
+      if (isDue() && error.code === 'event_not_in_log') {
+        tab.last = null;
+        tab.onAgain();
+        isKnown = true;
+      }
+    }
+    if (isDue() && isKnown && isThere()) {
+      Object.assign(tab, { leader: unread.leader, unread: null });
+      unread.messages.forEach((message) => tab.take(message));
+    } else if (isDue()) {
+      await pause(wait, signal);
+    }
+  }
+}
+
+/** The stream after this event; without one, from now on. */
+async function connect(last, signal) {
+  const answer = await send('GET', '/v1/events', undefined, { signal, headers: last === null ? {} : { 'last-event-id': last } });
+  if (!answer.ok || !(answer.headers.get('content-type') ?? '').startsWith('text/event-stream')) throw await refusal(answer);
+  return answer;
 }
 
 /** The blocks of a stream of server-sent events. A stream that is silent for long is given up. */
@@ -167,17 +376,16 @@ async function* blocks(body) {
   let unread = '';
   try {
     for (;;) {
-      const silence = pause(30_000).then(() => { throw new Error('the stream is silent'); });
-      silence.catch(() => {});
-      const { value, done } = await Promise.race([lines.read(), silence]);
+      let timer;
+      const silence = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error('the stream is silent')), SILENT_MS); });
+      const { value, done } = await Promise.race([lines.read(), silence]).finally(() => clearTimeout(timer));
       if (done) return;
       unread += value;
       const parts = unread.split('\n\n');
       unread = parts.pop();
       for (const part of parts) {
         const member = (name) => part.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
-        const id = member('id');
-        yield { id: id === undefined ? null : Number(id), data: member('data') };
+        yield { id: member('id') ?? null, data: member('data') ?? null };
       }
     }
   } finally {

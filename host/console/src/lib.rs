@@ -97,7 +97,7 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let page = get(|headers: HeaderMap| async move { answer("index.html", &headers) });
     let file = get(|Path(name): Path<String>, headers: HeaderMap| async move { answer(&name, &headers) });
     Router::new()
-        .route("/console", get(|| async { Redirect::permanent("/console/") }))
+        .route("/console", get(|| async { Redirect::permanent("console/") }))
         .route("/console/", page)
         .route("/console/{file}", file)
 }
@@ -168,7 +168,7 @@ mod tests {
             assert_eq!(again.status(), 304);
             assert!(again.into_body().collect().await.unwrap().to_bytes().is_empty());
         }
-        assert_eq!(ask("/console", None).await.headers()["location"], "/console/");
+        assert_eq!(ask("/console", None).await.headers()["location"], "console/", "also behind a path");
         for missing in ["nothing.js", "..%2fCargo.toml", "%2e%2e"] {
             assert_eq!(ask(&format!("/console/{missing}"), None).await.status(), 404, "{missing}");
         }

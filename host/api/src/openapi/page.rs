@@ -22,14 +22,14 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 /// The page reads the document from this gateway, forgets credentials when it is closed, and sends nothing to a validator elsewhere.
 static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
-    let config = Config::from("/v1/openapi.json").persist_authorization(false).validator_url("none");
+    let config = Config::from("../v1/openapi.json").persist_authorization(false).validator_url("none");
     Arc::new(config.use_base_layout())
 });
 
 /// The routes of the page.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
-        .route("/docs", get(|| async { Redirect::permanent("/docs/") }))
+        .route("/docs", get(|| async { Redirect::permanent("docs/") }))
         .route("/docs/", get(|| async { answer("index.html") }))
         .route("/docs/{file}", get(|Path(name): Path<String>| async move { answer(&name) }))
 }
