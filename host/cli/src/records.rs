@@ -121,6 +121,10 @@ enum RecordsError {
     Bundle(#[from] bundle::BundleFault),
     #[error("no such decision is recorded")]
     NoSuchDecision,
+    #[error(
+        "the database has no record `{0}` of the cursor: it was restored from an older copy since. Export all of it again, without `--after`"
+    )]
+    NotOfThisStore(String),
     #[error("the output cannot be written")]
     Output(#[from] std::io::Error),
     #[error("the policy engine cannot start")]
@@ -133,9 +137,12 @@ impl RecordsError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::NoSuchDecision | Self::Bundle(_) => EXIT_UNCHECKED,
-            Self::Open(_) | Self::Unavailable(_) | Self::Output(_) | Self::Engine(_) | Self::Json(_) => {
-                EXIT_FAILED
-            }
+            Self::Open(_)
+            | Self::Unavailable(_)
+            | Self::NotOfThisStore(_)
+            | Self::Output(_)
+            | Self::Engine(_)
+            | Self::Json(_) => EXIT_FAILED,
         }
     }
 }

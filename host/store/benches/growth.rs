@@ -18,7 +18,7 @@ use gateway_domain::testing::samples::{self, Kind};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
 use gateway_engine::ports::{
-    Commit, CommitOperations, Committed, Created, DecisionRecord, KeyChange, KeyFilter, ListRecords,
+    Commit, CommitOperations, Committed, Created, DecisionRecord, EventId, KeyChange, KeyFilter, ListRecords,
     OperationFilter, Place, ReadLog, ReadOperations, Record,
 };
 use gateway_store::{Cursor, Decisions, Fsck, Store};
@@ -204,7 +204,8 @@ impl Grown {
         let (key, new) = (creation.key.clone(), seed(self.n_operations + round)?);
         let payment = payment(number)?;
         let at = EpochMs(self.n_operations * APART_MS);
-        let refusals = Cursor { n_events: u64::MAX, refusal: number / EVERY / 2, preview: 0 };
+        let named = |index| Some(EventId::new(index, Hex32::ZERO));
+        let refusals = Cursor { event: named(u64::MAX), refusal: named(number / EVERY / 2), preview: None };
         let (store, n_leaves) = (&*self.store, self.store.log_head().await?.size);
         let mut times = [0.0; KINDS.len()];
         let mut row = times.iter_mut();

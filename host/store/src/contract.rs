@@ -103,6 +103,7 @@ macro_rules! contract_cases {
             keys::each_distinct_quorum_of_signing_keys_is_listed_once
             decisions::every_decision_is_found_once_with_its_input
             decisions::repeated_admission_decision_is_stored_once
+            decisions::cursor_of_another_history_is_unknown
             decisions::only_the_newest_previews_are_kept
             decisions::latest_decisions_are_merged_from_all_lists
             spending::admitted_payments_are_summed_by_party_and_window

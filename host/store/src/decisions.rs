@@ -8,9 +8,10 @@ mod view;
 
 pub use view::Decisions;
 
-use gateway_domain::ids::OperationId;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;
+use gateway_engine::ports::EventId;
 use std::fmt;
 use std::str::FromStr;
 
@@ -27,6 +28,8 @@ pub struct RecordedDecision {
     pub input: Input,
     /// The outcome of the evaluation.
     pub outcome: Outcome,
+    /// The stored hash of the record; for a decision in an event, that of the event.
+    pub hash: Hex32,
     /// Whether the record matches its stored hash; for a decision in an event, whether all events up to it do.
     pub is_intact: bool,
 }
@@ -48,39 +51,44 @@ pub enum DecisionPosition {
 }
 
 /// A position in the three lists. The default is the beginning. New records are only added after every earlier
-/// cursor; the oldest previews are removed.
+/// cursor; the oldest refusals and previews are removed. Each record is named by its index and hash: a store that was restored from an older
+/// copy has another one there, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// The number of events read.
-    pub n_events: u64,
+    /// The last event read.
+    pub event: Option<EventId>,
     /// The last refusal read.
-    pub refusal: u64,
+    pub refusal: Option<EventId>,
     /// The last preview read.
-    pub preview: u64,
+    pub preview: Option<EventId>,
 }
 
-/// The text is not three whole numbers separated by dots.
+/// The text is not the three parts of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be three whole numbers separated by dots, as an export prints them")]
+#[error("must be three parts separated by dots, as an export prints them")]
 pub struct InvalidCursor;
 
 impl Cursor {
     /// The cursor after one more decision.
     #[must_use]
-    pub const fn after(self, position: DecisionPosition) -> Self {
-        match position {
-            DecisionPosition::Event { ledger_index, .. } => {
-                Self { n_events: ledger_index.saturating_add(1), ..self }
-            }
-            DecisionPosition::Refusal(refusal) => Self { refusal, ..self },
-            DecisionPosition::Preview(preview) => Self { preview, ..self },
+    pub fn after(self, decision: &RecordedDecision) -> Self {
+        let named = |index| Some(EventId::new(index, decision.hash));
+        match decision.position {
+            DecisionPosition::Event { ledger_index, .. } => Self { event: named(ledger_index), ..self },
+            DecisionPosition::Refusal(index) => Self { refusal: named(index), ..self },
+            DecisionPosition::Preview(index) => Self { preview: named(index), ..self },
         }
     }
 }
 
+/// The part of a list of which nothing was read.
+const NOTHING: &str = "0";
+
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.n_events, self.refusal, self.preview)
+        let [event, refusal, preview] = [self.event, self.refusal, self.preview]
+            .map(|part| part.map_or_else(|| NOTHING.to_owned(), |id| id.to_string()));
+        write!(f, "{event}.{refusal}.{preview}")
     }
 }
 
@@ -88,10 +96,13 @@ impl FromStr for Cursor {
     type Err = InvalidCursor;
 
     fn from_str(text: &str) -> Result<Self, InvalidCursor> {
-        let numbers: Vec<u64> =
-            text.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| InvalidCursor)?;
-        let [n_events, refusal, preview] = numbers[..] else { return Err(InvalidCursor) };
-        Ok(Self { n_events, refusal, preview })
+        let part = |text: &str| match text {
+            NOTHING => Ok(None),
+            id => id.parse().map(Some).map_err(|_| InvalidCursor),
+        };
+        let parts: Vec<_> = text.split('.').map(part).collect::<Result<_, _>>()?;
+        let [event, refusal, preview] = parts[..] else { return Err(InvalidCursor) };
+        Ok(Self { event, refusal, preview })
     }
 }
 
@@ -101,9 +112,11 @@ mod tests {
 
     #[test]
     fn cursor_parses_from_its_printed_form() {
-        let cursor = Cursor { n_events: 7, refusal: 0, preview: u64::MAX };
+        let named = |index| Some(EventId::new(index, Hex32::new([0xab; 32])));
+        let cursor = Cursor { event: named(7), refusal: None, preview: named(i64::MAX.unsigned_abs()) };
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
-        for wrong in ["", "7", "1.2", "1.2.3.4", "1.2.x", "1.2.-3", " 1.2.3"] {
+        assert_eq!("0.0.0".parse(), Ok(Cursor::default()));
+        for wrong in ["", "0", "0.0", "0.0.0.0", "0.0.x", "0.0.7", " 0.0.0", "0.0.7-ab"] {
             assert_eq!(wrong.parse::<Cursor>(), Err(InvalidCursor), "{wrong}");
         }
     }

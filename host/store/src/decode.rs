@@ -52,11 +52,13 @@ pub(crate) fn decision(
     let at_ms = integer(&what, row, "at_ms")?;
     let (input, outcome) = (text(&what, row, "input")?, text(&what, row, "outcome")?);
     let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, input, outcome));
+    let hash = hash(&what, row, "row_hash")?;
     Ok(RecordedDecision {
         position,
         operation_id,
         at_ms: EpochMs(at_ms.unsigned_abs()),
-        is_intact: hash(&what, row, "row_hash")? == expected,
+        hash,
+        is_intact: hash == expected,
         input: parsed(&what, row, "input")?,
         outcome: parsed(&what, row, "outcome")?,
     })

@@ -81,5 +81,5 @@ fn unreadable_input_is_a_one_line_error() {
     assert!(err.contains("does not exist"), "{err}");
     let (code, _, err) = recorded.run(&["decisions", "export", "--after", "x"]);
     assert_eq!(code, 2);
-    assert!(err.contains("three whole numbers"), "{err}");
+    assert!(err.contains("three parts separated by dots"), "{err}");
 }

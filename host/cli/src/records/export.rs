@@ -17,6 +17,9 @@ pub(super) async fn run(
     Export { after, limit }: &Export,
 ) -> Result<ExitCode, RecordsError> {
     let mut cursor = after.unwrap_or_default();
+    if let Some(id) = decisions.unknown(cursor).await? {
+        return Err(RecordsError::NotOfThisStore(id.to_string()));
+    }
     let mut n_left = limit.unwrap_or(usize::MAX);
     loop {
         let page = decisions.page(cursor, PAGE.min(n_left)).await?;
@@ -25,7 +28,7 @@ pub(super) async fn run(
         }
         n_left = n_left.saturating_sub(page.len());
         for decision in &page {
-            cursor = cursor.after(decision.position);
+            cursor = cursor.after(decision);
             output::print_json(&line(decision, cursor))?;
         }
     }

@@ -56,7 +56,7 @@ async fn evaluate_all(
         if page.is_empty() {
             return Ok(());
         }
-        cursor = page.iter().fold(cursor, |cursor, decision| cursor.after(decision.position));
+        cursor = page.iter().fold(cursor, |cursor, decision| cursor.after(decision));
         page.iter().for_each(|decision| evaluate(candidate, decision, report));
     }
 }

@@ -5,11 +5,12 @@ use super::samples::{
     decision, following, golden, hex32, id, note, opening_payment, payment, preview, submission, written,
 };
 use crate::{Cursor, DecisionPosition, Decisions, RecordedDecision};
+use gateway_domain::ids::Hex32;
 use gateway_domain::operation::{Change, Failure};
 use gateway_domain::policy::{Moment, Outcome};
 use gateway_domain::testing::samples::approval;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{CommitOperations, DecisionRecord, PreviewRecord};
+use gateway_engine::ports::{CommitOperations, DecisionRecord, EventId, PreviewRecord};
 
 /// All decisions after a cursor, read in pages of `n_max`.
 async fn all(decisions: &Decisions, mut cursor: Cursor, n_max: usize) -> Vec<(RecordedDecision, Cursor)> {
@@ -21,7 +22,7 @@ async fn all(decisions: &Decisions, mut cursor: Cursor, n_max: usize) -> Vec<(Re
         }
         assert!(page.len() <= n_max);
         for decision in page {
-            cursor = cursor.after(decision.position);
+            cursor = cursor.after(&decision);
             found.push((decision, cursor));
         }
     }
@@ -79,12 +80,16 @@ pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &imp
         at_ms,
         input,
         outcome,
+        hash: found[positions(&found).iter().position(|at| *at == position).unwrap()].0.hash,
         is_intact: true,
     };
+    assert_ne!(kept.hash, Hex32::ZERO);
     assert_eq!(decisions.refusal(2).await.unwrap().as_ref(), Some(&kept));
     let PreviewRecord { at_ms, input, outcome } = previewed;
     let position = DecisionPosition::Preview(1);
-    let kept = RecordedDecision { position, operation_id: None, at_ms, input, outcome, is_intact: true };
+    let hash = found[positions(&found).iter().position(|at| *at == position).unwrap()].0.hash;
+    let kept =
+        RecordedDecision { position, operation_id: None, at_ms, input, outcome, hash, is_intact: true };
     assert_eq!(decisions.preview(1).await.unwrap().as_ref(), Some(&kept));
     assert_eq!(decisions.refusal(3).await.unwrap(), None);
     assert_eq!(decisions.of_operation(id(9)).await.unwrap(), []);
@@ -98,6 +103,41 @@ pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &imp
     for (n_before, (_, cursor)) in found.iter().enumerate() {
         assert_eq!(positions(&all(&decisions, *cursor, 2).await), in_order[n_before + 1..]);
     }
+    decisions.close().await;
+}
+
+/// As after the restoration of an older copy.
+pub(crate) async fn cursor_of_another_history_is_unknown(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    for byte in [1, 2] {
+        written(&*store, super::samples::opening(submission(byte, payment()), EpochMs(1))).await;
+        store.decision_record(decision(byte, Moment::Submit)).await.unwrap();
+        store.preview_record(preview(EpochMs(byte.into())), 2).await.unwrap();
+    }
+    let decisions = deployment.decisions().await;
+    let found = all(&decisions, Cursor::default(), 100).await;
+    assert_eq!(decisions.unknown(Cursor::default()).await.unwrap(), None);
+    for (_, cursor) in &found {
+        assert_eq!(decisions.unknown(*cursor).await.unwrap(), None, "{cursor}");
+    }
+    let last = found.last().unwrap().1;
+    let other = |id: Option<EventId>| Some(EventId::new(id.unwrap().index, hex32(77)));
+    let beyond = |id: Option<EventId>| Some(EventId::new(id.unwrap().index + 10, hex32(77)));
+    for wrong in [
+        Cursor { event: other(last.event), ..last },
+        Cursor { event: beyond(last.event), ..last },
+        Cursor { refusal: other(last.refusal), ..last },
+        Cursor { refusal: beyond(last.refusal), ..last },
+        Cursor { preview: other(last.preview), ..last },
+        Cursor { preview: beyond(last.preview), ..last },
+    ] {
+        assert!(decisions.unknown(wrong).await.unwrap().is_some(), "{wrong}");
+    }
+    // Of a preview that was dropped nothing can be said.
+    for at in 3..9 {
+        store.preview_record(preview(EpochMs(at)), 2).await.unwrap();
+    }
+    assert_eq!(decisions.unknown(last).await.unwrap(), None);
     decisions.close().await;
 }
 

@@ -4,24 +4,24 @@ use super::{Cursor, DecisionPosition, RecordedDecision};
 use crate::database::Reader;
 use crate::decode::{self, integer};
 use crate::error::{OpenError, failed};
-use crate::row::Row;
+use crate::row::{Cell, Row};
 use crate::{encode, policies, read};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{ReadError, StoredBundle};
+use gateway_engine::ports::{EventId, ReadError, StoredBundle};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 /// Events read in one statement.
 const EVENTS_PER_PAGE: i64 = 512;
 
-const EVENTS_AFTER: &str = "SELECT ledger_index, operation_id, seq FROM events
+const EVENTS_AFTER: &str = "SELECT ledger_index, operation_id, seq, event_hash FROM events
     WHERE ledger_index >= $1 ORDER BY ledger_index LIMIT $2";
-const EVENTS_BEFORE: &str = "SELECT ledger_index, operation_id, seq FROM events
+const EVENTS_BEFORE: &str = "SELECT ledger_index, operation_id, seq, event_hash FROM events
     WHERE ledger_index < $1 ORDER BY ledger_index DESC LIMIT $2";
-const EVENTS_OF: &str = "SELECT ledger_index, operation_id, seq FROM events
+const EVENTS_OF: &str = "SELECT ledger_index, operation_id, seq, event_hash FROM events
     WHERE operation_id = $1 ORDER BY ledger_index LIMIT $2";
 const REFUSALS_AFTER: &str =
     "SELECT decision_index AS place, at_ms, operation_id, format, row_hash, input, outcome
@@ -35,6 +35,14 @@ const PREVIEWS_AFTER: &str =
 const PREVIEWS_LATEST: &str =
     "SELECT preview_index AS place, at_ms, NULL AS operation_id, format, row_hash, input, outcome
     FROM policy_previews WHERE $1 = 0 ORDER BY preview_index DESC LIMIT $2";
+
+const EVENT: &str = "SELECT event_hash AS hash FROM events WHERE ledger_index = $1";
+/// The row, or, if it was dropped, a later one or the note of that, without a hash.
+const REFUSAL: &str = "SELECT row_hash AS hash FROM policy_decisions WHERE decision_index = $1
+    UNION ALL SELECT NULL FROM rows_dropped WHERE name = 'policy_decisions' AND through >= $1";
+const PREVIEW: &str = "SELECT row_hash AS hash FROM policy_previews WHERE preview_index = $1
+    UNION ALL SELECT NULL FROM policy_previews WHERE preview_index > $1
+        AND NOT EXISTS (SELECT 1 FROM policy_previews AS older WHERE older.preview_index <= $1)";
 
 /// A read-only view of a store's decisions, for tools that run beside the gateway.
 #[derive(Debug)]
@@ -52,16 +60,43 @@ impl Decisions {
         Ok(Self { reader: Reader::open(location).await? })
     }
 
+    /// The part of the cursor that names no record of this store, if there is one. Of a refusal or preview that was dropped since, nothing
+    /// can be said.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub async fn unknown(&self, cursor: Cursor) -> Result<Option<EventId>, Unavailable> {
+        let parts = [(EVENT, cursor.event), (REFUSAL, cursor.refusal), (PREVIEW, cursor.preview)];
+        for (sql, part) in parts {
+            let Some(id) = part else { continue };
+            let rows = self.reader.pool().rows(sql, &[encode::integer(id.index).into()]).await;
+            let rows = rows.map_err(|error| failed("a policy decision could not be read", &error))?;
+            let is_known = rows.first().is_some_and(|row| match row.hash("hash") {
+                Some(hash) => EventId::new(id.index, hash) == id,
+                None => matches!(row.cell("hash"), Cell::Null),
+            });
+            if !is_known {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+
     /// At most `n_max` decisions after the cursor: those in events, then refusals, then previews, each oldest first.
     ///
     /// # Errors
     /// [`Unavailable`] if the store does not answer, or a record cannot be read.
     pub async fn page(&self, after: Cursor, n_max: usize) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let mut found = self.evaluations_after(after.n_events, n_max).await?;
+        let mut found =
+            self.evaluations_after(after.event.map_or(0, |last| last.index.saturating_add(1)), n_max).await?;
         let n_left = n_max.saturating_sub(found.len());
-        found.extend(self.decisions(REFUSALS_AFTER, after.refusal, n_left, DecisionPosition::Refusal).await?);
+        found.extend(
+            self.decisions(REFUSALS_AFTER, index(after.refusal), n_left, DecisionPosition::Refusal).await?,
+        );
         let n_left = n_max.saturating_sub(found.len());
-        found.extend(self.decisions(PREVIEWS_AFTER, after.preview, n_left, DecisionPosition::Preview).await?);
+        found.extend(
+            self.decisions(PREVIEWS_AFTER, index(after.preview), n_left, DecisionPosition::Preview).await?,
+        );
         Ok(found)
     }
 
@@ -150,7 +185,7 @@ impl Decisions {
         Ok(found)
     }
 
-    /// Rows with the columns `ledger_index`, `operation_id` and `seq`.
+    /// Rows with the columns `ledger_index`, `operation_id`, `seq` and `event_hash`.
     async fn events(&self, sql: &str, bound: i64) -> Result<Vec<Row>, Unavailable> {
         let events = self.reader.pool().rows(sql, &[bound.into(), EVENTS_PER_PAGE.into()]).await;
         events.map_err(|error| failed("events could not be read", &error))
@@ -169,14 +204,15 @@ impl Decisions {
             };
             let seq = integer("an event", &event, "seq")?.unsigned_abs();
             let ledger_index = integer("an event", &event, "ledger_index")?.unsigned_abs();
+            let hash = decode::hash("an event", &event, "event_hash")?;
             let evaluation = of_operation.remove(&seq);
             let position = DecisionPosition::Event { ledger_index, seq };
-            found.extend(evaluation.map(|evaluation| RecordedDecision { position, ..evaluation }));
+            found.extend(evaluation.map(|evaluation| RecordedDecision { position, hash, ..evaluation }));
         }
         Ok(found)
     }
 
-    /// The evaluations of an operation by `seq`, with a `ledger_index` of 0, which the caller replaces.
+    /// The evaluations of an operation by `seq`, with a `ledger_index` and a hash of 0, which the caller replaces.
     async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, RecordedDecision>, Unavailable> {
         let hashed = read::events(self.reader.pool(), id).await.map_err(ReadError::into_unavailable)?;
         let n_intact = n_intact(&hashed);
@@ -188,6 +224,7 @@ impl Decisions {
                 at_ms: evaluation.at_ms,
                 input: evaluation.input,
                 outcome: evaluation.outcome,
+                hash: Hex32::ZERO,
                 is_intact: evaluation.seq <= n_intact,
             };
             (evaluation.seq, recorded)
@@ -207,6 +244,11 @@ impl Decisions {
         let rows = rows.map_err(|error| failed("policy decisions could not be read", &error))?;
         rows.iter().map(|row| decode::decision(position, row)).collect()
     }
+}
+
+/// The index of the last record read; 0 for none.
+fn index(last: Option<EventId>) -> u64 {
+    last.map_or(0, |last| last.index)
 }
 
 /// The number of events, from the first on, that match their hashes.
