@@ -1,7 +1,8 @@
 """A proxy that loses answers: clients must come through it without acting twice. Usage: python lossy.py BASE_URL
 
-It prints its address. The first time that a request comes, the gateway gets it and the client no answer; the second time, the answer is
-503 and the gateway gets nothing; the third time, the answer breaks off. Each stream of events ends after two blocks.
+It prints its address, which has a path, as of a gateway behind a proxy that serves others too. The first time that a request comes, the gateway gets it and the client no answer; the second time, the answer is
+503 and the gateway gets nothing; the third time, the answer breaks off. Each stream of events ends after two blocks. Below the path
+`/elsewhere`, it redirects to the right one.
 """
 
 import http.client
@@ -13,7 +14,10 @@ from urllib.parse import urlsplit
 gateway = urlsplit(sys.argv[1])
 seen: Counter[tuple[str, str, bytes]] = Counter()
 
-HEADERS = ("content-type", "authorization", "idempotency-mismatch")
+HEADERS = ("content-type", "authorization", "idempotency-mismatch", "last-event-id")
+
+
+PATH = "/one/gateway"
 
 
 class Lossy(BaseHTTPRequestHandler):
@@ -21,6 +25,12 @@ class Lossy(BaseHTTPRequestHandler):
 
     def forward(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        if self.path.startswith("/elsewhere/"):
+            self.answer(307, b"", [("location", PATH + self.path.removeprefix("/elsewhere"))])
+            return
+        if not self.path.startswith(f"{PATH}/v1/"):
+            self.answer(404, b"no gateway is here", [])
+            return
         request = (self.command, self.path, body)
         seen[request] += 1
         if seen[request] == 2:
@@ -28,10 +38,12 @@ class Lossy(BaseHTTPRequestHandler):
             return
         connection = http.client.HTTPConnection(gateway.hostname or "", gateway.port)
         headers = {name: value for name in HEADERS if (value := self.headers.get(name)) is not None}
-        connection.request(self.command, self.path, body, headers)
+        connection.request(self.command, self.path.removeprefix(PATH), body, headers)
         answer = connection.getresponse()
         if answer.getheader("content-type") == "text/event-stream":
             self.stream(answer)
+        elif self.path.startswith(f"{PATH}/v1/events"):
+            self.answer(answer.status, answer.read(), [("content-type", "application/json")])
         elif seen[request] == 1:
             self.close_connection = True
         else:
@@ -64,5 +76,5 @@ class Lossy(BaseHTTPRequestHandler):
 
 
 server = ThreadingHTTPServer(("127.0.0.1", 0), Lossy)
-print(f"http://127.0.0.1:{server.server_port}", flush=True)
+print(f"http://127.0.0.1:{server.server_port}{PATH}", flush=True)
 server.serve_forever()

@@ -4,7 +4,9 @@ use crate::harness::custody;
 use crate::harness::modes::{TestCaller, test_caller};
 use crate::harness::process::Process;
 use crate::harness::samples::payment;
-use gateway_client::{Approval, Client, Error, Filter, Gateway, Operation, Payment, Rejection, Retries};
+use gateway_client::{
+    Approval, Client, Error, Filter, Gateway, Operation, Payment, Rejection, Retries, Start,
+};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -58,7 +60,7 @@ async fn client_takes_operations_of_both_families_to_their_end() {
     let process = Process::start(folder.path(), None, &[]);
     let gateway = client(&process.address);
     assert_eq!(gateway.whoami().await.unwrap().signed_approvals, "off");
-    let mut events = gateway.events(&Filter::default(), Some(0));
+    let mut events = gateway.events(&Filter::default(), Start::At(0));
     let caller = Client::new("desk", "carol");
     let terms = Payment::new("one", "acct-operating", "acct-supplier", 12_500, "EUR", &[0, 1, 2], caller);
     let operation =
@@ -140,7 +142,7 @@ async fn lists_are_read_to_their_end_and_errors_have_codes() {
     let still = gateway.wait_while(&submitted[2], "pending_approval", Duration::from_millis(200)).await;
     assert!(matches!(still, Err(Error::StillWaiting { state }) if state == "pending_approval"));
     let wrong = Filter { state: Some("done".to_owned()), ..Filter::default() };
-    let refused = gateway.events(&wrong, None).next().await.unwrap_err();
+    let refused = gateway.events(&wrong, Start::Now).next().await.unwrap_err();
     assert_eq!(refused.code(), Some("invalid_request"));
 }
 

@@ -145,10 +145,14 @@ mod tests {
             "gateway.example",
             "ftp://gateway.example",
             "https://u:p@gateway.example",
-            "https://gateway.example/x",
+            "https://u@gateway.example/",
+            "https://gateway.example/?x",
+            "https://gateway.example/#x",
+            "https://gateway.example/x?tenant=one",
             "",
         ] {
-            assert!(Gateway::builder(wrong).is_err(), "{wrong}");
+            let refused = Gateway::builder(wrong).err().unwrap().to_string();
+            assert!(!refused.contains("u:p"), "{refused}");
         }
         let client =
             Gateway::builder("https://gateway.example").unwrap().token("s3cret").unwrap().build().unwrap();

@@ -21,13 +21,13 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 const WAIT_MIN: Duration = Duration::from_millis(200);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// A stream of events. It connects again by itself, after the last event, so that none is missed and none comes twice.
+/// A stream of events. It connects again by itself, after the last event, so that none is missed and none comes twice. If the gateway no
+/// longer has the last event, since it was restored from an older copy, that is an error.
 #[derive(Debug)]
 pub struct Events {
     gateway: Gateway,
     filter: Vec<(&'static str, String)>,
-    /// The index with which the next connection begins.
-    from: Option<u64>,
+    start: Start,
     stream: Option<Response>,
     unread: Vec<u8>,
     block: Block,
@@ -35,19 +35,30 @@ pub struct Events {
     wait: Duration,
 }
 
+/// Where a stream begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With what happens from now on.
+    Now,
+    /// With the event at this index of the log.
+    At(u64),
+    /// After the event of this id.
+    After(String),
+}
+
 /// The lines of a block that were read.
 #[derive(Debug, Default)]
 struct Block {
-    id: Option<u64>,
+    id: Option<String>,
     data: Option<String>,
 }
 
 impl Events {
-    pub(crate) fn new(gateway: Gateway, filter: Vec<(&'static str, String)>, from: Option<u64>) -> Self {
+    pub(crate) fn new(gateway: Gateway, filter: Vec<(&'static str, String)>, start: Start) -> Self {
         Self {
             gateway,
             filter,
-            from,
+            start,
             stream: None,
             unread: Vec::new(),
             block: Block::default(),
@@ -56,20 +67,21 @@ impl Events {
         }
     }
 
-    /// The index after the last event that [`Self::next`] returned, with which a later stream goes on.
+    /// Where a later stream goes on: after the last event that [`Self::next`] returned.
     #[must_use]
-    pub const fn position(&self) -> Option<u64> {
-        self.from
+    pub const fn position(&self) -> &Start {
+        &self.start
     }
 
     /// The next event. Waits for it, also while the gateway is away.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the gateway refuses the caller or the filter, and [`Error::Malformed`].
+    /// [`Error::Refused`] if the gateway refuses the caller or the filter, or no longer has the last event (`event_not_in_log`: read again
+    /// what you follow, and begin with [`Start::Now`]); and [`Error::Malformed`].
     pub async fn next(&mut self) -> Result<Event, Error> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                self.from = Some(event.index.saturating_add(1));
+                self.start = Start::After(event.id.clone());
                 return Ok(event);
             }
             let Some(stream) = &mut self.stream else {
@@ -86,8 +98,15 @@ impl Events {
 
     async fn connect(&mut self) -> Result<(), Error> {
         let mut query = self.filter.clone();
-        query.extend(self.from.map(|from| ("from", from.to_string())));
-        match self.gateway.open(PATH, &query).await {
+        let last = match &self.start {
+            Start::Now => None,
+            Start::At(index) => {
+                query.push(("from", index.to_string()));
+                None
+            }
+            Start::After(id) => Some(id.as_str()),
+        };
+        match self.gateway.open_events(PATH, &query, last).await {
             Ok(stream) => {
                 self.stream = Some(stream);
                 self.wait = WAIT_MIN;
@@ -95,6 +114,7 @@ impl Events {
             Err(Error::Refused(refusal)) if refusal.status < 500 && refusal.status != 429 => {
                 return Err(Error::Refused(refusal));
             }
+            Err(error @ Error::Unusable(_)) => return Err(error),
             Err(_) => {
                 sleep(self.wait).await;
                 self.wait = (self.wait * 2).min(WAIT_MAX);
@@ -124,19 +144,19 @@ impl Events {
 
     fn line(&mut self, line: &str) -> Result<(), Error> {
         if let Some(id) = line.strip_prefix("id: ") {
-            self.block.id = id.parse().ok();
+            self.block.id = Some(id.to_owned());
         } else if let Some(data) = line.strip_prefix("data: ") {
             self.block.data = Some(data.to_owned());
         } else if line.is_empty() {
             let Block { id, data } = std::mem::take(&mut self.block);
             match (id, data) {
-                (Some(index), Some(data)) => {
+                (Some(id), Some(data)) => {
                     let event: Event = serde_json::from_str(&data)
                         .map_err(|error| Error::Malformed(format!("an event: {error}")))?;
-                    self.ready.push_back(Event { index, ..event });
+                    self.ready.push_back(Event { id, ..event });
                 }
                 // How far the log was read, without an event.
-                (Some(index), None) if self.ready.is_empty() => self.from = Some(index.saturating_add(1)),
+                (Some(id), None) if self.ready.is_empty() => self.start = Start::After(id),
                 _ => {}
             }
         }

@@ -2,10 +2,10 @@
 
 use crate::builder::{Builder, Retries};
 use crate::error::{Error, Refusal};
-use crate::events::Events;
+use crate::events::{Events, Start};
 use crate::requests::{Abort, Approval, Filter, Payment, Rejection};
 use crate::views::{Key, Operation, Page, WhoAmI};
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,17 +34,27 @@ pub struct Gateway {
 pub(crate) const FAMILIES: [&str; 2] = ["/v1/operations", "/v1/custody/operations"];
 
 impl Gateway {
-    /// Makes a client of the gateway at this address, such as `https://gateway.example`.
+    /// Makes a client of the gateway at this address, such as `https://gateway.example`, or `https://example.com/gateway` for one behind a
+    /// path of a proxy.
     ///
     /// # Errors
     /// [`Error::Unusable`].
     pub fn builder(base: &str) -> Result<Builder, Error> {
-        let invalid = || Error::Unusable(format!("`{base}` is not http(s)://HOST or http(s)://HOST:PORT"));
-        let url = Url::parse(base).map_err(|_| invalid())?;
-        let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        // The text may have credentials.
+        let invalid = || {
+            Error::Unusable(
+                "the gateway's URL is not http(s)://HOST[:PORT][/PATH], without a name, a query and a fragment"
+                    .to_owned(),
+            )
+        };
+        let mut url = Url::parse(base).map_err(|_| invalid())?;
+        let is_bare = url.query().is_none() && url.fragment().is_none();
         let is_plain = url.username().is_empty() && url.password().is_none();
         if !["http", "https"].contains(&url.scheme()) || !is_bare || !is_plain || url.host_str().is_none() {
             return Err(invalid());
+        }
+        if !url.path().ends_with('/') {
+            url.set_path(&format!("{}/", url.path()));
         }
         Ok(Builder::new(url))
     }
@@ -288,10 +298,10 @@ impl Gateway {
         Ok(pages)
     }
 
-    /// What happens to operations, from this index of the log on; without one, from now on.
+    /// What happens to operations.
     #[must_use]
-    pub fn events(&self, filter: &Filter, from: Option<u64>) -> Events {
-        Events::new(self.clone(), filter.pairs(), from)
+    pub fn events(&self, filter: &Filter, start: Start) -> Events {
+        Events::new(self.clone(), filter.pairs(), start)
     }
 
     /// Asks for JSON.
@@ -364,9 +374,19 @@ impl Gateway {
         }
     }
 
-    /// A request that is sent once, whose answer is a stream.
-    pub(crate) async fn open(&self, path: &str, query: &[(&'static str, String)]) -> Result<Response, Error> {
-        let answer = self.request(Method::GET, path, query)?.send().await.map_err(no_answer)?;
+    /// A request that is sent once, whose answer is a stream of events after the event `last`.
+    pub(crate) async fn open_events(
+        &self,
+        path: &str,
+        query: &[(&'static str, String)],
+        last: Option<&str>,
+    ) -> Result<Response, Error> {
+        let request = self.request(Method::GET, path, query)?;
+        let request = match last {
+            Some(id) => request.header("last-event-id", header_value(id)?),
+            None => request,
+        };
+        let answer = request.send().await.map_err(no_answer)?;
         if answer.status() == StatusCode::OK { Ok(answer) } else { Err(refusal(answer).await) }
     }
 
@@ -376,9 +396,13 @@ impl Gateway {
         path: &str,
         query: &[(&'static str, String)],
     ) -> Result<reqwest::RequestBuilder, Error> {
-        let mut url = self.base.join(path).map_err(|_| Error::Unusable(format!("`{path}` is not a path")))?;
-        if url.origin() != self.base.origin() {
-            return Err(Error::Unusable(format!("`{path}` is not a path of the gateway")));
+        let wrong = || Error::Unusable(format!("`{path}` is not a path of the gateway"));
+        let below =
+            path.strip_prefix('/').filter(|below| !below.starts_with(['/', '\\'])).ok_or_else(wrong)?;
+        let mut url = Url::parse(&format!("{}{below}", self.base)).map_err(|_| wrong())?;
+        // Another address would get the token: `..` leads out of the path of the gateway.
+        if url.origin() != self.base.origin() || !url.path().starts_with(self.base.path()) {
+            return Err(wrong());
         }
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -406,6 +430,10 @@ fn key_path(key_ref: &str, action: &str) -> Result<String, Error> {
         return Err(Error::Unusable(format!("`{key_ref}` cannot be the name of a key")));
     }
     Ok(format!("{}{action}", url.path()))
+}
+
+fn header_value(id: &str) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(id).map_err(|_| Error::Unusable("this cannot be the id of an event".to_owned()))
 }
 
 fn no_answer(error: reqwest::Error) -> Error {
@@ -458,9 +486,30 @@ mod tests {
     #[test]
     fn requests_go_to_the_gateway_only() {
         let gateway = Gateway::builder("https://gateway.example").unwrap().build().unwrap();
-        for wrong in ["https://elsewhere.example/v1", "//elsewhere.example/v1"] {
+        for wrong in
+            ["https://elsewhere.example/v1", "//elsewhere.example/v1", "/\\elsewhere.example/v1", "", "v1"]
+        {
             assert!(gateway.request(Method::GET, wrong, &[]).is_err(), "{wrong}");
         }
         assert!(gateway.request(Method::GET, "/v1/operations", &[]).is_ok());
+    }
+
+    #[test]
+    fn requests_go_to_the_path_of_the_gateway() {
+        for (base, expected) in [
+            ("https://gateway.example", "https://gateway.example/v1/operations?limit=1"),
+            ("https://gateway.example/", "https://gateway.example/v1/operations?limit=1"),
+            ("https://example.com/one/gateway", "https://example.com/one/gateway/v1/operations?limit=1"),
+            ("https://example.com/one/gateway/", "https://example.com/one/gateway/v1/operations?limit=1"),
+        ] {
+            let gateway = Gateway::builder(base).unwrap().build().unwrap();
+            let query = [("limit", "1".to_owned())];
+            let request = gateway.request(Method::GET, "/v1/operations", &query).unwrap().build().unwrap();
+            assert_eq!(request.url().as_str(), expected);
+        }
+        let gateway = Gateway::builder("https://example.com/gateway").unwrap().build().unwrap();
+        for wrong in ["/../v1", "/v1/../../v1", "/%2e%2e/v1", "/v1/.%2E/../v1", "//v1"] {
+            assert!(gateway.request(Method::GET, wrong, &[]).is_err(), "{wrong}");
+        }
     }
 }

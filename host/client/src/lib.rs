@@ -30,7 +30,7 @@ mod views;
 
 pub use builder::{Builder, Retries};
 pub use error::{Error, Refusal};
-pub use events::Events;
+pub use events::{Events, Start};
 pub use gateway::Gateway;
 pub use requests::{Abort, Approval, Client, Filter, Payment, Rejection};
 pub use views::{Approvals, Event, Failure, Identity, Key, Link, Operation, Page, WhoAmI};

@@ -113,9 +113,9 @@ pub struct Page<T> {
 /// An event of an operation.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Event {
-    /// Its index in the log of all events.
+    /// Its name in the log of all events: `INDEX-PREFIX`, its index and the beginning of its hash.
     #[serde(skip_deserializing, default)]
-    pub index: u64,
+    pub id: String,
     /// The operation.
     pub operation_id: String,
     /// The operation's path.

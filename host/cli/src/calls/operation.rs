@@ -3,7 +3,7 @@
 use super::{CallError, Connection, OpCommand, PAGE, client, first, print, submission};
 use crate::approvers::{self, Ends, Signed, word};
 use clap::Args;
-use gateway_client::{Filter, Operation};
+use gateway_client::{Filter, Operation, Start};
 use gateway_domain::names::names_person;
 use gateway_domain::time::EpochMs;
 use serde_json::{Value, json};
@@ -101,6 +101,9 @@ pub struct Watch {
     /// Begin with this event of the log [default: what happens from now on]
     #[arg(long, value_name = "INDEX")]
     from: Option<u64>,
+    /// Begin after the event of this id, the last one that you have seen
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
+    after: Option<String>,
     /// Only events after which the operation is in this state
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
@@ -232,7 +235,12 @@ async fn show_list(list: &List) -> Result<(), CallError> {
 async fn print_events(watch: &Watch) -> Result<(), CallError> {
     let (gateway, _) = watch.connection.open()?;
     let filter = Filter { state: watch.state.clone(), key_ref: watch.key.clone(), ..Filter::default() };
-    let mut events = gateway.events(&filter, watch.from);
+    let start = match (&watch.after, watch.from) {
+        (Some(id), _) => Start::After(id.clone()),
+        (None, Some(index)) => Start::At(index),
+        (None, None) => Start::Now,
+    };
+    let mut events = gateway.events(&filter, start);
     let mut left = watch.count;
     while left != Some(0) {
         print::event(&events.next().await?, watch.connection.output.form())?;

@@ -158,9 +158,9 @@ pub(super) fn operations(all: &[Operation], form: Form) -> Result<(), CallError>
 
 /// An event, at once.
 pub(super) fn event(event: &Event, form: Form) -> Result<(), CallError> {
-    let Event { index, operation_id, seq, kind, state, key_ref, at_ms, .. } = event;
+    let Event { id, operation_id, seq, kind, state, key_ref, at_ms, .. } = event;
     let at = time(*at_ms);
-    let for_people = format!("{index}  {at}  {operation_id}  {seq}  {kind} -> {state}  {key_ref}");
+    let for_people = format!("{id}  {at}  {operation_id}  {seq}  {kind} -> {state}  {key_ref}");
     line(form, event, operation_id, &for_people)
 }
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import httpx
 from operation_gateway_client import AuthenticatedClient, Client
@@ -35,9 +36,10 @@ SILENT_FOR = 30.0
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to an operation. `index` is its place in the log of all events, `seq` its number among those of the operation."""
+    """What happened to an operation. `id` is its name in the log of all events: its index there, and the beginning of its hash. `seq` is its
+    number among those of the operation."""
 
-    index: int
+    id: str
     operation_id: str
     href: str
     seq: int
@@ -54,12 +56,15 @@ class Gateway:
     def __init__(
         self, base_url: str, token: str | None = None, *, retry_seconds: float = 30.0, verify: Any = True
     ) -> None:
-        """`base_url`: such as `https://gateway.example`. `verify`: as `httpx` has it, for certificate authorities of your own.
+        """`base_url`: such as `https://gateway.example`, or `https://example.com/gateway` for one behind a path of a proxy. `verify`: as `httpx` has it, for certificate authorities of your own.
 
         A request that gets no answer, 429 or 503 is repeated for `retry_seconds`. A token is not sent over plain HTTP to another
         machine.
         """
         url = httpx.URL(base_url)
+        if url.scheme not in ("https", "http") or not url.host or url.userinfo or any(mark in base_url for mark in "?#"):
+            # It may have credentials, so it is not in the message.
+            raise ValueError("the gateway's URL is not http(s)://HOST[:PORT][/PATH], without a name, a query and a fragment")
         if token is not None and url.scheme != "https" and url.host not in ("localhost", "127.0.0.1", "::1"):
             raise ValueError("a token is not sent over plain HTTP to another machine")
         transport = Repeating(httpx.HTTPTransport(verify=verify), retry_seconds)
@@ -116,26 +121,31 @@ class Gateway:
             now = type(operation).from_dict(self._send("GET", _path(operation), query=wait).json())
         return now
 
-    def events(self, start: int | None = None, **query: str) -> Iterator[Event]:
-        """What happens to operations, from this index of the log on (without one, from now on), without end, also while the gateway is away.
+    def events(self, start: int | None = None, *, after: str | None = None, **query: str) -> Iterator[Event]:
+        """What happens to operations, after the event of this id, or from this index of the log on, or from now on; without end, also while the
+        gateway is away.
 
-        `query`: only events of this `state`, `operation_type`, `key_ref` or `operation_id`. None is missed and none comes twice.
+        `query`: only events of this `state`, `operation_type`, `key_ref` or `operation_id`. None is missed and none comes twice. If the
+        gateway no longer has the last event, since it was restored from an older copy, this raises `GatewayError` with the code
+        `event_not_in_log`: read again what you follow, and begin without an id.
         """
         wait = FIRST_WAIT
         while True:
             try:
                 given = query if start is None else {**query, "from": str(start)}
-                stream = self.api.get_httpx_client().stream("GET", "/v1/events", params=given, timeout=SILENT_FOR)
+                headers = {} if after is None else {"last-event-id": after}
+                client = self.api.get_httpx_client()
+                stream = client.stream("GET", "/v1/events", params=given, headers=headers, timeout=SILENT_FOR)
                 with stream as answer:
                     if answer.status_code != 200:
                         answer.read()
                         raise GatewayError(answer)
                     wait = FIRST_WAIT
-                    for index, data in _blocks(answer):
-                        start = index + 1
+                    for event_id, data in _blocks(answer):
+                        after = event_id
                         if data is not None:
-                            known = {name: data[name] for name in Event.__annotations__ if name != "index"}
-                            yield Event(index=index, **known)
+                            known = {name: data[name] for name in Event.__annotations__ if name != "id"}
+                            yield Event(id=event_id, **known)
             except GatewayError as error:
                 if error.status < 500 and error.status != 429:
                     raise
@@ -170,12 +180,13 @@ class Gateway:
 def _path(operation: Operation) -> str:
     path: str = operation.links["self"].href
     # Another address would get the token.
-    if not path.startswith("/") or path.startswith("//"):
+    segments = unquote(path).split("/")
+    if not path.startswith("/") or path.startswith("//") or ".." in segments or "\\" in path:
         raise ValueError(f"{path} is not a path of the gateway")
     return path
 
 
-def _blocks(answer: httpx.Response) -> Iterator[tuple[int, dict[str, Any] | None]]:
+def _blocks(answer: httpx.Response) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """The blocks of a stream that have an id; one without data says how far the log was read."""
     fields: dict[str, str] = {}
     for line in answer.iter_lines():
@@ -184,5 +195,5 @@ def _blocks(answer: httpx.Response) -> Iterator[tuple[int, dict[str, Any] | None
             fields[name] = value
             continue
         if "id" in fields:
-            yield int(fields["id"]), json.loads(fields["data"]) if "data" in fields else None
+            yield fields["id"], json.loads(fields["data"]) if "data" in fields else None
         fields = {}

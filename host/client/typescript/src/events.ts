@@ -3,8 +3,8 @@ import type { components, operations } from "./schema.js";
 
 /** An event: what happened to an operation. */
 export interface Event {
-  /** Its place in the log of all events. */
-  index: number;
+  /** Its name in the log of all events: its index there, and the beginning of its hash. Keep the last one to go on after your own restart. */
+  id: string;
   operation_id: string;
   /** The path of the operation. */
   href: string;
@@ -20,8 +20,11 @@ export interface Event {
   at_ms: number;
 }
 
-/** Which events: only those of a state, an operation type, a key or an operation. `from` is the index of the first; without it, from now on. */
-export type EventFilter = NonNullable<operations["events"]["parameters"]["query"]>;
+/**
+ * Which events: only those of a state, an operation type, a key or an operation. `after` is the id of the last one that is known, or `from`
+ * the index of the first; without both, from now on.
+ */
+export type EventFilter = NonNullable<operations["events"]["parameters"]["query"]> & { after?: string };
 
 /** A stream that is silent for longer is given up: the gateway says something every ten seconds. */
 const SILENT_FOR_MS = 30_000;
@@ -29,20 +32,25 @@ const SILENT_FOR_MS = 30_000;
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 30_000;
 
-type Open = (query: EventFilter, signal: AbortSignal) => Promise<Response>;
+type Open = (query: Omit<EventFilter, "after">, last: string | undefined, signal: AbortSignal) => Promise<Response>;
 
-/** Events without end. Connects again by itself, after the last event, so that none is missed and none comes twice. */
+/**
+ * Events without end. Connects again by itself, after the last event, so that none is missed and none comes twice. If the gateway no longer
+ * has the last event, since it was restored from an older copy, it throws a `GatewayError` with the code `event_not_in_log`: read again what
+ * you follow, and begin without an id.
+ */
 export async function* follow(open: Open, filter: EventFilter): AsyncGenerator<Event, never, undefined> {
-  let { from } = filter;
+  const { after, ...query } = filter;
+  let last = after;
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
     const silence = new Silence();
     try {
-      const answer = await open({ ...filter, from }, silence.signal);
+      const answer = await open(query, last, silence.signal);
       if (!answer.ok || answer.body === null) throw await refusal(answer);
       wait = FIRST_WAIT_MS;
       for await (const { id, data } of blocks(answer.body, silence)) {
-        from = id + 1;
-        if (data !== undefined) yield { ...(JSON.parse(data) as Event), index: id };
+        last = id;
+        if (data !== undefined) yield { ...(JSON.parse(data) as Event), id };
       }
     } catch (error) {
       const isFinal = error instanceof GatewayError && error.status < 500 && error.status !== 429;
@@ -77,7 +85,7 @@ class Silence {
 }
 
 /** The blocks of a stream that have an id; one without data says how far the log was read. */
-async function* blocks(body: ReadableStream<Uint8Array>, silence: Silence): AsyncGenerator<{ id: number; data: string | undefined }> {
+async function* blocks(body: ReadableStream<Uint8Array>, silence: Silence): AsyncGenerator<{ id: string; data: string | undefined }> {
   const decoder = new TextDecoder();
   let unread = "";
   for await (const chunk of body) {
@@ -88,7 +96,7 @@ async function* blocks(body: ReadableStream<Uint8Array>, silence: Silence): Asyn
     for (const part of parts) {
       const fields = new Map(part.split("\n").map((line) => [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)]));
       const id = fields.get("id");
-      if (id !== undefined) yield { id: Number(id), data: fields.get("data") };
+      if (id !== undefined) yield { id, data: fields.get("data") };
     }
   }
 }

@@ -30,9 +30,9 @@ export class Gateway {
   readonly #send: (request: Request) => Promise<Response>;
   readonly #open: (request: Request) => Promise<Response>;
 
-  /** `baseUrl`: such as `https://gateway.example`. */
+  /** `baseUrl`: such as `https://gateway.example`, or `https://example.com/gateway` for one behind a path of a proxy. */
   constructor(baseUrl: string, { token, retryForMs = 30_000, fetch: send = fetch }: Options = {}) {
-    this.#base = new URL(baseUrl);
+    this.#base = base(baseUrl);
     const isHere = ["localhost", "127.0.0.1", "[::1]"].includes(this.#base.hostname);
     if (token !== undefined && this.#base.protocol !== "https:" && !isHere) {
       throw new TypeError("a token is not sent over plain HTTP to another machine");
@@ -41,7 +41,7 @@ export class Gateway {
     this.#open = (request) => once(send, request, token, Infinity);
     // Another body under the same idempotency key is a mistake, which must not look like success.
     const headers = { "idempotency-mismatch": "reject" };
-    this.api = createClient<paths>({ baseUrl: this.#base.origin, fetch: this.#send, headers });
+    this.api = createClient<paths>({ baseUrl: this.#base.href.slice(0, -1), fetch: this.#send, headers });
   }
 
   /** Submits a payment. A repeat with the same idempotency key is the same operation; another payment with it is refused. */
@@ -94,10 +94,10 @@ export class Gateway {
 
   /** What happens to operations, without end, also while the gateway is away for a while. */
   events(filter: EventFilter = {}): AsyncGenerator<Event, never, undefined> {
-    return follow((query, signal) => {
+    return follow((query, last, signal) => {
       const given = Object.entries(query).filter(([, value]) => value !== undefined);
       const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
-      return this.#open(this.#request(`/v1/events?${text}`, { signal }));
+      return this.#open(this.#request(`/v1/events?${text}`, { signal, headers: last === undefined ? {} : { "last-event-id": last } }));
     }, filter);
   }
 
@@ -125,10 +125,24 @@ export class Gateway {
   }
 
   #request(path: string, init: RequestInit): Request {
-    const url = new URL(path, this.#base);
-    if (url.origin !== this.#base.origin) throw new TypeError(`${path} is not a path of the gateway`);
+    const isBelow = path.startsWith("/") && !/^\/[/\\]/.test(path);
+    // Another address would get the token: `..` leads out of the path of the gateway.
+    const url = isBelow ? new URL(this.#base.href + path.slice(1)) : undefined;
+    if (url === undefined || !url.href.startsWith(this.#base.href)) throw new TypeError(`${path} is not a path of the gateway`);
     return new Request(url, init);
   }
+}
+
+/** The address below which all paths are; it ends with a slash. */
+function base(text: string): URL {
+  // The text may have credentials, so it is in no message.
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isBare = url !== undefined && !/[?#]/.test(text) && url.username === "" && url.password === "";
+  if (!isBare || !["https:", "http:"].includes(url.protocol)) {
+    throw new TypeError("the gateway's URL is not http(s)://HOST[:PORT][/PATH], without a name, a query and a fragment");
+  }
+  if (!url.pathname.endsWith("/")) url.pathname += "/";
+  return url;
 }
 
 function path(operation: Operation): string {
