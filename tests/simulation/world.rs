@@ -314,7 +314,7 @@ impl<'a> World<'a> {
     fn approve(&mut self, operation: &Operation, replica: usize) {
         let order = self.orders.get_mut(&operation.id).unwrap();
         // Every second one that is abandoned waits for its execution instead.
-        if order.is_abandoned && order.number % 2 == 0 && !order.approved.is_empty() {
+        if order.is_abandoned && order.number.is_multiple_of(2) && !order.approved.is_empty() {
             return;
         }
         let approved: BTreeSet<_> = operation.approvals.iter().map(|by| by.subject_id.as_str()).collect();

@@ -6,6 +6,7 @@ use crate::policy::check_evaluated;
 use crate::ports::Record;
 use crate::session::{Session, Target, UseCase};
 use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature, LapsedApproval, Statement};
+use gateway_domain::key::fit::KEY_NOT_ACTIVE;
 use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
@@ -211,6 +212,8 @@ impl Inner {
             (Phase::Failed, Some(failure)) if failure.code == "policy_rejected" => {
                 Err(Refusal::PolicyRejected { reasons: self.denials(&operation.policy) })
             }
+            // An operation on a key that does not sign may be approved; the view says that it has ended, and executing it is refused.
+            (Phase::Failed, Some(failure)) if failure.code == KEY_NOT_ACTIVE => Ok(()),
             (_, Some(failure)) => Err(Refusal::Failed(failure.clone())),
             (_, None) => Ok(()),
         }

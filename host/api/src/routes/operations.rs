@@ -186,7 +186,7 @@ pub async fn cancel(
     security(("bearer" = [OperationsExecute])), request_body = Option<ExecuteOperationRequest>,
     responses((status = 200, body = OperationView)),
     extensions(("x-errors" = json!([
-        OperationNotExecuted, OperationFailed, EpochFenceMismatch, CustodyKeyNotActive, ConcurrentUpdate,
+        OperationNotExecuted, OperationFailed, EpochFenceMismatch, EpochConflict, CustodyKeyNotActive, ConcurrentUpdate,
         RuntimeUnavailable,
     ]))),
 )]
