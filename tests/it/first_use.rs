@@ -81,7 +81,7 @@ async fn expired_creation_creates_no_key() {
     world.advance_ms(6_000);
     let early = custody::admit(&world, &key_path("cold", "/sign"), &sign("early")).await;
     world.advance_ms(6_000);
-    world.post_nothing(&custody::path(&early, "/execute")).await.fails(409, "operation_failed");
+    world.post_nothing(&custody::path(&early, "/execute")).await.fails(409, "custody_key_not_active");
     assert_eq!(event_types(&world, &creation).await, ["submitted", "approval_requested", "failed"]);
 }
 
