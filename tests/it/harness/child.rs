@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 pub(crate) struct Program {
     child: Child,
@@ -59,6 +60,14 @@ impl Program {
     pub(crate) fn signal(&self, signal: &str) {
         let signalled = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(signalled.success());
+    }
+
+    /// Waits until it has ended, at most so long.
+    pub(crate) fn ends_within(&mut self, duration: Duration) {
+        let deadline = Instant::now() + duration;
+        while self.child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Sends SIGTERM, and waits; returns the exit status and all output.

@@ -2,6 +2,7 @@
 
 use super::child::Program;
 use std::process::Command;
+use std::time::Duration;
 
 /// Faults in a process, until [`Faults::end`].
 pub(crate) struct Faults(Program);
@@ -19,8 +20,10 @@ impl Faults {
     }
 
     /// The calls succeed again.
-    pub(crate) fn end(self) {
-        // strace ends with the signal that it got, after it has let go of the process.
-        let _by_signal = self.0.terminate();
+    pub(crate) fn end(mut self) {
+        // strace ends with the signal that it got, after it has let go of the process. Of a process that just died it can wait for a thread
+        // without end; then it is killed.
+        self.0.signal("-TERM");
+        self.0.ends_within(Duration::from_secs(5));
     }
 }
