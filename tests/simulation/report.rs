@@ -178,7 +178,7 @@ impl Report {
 
     fn write_gaps(&self, page: &mut String) {
         page.push_str(
-            "\n## Known gaps\n\nFound by the simulation, not fixed yet, and counted separately.\n\n",
+            "\n## Known gaps\n\nFound by the simulation, not corrected, and counted separately. [ADR 56](adr/0056-what-cannot-be-decided-stays-open.md) says why.\n\n",
         );
         page.push_str("| gap | what happens | cases |\n|---|---|---:|\n");
         for gap in Gap::ALL {
