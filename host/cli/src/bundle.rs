@@ -19,7 +19,6 @@ mod lint;
 mod rollback;
 mod sign;
 pub(crate) mod source;
-mod tarball;
 mod template;
 mod test;
 pub(crate) mod trial;
@@ -258,7 +257,7 @@ fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(Lines, boo
             Ok((render(json, &report)?, report.passed(*strict)))
         }
         Command::Diff { old, new } => success(json, &diff::diff(old, new)?),
-        Command::Pack { dir, file } => success(json, &tarball::write(&source::read(&dir.dir)?, file)?),
+        Command::Pack { dir, file } => success(json, &layout::pack(&source::read(&dir.dir)?, file)?),
         Command::Activate { dir, into, trust, gateway } => {
             success(json, &activate::activate(&dir.dir, into, trust, gateway, now)?)
         }

@@ -3,6 +3,7 @@
 //! [`Bundle::verify`] is the only way to a [`Bundle`], and no switch makes it skip a step.
 
 mod activation;
+mod archive;
 mod error;
 mod files;
 mod manifest;

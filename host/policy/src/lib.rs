@@ -61,6 +61,7 @@ pub use trusted::{CompiledBundles, Trust, TrustedBundle, TrustedBundles};
 #[cfg(test)]
 mod tests {
     mod activation;
+    mod archive;
     mod bundles;
     mod convert;
     mod data;

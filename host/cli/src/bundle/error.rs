@@ -31,13 +31,6 @@ pub(crate) enum Error {
     #[error("the embedded template is broken: {0}")]
     Template(String),
 
-    #[error("the archive `{}` cannot be read", path.display())]
-    Tar { path: PathBuf, source: io::Error },
-    #[error("the name `{0}` is too long for an archive: at most 100 characters after the folder")]
-    TarName(String),
-    #[error("the archive `{}` has `{entry}`, which is not a regular file", path.display())]
-    TarEntry { path: PathBuf, entry: String },
-
     #[error("`{}` is not an activation record: {fault}", path.display())]
     Record { path: PathBuf, fault: String },
     #[error("key file `{}` is not valid: {fault}", path.display())]

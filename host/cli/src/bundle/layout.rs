@@ -1,12 +1,15 @@
 //! Writes files atomically.
 
 use crate::bundle::Error;
+use gateway_domain::canonical::digest_bytes;
+use gateway_domain::ids::Hex32;
 use gateway_policy::BundleFiles;
 use gateway_seal::durable;
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Creates a file and the folders above it. Writes it under another name and renames it, so that a reader never sees a part.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
@@ -27,6 +30,29 @@ pub(crate) fn write_all(folder: &Path, files: &BundleFiles) -> Result<(), Error>
         write(&folder.join(name), bytes)?;
     }
     Ok(())
+}
+
+/// The report of `bundle pack`.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Packed {
+    /// The archive's file.
+    pub(crate) file: PathBuf,
+    /// SHA-256 of its bytes.
+    pub(crate) sha256: Hex32,
+}
+
+impl ToLines for Packed {
+    fn add_to(&self, lines: &mut Lines) {
+        lines.add(format_args!("sha256      {}", self.sha256));
+        lines.add(format_args!("wrote       {}", self.file.display()));
+    }
+}
+
+/// Writes all files of a bundle as one.
+pub(crate) fn pack(files: &BundleFiles, to: &Path) -> Result<Packed, Error> {
+    let bytes = files.to_archive()?;
+    write(to, &bytes)?;
+    Ok(Packed { file: to.to_owned(), sha256: digest_bytes("", &bytes) })
 }
 
 /// Indented JSON for the file `path`, which an error names.

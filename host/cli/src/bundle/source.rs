@@ -1,18 +1,18 @@
 //! Reads bundles from a bundle's folder, a policy's source folder, or an archive.
 
-use crate::bundle::{Error, tarball};
+use crate::bundle::Error;
 use gateway_policy::BundleFiles;
 use gateway_policy::bundle::{MANIFEST_FILE, SOURCE_BUNDLE};
 use std::path::{Path, PathBuf};
 
-/// The files of the bundle at `path`: a folder with a `manifest.json`, a source folder with one in `bundle/`, or an
-/// archive that [`tarball::write`] made. Nothing is verified.
+/// The files of the bundle at `path`: a folder with a `manifest.json`, a source folder with one in `bundle/`, or an archive. Nothing is
+/// verified.
 ///
 /// # Errors
 /// [`Error::NotABundle`], and errors of reading.
 pub(crate) fn read(path: &Path) -> Result<BundleFiles, Error> {
     if path.is_file() {
-        return tarball::read(path);
+        return Ok(BundleFiles::read(path)?);
     }
     Ok(BundleFiles::read(&folder(path)?)?)
 }

@@ -9,7 +9,12 @@ pub(super) const POLICY: Section = Section {
     name: "policy",
     heading: "Policy bundles",
     settings: &[
-        setting("policy_bundle", "bundles/payment-guard", "DIRECTORY", "The signed policy bundle"),
+        setting(
+            "policy_bundle",
+            "bundles/payment-guard",
+            "PATH",
+            "The signed policy bundle: its folder, or the file that `bundle pack` wrote",
+        ),
         setting(
             "policy_trust_roots",
             "bundles/trust-development.json",
@@ -31,7 +36,7 @@ pub(super) const POLICY: Section = Section {
         setting(
             "policy_candidate",
             "",
-            "DIRECTORY",
+            "PATH",
             "A signed bundle that evaluates the same requests as the active one and decides nothing; empty for none",
         ),
         setting(

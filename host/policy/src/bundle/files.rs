@@ -1,6 +1,6 @@
 //! The files of a bundle, and the names they may have.
 
-use super::{BundleError, Manifest};
+use super::{BundleError, Manifest, archive};
 use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, SIGNED_FILE_BYTES_MAX};
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
@@ -48,13 +48,16 @@ impl BundleFiles {
         Ok(Self(all))
     }
 
-    /// Reads a bundle's folder, which may be a volume of Kubernetes. Any other symbolic link is an error.
+    /// Reads a bundle's archive, or its folder, which may be a volume of Kubernetes. Any other symbolic link in it is an error.
     ///
     /// # Errors
-    /// As [`BundleFiles::new`], and [`BundleError::Read`], [`BundleError::NotAFile`], [`BundleError::MissingFile`] for a folder
-    /// without a manifest, [`BundleError::SourceFolder`].
-    pub fn read(folder: &Path) -> Result<Self, BundleError> {
-        let folder = &mounted(folder);
+    /// As [`BundleFiles::new`], and [`BundleError::Archive`], [`BundleError::Read`], [`BundleError::NotAFile`],
+    /// [`BundleError::MissingFile`] for a folder without a manifest, [`BundleError::SourceFolder`].
+    pub fn read(path: &Path) -> Result<Self, BundleError> {
+        if path.is_file() {
+            return archive::read(path);
+        }
+        let folder = &mounted(path);
         if folder.is_dir() && !folder.join(MANIFEST_FILE).exists() {
             let is_source = folder.join(SOURCE_BUNDLE).join(MANIFEST_FILE).is_file();
             let missing = || BundleError::MissingFile(MANIFEST_FILE.to_owned());
@@ -69,6 +72,14 @@ impl BundleFiles {
             }
         }
         Self::new(files)
+    }
+
+    /// The files as one file, a POSIX archive whose bytes depend only on them.
+    ///
+    /// # Errors
+    /// [`BundleError::ArchiveName`].
+    pub fn to_archive(&self) -> Result<Vec<u8>, BundleError> {
+        archive::to_bytes(self)
     }
 
     /// The files whose names `is_kept` accepts.

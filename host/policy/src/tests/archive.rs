@@ -1,14 +1,13 @@
-use super::*;
-use gateway_policy::BundleError;
+//! Bundles as one file.
+
+use crate::testing::committed;
+use crate::{BundleError, BundleFiles};
 use std::path::PathBuf;
+use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
-fn committed() -> BundleFiles {
-    BundleFiles::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/payment-guard")).unwrap()
-}
-
 /// Reads an archive of these entries: name, type, content.
-fn check(entries: &[(&str, EntryType, &[u8])]) -> Result<BundleFiles, Error> {
+fn check(entries: &[(&str, EntryType, &[u8])]) -> Result<BundleFiles, BundleError> {
     let mut builder = Builder::new(Vec::new());
     for (name, kind, content) in entries {
         let mut header = Header::new_ustar();
@@ -20,7 +19,7 @@ fn check(entries: &[(&str, EntryType, &[u8])]) -> Result<BundleFiles, Error> {
         builder.append(&header, *content).unwrap();
     }
     let (_folder, path) = written(&builder.into_inner().unwrap());
-    read(&path)
+    BundleFiles::read(&path)
 }
 
 fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
@@ -33,10 +32,10 @@ fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
 #[test]
 fn archive_round_trips_and_has_the_same_bytes_every_time() {
     let files = committed();
-    let bytes = to_bytes(&files).unwrap();
+    let bytes = files.to_archive().unwrap();
     let (_folder, path) = written(&bytes);
-    assert_eq!(read(&path).unwrap(), files);
-    assert_eq!(to_bytes(&read(&path).unwrap()).unwrap(), bytes);
+    assert_eq!(BundleFiles::read(&path).unwrap(), files);
+    assert_eq!(BundleFiles::read(&path).unwrap().to_archive().unwrap(), bytes);
 }
 
 #[test]
@@ -44,12 +43,13 @@ fn name_too_long_for_the_format_is_refused() {
     let write = |characters: usize| {
         let name = format!("tests/{}.json", "a".repeat(characters));
         let files = BundleFiles::new([(name, b"{}".to_vec())]).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("bundle.tar");
-        super::write(&files, &path).map(|_| assert_eq!(read(&path).unwrap(), files))
+        files.to_archive().map(|bytes| {
+            let (_folder, path) = written(&bytes);
+            assert_eq!(BundleFiles::read(&path).unwrap(), files);
+        })
     };
     assert!(write(95).is_ok());
-    assert!(matches!(write(96), Err(Error::TarName(_))));
+    assert!(matches!(write(96), Err(BundleError::ArchiveName(_))));
 }
 
 #[test]
@@ -58,10 +58,7 @@ fn names_that_leave_the_folder_are_refused() {
         ["../manifest.json", "/manifest.json", "./manifest.json", "tests/../../x.json", "tests/a/b.json", "x"]
     {
         let refused = check(&[(name, EntryType::Regular, b"{}")]).unwrap_err();
-        assert!(
-            matches!(&refused, Error::Bundle(BundleError::FileName(it)) if it == name),
-            "{name}: {refused}"
-        );
+        assert!(matches!(&refused, BundleError::FileName(it) if it == name), "{name}: {refused}");
     }
 }
 
@@ -69,7 +66,7 @@ fn names_that_leave_the_folder_are_refused() {
 fn duplicate_name_is_refused() {
     let twice =
         [("manifest.json", EntryType::Regular, &b"{}"[..]), ("manifest.json", EntryType::Regular, b"[]")];
-    assert!(matches!(check(&twice), Err(Error::Bundle(BundleError::FileName(_)))));
+    assert!(matches!(check(&twice), Err(BundleError::FileName(_))));
 }
 
 #[test]
@@ -90,7 +87,7 @@ fn archive_entry_other_than_a_regular_file_is_refused() {
     ] {
         let refused = check(&[("tests/a.json", kind, b"")]).unwrap_err();
         assert!(
-            matches!(&refused, Error::TarEntry { entry, .. } if entry == "tests/a.json"),
+            matches!(&refused, BundleError::NotAFile(entry) if entry == "tests/a.json"),
             "{kind:?}: {refused}"
         );
     }
@@ -98,7 +95,7 @@ fn archive_entry_other_than_a_regular_file_is_refused() {
 
 #[test]
 fn truncated_archive_is_refused() {
-    let bytes = to_bytes(&committed()).unwrap();
+    let bytes = committed().to_archive().unwrap();
     let (_folder, path) = written(&bytes[..bytes.len() / 2]);
-    assert!(matches!(read(&path), Err(Error::Tar { .. })));
+    assert!(matches!(BundleFiles::read(&path), Err(BundleError::Archive(_))));
 }

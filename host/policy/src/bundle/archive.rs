@@ -1,0 +1,52 @@
+//! A bundle as one file: a plain POSIX archive of its files.
+//!
+//! The bytes depend only on the files: names are in ascending order, without owner and time, and all with one mode. Reading
+//! accepts only regular files with names that a bundle may have, each once. Folders, links and extensions of the format are
+//! rejected, because readers interpret them differently.
+
+use super::{BundleError, BundleFiles};
+use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX};
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use tar::{Archive, Builder, EntryType, Header};
+
+/// Mode of every file: bundles are public, so everyone may read.
+const MODE: u32 = 0o644;
+
+/// The files as an archive.
+pub(super) fn to_bytes(files: &BundleFiles) -> Result<Vec<u8>, BundleError> {
+    let mut builder = Builder::new(Vec::new());
+    for (name, bytes) in files.iter() {
+        let mut header = Header::new_ustar();
+        header.set_path(name).map_err(|_| BundleError::ArchiveName(name.to_owned()))?;
+        header.set_size(bytes.len() as u64);
+        header.set_mode(MODE);
+        header.set_cksum();
+        builder.append(&header, bytes).map_err(BundleError::Archive)?;
+    }
+    builder.into_inner().map_err(BundleError::Archive)
+}
+
+/// The files in the archive at `path`.
+pub(super) fn read(path: &Path) -> Result<BundleFiles, BundleError> {
+    let file = File::open(path).map_err(BundleError::Archive)?;
+    let mut archive = Archive::new(BufReader::new(file));
+    let mut files = Vec::new();
+    // Raw, so that an entry that only names the next one is returned like any other, and rejected.
+    for entry in archive.entries().map_err(BundleError::Archive)?.raw(true) {
+        let mut entry = entry.map_err(BundleError::Archive)?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if entry.header().entry_type() != EntryType::Regular {
+            return Err(BundleError::NotAFile(name));
+        }
+        let mut bytes = Vec::new();
+        let limit = BUNDLE_FILE_BYTES_MAX.saturating_add(1);
+        (&mut entry).take(limit).read_to_end(&mut bytes).map_err(BundleError::Archive)?;
+        files.push((name, bytes));
+        if files.len() > BUNDLE_FILES_MAX {
+            break;
+        }
+    }
+    BundleFiles::new(files)
+}
