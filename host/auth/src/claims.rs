@@ -21,6 +21,8 @@ pub struct ClaimRules {
     pub audience: Option<String>,
     /// The client id's claim: the first of these that exists.
     pub client: Vec<ClaimName>,
+    /// The scopes' claim: the first of these that exists. A text has words, a list one scope in each element.
+    pub scopes: Vec<ClaimName>,
     /// The roles' claim.
     pub roles: ClaimName,
     /// The tenant's claim.
@@ -78,7 +80,7 @@ impl Claims {
             None if rules.client_is_subject => client_id.clone(),
             None => return Err(TokenFault::Claim("sub")),
         };
-        let scopes = ["scope", "scp"].iter().find_map(|name| claims.get(*name));
+        let scopes = rules.scopes.iter().find_map(|name| name.find(claims));
         Ok(Self {
             identity: Identity {
                 client_id,

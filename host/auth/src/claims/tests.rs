@@ -8,6 +8,7 @@ fn rules() -> ClaimRules {
         issuer: Some("https://issuer.example".to_owned()),
         audience: Some("gateway".to_owned()),
         client: vec!["client_id".parse().unwrap(), "azp".parse().unwrap()],
+        scopes: vec!["scope".parse().unwrap(), "scp".parse().unwrap()],
         roles: "roles".parse().unwrap(),
         tenant: "tenant".parse().unwrap(),
         client_is_subject: false,
@@ -166,6 +167,14 @@ fn claims_are_found_under_the_configured_names() {
     let deep = ClaimRules { roles: "/realm_access/ro~1les/0".parse().unwrap(), ..rules() };
     let claims = with("realm_access", json!({"ro/les": [["deep"]]}));
     assert_eq!(read_with(&claims, &deep).unwrap().roles, ["deep"]);
+    let scopes = ["permissions", "/realm_access/scopes"].map(|name| name.parse().unwrap());
+    let others = ClaimRules { scopes: scopes.into(), ..rules() };
+    // The fixed names no longer count.
+    assert_eq!(read_with(&with("scp", json!(["operations.sign"])), &others).unwrap().scopes, [""; 0]);
+    let claims = with("permissions", json!(["custody.read", "audit.read"]));
+    assert_eq!(read_with(&claims, &others).unwrap().scopes, ["custody.read", "audit.read"]);
+    let claims = with("realm_access", json!({"scopes": "custody.read  audit.read"}));
+    assert_eq!(read_with(&claims, &others).unwrap().scopes, ["custody.read", "audit.read"]);
     let uri = ClaimRules { tenant: "https://bank.example/tenant".parse().unwrap(), ..rules() };
     let claims = with("https://bank.example/tenant", json!("acme2"));
     assert_eq!(read_with(&claims, &uri).unwrap().tenant, Some(Tenant("acme2".to_owned())));

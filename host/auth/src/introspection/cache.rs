@@ -108,6 +108,7 @@ mod tests {
             issuer: None,
             audience: None,
             client: vec!["client_id".parse().unwrap()],
+            scopes: vec!["scope".parse().unwrap(), "scp".parse().unwrap()],
             roles: name(),
             tenant: name(),
             client_is_subject: true,

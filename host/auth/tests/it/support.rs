@@ -44,6 +44,7 @@ pub(crate) fn rules() -> ClaimRules {
         issuer: Some(ISSUER.to_owned()),
         audience: Some("gateway".to_owned()),
         client: vec!["client_id".parse().unwrap(), "azp".parse().unwrap()],
+        scopes: vec!["scope".parse().unwrap(), "scp".parse().unwrap()],
         roles: "roles".parse().unwrap(),
         tenant: "tenant".parse().unwrap(),
         client_is_subject: false,

@@ -50,6 +50,12 @@ pub(super) const AUTH: Section = Section {
             "CLAIM,...",
             "Claims with the calling system, of which the first present is used; a name that starts with / is a JSON pointer",
         ),
+        setting(
+            "token_scopes_claims",
+            "scope,scp",
+            "CLAIM,...",
+            "Claims with the caller's scopes, of which the first present is used, such as `roles` or `permissions`",
+        ),
         setting("token_roles_claim", "roles", "CLAIM", "The claim with the caller's roles"),
         setting("token_tenant_claim", "tenant", "CLAIM", "The claim with the caller's tenant"),
         setting(
@@ -134,7 +140,7 @@ const MODES: [(&str, Mode); 4] = [
 pub(super) const CLIENT_SECRET: &str = "introspection_client_secret";
 
 /// The settings that belong to modes, and the modes that use them.
-const MODES_OF_SETTINGS: [(&str, &[Mode]); 14] = [
+const MODES_OF_SETTINGS: [(&str, &[Mode]); 15] = [
     ("trusted_proxies", &[Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection]),
     ("jwks_url", &[Mode::Jwks]),
     ("jwks_file", &[Mode::Jwks]),
@@ -142,6 +148,7 @@ const MODES_OF_SETTINGS: [(&str, &[Mode]); 14] = [
     ("token_issuer", &[Mode::Jwks, Mode::Introspection]),
     ("token_audience", &[Mode::Jwks, Mode::Introspection]),
     ("token_client_claims", &[Mode::Jwks, Mode::Introspection]),
+    ("token_scopes_claims", &[Mode::Jwks, Mode::Introspection]),
     ("token_roles_claim", &[Mode::Jwks, Mode::Introspection]),
     ("token_tenant_claim", &[Mode::Jwks, Mode::Introspection]),
     ("identity_provider_ca", &[Mode::Jwks, Mode::Introspection]),
@@ -264,23 +271,28 @@ impl Reader<'_> {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let issuer = some(self.resolved.text("token_issuer"));
         let audience = some(self.resolved.text("token_audience"));
-        let clients = self.resolved.text("token_client_claims").split(',').map(str::trim);
-        let clients: Vec<_> = clients.filter(|name| !name.is_empty()).collect();
-        if clients.is_empty() {
-            self.missing("token_client_claims");
-        }
-        let client = clients.into_iter().map(|text| self.claim_name("token_client_claims", text)).collect();
+        let client = self.claim_names("token_client_claims");
+        let scopes = self.claim_names("token_scopes_claims");
         let roles = self.claim_name("token_roles_claim", self.resolved.text("token_roles_claim"));
         let tenant = self.claim_name("token_tenant_claim", self.resolved.text("token_tenant_claim"));
-        let client: Option<Vec<ClaimName>> = client;
         Some(ClaimRules {
             issuer,
             audience,
             client: client?,
+            scopes: scopes?,
             roles: roles?,
             tenant: tenant?,
             client_is_subject,
         })
+    }
+
+    fn claim_names(&mut self, name: &str) -> Option<Vec<ClaimName>> {
+        let texts: Vec<_> =
+            self.resolved.text(name).split(',').map(str::trim).filter(|text| !text.is_empty()).collect();
+        if texts.is_empty() {
+            self.missing(name);
+        }
+        texts.into_iter().map(|text| self.claim_name(name, text)).collect()
     }
 
     fn claim_name(&mut self, name: &str, text: &str) -> Option<ClaimName> {

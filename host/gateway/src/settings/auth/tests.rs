@@ -97,7 +97,8 @@ fn setting_of_another_mode_is_refused() {
         ("IDENTITY_PROVIDER_CA", "f"),
         ("INTROSPECTION_CLIENT_SECRET", "s"),
     ];
-    let claims = [("TOKEN_CLIENT_CLAIMS", "c"), ("TOKEN_ROLES_CLAIM", "c"), ("TOKEN_TENANT_CLAIM", "c")];
+    let claims = ["TOKEN_CLIENT_CLAIMS", "TOKEN_SCOPES_CLAIMS", "TOKEN_ROLES_CLAIM", "TOKEN_TENANT_CLAIM"];
+    let claims = claims.map(|name| (name, "c"));
     let all = [&all[..], &more, &claims].concat();
     assert_eq!(all.len(), MODES_OF_SETTINGS.len());
     for mode in [&[("AUTH_MODE", "bypass")][..], &HEADERS, &JWKS, &INTROSPECTION] {
@@ -136,6 +137,8 @@ fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
         (&JWKS, "JWKS_MAX_AGE_MS", "a day"),
         (&JWKS, "TOKEN_CLIENT_CLAIMS", "a claim"),
         (&JWKS, "TOKEN_CLIENT_CLAIMS", ","),
+        (&JWKS, "TOKEN_SCOPES_CLAIMS", ","),
+        (&JWKS, "TOKEN_SCOPES_CLAIMS", "scope,/"),
         (&JWKS, "TOKEN_ROLES_CLAIM", ""),
         (&JWKS, "TOKEN_TENANT_CLAIM", "/"),
         (&INTROSPECTION, "INTROSPECTION_URL", "https://user:secret@issuer.example/"),
