@@ -226,15 +226,58 @@ fn parse_key(entry: &KeyEntry) -> Result<Key, String> {
                 let max = limits::CREDENTIAL_ID_BYTES_MAX;
                 return Err(format!("`credential_id` must have 1 to {max} bytes"));
             }
-            check_name("rp_id", rp_id)?;
+            if !is_domain(rp_id) {
+                return Err(format!("`rp_id` must be a domain, as in `approve.example`: `{rp_id}`"));
+            }
             Ok(Key::Webauthn(Credential {
                 id: credential_id.clone(),
                 key: parse_credential_key(*algorithm, public_key)?,
                 rp_id: rp_id.clone(),
-                origins: parse_names("origins", origins)?,
+                origins: parse_names("origins", origins)?
+                    .into_iter()
+                    .map(origin)
+                    .collect::<Result<_, _>>()?,
             }))
         }
     }
+}
+
+/// Checks an origin of passkeys: written as browsers write it, since it is compared byte for byte, or of an app on Android. Passkeys need
+/// https, except on the own machine.
+fn origin(text: String) -> Result<String, String> {
+    if text.strip_prefix("android:apk-key-hash:").is_some_and(|hash| !hash.is_empty()) || is_web_origin(&text)
+    {
+        return Ok(text);
+    }
+    Err(format!(
+        "`origins` must have origins as browsers write them, as in `https://approve.example` or `https://approve.example:8443`: `{text}`"
+    ))
+}
+
+fn is_web_origin(text: &str) -> bool {
+    let Some((scheme, place)) = text.split_once("://") else { return false };
+    let (host, port) = place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port)));
+    let default = match scheme {
+        "https" => 443,
+        "http" if host == "localhost" || host.ends_with(".localhost") => 80,
+        _ => return false,
+    };
+    let is_written = |port: &str| {
+        port.parse().is_ok_and(|number: u16| number != 0 && number != default && number.to_string() == port)
+    };
+    is_domain(host) && port.is_none_or(is_written)
+}
+
+/// Whether this is a name of the DNS as browsers write it: in lower case, with other characters than those of ASCII encoded, and no
+/// number, which would be an address.
+fn is_domain(text: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'))
+    };
+    let ends_in_number =
+        text.rsplit('.').next().is_some_and(|last| last.bytes().all(|it| it.is_ascii_digit()));
+    text.len() <= 253 && text.split('.').all(is_label) && !ends_in_number
 }
 
 fn parse_credential_key(algorithm: Algorithm, public_key: &str) -> Result<CredentialKey, String> {

@@ -8,6 +8,12 @@ fn error_of(entries: &[Value]) -> String {
     parse_error(&file.to_string())
 }
 
+/// As [`error_of`]; `None` for a registry that is accepted.
+fn error_of_or_none(entry: Value) -> Option<String> {
+    let file = json!({ "format": "svc/approvers/v1", "approvers": [entry] });
+    Approvers::parse(file.to_string().as_bytes()).err().map(|error| error.to_string())
+}
+
 /// The error for a text, which must be one line.
 #[track_caller]
 fn parse_error(text: &str) -> String {
@@ -68,7 +74,7 @@ fn invalid_entry_is_rejected() {
             "`not_before_ms` must be before",
         ),
         (with_webauthn("/keys/0/credential_id", json!("")), "`credential_id` must have 1 to 768 bytes"),
-        (with_webauthn("/keys/0/rp_id", json!("")), "`rp_id` must have names"),
+        (with_webauthn("/keys/0/rp_id", json!("")), "`rp_id` must be a domain"),
         (with_webauthn("/keys/0/origins", json!([])), "`origins` must have 1 to 64 entries"),
         (with_webauthn("/keys/0/public_key", json!(point_off_the_curve)), "uncompressed point of P-256"),
         (with_webauthn("/keys/0/public_key", json!(compressed)), "uncompressed point of P-256"),
@@ -145,4 +151,69 @@ fn key_or_credential_of_two_approvers_is_rejected() {
     assert_eq!(error_of(&[one, two]), "approvers `alice` and `bob` have the same credential");
     let twice = with(alice(), "/keys", json!([alice()["keys"][0], alice()["keys"][0]]));
     assert_eq!(error_of(&[twice]), "approvers `alice` and `alice` have the same key");
+}
+
+/// An origin or a relying party that no browser writes would match no signature.
+#[test]
+fn origin_that_can_never_match_is_rejected() {
+    let with_webauthn = |pointer: &str, other: &str| {
+        error_of_or_none(with(with(alice(), "/keys/0", webauthn()), pointer, json!(other)))
+    };
+    let a_long_label = format!("https://{}.example", "a".repeat(64));
+    for wrong in [
+        "https://approve.example/",
+        "https://approve.example:443",
+        "https://approve.example:0443",
+        "https://approve.example:0",
+        "https://approve.example:65536",
+        "https://approve.example:",
+        "https://Approve.example",
+        "HTTPS://approve.example",
+        "https://büro.example",
+        "https://approve.example?",
+        "https://user@approve.example",
+        "https://approve..example",
+        "https://192.0.2.1",
+        "https://[2001:db8::1]",
+        "https://",
+        "http://approve.example",
+        "http://localhost:80",
+        "http://notlocalhost",
+        "approve.example",
+        "null",
+        "android:apk-key-hash:",
+        &a_long_label,
+    ] {
+        let error = with_webauthn("/keys/0/origins/0", wrong).unwrap_or_default();
+        assert!(
+            error.contains(&format!("`{wrong}`")) && error.contains("`origins` must have"),
+            "{wrong}: {error}"
+        );
+    }
+    for right in [
+        "https://approve.example",
+        "https://approve.example:8443",
+        "https://xn--bro-hoa.example",
+        "https://localhost",
+        "http://localhost:8080",
+        "http://gateway.localhost",
+        "android:apk-key-hash:RPDd65dfM7p9gYQCD8hbcvIe0fZ2qkSUzVtsqtkQAwE",
+    ] {
+        assert_eq!(with_webauthn("/keys/0/origins/0", right), None, "{right}");
+    }
+    for wrong in [
+        "https://approve.example",
+        "approve.example:8443",
+        "Approve.example",
+        "approve.example/",
+        "192.0.2.1",
+        ".",
+    ] {
+        let error = with_webauthn("/keys/0/rp_id", wrong).unwrap_or_default();
+        assert!(
+            error.contains(&format!("`{wrong}`")) && error.contains("`rp_id` must be"),
+            "{wrong}: {error}"
+        );
+    }
+    assert_eq!(with_webauthn("/keys/0/rp_id", "localhost"), None);
 }
