@@ -12,7 +12,9 @@ use gateway_store::testing::Scratch;
 use gateway_store::{Fsck, Store};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -218,10 +220,66 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Runs SQL as the superuser.
+    fn sql(&self, url: &str, sql: &str) {
+        let psql = Path::new(self.run("find").trim()).join("psql");
+        let output =
+            Command::new(psql).args(["--quiet", "--set=ON_ERROR_STOP=1", url, "--command", sql]).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Lets the user `gateway` in with a password only.
+    fn ask_for_passwords(&self, url: &str) {
+        let data = fs::read_to_string(self.0.join("data")).unwrap();
+        let rules = Path::new(data.trim()).join("pg_hba.conf");
+        let others = fs::read_to_string(&rules).unwrap();
+        fs::write(&rules, format!("host all gateway 127.0.0.1/32 scram-sha-256\n{others}")).unwrap();
+        self.sql(url, "SELECT pg_reload_conf()");
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         self.run("stop");
     }
+}
+
+#[test]
+fn password_that_is_rotated_is_read_from_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, url) = Server::start(folder.path());
+    server.sql(&url, "CREATE ROLE gateway LOGIN");
+    server.sql(&url, "CREATE DATABASE gateway OWNER gateway TEMPLATE template0");
+    server.ask_for_passwords(&url);
+    let file = folder.path().join("password");
+    let rotate = |password: &str| {
+        server.sql(&url, &format!("ALTER ROLE gateway PASSWORD '{password}'"));
+        fs::write(&file, format!("*:*:*:*:{password}\n")).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    };
+    rotate("first-secret");
+    let own = url.replace("postgres@", "gateway@").replace("/postgres", "/gateway");
+    let mut gateway = command(folder.path(), &[("database_url", own.as_str())]);
+    gateway.env("PGPASSFILE", &file);
+    let gateway = Process::start_command(gateway);
+    let pay = |id: &str| {
+        let (status, answer) = request(&gateway.address, "POST", SIGN, Some(&payment(id))).unwrap();
+        assert_eq!(status, 201, "{answer}");
+        let path = format!("/v1/operations/{}", answer["operation_id"].as_str().unwrap());
+        assert_eq!(request(&gateway.address, "GET", &path, None).unwrap().0, 200);
+    };
+    pay("before");
+    rotate("second-secret");
+    // As a failover does.
+    server.sql(&url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'gateway'");
+    for n in 0..12 {
+        pay(&format!("after-{n}"));
+    }
+    let (status, log) = gateway.terminate();
+    assert!(status.success(), "{log:#?}");
+    assert!(!log.iter().any(|line| line.contains("-secret")), "{log:#?}");
 }
 
 #[test]
@@ -388,7 +446,7 @@ async fn database_server_is_authenticated_by_its_certificate() {
     let (ca, other) = (Authority::new("database"), Authority::new("other"));
     ca.server().write(at, "server");
     for (name, ca) in [("ca.pem", &ca), ("other.pem", &other)] {
-        std::fs::write(at.join(name), ca.pem()).unwrap();
+        fs::write(at.join(name), ca.pem()).unwrap();
     }
     let (_server, url) = Server::start(at);
     let open = async |host: &str, mode: &str, ca: &str| {

@@ -8,7 +8,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::log::VerifierKey;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::DescribePolicies as _;
-use gateway_engine::{Engine, ReplicaFault};
+use gateway_engine::{Engine, ReplicaFault, Unavailable};
 use gateway_policy_host::Lifecycle;
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::now;
@@ -51,24 +51,35 @@ impl Replicas {
     pub(crate) async fn watch(self, mut reported: Option<ReplicaFault>, stopping: watch::Receiver<bool>) {
         let mut rounds = Rounds::every(MEET_EVERY, stopping);
         while rounds.next().await {
-            reported = self.compare(reported).await;
+            // Without an answer the last result stays: readiness reports the store.
+            if let Ok(found) = self.compare(reported.as_ref()).await {
+                reported = found;
+            }
         }
     }
 
-    /// Tells the engine what is wrong, and logs it if it is not what was `reported` before. Without an answer the last result stays:
-    /// readiness reports the store.
-    pub(crate) async fn compare(&self, reported: Option<ReplicaFault>) -> Option<ReplicaFault> {
+    /// Tells the store and the engine what is wrong, and logs it if it is not what was `reported` before.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub(crate) async fn compare(
+        &self,
+        reported: Option<&ReplicaFault>,
+    ) -> Result<Option<ReplicaFault>, Unavailable> {
         let own = Presence { identity: self.identity.clone(), policy: self.policies.health().bundle_hash };
-        let before = now();
-        let Ok(Some(peers)) = self.store.meet(&own).await else { return reported };
-        let found = fault(&own, &peers, before, now());
+        let (before, mut found) = (now(), None);
+        let judge = |peers: &Peers| {
+            found = fault(&own, peers, before, now());
+            !matches!(found, Some(ReplicaFault::MustNotWrite(_)))
+        };
+        self.store.meet(&own, judge).await?;
         match &found {
-            Some(found) if reported.as_ref() != Some(found) => tracing::error!("{found}"),
+            Some(found) if reported != Some(found) => tracing::error!("{found}"),
             None if reported.is_some() => tracing::info!("this replica agrees with the others again"),
             Some(_) | None => {}
         }
         self.engine.set_replica_fault(found.clone());
-        found
+        Ok(found)
     }
 }
 

@@ -44,15 +44,16 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let webhooks = webhooks::open(settings)?;
     let policy = compose::open_policy(settings)?;
     let tls = open_tls(settings)?;
+    let mut stopping = signals.stop.watch();
+    if !database_answers(settings, &mut stopping).await? {
+        return Ok(());
+    }
+    // A caller that connects gets an answer soon.
     let (listener, address) = bind(settings.server.bind).await?;
     let admin = match settings.server.admin_bind {
         Some(admin) => Some(bind(admin).await?),
         None => None,
     };
-    let mut stopping = signals.stop.watch();
-    if !database_answers(settings, &mut stopping).await? {
-        return Ok(());
-    }
     let mut gateway = compose::open(settings, policy).await?;
     let engine = gateway.app.engine().clone();
     witnesses::compare(settings, witnesses.as_mut(), &engine).await?;
@@ -61,7 +62,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let mut reported = Reported::default();
     reported.report(&engine).await;
     let replicas = Replicas::new(&gateway, settings)?;
-    let met = replicas.compare(None).await;
+    let met = replicas.compare(None).await.map_err(|error| StartError::new("database", error))?;
     gateway.policies.permit_activations(engine.may_write());
     gateway.policies.reload(Cause::Watch).await;
     let mut tasks = JoinSet::new();

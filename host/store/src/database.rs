@@ -108,10 +108,14 @@ impl Database {
     }
 
     /// As [`Store::meet`](crate::Store::meet).
-    pub(crate) async fn meet(&self, presence: &Presence) -> Result<Option<Peers>, Unavailable> {
+    pub(crate) async fn meet(
+        &self,
+        presence: &Presence,
+        may_write: impl FnOnce(&Peers) -> bool,
+    ) -> Result<(), Unavailable> {
         match self {
-            Self::Sqlite(_) | Self::ReadOnly(_) => Ok(None),
-            Self::Postgres(database) => database.meet(presence).await.map(Some),
+            Self::Sqlite(_) | Self::ReadOnly(_) => Ok(()),
+            Self::Postgres(database) => database.meet(presence, may_write).await,
         }
     }
 

@@ -75,3 +75,9 @@ pub(crate) fn unwritten<S: State>(
 pub(crate) fn unavailable(detail: impl Display) -> Unavailable {
     Unavailable::new(Dependency::Store, detail.to_string())
 }
+
+/// Whether it is an error of a PostgreSQL server whose code begins so (PostgreSQL, appendix A).
+pub(crate) fn has_code(error: &sqlx::Error, beginnings: &[&str]) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| beginnings.iter().any(|beginning| code.starts_with(beginning)))
+}

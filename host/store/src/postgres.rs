@@ -26,9 +26,8 @@ use crate::lists::{ByIndex, Lists, list_of_keys, list_of_operations};
 use crate::rows::{Pool, Statements};
 use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
-use connect::Server;
-pub(crate) use connect::production_fault;
 pub use connect::{CONNECTIONS, OpenError};
+pub(crate) use connect::{Server, production_fault};
 use decision::DecisionJob;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
@@ -36,8 +35,10 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, Deferral, Due, RateLimited};
 pub(crate) use job::Job;
 use preview::PreviewJob;
+use replicas::MayWrite;
 pub use replicas::{Peer, Peers, Presence};
 use std::fmt::Display;
+use std::sync::Arc;
 use writer::Writer;
 
 /// Condition on the first event of an operation that may change a key, as in the indexes on such events.
@@ -134,8 +135,7 @@ pub(crate) const STATEMENTS: Statements = Statements {
 pub(crate) struct Postgres {
     writer: Writer,
     pool: Pool,
-    /// Random, so that each process is another replica.
-    replica: [u8; 16],
+    may_write: Arc<MayWrite>,
 }
 
 impl Postgres {
@@ -143,14 +143,17 @@ impl Postgres {
     /// `n_connections` are at most open at the same time, at least two.
     pub(crate) async fn open(url: &str, n_connections: u32) -> Result<Self, OpenError> {
         let server = Server::parse(url)?;
+        server.check_sessions().await?;
         let mut conn = server.connect().await?;
         connect::check_room(&server, &mut conn, n_connections).await?;
         migrate::run(&server, &mut conn).await?;
         let pool = Pool::Postgres(server.pool(n_connections.saturating_sub(1).max(1)).await?);
         let mut replica = [0; 16];
         getrandom::fill(&mut replica).map_err(|error| OpenError::Randomness { reason: error.to_string() })?;
-        let writer = Writer::start(server, conn).await?;
-        Ok(Self { writer, pool, replica })
+        // The name is random, so that each process is another replica.
+        let may_write = Arc::new(MayWrite::new(replica));
+        let writer = Writer::start(server, conn, Arc::clone(&may_write)).await?;
+        Ok(Self { writer, pool, may_write })
     }
 
     pub(crate) const fn pool(&self) -> &Pool {
@@ -166,9 +169,15 @@ impl Postgres {
         work::defer(&self.pool, deferrals).await
     }
 
-    /// Says that this replica is here, and returns the others.
-    pub(crate) async fn meet(&self, presence: &Presence) -> Result<Peers, Unavailable> {
-        replicas::meet(&self.pool, &self.replica, presence).await
+    /// As [`Store::meet`](crate::Store::meet).
+    pub(crate) async fn meet(
+        &self,
+        presence: &Presence,
+        may_write: impl FnOnce(&Peers) -> bool,
+    ) -> Result<(), Unavailable> {
+        let (peers, since) = replicas::meet(&self.pool, self.may_write.replica(), presence).await?;
+        self.may_write.set(may_write(&peers).then_some(since));
+        Ok(())
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -177,7 +186,7 @@ impl Postgres {
 
     pub(crate) async fn close(&self) {
         // If that fails, its row expires.
-        let _ = replicas::leave(&self.pool, &self.replica).await;
+        let _ = replicas::leave(&self.pool, self.may_write.replica()).await;
         self.pool.close().await;
         self.writer.close().await;
     }
@@ -243,6 +252,7 @@ pub(crate) async fn reach(url: &str) -> Result<(), OpenError> {
 /// Checks server and schema, as [`Postgres::open`] does, and changes nothing. Returns the server's clock.
 pub(crate) async fn check(url: &str) -> Result<EpochMs, OpenError> {
     let server = Server::parse(url)?;
+    server.check_sessions().await?;
     let mut conn = server.connect().await?;
     migrate::check_current(&server, &mut conn).await?;
     let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";

@@ -2,7 +2,9 @@
 //!
 //! Both databases understand the same SQL with parameters `$1`, `$2`, ..., but for JSON and lists: [`Statements`].
 
+use crate::error::has_code;
 use crate::lists::Lists;
+use crate::postgres::Server;
 use crate::row::{Cell, Row};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgRow, PgValueRef};
@@ -49,18 +51,20 @@ pub(crate) enum Pool {
 #[derive(Clone, Debug)]
 pub(crate) struct PgReaders {
     pub(crate) pool: PgPool,
+    pub(crate) server: Server,
     /// Time for the answer to one statement, after which the connection is given up.
     pub(crate) answer_within: Duration,
 }
 
 /// One of them. Dropped in the middle of a statement or of a transaction, it is closed, since waiting for the server's answer could take
-/// as long as the network does.
+/// as long as the network does; and after a failed statement, since the session may be at fault: a new one has the server's settings of
+/// today.
 #[derive(Debug)]
 pub(crate) struct PgReader {
     conn: PoolConnection<Postgres>,
     answer_within: Duration,
-    /// Whether a statement runs.
-    is_busy: bool,
+    /// Whether a statement runs, or failed.
+    is_unfit: bool,
     /// Whether a transaction is open.
     in_transaction: bool,
 }
@@ -93,9 +97,19 @@ impl Pool {
         })
     }
 
-    /// The rows of a statement.
+    /// The rows of a statement. A session that began while the server took no writes never takes any, so another one is tried.
     pub(crate) async fn rows(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
-        self.acquire().await?.rows(sql, bound).await
+        let mut n_sessions = match self {
+            Self::Sqlite(_) => 1,
+            Self::Postgres(readers) => readers.pool.options().get_max_connections(),
+        };
+        loop {
+            let rows = self.acquire().await?.rows(sql, bound).await;
+            n_sessions = n_sessions.saturating_sub(1);
+            if n_sessions == 0 || !rows.as_ref().is_err_and(|error| has_code(error, &["25006"])) {
+                return rows;
+            }
+        }
     }
 
     /// Begins a transaction. Dropping it ends it.
@@ -121,8 +135,15 @@ impl Pool {
 
 impl PgReaders {
     async fn acquire(&self) -> Result<PgReader, sqlx::Error> {
-        let conn = self.pool.acquire().await?;
-        Ok(PgReader { conn, answer_within: self.answer_within, is_busy: false, in_transaction: false })
+        let conn = match self.pool.acquire().await {
+            Err(error) if has_code(&error, &["28"]) => {
+                // The password may be another one by now.
+                self.pool.set_connect_options(self.server.options());
+                self.pool.acquire().await?
+            }
+            conn => conn?,
+        };
+        Ok(PgReader { conn, answer_within: self.answer_within, is_unfit: false, in_transaction: false })
     }
 }
 
@@ -132,7 +153,7 @@ impl PgReader {
         &mut self,
         statement: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, sqlx::Error> {
-        self.is_busy = true;
+        self.is_unfit = true;
         let answer = timeout(self.answer_within, statement(&mut self.conn)).await;
         let late = || {
             let seconds = self.answer_within.as_secs();
@@ -141,9 +162,9 @@ impl PgReader {
                 format!("the database server did not answer within {seconds} s"),
             )
         };
-        let answer = answer.map_err(|_| sqlx::Error::Io(late()))?;
-        self.is_busy = false;
-        answer
+        let answer = answer.map_err(|_| sqlx::Error::Io(late()))??;
+        self.is_unfit = false;
+        Ok(answer)
     }
 
     /// The connection, whose statements are then not limited in time.
@@ -164,7 +185,7 @@ impl ReadRows for PgReader {
 
 impl Drop for PgReader {
     fn drop(&mut self) {
-        if self.is_busy || self.in_transaction {
+        if self.is_unfit || self.in_transaction {
             self.conn.close_on_drop();
         }
     }

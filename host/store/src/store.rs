@@ -121,13 +121,18 @@ impl Store {
         self.database.counters()
     }
 
-    /// Says to the other replicas of the database that this one is here, for twenty seconds, and returns what they said. `None` for a
-    /// file, which has one process.
+    /// Says to the other replicas of the database that this one is here, for twenty seconds. `may_write` gets what they said; if it
+    /// returns false, or the twenty seconds are over, this replica's writes fail until it has met the others again. A file has one
+    /// process, which meets none.
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
-    pub async fn meet(&self, presence: &Presence) -> Result<Option<Peers>, Unavailable> {
-        self.database.meet(presence).await
+    pub async fn meet(
+        &self,
+        presence: &Presence,
+        may_write: impl FnOnce(&Peers) -> bool,
+    ) -> Result<(), Unavailable> {
+        self.database.meet(presence, may_write).await
     }
 
     /// Finishes the queued commits, then releases the database. Later calls return `Unavailable`.

@@ -1,8 +1,9 @@
 //! The server and its connections: settings of a session, and what a server must be.
 
+use crate::error::has_code;
 use crate::rows::PgReaders;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Row as _};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -22,16 +23,24 @@ const IDLE_ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 /// this; a server that is gone, or a standby that it waits for, does not.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// Settings of each session. A session whose client is gone must not keep the end of the log locked, and no statement of a request
-/// takes seconds: then the server or the network is ill, and the request is answered with 503.
-const SESSION: [(&str, &str); 5] = [
-    // Compiling a plan costs more than any of these statements.
-    ("jit", "off"),
-    ("statement_timeout", "10s"),
-    ("lock_timeout", "8s"),
-    ("idle_in_transaction_session_timeout", "10s"),
-    ("tcp_user_timeout", "10s"),
-];
+/// Settings of each session, whatever the defaults of the server, the database and the user are. They are statements, since a pooler
+/// ignores or refuses them when a connection is made.
+const SESSION: &str = "SET jit = off;
+    SET bytea_output = hex;
+    SET standard_conforming_strings = on;
+    SET quote_all_identifiers = off;
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+
+/// Settings of each session that answers requests. A session whose client is gone must not keep the end of the log locked, and no
+/// statement of a request takes seconds: then the server or the network is ill, and the request is answered with 503.
+pub(super) const LIMITS: &str = "SET statement_timeout = '10s';
+    SET lock_timeout = '8s';
+    SET idle_in_transaction_session_timeout = '10s';
+    SET tcp_user_timeout = '10s'";
+
+/// Settings of a session that reads the whole database.
+const NO_LIMITS: &str =
+    "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0";
 
 /// The oldest version of the server that has everything that the statements use.
 const VERSION_MIN: i32 = 14;
@@ -136,7 +145,8 @@ pub enum OpenError {
 
 /// The database that a URL names.
 #[derive(Clone)]
-pub(super) struct Server {
+pub(crate) struct Server {
+    url: String,
     options: PgConnectOptions,
 }
 
@@ -180,9 +190,17 @@ impl Server {
         if options.get_database().is_none() {
             return Err(OpenError::Url);
         }
-        let options =
-            options.application_name("operation-gateway").options(SESSION).disable_statement_logging();
-        Ok(Self { options })
+        let options = options
+            .application_name("operation-gateway")
+            // Poolers refuse it, and no number here has a fraction.
+            .extra_float_digits(None)
+            .disable_statement_logging();
+        Ok(Self { url: url.to_owned(), options })
+    }
+
+    /// How to connect, with the password that its file has now.
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        Self::parse(&self.url).map_or_else(|_| self.options.clone(), |server| server.options)
     }
 
     /// Host, port and database, for messages.
@@ -191,54 +209,86 @@ impl Server {
         format!("`{}` at `{host}:{port}`", self.options.get_database().unwrap_or_default())
     }
 
-    /// A connection that writes. Commits are durable when they are acknowledged, whatever the database's default is.
+    /// A connection that writes. Commits are durable when they are acknowledged.
     pub(super) async fn connect(&self) -> Result<PgConnection, OpenError> {
         self.connect_to_write().await.map_err(|error| self.failed(error))
     }
 
     /// As [`Self::connect`]. The server is checked each time, since it may be another one than before.
     pub(super) async fn connect_to_write(&self) -> Result<PgConnection, sqlx::Error> {
-        let connecting = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(&self.options));
-        let mut conn = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
-        let sql = "SELECT set_config('synchronous_commit', 'on', false)
-            WHERE current_setting('synchronous_commit') = 'off'";
-        sqlx::query(sql).execute(&mut conn).await?;
-        check_server(&mut conn).await?;
+        let mut conn = self.connect_as_it_is().await?;
+        begin_session(&mut conn).await?;
+        let is_read_only: bool = sqlx::query_scalar("SELECT current_setting('transaction_read_only') = 'on'")
+            .fetch_one(&mut conn)
+            .await?;
+        if is_read_only {
+            let reason = "it takes no writes, since `default_transaction_read_only` is on: turn it off";
+            return Err(sqlx::Error::Configuration(reason.into()));
+        }
         Ok(conn)
+    }
+
+    async fn connect_as_it_is(&self) -> Result<PgConnection, sqlx::Error> {
+        let options = self.options();
+        let connecting = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(&options));
+        connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)?
+    }
+
+    /// Checks that each connection has a session of its own: a lock or a setting of one would otherwise be another's.
+    pub(super) async fn check_sessions(&self) -> Result<(), OpenError> {
+        let has_own = self.has_own_sessions().await.map_err(|error| self.failed(error))?;
+        if has_own {
+            return Ok(());
+        }
+        let reason = "a pooler gives its sessions to one client after the other: set `pool_mode = session` in PgBouncer, or name the server itself";
+        Err(OpenError::Unsuitable { server: self.name(), reason: reason.to_owned() })
+    }
+
+    /// A pooler gives the session that was free last, or the next in turn.
+    async fn has_own_sessions(&self) -> Result<bool, sqlx::Error> {
+        let mut one = self.connect_as_it_is().await?;
+        let mut other = self.connect_as_it_is().await?;
+        let before = backend(&mut one).await?;
+        let beside = backend(&mut other).await?;
+        let after = backend(&mut one).await?;
+        one.close().await?;
+        other.close().await?;
+        Ok(before == after && before != beside)
     }
 
     /// The read connections of a replica. A standby could show an older state than was acknowledged.
     pub(super) async fn pool(&self, n_max: u32) -> Result<PgReaders, OpenError> {
         let pool = PgPoolOptions::new()
-            .after_connect(|conn, _| Box::pin(check_server(conn)))
+            .max_connections(n_max)
+            .after_connect(|conn, _| Box::pin(begin_session(conn)))
             // The pool's own test has no limit but that of the whole wait for a connection.
             .test_before_acquire(false)
             .before_acquire(|conn, _| Box::pin(check_alive(conn)));
-        self.readers(pool.max_connections(n_max), self.options.clone(), ANSWER_WITHIN).await
+        self.readers(pool, ANSWER_WITHIN).await
     }
 
     /// The connections of a tool that reads the whole database: one for its long transaction, one beside it.
     pub(super) async fn reader(&self) -> Result<PgReaders, OpenError> {
-        let options = self
-            .options
-            .clone()
-            .options([("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
-        self.readers(PgPoolOptions::new().max_connections(2), options, Duration::MAX).await
+        let pool = PgPoolOptions::new().max_connections(2).after_connect(|conn, _| {
+            Box::pin(async {
+                set(conn, SESSION).await?;
+                set(conn, NO_LIMITS).await
+            })
+        });
+        self.readers(pool, Duration::MAX).await
     }
 
-    async fn readers(
-        &self,
-        pool: PgPoolOptions,
-        options: PgConnectOptions,
-        answer_within: Duration,
-    ) -> Result<PgReaders, OpenError> {
-        let pool = pool.acquire_timeout(CONNECT_WITHIN).connect_with(options).await;
+    async fn readers(&self, pool: PgPoolOptions, answer_within: Duration) -> Result<PgReaders, OpenError> {
+        let pool = pool.acquire_timeout(CONNECT_WITHIN).connect_with(self.options()).await;
         let pool = pool.map_err(|error| self.failed(error))?;
-        Ok(PgReaders { pool, answer_within })
+        Ok(PgReaders { pool, server: self.clone(), answer_within })
     }
 
     pub(super) fn failed(&self, error: sqlx::Error) -> OpenError {
         let server = self.name();
+        let message = |error: &sqlx::Error| {
+            error.as_database_error().map(|error| error.message().to_owned()).unwrap_or_default()
+        };
         match error {
             sqlx::Error::Io(error) => OpenError::Unreachable { server, reason: error.to_string() },
             sqlx::Error::PoolTimedOut => {
@@ -246,12 +296,10 @@ impl Server {
                 OpenError::Unreachable { server, reason }
             }
             sqlx::Error::Tls(error) => OpenError::Refused { server, reason: error.to_string() },
-            sqlx::Error::Database(error) if is_of(error.code().as_deref(), &["57P0"]) => {
-                OpenError::Unreachable { server, reason: error.message().to_owned() }
+            error if has_code(&error, &["57P0"]) => {
+                OpenError::Unreachable { server, reason: message(&error) }
             }
-            sqlx::Error::Database(error) if is_of(error.code().as_deref(), &REFUSALS) => {
-                OpenError::Refused { server, reason: error.message().to_owned() }
-            }
+            error if has_code(&error, &REFUSALS) => OpenError::Refused { server, reason: message(&error) },
             sqlx::Error::Configuration(reason) => {
                 OpenError::Unsuitable { server, reason: reason.to_string() }
             }
@@ -264,8 +312,20 @@ impl Server {
 /// (PostgreSQL, appendix A). 57P01 to 57P03, of a server that stops or starts, are no refusal.
 const REFUSALS: [&str; 4] = ["28", "3D", "53", "57"];
 
-fn is_of(code: Option<&str>, beginnings: &[&str]) -> bool {
-    code.is_some_and(|code| beginnings.iter().any(|beginning| code.starts_with(beginning)))
+/// Sets what a session needs, and checks its server.
+async fn begin_session(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+    set(conn, SESSION).await?;
+    set(conn, LIMITS).await?;
+    check_server(conn).await
+}
+
+async fn set(conn: &mut PgConnection, settings: &'static str) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(settings).execute(conn).await.map(drop)
+}
+
+/// The number of the server's process. The statement is not prepared, which some poolers do not take.
+async fn backend(conn: &mut PgConnection) -> Result<i32, sqlx::Error> {
+    sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(conn).await?.try_get(0)
 }
 
 /// Checks that the server keeps what it acknowledges, stores text as it is, and shows the newest state.

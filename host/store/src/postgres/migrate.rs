@@ -2,7 +2,7 @@
 //!
 //! sqlx's [`Migrator`] applies the migrations, one replica at a time (it holds an advisory lock).
 
-use crate::postgres::connect::{OpenError, Server};
+use crate::postgres::connect::{LIMITS, OpenError, Server};
 use sqlx::migrate::{Migrate as _, MigrateError, MigrationType, Migrator};
 use sqlx::{Executor as _, PgConnection, SqlSafeStr as _};
 use std::borrow::Cow;
@@ -15,22 +15,23 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (5, "webhooks", include_str!("../../migrations/postgres/0005_webhooks.sql")),
 ];
 
-/// The name of any table, if there are tables and none is of a migrator. An empty database has no row.
+/// The name of any table of another program. The migrator of another program uses the same table, which is then the only one that this
+/// names, as it is when our first start was ended early.
 const FOREIGN: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()
-    AND to_regclass('_sqlx_migrations') IS NULL LIMIT 1";
-/// The migrator of another program has other migrations, but the same table.
-const OURS: &str = "SELECT to_regclass('_sqlx_migrations') IS NULL OR to_regclass('ledger_head') IS NOT NULL";
+    AND (to_regclass('_sqlx_migrations') IS NULL OR to_regclass('ledger_head') IS NULL)
+    ORDER BY tablename = '_sqlx_migrations' LIMIT 1";
+const HAS_MIGRATIONS: &str = "SELECT EXISTS (SELECT 1 FROM _sqlx_migrations)";
 
 /// Migrations, and waiting for those of another replica, may take longer than a request.
 const WAITING: &str = "SET statement_timeout = 0; SET lock_timeout = 0";
-/// Waiting for a table may not: the writes of running replicas wait behind it.
-const MIGRATING: &str = "RESET lock_timeout";
-const AS_BEFORE: &str = "RESET statement_timeout";
+/// Waiting for a table may not, as [`LIMITS`] say: the writes of running replicas wait behind it.
+const NO_STATEMENT_LIMIT: &str = "SET statement_timeout = 0";
 
 pub(super) async fn run(server: &Server, conn: &mut PgConnection) -> Result<(), OpenError> {
     conn.execute(WAITING).await.map_err(|error| server.failed(error))?;
     conn.lock().await.map_err(|error| open_error(server, error))?;
-    conn.execute(MIGRATING).await.map_err(|error| server.failed(error))?;
+    conn.execute(LIMITS).await.map_err(|error| server.failed(error))?;
+    conn.execute(NO_STATEMENT_LIMIT).await.map_err(|error| server.failed(error))?;
     let migrated = check_ours(server, conn).await;
     let migrated = match migrated {
         Ok(()) => migrate(conn).await.map_err(|error| open_error(server, error)),
@@ -38,7 +39,7 @@ pub(super) async fn run(server: &Server, conn: &mut PgConnection) -> Result<(), 
     };
     let unlocked = conn.unlock().await.map_err(|error| open_error(server, error));
     migrated.and(unlocked)?;
-    conn.execute(AS_BEFORE).await.map(drop).map_err(|error| server.failed(error))
+    conn.execute(LIMITS).await.map(drop).map_err(|error| server.failed(error))
 }
 
 async fn migrate(conn: &mut PgConnection) -> Result<(), MigrateError> {
@@ -89,17 +90,17 @@ pub(super) async fn check_current(server: &Server, conn: &mut PgConnection) -> R
 }
 
 async fn check_ours(server: &Server, conn: &mut PgConnection) -> Result<(), OpenError> {
-    let failed = |error| server.failed(error);
-    let foreign: Option<String> =
-        sqlx::query_scalar(FOREIGN).fetch_optional(&mut *conn).await.map_err(failed)?;
-    if let Some(table) = foreign {
-        return Err(OpenError::Foreign { server: server.name(), table });
+    match foreign(conn).await.map_err(|error| server.failed(error))? {
+        None => Ok(()),
+        Some(table) => Err(OpenError::Foreign { server: server.name(), table }),
     }
-    let is_ours: bool = sqlx::query_scalar(OURS).fetch_one(conn).await.map_err(failed)?;
-    if is_ours {
-        return Ok(());
-    }
-    Err(OpenError::Foreign { server: server.name(), table: "_sqlx_migrations".to_owned() })
+}
+
+async fn foreign(conn: &mut PgConnection) -> Result<Option<String>, sqlx::Error> {
+    let table: Option<String> = sqlx::query_scalar(FOREIGN).fetch_optional(&mut *conn).await?;
+    let is_begun = table.as_deref() == Some("_sqlx_migrations")
+        && !sqlx::query_scalar::<_, bool>(HAS_MIGRATIONS).fetch_one(conn).await?;
+    Ok(table.filter(|_| !is_begun))
 }
 
 fn migrator() -> Migrator {

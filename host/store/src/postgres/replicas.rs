@@ -1,12 +1,13 @@
 //! What the replicas of a database say of themselves, so that one with other keys or another policy is noticed.
 
-use crate::error::failed;
+use crate::error::{failed, unavailable};
 use crate::row::{Cell, Row};
 use crate::rows::Pool;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// For how long a replica counts after it last said something. Several times the interval at which each does.
@@ -23,7 +24,8 @@ const MEET: &str = "WITH gone AS (DELETE FROM replicas WHERE until <= now() - in
             policy_since = CASE WHEN replicas.policy IS NOT DISTINCT FROM excluded.policy
                 THEN replicas.policy_since ELSE now() END
         RETURNING since, policy_since)
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock_ms, other.replica, other.identity, other.policy,
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock_ms,
+        (extract(epoch FROM own.since) * 1000000)::bigint AS since_us, other.replica, other.identity, other.policy,
         coalesce((other.since, other.replica) < (own.since, $1), false)::int::bigint AS is_earlier,
         coalesce(extract(epoch FROM now() - greatest(own.policy_since, other.policy_since)), 0)::bigint AS policies_for_s
     FROM own LEFT JOIN replicas AS other
@@ -63,15 +65,64 @@ pub struct Peers {
     pub clock: EpochMs,
 }
 
-/// Says that this replica is here, and returns the others.
-pub(super) async fn meet(pool: &Pool, replica: &[u8], presence: &Presence) -> Result<Peers, Unavailable> {
+/// Says that this replica is here, and returns the others, and since when it is here without a break.
+pub(super) async fn meet(
+    pool: &Pool,
+    replica: &[u8],
+    presence: &Presence,
+) -> Result<(Peers, Since), Unavailable> {
     let what = "the other replicas could not be read";
     let identity = serde_json::to_string(&presence.identity).map_err(|error| failed(what, &error))?;
     let policy = presence.policy.map_or(Cell::Null, |hash| Cell::Blob(hash.as_bytes().to_vec()));
     let bound = [Cell::Blob(replica.to_vec()), identity.as_str().into(), policy, LIVES_FOR.into()];
     let rows = pool.rows(MEET, &bound).await.map_err(|error| failed(what, &error))?;
-    let clock = rows.first().and_then(|row| row.integer("clock_ms")).unwrap_or_default().unsigned_abs();
-    Ok(Peers { others: rows.iter().filter_map(peer).collect(), clock: EpochMs(clock) })
+    let own = |column| rows.first().and_then(|row| row.integer(column));
+    let clock = EpochMs(own("clock_ms").unwrap_or_default().unsigned_abs());
+    let since = own("since_us").ok_or_else(|| unavailable(what))?;
+    Ok((Peers { others: rows.iter().filter_map(peer).collect(), clock }, Since(since)))
+}
+
+/// When a replica came, microseconds of the server's clock. A replica that was not heard of comes again, later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Since(i64);
+
+/// Whether this replica may write. One that was stopped for a while, and goes on, may not before it has met the others again: one with
+/// other keys may have taken its place.
+#[derive(Debug)]
+pub(super) struct MayWrite {
+    replica: [u8; 16],
+    /// Since when the replica is here, if it was found to agree with the others. [`Self::UNMET`] before it met any.
+    since: AtomicI64,
+}
+
+impl MayWrite {
+    const UNMET: i64 = i64::MAX;
+    const NEVER: i64 = i64::MIN;
+
+    pub(super) const fn new(replica: [u8; 16]) -> Self {
+        Self { replica, since: AtomicI64::new(Self::UNMET) }
+    }
+
+    pub(super) fn set(&self, permitted: Option<Since>) {
+        self.since.store(permitted.map_or(Self::NEVER, |Since(since)| since), Ordering::SeqCst);
+    }
+
+    /// A statement that returns a row if the replica may write, and for longer than the next one waits for its lock. `None` if it met no
+    /// others: only gateways do.
+    pub(super) fn statement(&self) -> Option<String> {
+        let since = self.since.load(Ordering::SeqCst);
+        (since != Self::UNMET).then(|| {
+            let replica = u128::from_be_bytes(self.replica);
+            format!(
+                "SELECT 1 FROM replicas WHERE replica = '\\x{replica:032x}' AND (extract(epoch FROM since) * 1000000)::bigint = {since}
+                 AND until > clock_timestamp() + current_setting('lock_timeout')::interval;"
+            )
+        })
+    }
+
+    pub(super) const fn replica(&self) -> &[u8; 16] {
+        &self.replica
+    }
 }
 
 /// Says that this replica is gone.

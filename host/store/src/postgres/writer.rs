@@ -1,9 +1,11 @@
 //! The task that writes for this replica. It commits all waiting changes together, in a transaction that holds the end of the log.
 
 use crate::database::Counters;
+use crate::error::has_code;
 use crate::frontier::{self, LogFrontier};
 use crate::postgres::connect::{ANSWER_WITHIN, OpenError, Server};
 use crate::postgres::job::{Job, Queued, WriteError, catch_panic, ticket};
+use crate::postgres::replicas::MayWrite;
 use crate::row::Row;
 use crate::rows::ReadRows;
 use gateway_domain::ids::Hex32;
@@ -24,8 +26,8 @@ const RUNS_MAX: usize = 3;
 /// Entries that other replicas appended, up to which this one catches up by reading them. Beyond, it reads the tree.
 const CATCH_UP_MAX: u64 = 1024;
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
-    SELECT n_leaves, root FROM ledger_head WHERE id = 1 FOR UPDATE";
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;";
+const LOCK: &str = "SELECT n_leaves, root FROM ledger_head WHERE id = 1 FOR UPDATE";
 const APPENDED: &str =
     "SELECT ledger_index, hash FROM ledger_leaves WHERE ledger_index >= $1 ORDER BY ledger_index";
 
@@ -53,10 +55,15 @@ struct Tally {
 
 impl Writer {
     /// Reads the log, and starts the task.
-    pub(super) async fn start(server: Server, conn: PgConnection) -> Result<Self, OpenError> {
+    pub(super) async fn start(
+        server: Server,
+        conn: PgConnection,
+        may_write: Arc<MayWrite>,
+    ) -> Result<Self, OpenError> {
         let name = server.name();
         let tally = Arc::new(Tally::default());
-        let mut session = Session { server, conn: Some(conn), log: None, tally: Arc::clone(&tally) };
+        let mut session =
+            Session { server, conn: Some(conn), log: None, may_write, tally: Arc::clone(&tally) };
         session.load().await.map_err(|error| match error {
             sqlx::Error::Decode(reason) => OpenError::Damaged { server: name, reason: reason.to_string() },
             error => session.server.failed(error),
@@ -170,7 +177,7 @@ impl Failure {
         match self {
             Self::InDoubt(_) | Self::Job(_) => false,
             // 57P01 to 57P03: the server stops, or starts.
-            Self::Session(error) => is_lost(error) || is_of(error, &["40", "57P0"]),
+            Self::Session(error) => is_lost(error) || has_code(error, &["40", "57P0"]),
         }
     }
 
@@ -178,7 +185,7 @@ impl Failure {
     fn of_job(error: sqlx::Error) -> Self {
         let is_job_s_fault = match &error {
             // Invalid data, a violated constraint, too large a value.
-            sqlx::Error::Database(_) => is_of(&error, &["21", "22", "23", "54"]),
+            sqlx::Error::Database(_) => has_code(&error, &["21", "22", "23", "54"]),
             error => !is_lost(error) && !matches!(error, sqlx::Error::PoolTimedOut),
         };
         if is_job_s_fault { Self::Job(error) } else { Self::Session(error) }
@@ -187,20 +194,14 @@ impl Failure {
     /// The failure of a COMMIT. Only a violated constraint, or a conflict with another transaction, says that nothing was written.
     /// After others it may be durable: a server that stops while it waits for its standby has already committed.
     fn of_commit(error: sqlx::Error) -> Self {
-        if is_of(&error, &["23"]) {
+        if has_code(&error, &["23"]) {
             Self::Job(error)
-        } else if is_of(&error, &["40001", "40002", "40P01"]) {
+        } else if has_code(&error, &["40001", "40002", "40P01"]) {
             Self::Session(error)
         } else {
             Self::InDoubt(error)
         }
     }
-}
-
-/// Whether the server's error has a code that begins so (PostgreSQL, appendix A).
-fn is_of(error: &sqlx::Error, codes: &[&str]) -> bool {
-    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    code.is_some_and(|code| codes.iter().any(|begin| code.starts_with(begin)))
 }
 
 /// Whether the connection was lost.
@@ -220,6 +221,7 @@ struct Session {
     conn: Option<PgConnection>,
     /// A state of the log that was committed. Others may have appended to it since.
     log: Option<LogFrontier>,
+    may_write: Arc<MayWrite>,
     tally: Arc<Tally>,
 }
 
@@ -243,13 +245,14 @@ impl Session {
                 self.tally.transactions.fetch_add(1, Ordering::Relaxed);
                 self.conn = Some(conn);
             }
-            Err(Failure::Job(error) | Failure::Session(error)) if error.as_database_error().is_some() => {
+            Err(Failure::Job(error)) if error.as_database_error().is_some() => {
                 self.tally.rollbacks.fetch_add(1, Ordering::Relaxed);
                 if within(sqlx::query("ROLLBACK").execute(&mut conn)).await.is_ok() {
                     self.conn = Some(conn);
                 }
             }
-            // The server ends the transaction of a connection that is closed.
+            // The server ends the transaction of a connection that is closed. A new one has the server's settings of today: a session that
+            // began while the server took no writes never takes any.
             Err(Failure::Job(_) | Failure::Session(_) | Failure::InDoubt(_)) => {
                 self.tally.rollbacks.fetch_add(1, Ordering::Relaxed);
             }
@@ -276,7 +279,17 @@ impl Session {
 
     /// Begins a transaction, locks the end of the log and returns it.
     async fn begin(&mut self, conn: &mut PgConnection) -> Result<LogFrontier, sqlx::Error> {
-        let head = sqlx::raw_sql(BEGIN).fetch_one(&mut *conn).await?;
+        let may_write = self.may_write.statement();
+        let begin = format!("{BEGIN}{}{LOCK}", may_write.as_deref().unwrap_or_default());
+        let rows = sqlx::raw_sql(AssertSqlSafe(begin)).fetch_all(&mut *conn).await?;
+        let head = match (rows.as_slice(), may_write) {
+            ([head], None) | ([_, head], Some(_)) => head,
+            ([_], Some(_)) => {
+                let reason = "this replica was not heard of for a while, or differs from one that was here first: it writes nothing before it has met the others";
+                return Err(sqlx::Error::Configuration(reason.into()));
+            }
+            _ => return Err(frontier::damaged("its end is not stored")),
+        };
         let (n_leaves, root): (i64, Vec<u8>) = (head.try_get("n_leaves")?, head.try_get("root")?);
         let is_end = |log: &LogFrontier| log.next_index() == n_leaves && log.root().as_bytes()[..] == root;
         if let Some(known) =

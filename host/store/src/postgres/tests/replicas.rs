@@ -10,7 +10,7 @@ use crate::contract::webhooks::{ONE, OTHER, claim};
 use crate::frontier::LogFrontier;
 use crate::postgres::Postgres;
 use crate::postgres::job::Job;
-use crate::{Presence, Store};
+use crate::{Peers, Presence, Store};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
@@ -236,6 +236,16 @@ async fn change_that_panics_writes_nothing_and_the_others_are_written() {
     assert_eq!(rows().fetch_all(&mut scratch.connection().await).await.unwrap(), [(1, 8)]);
 }
 
+async fn meet(store: &Store, presence: &Presence) -> Peers {
+    let mut met = None;
+    let see = |peers: &Peers| {
+        met = Some(peers.clone());
+        true
+    };
+    store.meet(presence, see).await.unwrap();
+    met.unwrap()
+}
+
 fn presence(key: &str, policy: Option<u8>) -> Presence {
     let policy = policy.map(|byte| Hex32::new([byte; 32]));
     Presence { identity: [("log_key".to_owned(), key.to_owned())].into(), policy }
@@ -246,42 +256,76 @@ async fn replicas_meet_and_the_earlier_one_is_known() {
     let scratch = Scratch::new();
     let stores = replicas(&scratch, 2).await;
     let (one, two) = (presence("a", Some(1)), presence("b", None));
-    let met = stores[0].meet(&one).await.unwrap().unwrap();
+    let met = meet(&stores[0], &one).await;
     assert_eq!(met.others, []);
     let clock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
     let clock: i64 = sqlx::query_scalar(clock).fetch_one(&mut scratch.connection().await).await.unwrap();
     assert!(clock.unsigned_abs().abs_diff(met.clock.0) < 60_000, "{clock} {met:?}");
 
-    let others = stores[1].meet(&two).await.unwrap().unwrap().others;
+    let others = meet(&stores[1], &two).await.others;
     assert_eq!(others.len(), 1);
     assert_eq!((others[0].presence.as_ref(), others[0].is_earlier), (Some(&one), true));
-    let others = stores[0].meet(&one).await.unwrap().unwrap().others;
+    let others = meet(&stores[0], &one).await.others;
     assert_eq!((others[0].presence.as_ref(), others[0].is_earlier), (Some(&two), false));
 
     // A replica that was not heard of for a while comes back as a later one.
     scratch
         .tamper("UPDATE replicas SET until = now() - interval '1 second' WHERE identity LIKE '%\"a\"%'")
         .await;
-    assert_eq!(stores[1].meet(&two).await.unwrap().unwrap().others, []);
-    let others = stores[0].meet(&one).await.unwrap().unwrap().others;
+    assert_eq!(meet(&stores[1], &two).await.others, []);
+    let others = meet(&stores[0], &one).await.others;
     assert!(others[0].is_earlier, "{others:?}");
 
     // One that began later, and was faster.
     scratch
         .tamper("UPDATE replicas SET until = now() + interval '21 seconds' WHERE identity LIKE '%\"b\"%'")
         .await;
-    assert_eq!(stores[0].meet(&one).await.unwrap().unwrap().others.len(), 1);
+    assert_eq!(meet(&stores[0], &one).await.others.len(), 1);
 
     // Rows that no replica wrote.
     scratch.tamper("UPDATE replicas SET identity = '[' WHERE identity LIKE '%\"b\"%'").await;
-    let others = stores[0].meet(&one).await.unwrap().unwrap().others;
+    let others = meet(&stores[0], &one).await.others;
     assert_eq!(others[0].presence, None);
     scratch.tamper("UPDATE replicas SET until = now() + interval '1 day'").await;
-    assert_eq!(stores[0].meet(&one).await.unwrap().unwrap().others, []);
+    assert_eq!(meet(&stores[0], &one).await.others, []);
 
-    stores[1].meet(&two).await.unwrap();
+    meet(&stores[1], &two).await;
     stores[1].close().await;
-    assert_eq!(stores[0].meet(&one).await.unwrap().unwrap().others, []);
+    assert_eq!(meet(&stores[0], &one).await.others, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replica_that_returns_writes_nothing_before_it_has_met_the_others() {
+    let scratch = Scratch::new();
+    let stores = replicas(&scratch, 2).await;
+    let (one, two) = (presence("a", None), presence("b", None));
+    let first = |peers: &Peers| !peers.others.iter().any(|peer| peer.is_earlier);
+    let may_write = async |n: usize| stores[n].probe_write(EpochMs(1)).await.is_ok();
+    let meet = async |n: usize| stores[n].meet([&one, &two][n], first).await.unwrap();
+    let stopped = async || {
+        let sql = "UPDATE replicas SET until = now() - interval '1 second' WHERE identity LIKE '%\"a\"%'";
+        scratch.tamper(sql).await;
+    };
+    meet(0).await;
+    meet(1).await;
+    assert_eq!((may_write(0).await, may_write(1).await), (true, false));
+    // It is stopped, and the other one takes its place.
+    stopped().await;
+    assert!(!may_write(0).await);
+    meet(1).await;
+    assert_eq!((may_write(0).await, may_write(1).await), (false, true));
+    // It says that it is here, but has not yet read what the other one says.
+    let again = "UPDATE replicas SET since = now(), until = now() + interval '20 seconds' WHERE identity LIKE '%\"a\"%'";
+    scratch.tamper(again).await;
+    assert_eq!((may_write(0).await, may_write(1).await), (false, true));
+    meet(0).await;
+    assert_eq!((may_write(0).await, may_write(1).await), (false, true));
+    // Alone, it goes on.
+    stores[1].close().await;
+    stopped().await;
+    assert!(!may_write(0).await);
+    meet(0).await;
+    assert!(may_write(0).await);
 }
 
 #[tokio::test]

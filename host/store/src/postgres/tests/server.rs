@@ -1,16 +1,21 @@
 //! Databases that cannot be opened, each named in one line.
 
-use super::Scratch;
+use super::{Scratch, findings};
 use crate::contract::Deployment;
 use crate::contract::samples::{opening_payment, written};
 use crate::postgres::connect::Server;
 use crate::postgres::migrate;
-use crate::{Decisions, Fsck, Store};
-use gateway_engine::ports::ReadOperations as _;
+use crate::{Decisions, Fsck, Presence, Store};
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{CommitOperations as _, ReadOperations as _};
+use sqlx::migrate::Migrate as _;
 use std::error::Error;
 use std::future::pending;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -63,6 +68,16 @@ async fn database_of_another_program_or_release_is_refused_and_unchanged() {
     let n_tables: i64 =
         sqlx::query_scalar(n_tables).fetch_one(&mut scratch.connection().await).await.unwrap();
     assert_eq!(n_tables, 1);
+
+    // Only the migrator's table, as another program's first start leaves it, and as ours does.
+    let scratch = Scratch::new();
+    scratch.connection().await.ensure_migrations_table("_sqlx_migrations").await.unwrap();
+    let row = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (1, 'other', true, '', 0)";
+    scratch.tamper(row).await;
+    let foreign = refused(&scratch.url()).await;
+    assert!(foreign.ends_with("such as `_sqlx_migrations`: name an empty database"), "{foreign}");
+    scratch.tamper("DELETE FROM _sqlx_migrations").await;
+    scratch.open().await.close().await;
 
     let scratch = Scratch::new();
     let old = Fsck::open(&scratch.url()).await.unwrap_err().to_string();
@@ -157,6 +172,70 @@ async fn database_in_another_encoding_is_refused() {
     scratch.on_server(&format!("DROP DATABASE {}_latin", scratch.name));
 }
 
+/// What administrators set, and what restored dumps bring.
+const DEFAULTS: [&str; 12] = [
+    "bytea_output = escape",
+    "standard_conforming_strings = off",
+    "lock_timeout = 1",
+    "idle_in_transaction_session_timeout = 1",
+    "default_transaction_isolation = serializable",
+    "default_transaction_deferrable = on",
+    "transform_null_equals = on",
+    "quote_all_identifiers = on",
+    "array_nulls = off",
+    "plan_cache_mode = force_generic_plan",
+    "datestyle = 'SQL, DMY'",
+    "intervalstyle = sql_standard",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn defaults_of_a_database_change_nothing() {
+    let scratch = Scratch::new();
+    for default in DEFAULTS {
+        scratch.tamper(&format!("ALTER DATABASE {} SET {default}", scratch.name)).await;
+    }
+    let store = scratch.open().await;
+    for n in 1..=20 {
+        written(&*store, opening_payment(n)).await;
+    }
+    store.close().await;
+    let store = scratch.open().await;
+    written(&*store, opening_payment(21)).await;
+    assert_eq!(store.operations_owing(EpochMs(1), 8, 8).await.map(|due| due.len()), Ok(0));
+    store.close().await;
+    assert_eq!(findings(&scratch).await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn database_that_took_no_writes_for_a_while_is_written_again() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let default = |value| {
+        let set = format!("ALTER DATABASE {} SET default_transaction_read_only = {value}", scratch.name);
+        scratch.on_server(&set);
+    };
+    let presence = Presence { identity: [].into(), policy: None };
+    let meets = async || store.meet(&presence, |_| true).await.is_ok();
+    assert!(meets().await && store.probe_write(EpochMs(1)).await.is_ok());
+    default("on");
+    // As a restart of the server does.
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname";
+    scratch.on_server(&format!("{end} = '{}'", scratch.name));
+    for _ in 0..3 {
+        assert!(store.probe_write(EpochMs(2)).await.is_err());
+        assert!(!meets().await);
+    }
+    // Reading goes on.
+    assert_eq!(store.ping().await, Ok(()));
+    let message = refused(&scratch.url()).await;
+    assert!(message.contains("takes no writes, since `default_transaction_read_only` is on"), "{message}");
+    // Now no connection is closed.
+    default("off");
+    assert!(meets().await);
+    assert_eq!(store.probe_write(EpochMs(3)).await, Ok(()));
+    store.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn commits_are_synced_whatever_the_default_is() {
     for (default, expected) in [("off", "on"), ("remote_write", "remote_write")] {
@@ -247,4 +326,73 @@ async fn more_connections_than_the_server_accepts_are_refused() {
         ),
         "{message}"
     );
+}
+
+/// PgBouncer before the server.
+struct Pooler {
+    program: Child,
+    _settings: TempDir,
+    address: String,
+}
+
+impl Pooler {
+    async fn start(server: &str, pool_mode: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
+        let ((host, port), (listens, at)) =
+            (server.split_once(':').unwrap(), address.split_once(':').unwrap());
+        let settings = format!(
+            "[databases]\n* = host={host} port={port} user=postgres\n[pgbouncer]\nlisten_addr = {listens}\nlisten_port = {at}
+auth_type = any\nunix_socket_dir =\npool_mode = {pool_mode}\n"
+        );
+        let file = folder.path().join("pgbouncer.ini");
+        std::fs::write(&file, settings).unwrap();
+        let mut command = Command::new("/usr/sbin/pgbouncer");
+        // It refuses to run as root.
+        if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.args(["-u", "postgres"]);
+        }
+        let program = command.arg("-q").arg(&file).spawn().unwrap();
+        let pooler = Self { program, _settings: folder, address };
+        while TcpStream::connect(&pooler.address).await.is_err() {
+            sleep(Duration::from_millis(20)).await;
+        }
+        pooler
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        self.program.kill().unwrap();
+        self.program.wait().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pooler_must_give_each_connection_a_session_of_its_own() {
+    let scratch = Scratch::new();
+    let url = scratch.url();
+    let server = url.split_once('@').unwrap().1.split_once('/').unwrap().0;
+    for mode in ["transaction", "statement"] {
+        let pooler = Pooler::start(server, mode).await;
+        // Also when the pool has several sessions by now.
+        for _ in 0..3 {
+            let message = refused(&url.replace(server, &pooler.address)).await;
+            assert!(
+                message.ends_with("set `pool_mode = session` in PgBouncer, or name the server itself"),
+                "{message}"
+            );
+        }
+    }
+    let pooler = Pooler::start(server, "session").await;
+    let store = Store::open_with(&url.replace(server, &pooler.address), 4).await.unwrap();
+    for n in 1..=20 {
+        written(&store, opening_payment(n)).await;
+    }
+    for _ in 0..20 {
+        let read = tokio::join!(store.ping(), store.ping(), store.ping(), store.probe_write(EpochMs(2)));
+        assert_eq!(read, (Ok(()), Ok(()), Ok(()), Ok(())));
+    }
+    store.close().await;
+    assert_eq!(findings(&scratch).await, []);
 }
