@@ -7,6 +7,7 @@ use crate::harness::samples::{self, payment, publication, with};
 use crate::harness::timed::TimedWorld;
 use crate::harness::verify;
 use crate::harness::world::World;
+use gateway_engine::ports::ReadOperations as _;
 use serde_json::{Value, json};
 
 /// Submits the creation of the key `cold`, which then awaits two approvals; returns its view.
@@ -98,4 +99,20 @@ fn denied_creation_of_a_key_that_a_payment_needs_is_named() {
     let named = "policy denies the creation of key `development/2-of-0-1-2`, which development makes when a payment needs it (permit \
                  `key_create` in the policy, or name an existing key in `key_ref`): key_operation_not_permitted";
     assert!(message.starts_with(named), "{message}");
+}
+
+#[tokio::test]
+async fn operation_that_waits_for_its_key_is_tried_after_waits_that_double_up_to_a_minute() {
+    let world = TimedWorld::start(&[]).await;
+    submit_creation(&world).await;
+    custody::admit(&world, &key_path("cold", "/sign"), &sign("early")).await;
+    let waited = async |after_ms| {
+        let due = world.store.operations_owing(world.now().plus_ms(after_ms), 9, 9).await.unwrap();
+        due.iter().map(|due| due.waited_ms).collect::<Vec<_>>()
+    };
+    for wait_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000] {
+        assert_eq!(world.engine.reconcile().await, 0);
+        assert_eq!((waited(wait_ms - 1).await, waited(wait_ms).await), (vec![], vec![wait_ms]));
+        world.advance_ms(wait_ms.try_into().unwrap());
+    }
 }

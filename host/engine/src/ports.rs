@@ -201,8 +201,8 @@ pub trait CommitOperations: Send + Sync {
     /// Stores a preview and removes all but the `n_kept` newest. Returns after the write is on disk.
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable>;
 
-    /// Makes these operations due again once their waits are over, unless they change before. A store that replicas share uses its own
-    /// clock. What is lost in a crash was only a wait, so this does not wait for the disk.
+    /// Makes these operations due again once their waits are over, or once they change. A change in the same moment may get the wait too. A
+    /// store that replicas share uses its own clock.
     async fn defer(&self, deferrals: &[Deferral], now: EpochMs) -> Result<(), Unavailable>;
 
     /// Writes a probe, to find out whether commits can be written. Returns after the write is on disk.
@@ -225,8 +225,10 @@ pub struct Due {
 pub struct Deferral {
     /// The operation.
     pub id: OperationId,
-    /// The wait, milliseconds.
+    /// The wait, milliseconds; 0 if it was not tried.
     pub wait_ms: u64,
+    /// The wait after the last failure, milliseconds, from which the next one follows.
+    pub waited_ms: u64,
 }
 
 /// A store reads a wait that would end later than this, milliseconds, as over: the clock was set back.

@@ -1,7 +1,8 @@
 //! Drives operations that owe a step while no request drives them: after a restart, an outage, or a request that failed.
 //!
 //! The store lists these operations with their backoff, so recovery after a restart needs no other code. Each tenant has its own turn:
-//! operations of one tenant that cannot finish do not delay those of the others.
+//! operations of one tenant that cannot finish do not delay those of the others, but for a ceremony that waits for its nodes: a round
+//! ends when all turns have, and a turn is not cut off in the middle of an operation.
 
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
@@ -32,7 +33,8 @@ const WAIT_LAST_MS: u64 = 60_000;
 
 impl Engine {
     /// One round: drives operations that owe a step, and fails those whose approvals or execution are overdue. Errors are logged, and tried again
-    /// after a wait. Returns the number of operations that owe nothing any longer; if there are some, the next round may find more.
+    /// after a wait. Returns the number of operations that this round changed and that rest now; if there are some, the next round may find
+    /// more.
     pub async fn reconcile(&self) -> usize {
         match self.0.reconcile().await {
             Ok(n_rested) => n_rested,
@@ -61,22 +63,24 @@ impl Inner {
         Ok(turns.into_iter().sum())
     }
 
-    /// Drives these operations of one tenant. Returns the number of those that owe nothing any longer.
+    /// Drives these operations of one tenant. Returns the number of those that changed and rest.
     async fn turn(&self, due: Vec<Due>) -> usize {
         let ends_at = self.ports.clock.now().plus_ms(TURN_MS);
         let (mut n_rested, mut deferrals) = (0, Vec::new());
         for Due { id, tenant: _, waited_ms } in due {
+            if self.ports.clock.now() >= ends_at {
+                // Given back, also to other replicas.
+                deferrals.push(Deferral { id, wait_ms: 0, waited_ms });
+                continue;
+            }
             let span = tracing::info_span!(target: "trace", "reconcile", operation_id = %id);
             match self.bring_to_rest(id).instrument(span).await {
-                Ok(()) => n_rested += 1,
+                Ok(has_changed) => n_rested += usize::from(has_changed),
                 Err(error) => {
                     let wait_ms = waited_ms.saturating_mul(2).clamp(WAIT_FIRST_MS, WAIT_LAST_MS);
                     tracing::warn!(operation_id = %id, %error, wait_ms, "operation still owes a step");
-                    deferrals.push(Deferral { id, wait_ms });
+                    deferrals.push(Deferral { id, wait_ms, waited_ms: wait_ms });
                 }
-            }
-            if self.ports.clock.now() >= ends_at {
-                break;
             }
         }
         if !deferrals.is_empty()
@@ -87,9 +91,13 @@ impl Inner {
         n_rested
     }
 
-    async fn bring_to_rest(&self, id: OperationId) -> Result<(), EngineError> {
-        let mut session = self.internal_session(id).await?;
+    /// Returns whether the operation changed. One that a request holds is left to it.
+    async fn bring_to_rest(&self, id: OperationId) -> Result<bool, EngineError> {
+        let Some(lock) = self.locks.try_lock(id) else { return Ok(false) };
+        let mut session = self.locked_session(id, lock).await?;
+        let before = session.operation.revision;
         session.expire()?;
-        session.drive().await
+        session.drive().await?;
+        Ok(session.operation.revision != before)
     }
 }

@@ -105,6 +105,15 @@ impl Inner {
     /// As [`Self::session`].
     pub(crate) async fn internal_session(&self, id: OperationId) -> Result<Session<'_>, EngineError> {
         let lock = self.locks.lock(id).await?;
+        self.locked_session(id, lock).await
+    }
+
+    /// As [`Self::internal_session`], with the operation's lock.
+    pub(crate) async fn locked_session(
+        &self,
+        id: OperationId,
+        lock: Locked,
+    ) -> Result<Session<'_>, EngineError> {
         let record = self.ports.reads.operation_load(id).await?.ok_or(EngineError::OperationNotFound)?;
         Ok(Session::load(self, lock, record))
     }

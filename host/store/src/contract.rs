@@ -85,7 +85,7 @@ macro_rules! contract_cases {
             log::events_are_named_by_their_place_and_hash
             log::nonexistent_entries_and_sizes_have_no_proof
             log::proofs_are_consistent_while_the_log_grows
-            queries::owing_operations_are_listed_least_recently_updated_first
+            queries::owing_operations_are_listed_by_the_time_since_when_they_owe
             queries::each_tenant_has_its_share_of_the_work
             queries::wait_ends_with_a_change_or_a_clock_that_was_set_back
             queries::pending_operations_are_listed_by_submission

@@ -33,7 +33,7 @@ pub(super) const PENDING: &str = "SELECT operation_id, tenant, waited_ms FROM op
     WHERE awaits_approvals = 1 AND created_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
     ORDER BY created_at_ms LIMIT $4";
 pub(super) const ADMITTED: &str = "SELECT operation_id, tenant, waited_ms FROM operations
-    WHERE state = 'admitted' AND updated_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
+    WHERE state = 'admitted' AND owes = 0 AND updated_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
     ORDER BY updated_at_ms LIMIT $4";
 
 /// The empty blob sorts before every id.

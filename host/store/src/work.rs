@@ -79,6 +79,8 @@ impl Database {
 
 /// The deferrals as an array for SQL.
 pub(crate) fn as_json(deferrals: &[Deferral]) -> String {
-    let deferrals = deferrals.iter().map(|one| json!({ "id": one.id.0, "wait_ms": one.wait_ms }));
+    let deferrals = deferrals
+        .iter()
+        .map(|one| json!({ "id": one.id.0, "wait_ms": one.wait_ms, "waited_ms": one.waited_ms }));
     Value::Array(deferrals.collect()).to_string()
 }

@@ -51,6 +51,10 @@ impl TimedWorld {
         Self { world: World::new(app, store, settings, folder), ports, fleet, clock }
     }
 
+    pub(crate) fn now(&self) -> EpochMs {
+        self.clock.now()
+    }
+
     /// Moves the clock forward; back if `ms` is negative.
     pub(crate) fn advance_ms(&self, ms: i64) {
         let now_ms = self.clock.0.load(Ordering::SeqCst);

@@ -34,15 +34,15 @@ CREATE TABLE operations (
     updated_at_ms    BIGINT NOT NULL,
     format           BIGINT NOT NULL,
     body             TEXT   COLLATE "C" NOT NULL,
-    -- When a reconciler may try again, or another one if that one has died, and the wait before that, milliseconds. Changes set both to 0. No other row repeats them.
-    due_ms           BIGINT NOT NULL DEFAULT 0,
+    -- When a reconciler may try again, or another one if that one has died, and the wait before that, milliseconds. A change ends a wait. No other row repeats them.
+    due_ms           BIGINT NOT NULL,
     waited_ms        BIGINT NOT NULL DEFAULT 0
 );
 
 -- Partial, so that operations at rest cost nothing.
 CREATE INDEX operations_owing ON operations (tenant, due_ms, updated_at_ms) WHERE owes = 1;
 CREATE INDEX operations_awaiting_approvals ON operations (created_at_ms) WHERE awaits_approvals = 1;
-CREATE INDEX operations_awaiting_execution ON operations (updated_at_ms) WHERE state = 'admitted';
+CREATE INDEX operations_awaiting_execution ON operations (updated_at_ms) WHERE state = 'admitted' AND owes = 0;
 
 CREATE TABLE events (
     -- The event's leaf in the log, from 0. Events and activations together have no gaps.

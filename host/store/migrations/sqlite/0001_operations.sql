@@ -23,15 +23,15 @@ CREATE TABLE operations (
     updated_at_ms    INTEGER NOT NULL,
     format           INTEGER NOT NULL,
     body             TEXT    NOT NULL,
-    -- When the reconciler may try again, and the wait before that, milliseconds. Changes set both to 0. No other row repeats them.
-    due_ms           INTEGER NOT NULL DEFAULT 0,
+    -- When the reconciler may try again, and the wait before that, milliseconds. A change ends a wait. No other row repeats them.
+    due_ms           INTEGER NOT NULL,
     waited_ms        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- Partial, so that operations at rest cost nothing.
 CREATE INDEX operations_owing ON operations (tenant, due_ms, updated_at_ms) WHERE owes = 1;
 CREATE INDEX operations_awaiting_approvals ON operations (created_at_ms) WHERE awaits_approvals = 1;
-CREATE INDEX operations_awaiting_execution ON operations (updated_at_ms) WHERE state = 'admitted';
+CREATE INDEX operations_awaiting_execution ON operations (updated_at_ms) WHERE state = 'admitted' AND owes = 0;
 
 CREATE TABLE events (
     -- The event's leaf in the log, from 0 and without gaps. The table's own order, so that an event is appended.

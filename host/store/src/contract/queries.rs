@@ -11,7 +11,9 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
 use gateway_engine::ports::{CommitOperations as _, Deferral, Due, ReadOperations};
 
-pub(crate) async fn owing_operations_are_listed_least_recently_updated_first(deployment: &impl Deployment) {
+pub(crate) async fn owing_operations_are_listed_by_the_time_since_when_they_owe(
+    deployment: &impl Deployment,
+) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 30), (2, 10), (3, 20)] {
         let record = written(&*store, opening_payment(byte)).await;
@@ -20,12 +22,9 @@ pub(crate) async fn owing_operations_are_listed_least_recently_updated_first(dep
     written(&*store, opening_payment(4)).await;
     assert_eq!(owing(deployment, &*store, 10).await, [id(2), id(3), id(1)]);
     assert_eq!(owing(deployment, &*store, 2).await, [id(2), id(3)]);
-    let touched = store.operation_load(id(2)).await.unwrap().unwrap();
-    written(&*store, following(&touched, EpochMs(40), vec![note(1)])).await;
-    assert_eq!(owing(deployment, &*store, 10).await, [id(3), id(1), id(2)]);
     let ended = store.operation_load(id(3)).await.unwrap().unwrap();
     written(&*store, following(&ended, EpochMs(50), vec![failed()])).await;
-    assert_eq!(owing(deployment, &*store, 10).await, [id(1), id(2)]);
+    assert_eq!(owing(deployment, &*store, 10).await, [id(2), id(1)]);
 }
 
 /// The operations that owe a step, whatever was given to a replica before.
@@ -52,12 +51,20 @@ pub(crate) async fn each_tenant_has_its_share_of_the_work(deployment: &impl Depl
         due.into_iter().map(|due| due.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(2, 9).await, [id(1), id(2), id(4), id(6)]);
-    assert_eq!(ids(9, 9).await, [1, 2, 3, 4, 5, 6].map(id));
+    assert_eq!(ids(9, 27).await, [1, 2, 3, 4, 5, 6].map(id));
     // Those that wait are passed over, and the others of the tenant have their turn.
-    let deferrals = [1, 2].map(|byte| Deferral { id: id(byte), wait_ms: 60_000 });
+    let deferrals = [1, 2].map(|byte| Deferral { id: id(byte), wait_ms: 60_000, waited_ms: 60_000 });
     store.defer(&deferrals, NOW).await.unwrap();
     assert_eq!(ids(2, 9).await, [id(3), id(4), id(5), id(6)]);
-    assert_eq!(ids(2, 1).await.len(), 1);
+    // Those that are due for longest.
+    assert_eq!(ids(2, 1).await, [id(3)]);
+    // One that was given back comes after those that are due for longer, with the wait that it had.
+    let back = Deferral { id: id(3), wait_ms: 0, waited_ms: 7_000 };
+    store.defer(&[back], NOW).await.unwrap();
+    deployment.tamper("UPDATE operations SET due_ms = 9 WHERE waited_ms = 7000").await;
+    let due = due(deployment, &*store, 2, 9).await;
+    let given_back = Due { id: id(3), tenant: Tenant("busy".to_owned()), waited_ms: 7_000 };
+    assert_eq!(due.last(), Some(&given_back));
 }
 
 pub(crate) async fn wait_ends_with_a_change_or_a_clock_that_was_set_back(deployment: &impl Deployment) {
@@ -68,7 +75,7 @@ pub(crate) async fn wait_ends_with_a_change_or_a_clock_that_was_set_back(deploym
         let due = due(deployment, &*store, 9, 9).await;
         due.iter().map(|due| due.waited_ms).collect::<Vec<_>>()
     };
-    let wait = [Deferral { id: id(1), wait_ms: 60_000 }];
+    let wait = [Deferral { id: id(1), wait_ms: 60_000, waited_ms: 60_000 }];
     store.defer(&wait, NOW).await.unwrap();
     assert!(waited().await.is_empty());
     deployment.tamper("UPDATE operations SET due_ms = 4000000000000").await;

@@ -77,8 +77,8 @@ macro_rules! rest {
 const INSERT: &str = concat!(
     "WITH operation AS (
         INSERT INTO operations (operation_id, tenant, family, key_id, state, owes, awaits_approvals, revision, record_root,
-            ledger_root, created_at_ms, updated_at_ms, format, body)
-        SELECT $1, $2, $3, $4, $5, $6, $7, $9, $11, $12, $13, $14, $15, $16 WHERE ",
+            ledger_root, created_at_ms, updated_at_ms, format, body, due_ms)
+        SELECT $1, $2, $3, $4, $5, $6, $7, $9, $11, $12, $13, $14, $15, $16, $14 WHERE ",
     conditions!(),
     " ON CONFLICT (operation_id) DO NOTHING RETURNING operation_id)",
     rest!()
@@ -88,7 +88,8 @@ const INSERT: &str = concat!(
 const UPDATE: &str = concat!(
     "WITH operation AS (
         UPDATE operations SET state = $5, owes = $6, awaits_approvals = $7, revision = $9, record_root = $11,
-            ledger_root = $12, updated_at_ms = $14, format = $15, body = $16, due_ms = 0, waited_ms = 0
+            ledger_root = $12, updated_at_ms = $14, format = $15, body = $16, waited_ms = 0,
+            due_ms = CASE WHEN owes = 1 AND waited_ms = 0 THEN due_ms ELSE $14 END
         WHERE operation_id = $1 AND revision = $8 AND record_root = $10 AND ",
     conditions!(),
     " RETURNING operation_id)",

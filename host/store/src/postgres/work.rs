@@ -24,27 +24,42 @@ macro_rules! now {
     };
 }
 
-/// Rows that another replica locks are skipped: it is taking them. If it has just taken one that this statement does not see yet, the
-/// row is read again once it is locked, and is no longer due.
+/// Whether an operation of a tenant may be taken.
+macro_rules! is_due {
+    () => {
+        concat!(
+            "owes = 1 AND tenant = tenants.tenant AND (due_ms <= ",
+            now!(),
+            " OR due_ms > ",
+            now!(),
+            " + $5) AND updated_at_ms <= ",
+            now!(),
+            " - $3"
+        )
+    };
+}
+
+/// Tenants share what is taken, those first whose operations are due for longest. Rows that another replica locks are skipped: it is
+/// taking them. If it has just taken one that this statement does not see yet, the row is read again once it is locked, and is no longer
+/// due. The wait is in the result, and ends with the taking: a change while the operation is taken is one of the replica that took it.
 const TAKE: &str = concat!(
     tenants!(),
-    ", due AS (
-        SELECT found.operation_id, found.due_ms FROM tenants CROSS JOIN LATERAL (
-            SELECT operation_id, due_ms FROM operations
-            WHERE owes = 1 AND tenant = tenants.tenant
-            AND (due_ms <= ",
-    now!(),
-    " OR due_ms > ",
-    now!(),
-    " + $5) AND updated_at_ms <= ",
-    now!(),
-    " - $3
-            ORDER BY due_ms, updated_at_ms LIMIT $1 FOR UPDATE SKIP LOCKED) AS found LIMIT $2),
+    ", turns AS MATERIALIZED (
+        SELECT tenants.tenant FROM tenants CROSS JOIN LATERAL (
+            SELECT due_ms FROM operations WHERE ",
+    is_due!(),
+    " ORDER BY due_ms LIMIT 1) AS first ORDER BY first.due_ms, tenants.tenant LIMIT $2),
+    due AS (
+        SELECT found.* FROM turns AS tenants CROSS JOIN LATERAL (
+            SELECT operation_id, due_ms, waited_ms FROM operations WHERE ",
+    is_due!(),
+    " ORDER BY due_ms, updated_at_ms LIMIT least($1, greatest(1, $2 / greatest(1, (SELECT count(*) FROM turns))))
+            FOR UPDATE SKIP LOCKED) AS found),
     taken AS (
         UPDATE operations SET due_ms = ",
     now!(),
-    " + $4 FROM due WHERE operations.operation_id = due.operation_id
-        RETURNING operations.operation_id, tenant, waited_ms, updated_at_ms, due.due_ms AS was_due_ms)
+    " + $4, waited_ms = 0 FROM due WHERE operations.operation_id = due.operation_id
+        RETURNING operations.operation_id, tenant, updated_at_ms, due.due_ms AS was_due_ms, due.waited_ms AS waited_ms)
     SELECT operation_id, tenant, waited_ms FROM taken ORDER BY was_due_ms, updated_at_ms"
 );
 
@@ -52,8 +67,9 @@ const TAKE: &str = concat!(
 const DEFER: &str = concat!(
     "UPDATE operations SET due_ms = ",
     now!(),
-    " + wait_ms, waited_ms = wait_ms FROM (
-        SELECT operation_id AS id, (deferred ->> 'wait_ms')::bigint AS wait_ms FROM operations
+    " + deferred.wait_ms, waited_ms = deferred.waited_ms FROM (
+        SELECT operation_id AS id, (deferred ->> 'wait_ms')::bigint AS wait_ms,
+            (deferred ->> 'waited_ms')::bigint AS waited_ms FROM operations
         JOIN json_array_elements($1::json) AS deferred ON operation_id = decode(deferred ->> 'id', 'hex')
         FOR UPDATE OF operations SKIP LOCKED) AS deferred WHERE operation_id = deferred.id"
 );

@@ -123,7 +123,7 @@ impl Script {
         let row = &rows.operation;
         self.begin(
             "INSERT INTO operations (operation_id, tenant, family, key_id, state, owes, awaits_approvals, revision,
-             record_root, ledger_root, created_at_ms, updated_at_ms, format, body) SELECT ",
+             record_root, ledger_root, created_at_ms, updated_at_ms, format, body, due_ms) SELECT ",
         );
         let mut values = self.text.separated(", ");
         values.push_bind(bytes(&row.id.0)).push_bind(row.tenant.as_str()).push_bind(row.family);
@@ -131,7 +131,7 @@ impl Script {
         values.push_bind(row.owes).push_bind(row.awaits_approvals).push_bind(row.revision);
         values.push_bind(bytes(&row.record_root)).push_bind(bytes(&ledger_root));
         values.push_bind(row.created_at_ms).push_bind(row.updated_at_ms);
-        values.push_bind(FORMAT).push_bind(row.body.as_str());
+        values.push_bind(FORMAT).push_bind(row.body.as_str()).push_bind(row.updated_at_ms);
         self.text.push(" WHERE true");
         self.conditions(rows, token);
         self.text.push(" ON CONFLICT (operation_id) DO NOTHING;\n");
@@ -141,7 +141,8 @@ impl Script {
         let row = &rows.operation;
         self.begin("UPDATE operations SET ");
         let mut values = self.text.separated(", ");
-        values.push("due_ms = 0").push("waited_ms = 0");
+        values.push("due_ms = CASE WHEN owes = 1 AND waited_ms = 0 THEN due_ms ELSE ");
+        values.push_bind_unseparated(row.updated_at_ms).push_unseparated(" END").push("waited_ms = 0");
         values.push("state = ").push_bind_unseparated(row.state);
         values.push("owes = ").push_bind_unseparated(row.owes);
         values.push("awaits_approvals = ").push_bind_unseparated(row.awaits_approvals);

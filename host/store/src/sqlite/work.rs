@@ -11,7 +11,7 @@ pub(super) struct DeferJob {
 }
 
 const DEFER: &str =
-    "UPDATE operations SET due_ms = ?2 + (value ->> 'wait_ms'), waited_ms = value ->> 'wait_ms'
+    "UPDATE operations SET due_ms = ?2 + (value ->> 'wait_ms'), waited_ms = value ->> 'waited_ms'
     FROM json_each(?1) WHERE operation_id = unhex(value ->> 'id')";
 
 impl Job for DeferJob {

@@ -183,9 +183,11 @@ async fn dump_is_restored_while_replicas_write() {
 async fn work_is_given_to_one_replica_until_it_dies() {
     let scratch = Scratch::new();
     let stores = replicas(&scratch, 3).await;
+    let mut records = Vec::new();
     for byte in 1..=9 {
         let record = written(&*stores[0], opening_payment(byte)).await;
-        written(&*stores[0], following(&record, EpochMs(u64::from(byte)), vec![decision_signed()])).await;
+        let signed = following(&record, EpochMs(u64::from(byte)), vec![decision_signed()]);
+        records.push(written(&*stores[0], signed).await);
     }
     let take = async |replica: usize, n_max| {
         stores[replica].operations_owing(EpochMs(0), n_max, n_max).await.unwrap()
@@ -200,6 +202,10 @@ async fn work_is_given_to_one_replica_until_it_dies() {
     let (one, two, three) = (take(0, 3).await, take(1, 3).await, take(2, 9).await);
     assert_eq!((one.len(), two.len(), three.len()), (3, 3, 3));
     assert_eq!((take(0, 9).await, take(1, 9).await), (vec![], vec![]), "all are taken");
+    for record in &records {
+        written(&*stores[0], following(record, EpochMs(20), vec![note(1)])).await;
+    }
+    assert_eq!(take(1, 9).await, vec![], "and stay so while their replica drives them");
     scratch.tamper("UPDATE operations SET due_ms = extract(epoch FROM now()) * 1000 - 1").await;
     assert_eq!(take(1, 9).await.len(), 9, "others continue once they have expired");
     assert_eq!(take(0, 9).await, []);
