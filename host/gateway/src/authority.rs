@@ -6,10 +6,11 @@ use gateway_authority::{
     Authority, DECISION_REFUSED, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier,
 };
 use gateway_domain::admission::{self, Admission, AdmissionDecision, Authorities};
-use gateway_domain::approval::LapsedApproval;
+use gateway_domain::approval::{Approval, LapsedApproval};
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
+use gateway_domain::names::is_same_person;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{AdmissionRequest, ReadError, ReadOperations, SignAdmission, SignError};
@@ -36,6 +37,9 @@ const OFFER_WITHIN: Duration = Duration::from_secs(50);
 
 /// Time limit of a liveness check.
 const CHECK_WITHIN: Duration = Duration::from_secs(2);
+
+/// The longest text of an authority that is kept. A name of an approver that is longer is no one's.
+const TEXT_CHARACTERS_MAX: usize = 1024;
 
 /// The authorities of a deployment, of which `threshold` must sign each decision.
 pub struct PolicyAuthorities {
@@ -210,14 +214,13 @@ impl PolicyAuthorities {
                 Err(Failure::Lapsed(lapsed)) => refusals.lapsed.push(lapsed),
                 Err(Failure::Refused(why)) => refusals.refused.push(why),
             }
-            if refusals.len() + self.threshold > self.members.len() {
+            let n_decisive = (self.members.len() + 1).saturating_sub(self.threshold);
+            if let Some(refusal) = refusals.agreed(n_decisive, &request.operation.approvals) {
                 calls.detach_all();
-                return Err(refusals.into_error());
+                return Err(refusal);
             }
         }
-        if refusals.len() > 0 {
-            reasons.push(format!("{} refuse: {}", refusals.len(), refusals.into_error()));
-        }
+        reasons.extend(refusals.reasons());
         let n_signed = decisions.values().map(Vec::len).max().unwrap_or_default();
         if self.members.len() > 1 {
             let threshold = self.threshold;
@@ -239,23 +242,36 @@ struct Refusals {
 }
 
 impl Refusals {
-    const fn len(&self) -> usize {
-        self.spent.len() + self.lapsed.len() + self.refused.len()
+    /// What `n_decisive` authorities say alike, without which the others are too few for a decision: fewer, who may lie, change nothing.
+    /// Approvals can be given again, and a denial is the policy's: both come before a refusal that ends the operation.
+    fn agreed(&self, n_decisive: usize, approvals: &[Approval]) -> Option<SignError> {
+        let lapsed: Vec<_> =
+            approvals.iter().filter_map(|approval| self.agreed_lapse(n_decisive, approval)).collect();
+        if !lapsed.is_empty() {
+            return Some(SignError::Lapsed(lapsed));
+        }
+        if self.spent.len() >= n_decisive {
+            // Each of the totals as the authority that admitted most states it.
+            let raise = |totals: SpendingTotals, one: &SpendingTotals| totals.raised_to(*one);
+            return Some(SignError::Spent(self.spent.iter().fold(SpendingTotals::default(), raise)));
+        }
+        (self.refused.len() >= n_decisive).then(|| SignError::Refused(self.refused.join("; ")))
     }
 
-    /// Approvals can be given again, and a denial is the policy's: both come before a refusal that ends the operation.
-    fn into_error(mut self) -> SignError {
-        if !self.lapsed.is_empty() {
-            self.lapsed.sort_by(|one, other| one.subject_id.cmp(&other.subject_id));
-            self.lapsed.dedup_by(|one, other| one.subject_id == other.subject_id);
-            return SignError::Lapsed(self.lapsed);
-        }
-        if !self.spent.is_empty() {
-            // Each of the totals as the authority that admitted most states it.
-            let totals = self.spent.into_iter().fold(SpendingTotals::default(), SpendingTotals::raised_to);
-            return SignError::Spent(totals);
-        }
-        SignError::Refused(self.refused.join("; "))
+    fn agreed_lapse(&self, n_decisive: usize, approval: &Approval) -> Option<LapsedApproval> {
+        let is_named = |one: &&LapsedApproval| is_same_person(&one.subject_id, &approval.subject_id);
+        let named: Vec<_> = self.lapsed.iter().filter(is_named).collect();
+        let reason = named.first().filter(|_| named.len() >= n_decisive)?.reason.clone();
+        Some(LapsedApproval { subject_id: approval.subject_id.clone(), reason })
+    }
+
+    /// The refusals, when too few agree.
+    fn reasons(self) -> impl Iterator<Item = String> {
+        let lapsed = self.lapsed.into_iter();
+        let lapsed =
+            lapsed.map(|one| format!("an approval of `{}` does not count: {}", one.subject_id, one.reason));
+        let spent = self.spent.into_iter().map(|_| "more was admitted than the policy read".to_owned());
+        lapsed.chain(spent).chain(self.refused)
     }
 }
 
@@ -396,12 +412,20 @@ fn failure(error: CallError) -> Failure {
         }
         CallError::Refused { body, .. } => match (&body.totals, &body.lapsed) {
             (Some(totals), _) => Failure::Spent(*totals),
-            (None, Some(lapsed)) => Failure::Lapsed(LapsedApproval::clone(lapsed)),
-            (None, None) if body.error == DECISION_REFUSED => Failure::Refused(body.message.clone()),
-            (None, None) => Failure::Other(error_chain(&error)),
+            (None, Some(lapsed)) => Failure::Lapsed(LapsedApproval {
+                subject_id: shortened(&lapsed.subject_id),
+                reason: shortened(&lapsed.reason),
+            }),
+            (None, None) if body.error == DECISION_REFUSED => Failure::Refused(shortened(&body.message)),
+            (None, None) => Failure::Other(shortened(&error_chain(&error))),
         },
-        CallError::NoAnswer(_) | CallError::Malformed(_) => Failure::Other(error_chain(&error)),
+        CallError::NoAnswer(_) | CallError::Malformed(_) => Failure::Other(shortened(&error_chain(&error))),
     }
+}
+
+/// An authority's text as it is shown, logged and recorded for good.
+fn shortened(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).take(TEXT_CHARACTERS_MAX).collect()
 }
 
 fn join(url: &Url, path: &str) -> Result<Url, Failure> {
@@ -421,7 +445,6 @@ fn unavailable(why: impl fmt::Display) -> Unavailable {
 mod tests {
     use super::*;
     use gateway_domain::admission::Derivation;
-    use gateway_domain::approval::Approval;
     use gateway_domain::ids::OperationId;
     use gateway_domain::intent::{PublicationMode, key_id};
     use gateway_domain::operation::{Operation, open, replay};
@@ -463,6 +486,34 @@ mod tests {
             not_after_ms: EpochMs(2_000),
         };
         Authority::new(&[seed; 32]).sign(&request).unwrap()
+    }
+
+    /// One of three authorities of which two must sign may lie.
+    #[test]
+    fn one_liar_among_three_authorities_neither_takes_an_approval_back_nor_keeps_one() {
+        let approvals = operation().approvals;
+        let lapsed =
+            |subject_id: &str| LapsedApproval { subject_id: subject_id.into(), reason: "key_revoked".into() };
+        let after = |lapsed: Vec<LapsedApproval>, n_spent: usize, n_refused: usize| {
+            let spent = vec![SpendingTotals::default(); n_spent];
+            let refusals = Refusals { spent, lapsed, refused: vec!["no".to_owned(); n_refused] };
+            refusals.agreed(2, &approvals).map(|error| match error {
+                SignError::Lapsed(lapsed) => {
+                    lapsed.into_iter().map(|one| one.subject_id).collect::<Vec<_>>().join(" ")
+                }
+                SignError::Spent(_) => "spent".to_owned(),
+                SignError::Refused(why) => why,
+                SignError::Unavailable(why) => panic!("{why}"),
+            })
+        };
+        assert_eq!(after(vec![lapsed("alice")], 1, 1), None);
+        assert_eq!(after(vec![lapsed("alice"), lapsed("bob")], 0, 0), None);
+        assert_eq!(after(vec![lapsed("alice")], 0, 2).as_deref(), Some("no; no"));
+        assert_eq!(after(vec![lapsed("alice")], 2, 0).as_deref(), Some("spent"));
+        // The operation's spelling, once, and no person who has not approved.
+        let named = vec![lapsed("ALICE"), lapsed("alice"), lapsed("zed"), lapsed("zed")];
+        assert_eq!(after(named, 0, 0).as_deref(), Some("alice"));
+        assert_eq!(after(vec![lapsed("zed"), lapsed("zed")], 0, 0), None);
     }
 
     #[test]

@@ -113,8 +113,10 @@ fn failed() -> ErrorAnswer {
 fn error(unverified: &Unverified) -> ErrorAnswer {
     let message = unverified.to_string();
     match unverified {
-        Unverified::Approval { fault: ApprovalError::NoRegistry, .. }
-        | Unverified::NotRepeated(RepeatError::Host(_)) => ErrorAnswer::unavailable(message),
+        Unverified::Approval { fault, .. } if *fault == ApprovalError::NoRegistry || fault.passes() => {
+            ErrorAnswer::unavailable(message)
+        }
+        Unverified::NotRepeated(RepeatError::Host(_)) => ErrorAnswer::unavailable(message),
         Unverified::NotRecorded(failure) => {
             tracing::error!(reason = error_chain(failure), "a decision could not be recorded");
             ErrorAnswer::unavailable(message)

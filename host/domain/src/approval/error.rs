@@ -69,6 +69,12 @@ pub enum ApprovalError {
 }
 
 impl ApprovalError {
+    /// Whether it passes with time: the approval counts by another clock already.
+    #[must_use]
+    pub const fn passes(&self) -> bool {
+        matches!(self, Self::InFuture | Self::KeyNotYetValid)
+    }
+
     /// The stable code.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
