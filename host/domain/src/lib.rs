@@ -34,7 +34,7 @@ pub mod time;
 
 use std::error::Error;
 
-/// An error with all its sources on one line, for operators. A source that the error's own text ends with is not repeated.
+/// An error with all its sources on one line, for operators. A source that the text has already is not repeated.
 #[must_use]
 pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();

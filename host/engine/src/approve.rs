@@ -67,7 +67,7 @@ impl UseCase for (Target, Approve) {
 }
 
 impl Session<'_> {
-    /// Fails an operation whose approvals took too long. Returns the number of events, 0 if it did not.
+    /// Fails an operation whose approvals or execution took too long. Returns the number of events, 0 if it did not.
     pub(crate) fn expire(&mut self) -> Result<usize, Refusal> {
         self.decide(Action::Expire { approval_ttl_ms: self.engine.rules.approval_ttl_ms })
     }

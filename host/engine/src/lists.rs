@@ -1,8 +1,9 @@
 //! Lists of operations and keys for callers, newest first.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::ports::{KeyFilter, Listed, OperationFilter, Place, ReadError, Record, Visibility};
+use gateway_domain::approval::LapsedApproval;
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::names::is_same_person;
@@ -53,7 +54,7 @@ impl Engine {
             let Some(record) = sound(self.0.ports.reads.operation_find(id, visibility).await)? else {
                 continue;
             };
-            if awaiting.as_ref().is_none_or(|subject| awaits(&record.operation, subject)) {
+            if awaiting.as_ref().is_none_or(|subject| self.0.awaits(&record.operation, subject)) {
                 size.add(&record.operation);
                 items.push(record);
             }
@@ -118,9 +119,17 @@ pub(crate) fn sound<T>(read: Result<Option<T>, ReadError>) -> Result<Option<T>, 
     }
 }
 
-fn awaits(operation: &Operation, subject: &str) -> bool {
-    operation.phase == Phase::PendingApproval
-        && !is_same_person(&operation.submitter.subject_id, subject)
-        && !operation.is_approved_by(subject)
-        && !operation.is_rejected_by(subject)
+impl Inner {
+    fn awaits(&self, operation: &Operation, subject: &str) -> bool {
+        operation.phase == Phase::PendingApproval
+            && !is_same_person(&operation.submitter.subject_id, subject)
+            && !operation.is_rejected_by(subject)
+            && (!operation.is_approved_by(subject) || self.has_lapsed(operation, subject))
+    }
+
+    /// Whether the subject has to approve again, though that is not recorded yet.
+    fn has_lapsed(&self, operation: &Operation, subject: &str) -> bool {
+        let is_theirs = |one: &LapsedApproval| is_same_person(&one.subject_id, subject);
+        self.lapsed(operation).is_ok_and(|lapsed| lapsed.iter().any(is_theirs))
+    }
 }

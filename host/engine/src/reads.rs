@@ -131,6 +131,7 @@ impl Engine {
             Phase::PendingApproval | Phase::Deciding => self.0.lapsed(operation).unwrap_or_default(),
             _ => Vec::new(),
         };
+        // The newer reason follows below.
         let approves_again = |one: &&LapsedApproval| operation.is_approved_by(&one.subject_id);
         let recorded = operation.lapsed_approvals.iter().filter(|one| !approves_again(one)).cloned();
         recorded.chain(lapsed).collect()

@@ -13,6 +13,7 @@ use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::Intent;
 use crate::key::Staged;
+use crate::names::is_same_person;
 use crate::policy;
 use crate::receipt::{AttemptReceipt, NodeReceipt, participants};
 use crate::roster::ParticipantIndex;
@@ -291,6 +292,10 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
 /// Approvals no longer count.
 fn approvals_lapsed(operation: &mut Operation, lapsed: &[LapsedApproval], policy: &policy::Outcome) {
     operation.approvals = operation.approvals_without(lapsed);
+    // Of a person whose approval lapsed before, the last reason.
+    let again =
+        |one: &LapsedApproval| lapsed.iter().any(|other| is_same_person(&other.subject_id, &one.subject_id));
+    operation.lapsed_approvals.retain(|one| !again(one));
     operation.lapsed_approvals.extend_from_slice(lapsed);
     operation.policy = policy.clone();
     operation.phase = Phase::PendingApproval;
