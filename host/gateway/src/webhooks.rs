@@ -248,6 +248,8 @@ impl Sender {
         for result in ["accepted", "refused", "failed"] {
             counter!(REQUESTS, "webhook" => self.name.clone(), "result" => result).increment(0);
         }
+        // The place that was warned about.
+        let mut not_in_log = None;
         loop {
             let mut place = None;
             let ended = tokio::select! {
@@ -263,9 +265,11 @@ impl Sender {
             match ended {
                 // Another one sends, and shows how far it is.
                 Ended::Lost => self.show(0, 0),
-                Ended::Failed(error @ EngineError::NotInLog(_)) => {
-                    let webhook = self.name.as_str();
-                    tracing::warn!(webhook, %error, "the place of a webhook is read from the database again");
+                Ended::Failed(EngineError::NotInLog(place)) => {
+                    let (webhook, error) = (self.name.as_str(), EngineError::NotInLog(place.clone()));
+                    if not_in_log.replace(place.clone()) != Some(place) {
+                        tracing::warn!(webhook, %error, "the place of a webhook is read from the database again");
+                    }
                 }
                 // Readiness reports the store.
                 Ended::Failed(error) => {
@@ -344,16 +348,23 @@ impl Sender {
                 () = sleep(wait) => Ok(()),
             };
             place.position = sending.oldest().map_or(reading.position(), |(index, _)| index);
-            let behind = sending.oldest().map_or(0, |(_, at)| gateway_service::now().0.saturating_sub(at.0));
-            self.show(behind, place.n_dead_letters);
+            match sending.oldest() {
+                Some((_, at)) => {
+                    self.show(gateway_service::now().0.saturating_sub(at.0), place.n_dead_letters);
+                }
+                None if reading.is_at_end() => self.show(0, place.n_dead_letters),
+                // Older events may still be read.
+                None => {}
+            }
             let kept = match went_well {
                 Ok(()) => self.keep(place).await,
                 failed => failed,
             };
             match kept {
                 // What was accepted meanwhile is not thrown away for a moment without the store.
-                Err(Ended::Failed(_))
-                    if sending.oldest().is_some()
+                Err(Ended::Failed(error))
+                    if !matches!(error, EngineError::NotInLog(_))
+                        && sending.oldest().is_some()
                         && place.written.elapsed() < Duration::from_millis(HELD_MS) =>
                 {
                     sleep(WRITE_EVERY).await;

@@ -1,5 +1,6 @@
 //! Sends events until each is accepted or passed over: those of an operation one after another, those of different operations beside each
-//! other. An event that is tried again holds back its own operation alone.
+//! other. An event that is refused holds back its own operation alone; one without a usable answer also the others, until one of them has
+//! one.
 
 use super::post::Answer;
 use futures_util::StreamExt as _;
@@ -21,7 +22,7 @@ pub(super) const AT_ONCE: usize = 16;
 /// Events that are read before they are accepted or passed over.
 const UNSENT_MAX: usize = 1024;
 
-/// Wait before the second try, which doubles with each further one.
+/// The wait before the second try, which doubles with each further one.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 
 /// The longest wait: so long after a webhook is back it is noticed.
@@ -43,9 +44,17 @@ pub(super) struct Delivery<S> {
     once: S,
     now: fn() -> EpochMs,
     requests: Semaphore,
-    /// Held by the one event that is tried again: a webhook that is down gets one request at a time.
-    retries: tokio::sync::Mutex<()>,
-    failure: Mutex<Option<WebhookFailure>>,
+    /// Held by the one event that is tried while the webhook is down, which gets one request at a time. Events take turns, since an event
+    /// of its own may be the reason.
+    turns: tokio::sync::Mutex<()>,
+    outage: Mutex<Option<Outage>>,
+}
+
+/// While there is no usable answer.
+struct Outage {
+    failure: WebhookFailure,
+    /// The wait before the next try.
+    wait: Duration,
 }
 
 impl<S: SendOnce> Delivery<S> {
@@ -54,67 +63,77 @@ impl<S: SendOnce> Delivery<S> {
             once,
             now,
             requests: Semaphore::new(AT_ONCE),
-            retries: tokio::sync::Mutex::default(),
-            failure: Mutex::default(),
+            turns: tokio::sync::Mutex::default(),
+            outage: Mutex::default(),
         }
     }
 
     /// Begins where the webhook was left, by this process or another one.
     pub(super) fn begin(&self, failure: Option<WebhookFailure>) {
-        *self.lock() = failure;
+        *self.lock() = failure.map(|failure| Outage { failure, wait: WAIT_MIN });
     }
 
     /// Why there is no usable answer at present.
     pub(super) fn failure(&self) -> Option<WebhookFailure> {
-        self.lock().clone()
+        self.lock().as_ref().map(|outage| outage.failure.clone())
     }
 
     /// Sends the event, which takes as long as the webhook does not accept it. Returns it if the webhook refused it.
     async fn send(&self, notice: &Notice) -> Option<DeadLetter> {
-        let (mut n_refusals, mut wait) = (0, WAIT_MIN);
-        let mut retrying = None;
+        let (mut n_refusals, mut n_failures) = (0, 0);
         loop {
-            // While it is down, others wait for the one that finds out when it is back.
-            if retrying.is_none() && self.failure().is_some() {
-                retrying = Some(self.retries.lock().await);
-                if self.failure().is_none() {
-                    retrying = None;
-                }
+            let turn = self.turn().await;
+            if turn.is_none() && n_failures > 0 {
+                // Others are accepted, so it is about this event.
+                sleep(wait_after(n_failures)).await;
             }
             let answer = {
                 // The semaphore is never closed.
                 let _permit = self.requests.acquire().await;
-                if retrying.is_none() && self.failure().is_some() {
+                if turn.is_none() && self.is_down() {
                     continue;
                 }
                 self.once.send(notice).await
             };
+            drop(turn);
             match answer {
                 Answer::Accepted => {
                     self.answered();
                     return None;
                 }
                 Answer::Refused(why) => {
-                    // It answers, so the others need not wait for this event.
-                    retrying = None;
                     self.answered();
                     n_refusals += 1;
                     if n_refusals == REFUSALS_MAX {
                         return Some(DeadLetter { index: notice.index, at: (self.now)(), why });
                     }
-                    sleep(wait.min(REFUSED_WAIT_MAX)).await;
+                    sleep(wait_after(n_refusals).min(REFUSED_WAIT_MAX)).await;
                 }
                 Answer::Failed(why) => {
                     self.failed(why);
-                    sleep(wait).await;
-                    // Begins to wait for the turn with the shortest wait.
-                    if retrying.is_none() {
-                        continue;
-                    }
+                    n_failures += 1;
                 }
             }
-            wait = (wait * 2).min(WAIT_MAX);
         }
+    }
+
+    /// While the webhook is down, waits for this event's turn to find out whether it is back.
+    async fn turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        self.lock().as_ref()?;
+        let turn = self.turns.lock().await;
+        let wait = {
+            let mut outage = self.lock();
+            let outage = outage.as_mut()?;
+            let wait = outage.wait;
+            outage.wait = (wait * 2).min(WAIT_MAX);
+            wait
+        };
+        sleep(wait).await;
+        Some(turn)
+    }
+
+    fn is_down(&self) -> bool {
+        self.lock().is_some()
     }
 
     /// The webhook answers.
@@ -123,14 +142,24 @@ impl<S: SendOnce> Delivery<S> {
     }
 
     fn failed(&self, why: String) {
-        let mut failure = self.lock();
-        let since = failure.as_ref().map_or_else(self.now, |failure| failure.since);
-        *failure = Some(WebhookFailure { since, why });
+        let mut outage = self.lock();
+        match outage.as_mut() {
+            Some(outage) => outage.failure.why = why,
+            None => {
+                let failure = WebhookFailure { since: (self.now)(), why };
+                *outage = Some(Outage { failure, wait: WAIT_MIN });
+            }
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<WebhookFailure>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Outage>> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The wait after so many tries, which doubles with each.
+fn wait_after(n_tries: u32) -> Duration {
+    (WAIT_MIN * 2_u32.saturating_pow(n_tries.saturating_sub(1))).min(WAIT_MAX)
 }
 
 /// Events that are being sent.
@@ -224,12 +253,15 @@ mod tests {
         (0..).zip(numbers).map(notice).collect()
     }
 
-    /// A webhook that is down for a time, refuses some events, and keeps what it accepts.
+    /// A webhook that is down for a time, refuses some events, fails with others until then, and keeps what it accepts.
     struct Consumer {
         up_at: Instant,
+        fails_with: BTreeMap<u64, Instant>,
         refused: BTreeSet<u64>,
         asked: Mutex<Vec<(Instant, u64)>>,
         accepted: Mutex<Vec<(OperationId, u64)>>,
+        /// When the last event of each operation was accepted.
+        last: Mutex<BTreeMap<OperationId, Instant>>,
         at_once: Mutex<(usize, usize)>,
     }
 
@@ -237,9 +269,11 @@ mod tests {
         fn up_after(down: Duration) -> Self {
             Self {
                 up_at: Instant::now() + down,
+                fails_with: BTreeMap::new(),
                 refused: BTreeSet::new(),
                 asked: Mutex::default(),
                 accepted: Mutex::default(),
+                last: Mutex::default(),
                 at_once: Mutex::default(),
             }
         }
@@ -258,10 +292,15 @@ mod tests {
             if Instant::now() < self.up_at {
                 return Answer::Failed("is down".to_owned());
             }
+            if self.fails_with.get(&notice.index).is_some_and(|until| Instant::now() < *until) {
+                return Answer::Failed("answers with status 500".to_owned());
+            }
             if self.refused.contains(&notice.index) {
                 return Answer::Refused("answers with status 422".to_owned());
             }
             self.accepted.lock().unwrap().push((notice.operation_id, notice.seq));
+            *self.last.lock().unwrap().entry(notice.operation_id).or_insert_with(Instant::now) =
+                Instant::now();
             Answer::Accepted
         }
     }
@@ -308,6 +347,23 @@ mod tests {
         let n_asked = asked.iter().filter(|(at, _)| *at < consumer.up_at).count();
         assert!(n_asked < 2 * AT_ONCE + 80, "{n_asked}");
         assert_eq!(consumer.at_once.lock().unwrap().1, AT_ONCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn event_with_which_the_consumer_fails_delays_others_by_seconds() {
+        const FAILS: Duration = Duration::from_secs(1800);
+        let (mut consumer, began) = (Consumer::up_after(Duration::ZERO), Instant::now());
+        consumer.fails_with = [(0, began + FAILS), (3, began + FAILS)].into();
+        let delivery = Delivery::new(&consumer, NOW);
+        assert_eq!(send_all(&delivery, notices(200, 6)).await, []);
+        assert_in_order(&consumer, 200, 6);
+        let last = consumer.last.lock().unwrap();
+        let others = last.iter().filter(|(id, _)| ![0, 3].contains(&id.0.as_bytes()[0]));
+        let latest = others.map(|(_, at)| *at - began).max().unwrap();
+        assert!(latest < Duration::from_secs(20), "{latest:?}");
+        assert!(began.elapsed() < FAILS + 2 * WAIT_MAX, "{:?}", began.elapsed());
+        let n_asked = consumer.asked.lock().unwrap().iter().filter(|(_, index)| *index == 0).count();
+        assert!(n_asked < 50, "{n_asked}");
     }
 
     #[tokio::test(start_paused = true)]
