@@ -9,13 +9,16 @@ import re
 import schemathesis
 from schemathesis.openapi.checks import RejectedPositiveData
 
+# The members that are names.
+NAME = r"^`(/intent)?/((new_)?key_ref|payment/(from|to)_account)`"
+
 IMPOSSIBLE = re.compile(
     "|".join(
         [
             # Invisible characters, and other spellings of a name.
-            r"^`(/intent)?/((new_)?key_ref|payment/(from|to)_account)` must consist of visible characters and spaces, and has U\+[0-9A-F]{4,6}$",
-            r"^`(/intent)?/((new_)?key_ref|payment/(from|to)_account)` must not have a space at either end, or two in a row$",
-            r"^`(/intent)?/((new_)?key_ref|payment/(from|to)_account)` must be in Unicode's normalization form C \(NFC\)$",
+            NAME + r" must consist of visible characters and spaces, and has U\+[0-9A-F]{4,6}$",
+            NAME + r" must not have a space at either end, or two in a row$",
+            NAME + r" must be in Unicode's normalization form C \(NFC\)$",
             r"^`(/intent)?/(new_)?key_ref` must not be `\.` or `\.\.`, which clients remove from paths$",
             # Between the members of one body.
             r"^`(/intent)?/threshold` must be 2 to \d+, the number of participants, not `([2-9]|[1-5]\d|6[0-4])`$",

@@ -388,10 +388,14 @@ fn add_line(lines: &mut Lines, mark: &str, name: &str, finding: &str) {
 }
 
 /// The bundles to evaluate with. Their signatures are not checked: the evidence has the bundle's hash, which covers every byte.
-struct Bundles(Vec<Evaluator>);
+pub struct Bundles(Vec<Evaluator>);
 
 impl Bundles {
-    fn load(folders: &[PathBuf]) -> Result<Self, Fault> {
+    /// Loads them, each from its folder or archive.
+    ///
+    /// # Errors
+    /// One of them is no bundle, or cannot be read.
+    pub fn load(folders: &[PathBuf]) -> Result<Self, Fault> {
         let engine = PolicyEngine::new()?;
         Ok(Self(folders.iter().map(|folder| load_unverified(&engine, folder)).collect::<Result<_, _>>()?))
     }

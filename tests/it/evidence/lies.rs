@@ -8,15 +8,11 @@ mod operations;
 
 use super::nodes::Logs;
 use super::reader;
-use crate::harness::bundles::key;
+use super::tampered::{leaves, values};
 use crate::harness::forged::settled_again;
-use gateway_domain::ids::Hex32;
-use gateway_domain::operation::{Change, Evaluation, Event, Failure, evaluations};
-use gateway_domain::policy::{Facts, compare};
-use gateway_domain::time::EpochMs;
+use gateway_cli::evidence::Bundles;
+use gateway_domain::operation::{Change, Event, Failure, evaluations};
 use gateway_evidence::{Reader, RerunPolicy, Roots, Verdict, verify};
-use gateway_policy::bundle::pack;
-use gateway_policy::{BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use operations::Told;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -193,31 +189,10 @@ fn failed(events: &[Event], code: &str, aborts: bool) -> Vec<Event> {
 }
 
 /// The bundle that decided.
-struct Bundle(Evaluator);
-
-impl Bundle {
-    fn get() -> &'static Self {
-        static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundles/payment-guard");
-            let files = BundleFiles::read(&folder).unwrap();
-            let engine = PolicyEngine::new().unwrap();
-            let files = files.with([pack::sign(&files, &key(1)).unwrap()]).unwrap();
-            let trust = TrustPolicy::of_one("author", Hex32::new(key(1).verifying_key().to_bytes()));
-            let bundle = gateway_policy::Bundle::verify(files, &trust, &Pins::default(), EpochMs(1)).unwrap();
-            Bundle(Evaluator::link(&engine, &bundle).unwrap())
-        });
-        &BUNDLE
-    }
-}
-
-impl RerunPolicy for Bundle {
-    fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String> {
-        let (request, facts) = (evaluation.input.request(), Facts::recorded(&evaluation.outcome.facts));
-        let again = self.0.evaluate(&request, &facts, self.0.fuel_max()).outcome;
-        let found = compare::differences(&evaluation.outcome, &again);
-        Ok(found.iter().map(|difference| difference.field.to_owned()).collect())
-    }
-}
+static BUNDLE: LazyLock<Bundles> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundles/payment-guard");
+    Bundles::load(&[folder]).unwrap()
+});
 
 /// Whether a document passes.
 #[derive(Clone, Copy, Default)]
@@ -250,7 +225,7 @@ impl Told {
         self.keep(&document, verdict);
         let without_bundle = verdict == Verdict::Holds;
         let with_bundle =
-            without_bundle && self.verdict_with(&document, roots, Some(Bundle::get())) == Verdict::Holds;
+            without_bundle && self.verdict_with(&document, roots, Some(&*BUNDLE)) == Verdict::Holds;
         Passes { without_bundle, with_bundle }
     }
 
@@ -269,13 +244,6 @@ impl Told {
         let mut file = OpenOptions::new().create(true).append(true).open(folder.join("told.jsonl")).unwrap();
         file.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
-}
-
-/// The pointers of all values without members.
-fn leaves(value: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    super::tampered::leaves(value, "", &mut found);
-    found
 }
 
 /// Histories in which the event at this index is another one, each with the place that differs.
@@ -311,7 +279,8 @@ fn lies_about(events: &[Event], index: usize, event: &Value) -> Vec<(String, Val
             }
         }
     }
-    for (pointer, n_items) in arrays(event) {
+    for (pointer, value) in values(event) {
+        let n_items = value.as_array().map_or(0, Vec::len);
         for item in 0..n_items {
             let mut altered = [event.clone(), event.clone(), event.clone()];
             let [without, twice, swapped] =
@@ -383,28 +352,6 @@ fn replace(value: &mut Value, name: &str, from: &Value, to: &Value) {
         Value::Array(items) => items.iter_mut().for_each(|item| replace(item, name, from, to)),
         _ => {}
     }
-}
-
-/// The pointers of all arrays that are not empty, and their lengths.
-fn arrays(value: &Value) -> Vec<(String, usize)> {
-    let mut found = Vec::new();
-    let mut pending = vec![(String::new(), value)];
-    while let Some((pointer, value)) = pending.pop() {
-        match value {
-            Value::Object(members) => {
-                pending.extend(members.iter().map(|(name, value)| (format!("{pointer}/{name}"), value)));
-            }
-            Value::Array(items) => {
-                if !items.is_empty() {
-                    found.push((pointer.clone(), items.len()));
-                }
-                let items = items.iter().enumerate();
-                pending.extend(items.map(|(index, item)| (format!("{pointer}/{index}"), item)));
-            }
-            _ => {}
-        }
-    }
-    found
 }
 
 /// The events with all digests that follow from other members.

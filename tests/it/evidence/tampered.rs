@@ -15,21 +15,34 @@ async fn evidence_and_roots() -> (Value, Roots) {
     (world.get(&path(&operation, "/evidence")).await.ok(), roots(&world).await)
 }
 
-/// The pointers of all leaf values.
-pub(super) fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
-    match value {
-        Value::Object(members) if !members.is_empty() => {
-            for (name, member) in members {
-                leaves(member, &format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), found);
+/// All values in this one, with their pointers.
+pub(super) fn values(value: &Value) -> Vec<(String, &Value)> {
+    let mut found = vec![(String::new(), value)];
+    let mut n_seen = 0;
+    while let Some((at, value)) = found.get(n_seen).cloned() {
+        n_seen += 1;
+        match value {
+            Value::Object(members) => {
+                let name = |name: &str| name.replace('~', "~0").replace('/', "~1");
+                found.extend(members.iter().map(|(member, value)| (format!("{at}/{}", name(member)), value)));
             }
-        }
-        Value::Array(items) if !items.is_empty() => {
-            for (index, item) in items.iter().enumerate() {
-                leaves(item, &format!("{at}/{index}"), found);
+            Value::Array(items) => {
+                found.extend(items.iter().enumerate().map(|(index, item)| (format!("{at}/{index}"), item)));
             }
+            _ => {}
         }
-        _ => found.push(at.to_owned()),
     }
+    found
+}
+
+/// The pointers of all values without members.
+pub(super) fn leaves(value: &Value) -> Vec<String> {
+    let is_leaf = |value: &Value| match value {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => true,
+    };
+    values(value).into_iter().filter(|(_, value)| is_leaf(value)).map(|(pointer, _)| pointer).collect()
 }
 
 /// Another value of the same type; an empty array or object gets a member, and null becomes a string.
@@ -73,8 +86,7 @@ fn is_located(report: &Report, pointer: &str) -> bool {
 #[tokio::test]
 async fn every_altered_value_is_found_and_located() {
     let (evidence, roots) = evidence_and_roots().await;
-    let mut pointers = Vec::new();
-    leaves(&evidence, "", &mut pointers);
+    let pointers = leaves(&evidence);
     assert!(pointers.len() > 400, "{}", pointers.len());
     for pointer in &pointers {
         let mut tampered = evidence.clone();

@@ -112,27 +112,34 @@ impl Gateway {
 
     /// Changes of keys that ended because of a lost node.
     async fn told_of_aborts(&self, all: &mut Vec<Told>) {
-        for (name, key_ref, step, lost) in [
-            ("refresh aborted while a node cannot sign that it discards", "left", LOG_STEPS, [].as_slice()),
-            ("refresh without a lost node", "lost", PROMOTE, &[2]),
-        ] {
-            self.advance(KEYS, &custody::key(key_ref), Until::Executed).await;
-            let path =
-                self.advance(&key_path(key_ref, "/refresh"), &custody::refresh("2"), Until::Admitted).await;
-            prevent(&self.world, if lost.is_empty() { BEGIN_CEREMONIES } else { step }).await;
-            self.world.post_nothing(&format!("{path}/execute")).await.fails(503, "runtime_unavailable");
-            if lost.is_empty() {
-                repair(&self.world).await;
-                prevent(&self.world, step).await;
-            }
-            let view = self.world.get(&path).await.ok();
-            self.world.post(&format!("{path}/abort"), &self.signers.abort(&view, lost)).await.ok();
-            if !lost.is_empty() {
-                self.world.post(&format!("{path}/publish"), &custody::publication()).await.ok();
-            }
-            repair(&self.world).await;
-            all.push(self.told(name, &path, Verdict::Holds).await);
-        }
+        let path = self.interrupted("left", BEGIN_CEREMONIES).await;
+        repair(&self.world).await;
+        prevent(&self.world, LOG_STEPS).await;
+        self.abort(&path, &[]).await;
+        repair(&self.world).await;
+        let name = "refresh aborted while a node cannot sign that it discards";
+        all.push(self.told(name, &path, Verdict::Holds).await);
+
+        let path = self.interrupted("lost", PROMOTE).await;
+        self.abort(&path, &[2]).await;
+        self.world.post(&format!("{path}/publish"), &custody::publication()).await.ok();
+        repair(&self.world).await;
+        all.push(self.told("refresh without a lost node", &path, Verdict::Holds).await);
+    }
+
+    /// A refresh of a new key in whose execution the nodes fail at this step.
+    async fn interrupted(&self, key_ref: &str, step: &str) -> String {
+        self.advance(KEYS, &custody::key(key_ref), Until::Executed).await;
+        let path =
+            self.advance(&key_path(key_ref, "/refresh"), &custody::refresh("2"), Until::Admitted).await;
+        prevent(&self.world, step).await;
+        self.world.post_nothing(&format!("{path}/execute")).await.fails(503, "runtime_unavailable");
+        path
+    }
+
+    async fn abort(&self, path: &str, lost: &[u16]) {
+        let view = self.world.get(path).await.ok();
+        self.world.post(&format!("{path}/abort"), &self.signers.abort(&view, lost)).await.ok();
     }
 }
 
