@@ -266,8 +266,8 @@ fn password_that_is_rotated_is_read_from_its_file() {
     let gateway = Process::start_command(gateway);
     let pay = |id: &str| {
         let (status, answer) = request(&gateway.address, "POST", SIGN, Some(&payment(id))).unwrap();
-        assert_eq!(status, 201, "{answer}");
-        let path = format!("/v1/operations/{}", answer["operation_id"].as_str().unwrap());
+        assert_eq!(status, 200, "{answer}");
+        let path = format!("/v1/operations/{}", answer["operation"]["operation_id"].as_str().unwrap());
         assert_eq!(request(&gateway.address, "GET", &path, None).unwrap().0, 200);
     };
     pay("before");
