@@ -45,13 +45,14 @@ async function watched(context, base = config.base) {
 }
 
 /** A page of the console at this address, read by `subject` in the role of an approver. */
-async function open({ subject, token, tenant, hash = '', base = config.base, context = browser, roles = 'approver', record = false } = {}) {
+async function open({ subject, token, tenant, hash = '', base = config.base, context = browser, roles = 'approver', scripts = [], hidden = false } = {}) {
   const page = await watched(context, base);
-  if (record) await page.evaluateOnNewDocument(recording);
+  if (hidden) await minimize(page);
+  for (const script of scripts) await page.evaluateOnNewDocument(script);
   await page.evaluateOnNewDocument((reader) => { if (reader && location.protocol === 'http:' && !sessionStorage.getItem('reader')) sessionStorage.setItem('reader', reader); },
     subject || token ? JSON.stringify(token ? { token } : { subject, roles, tenant }) : null);
   await page.goto(`${base}/console/${hash}`);
-  await page.waitForSelector('main h1');
+  if (!hidden) await page.waitForSelector('main h1');
   return page;
 }
 
@@ -397,7 +398,7 @@ const scenarios = {
     const proxy = await counting(config.base);
     const operation = await pay('one');
     const windows = [];
-    for (let nth = 0; nth < 8; nth += 1) windows.push(await open({ subject: 'alice', base: proxy.base, record: true }));
+    for (let nth = 0; nth < 8; nth += 1) windows.push(await open({ subject: 'alice', base: proxy.base, scripts: [recording] }));
     for (const page of windows) await see(page, 'invoice one');
     await proxy.has(1);
     await pay('two');
@@ -455,9 +456,9 @@ const scenarios = {
     windows.forEach((page) => sound(page, ['410', 'ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_CONNECTION_RESET']));
 
     // Other readers have streams of their own, of whose names and messages nothing tells the credentials.
-    const eve = await open({ subject: 'mallory', tenant: 'other', base: proxy.base, record: true });
+    const eve = await open({ subject: 'mallory', tenant: 'other', base: proxy.base, scripts: [recording] });
     await see(eve, 'There are no operations yet.');
-    const token = await open({ token: 's3cret-token', base: proxy.base, record: true });
+    const token = await open({ token: 's3cret-token', base: proxy.base, scripts: [recording] });
     await proxy.has(3);
     await pay('last');
     await see(windows[0], 'invoice last');
@@ -481,6 +482,28 @@ const scenarios = {
     await pay('after');
     await see(windows[1], 'invoice after');
     assert(!(await text(windows[0])).includes('invoice'));
+  },
+
+  /** What happened before a page was seen, or before it knew its place in the log, is shown or said when it is seen. */
+  async unseen() {
+    const proxy = await counting(config.base);
+    const [one, two] = [await pay('one'), await pay('two')];
+    const opened = await open({ subject: 'alice', base: proxy.base, hash: hashOf(one), hidden: true });
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    assert.equal(proxy.n, 0, 'a hidden window asks for no events');
+    proxy.holds = true;
+    const hidden = await open({ subject: 'alice', base: proxy.base, hash: hashOf(two) });
+    await hidden.waitForSelector('#approve');
+    await minimize(hidden);
+    for (const operation of [one, two]) await call('POST', `${operation.links.self.href}/approve`, { subject_id: 'bob', ...APPROVER });
+    proxy.holds = false;
+    await minimize(opened, 'normal');
+    await see(opened, '1 of 2: bob');
+    await opened.waitForSelector('#approve');
+    await minimize(hidden, 'normal');
+    await see(hidden, 'This operation may have changed meanwhile.', '#notice');
+    assert.equal(await text(opened, '#notice'), '', 'it shows what is so');
+    for (const page of [opened, hidden]) sound(page);
   },
 
   /** The console and the page of the API, of a gateway behind a path of a proxy. */

@@ -119,6 +119,11 @@ fn windows_of_a_reader_share_one_stream_of_events_and_hidden_ones_have_none() {
 }
 
 #[test]
+fn page_opened_hidden_shows_the_present_state_when_it_is_seen() {
+    println!("{}", drive("unseen"));
+}
+
+#[test]
 fn console_works_behind_a_path_of_a_proxy() {
     println!("{}", drive("behind"));
 }

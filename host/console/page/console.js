@@ -1,7 +1,7 @@
 // The console: which page is shown, who reads it, and what happens meanwhile.
 
 import { el, alert, said } from './elements.js';
-import { credentials, follow, get, signIn, Refused, SignedOut, Unreachable } from './gateway.js';
+import { credentials, follow, get, seen, signIn, Refused, SignedOut, Unreachable } from './gateway.js';
 import { awaitingMe, key, keys, log, overview, policy } from './lists.js';
 
 // Loaded when they are shown first, or once the first view is there.
@@ -144,12 +144,13 @@ function changed({ href }) {
     if (!concerns()) return;
     const isInUse = isBusy || main.querySelector('#approve, #report > *, form') !== null || Boolean(main.querySelector('#reason')?.value);
     if (!isInUse) show(null, { isRefresh: true });
-    else notice.replaceChildren(el('p', { role: 'status' }, 'This operation has changed meanwhile. ', link()));
+    else notice.replaceChildren(el('p', { role: 'status' }, `This operation ${href === null ? 'may have' : 'has'} changed meanwhile. `, link()));
   }, 300);
 }
 
 window.addEventListener('hashchange', () => { isBusy = false; show(); });
-show().then(() => Promise.all([import('./operation.js'), import('./passkeys.js'), import('./evidence.js')])).catch(() => {});
+// A page that is opened behind another one is loaded when it is seen: until then it is not told what happens.
+seen().then(() => show()).then(() => Promise.all([import('./operation.js'), import('./passkeys.js'), import('./evidence.js')])).catch(() => {});
 follow(changed, (fault) => {
   connection.textContent = fault === null ? '' : `What happens is not shown at present: ${fault}.`;
 }, () => changed({ href: null }));

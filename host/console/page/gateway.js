@@ -32,7 +32,7 @@ export function signIn(with_) {
   sessionStorage.setItem(KEPT, JSON.stringify(reader));
   // What another reader may see: from now on.
   tab.leave();
-  Object.assign(tab, { last: null, isNew: true });
+  tab.begin();
   part.abort();
 }
 
@@ -134,6 +134,9 @@ const SILENT_MS = 30_000;
 /** The tab that has the stream says something too. From one that is silent for so long, the stream is taken. */
 const TAB_SILENT_MS = 60_000;
 
+/** A page is asked for when its tab begins. If the first event that the tab knows of is later than this, some before it may be missing. */
+const BEGINS_MS = 5000;
+
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 30_000;
 
@@ -151,27 +154,36 @@ const place = (id) => (id === null ? -1 : Number(id.split('-')[0]));
 const tab = {
   /** The id of the last event that it knows of, also while it is hidden. */
   last: null,
-  /** Whether it awaits nothing yet. */
-  isNew: true,
+  /** Until when a first event tells the tab where it begins. */
+  beginsUntil: 0,
   /** The tab with the stream, as long as this one gets everything that it passes on. */
   leader: null,
   /** What a tab with the stream passes on, while this one reads what came before. */
   unread: null,
   heardAt: 0,
 
+  begin() {
+    Object.assign(this, { last: null, beginsUntil: Date.now() + BEGINS_MS });
+  },
+
+  /** Whether something may have happened since the page was asked for of which the tab does not know. */
+  hasMissed() {
+    return this.last === null && Date.now() >= this.beginsUntil;
+  },
+
   /** Takes what the tab with the stream says. Answers whether what came before has to be read first. */
   take(message) {
     const { leader, id = null, before, data, state, again } = message;
     this.heardAt = Date.now();
     if (state !== undefined) this.onState(state);
-    if (state) this.isNew = false;
+    if (state) this.beginsUntil = 0;
     if (again) {
       Object.assign(this, { last: null, leader, unread: null });
       this.onAgain();
     } else if (id !== null && leader === this.leader) {
       this.got(id, data);
     } else if (id !== null && (this.last === null || this.last === before)) {
-      if (this.last === null && !this.isNew) this.onAgain();
+      if (this.hasMissed()) this.onAgain();
       Object.assign(this, { leader, unread: null });
       this.got(id, data);
     } else if (id !== null) {
@@ -183,7 +195,6 @@ const tab = {
   },
 
   got(id, data) {
-    this.isNew = false;
     if (place(id) <= place(this.last)) return;
     this.last = id;
     if (data) this.onEvent(JSON.parse(data));
@@ -203,7 +214,13 @@ let part = new AbortController();
  */
 export async function follow(onEvent, onState, onAgain) {
   Object.assign(tab, { onEvent, onState, onAgain });
-  document.addEventListener('visibilitychange', () => { if (document.hidden) part.abort(); });
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) return;
+    tab.beginsUntil = 0;
+    part.abort();
+  });
+  await seen();
+  tab.begin();
   for (let wait = FIRST_WAIT_MS; ;) {
     await seen();
     part = new AbortController();
@@ -219,7 +236,8 @@ export async function follow(onEvent, onState, onAgain) {
   }
 }
 
-const seen = () => new Promise((resolve) => {
+/** Waits until the page is seen. */
+export const seen = () => new Promise((resolve) => {
   const look = () => {
     if (document.hidden) return;
     document.removeEventListener('visibilitychange', look);
@@ -298,8 +316,7 @@ async function lead(name, channel, signal) {
       // The proxy in front may have another reader by now.
       if (name !== null && isSignedInBefore() && await group() !== name) break;
       const answer = await connect(tab.last, AbortSignal.any([signal, connection.signal]));
-      // What came before a first event was known, and was missed.
-      const again = tab.last === null && !tab.isNew;
+      const again = tab.hasMissed();
       state = null;
       pass({ state, again });
       wait = FIRST_WAIT_MS;
@@ -311,7 +328,7 @@ async function lead(name, channel, signal) {
     } catch (error) {
       if (error.code === 'event_not_in_log' && tab.last !== null) {
         // The gateway was restored from an older copy.
-        Object.assign(tab, { last: null, isNew: false });
+        Object.assign(tab, { last: null, beginsUntil: 0 });
         continue;
       }
       // A stream that was cut off says nothing of the gateway: the next one does.
