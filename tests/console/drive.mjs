@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import puppeteer from 'puppeteer-core';
-import { between, counting, recording } from './ways.mjs';
+import { between, counting, hurried, recording } from './ways.mjs';
 
 const [scenario, config] = [process.argv[2], JSON.parse(process.argv[3])];
 const APPROVER = { roles: ['approver'], approved_at_ms: 1 };
@@ -504,6 +504,52 @@ const scenarios = {
     await see(hidden, 'This operation may have changed meanwhile.', '#notice');
     assert.equal(await text(opened, '#notice'), '', 'it shows what is so');
     for (const page of [opened, hidden]) sound(page);
+  },
+
+  /** A window takes the stream from one that is silent, and only from such a one. It says when the gateway is silent. */
+  async silent() {
+    const proxy = await counting(config.base, '', { beatMs: 500 });
+    const open_ = () => open({ subject: 'alice', base: proxy.base, scripts: [recording, hurried] });
+    const first = await open_();
+    await proxy.has(1);
+    const second = await open_();
+    for (const page of [first, second]) await see(page, 'Nothing awaits you.');
+    let n = proxy.n;
+    await new Promise((resolve) => setTimeout(resolve, 9000));
+    assert.equal(proxy.n, n, 'a quiet gateway is not a silent window');
+    await second.evaluate(() => { const now = Date.now.bind(Date); Date.now = () => now() + 3_600_000; });
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    assert.equal(proxy.n, n, 'a computer that slept heard nothing meanwhile');
+
+    // The window with the stream stands still. What happens until another one takes the stream is shown, also by a new window.
+    const stop = async (page) => {
+      const tab = await page.createCDPSession();
+      await tab.send('Debugger.enable');
+      const stops = new Promise((resolve) => { tab.once('Debugger.paused', resolve); });
+      await tab.send('Debugger.pause');
+      page.evaluate(() => {}).catch(() => {});
+      await stops;
+    };
+    assert.equal(await first.evaluate(() => window.streams), 1);
+    await stop(first);
+    await pay('unheard');
+    await see(second, 'invoice unheard');
+    assert.equal(proxy.n, n += 1);
+    await stop(second);
+    const third = await open_();
+    await see(third, 'invoice unheard');
+    await pay('new');
+    await see(third, 'invoice new');
+
+    // A gateway that takes the request for the stream and says nothing.
+    proxy.holds = true;
+    proxy.cut();
+    await see(third, 'the gateway does not answer', '#connection');
+    await pay('held');
+    proxy.holds = false;
+    await see(third, 'invoice held');
+    await third.waitForFunction(() => document.querySelector('#connection').innerText === '', { polling: 100 });
+    sound(third, ['ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_CONNECTION_RESET']);
   },
 
   /** The console and the page of the API, of a gateway behind a path of a proxy. */

@@ -4,9 +4,13 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import net from 'node:net';
 
-/** A way to the gateway, below this path, that counts streams of events, holds requests for them back, and refuses their ids. */
-export async function counting(gateway, path = '') {
+/**
+ * A way to the gateway, below this path, that counts streams of events, holds requests for them back, and refuses their ids. With `beatMs` it
+ * adds what the gateway sends while nothing happens.
+ */
+export async function counting(gateway, path = '', { beatMs } = {}) {
   const streams = new Set();
+  if (beatMs) setInterval(() => streams.forEach((stream) => stream.headersSent && stream.write(':\n\n')), beatMs);
   const proxy = { n: 0, holds: false, refuses: false, cut: () => streams.forEach((stream) => stream.destroy()) };
   const server = http.createServer(async (request, answer) => {
     if (!request.url.startsWith(`${path}/`)) return answer.writeHead(404).end();
@@ -94,4 +98,11 @@ export function recording() {
       super.postMessage(data);
     }
   };
+}
+
+/** Makes the long waits of a page ten times as short. */
+export function hurried() {
+  const { setInterval: each, setTimeout: once } = window;
+  window.setInterval = (run, ms) => each(run, ms / 10);
+  window.setTimeout = (run, ms) => once(run, ms >= 30_000 ? ms / 10 : ms);
 }

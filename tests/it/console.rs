@@ -124,6 +124,11 @@ fn page_opened_hidden_shows_the_present_state_when_it_is_seen() {
 }
 
 #[test]
+fn stream_of_events_is_taken_only_from_a_window_that_is_silent() {
+    println!("{}", drive("silent"));
+}
+
+#[test]
 fn console_works_behind_a_path_of_a_proxy() {
     println!("{}", drive("behind"));
 }

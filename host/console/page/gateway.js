@@ -131,8 +131,8 @@ export function eventsOf(pages) {
 /** A stream says something every ten seconds. One that is silent for so long is given up. */
 const SILENT_MS = 30_000;
 
-/** The tab that has the stream says something too. From one that is silent for so long, the stream is taken. */
-const TAB_SILENT_MS = 60_000;
+/** The tab that has the stream passes that on. From one that is silent for so many seconds of this tab, the stream is taken. */
+const TAB_SILENT_S = 60;
 
 /** A page is asked for when its tab begins. If the first event that the tab knows of is later than this, some before it may be missing. */
 const BEGINS_MS = 5000;
@@ -160,7 +160,8 @@ const tab = {
   leader: null,
   /** What a tab with the stream passes on, while this one reads what came before. */
   unread: null,
-  heardAt: 0,
+  /** For how long it heard nothing, counted by its own timer: while the computer sleeps, no tab says anything. */
+  silentS: 0,
 
   begin() {
     Object.assign(this, { last: null, beginsUntil: Date.now() + BEGINS_MS });
@@ -174,7 +175,7 @@ const tab = {
   /** Takes what the tab with the stream says. Answers whether what came before has to be read first. */
   take(message) {
     const { leader, id = null, before, data, state, again } = message;
-    this.heardAt = Date.now();
+    this.silentS = 0;
     if (state !== undefined) this.onState(state);
     if (state) this.beginsUntil = 0;
     if (again) {
@@ -283,8 +284,11 @@ async function share(name, signal) {
 async function elected(name, isStuck, signal, leads) {
   const [waiting, leading] = [new AbortController(), new AbortController()];
   let isLeading = false;
-  tab.heardAt = Date.now();
-  const listening = setInterval(() => { if (!isLeading && Date.now() - tab.heardAt > TAB_SILENT_MS) waiting.abort(); }, 1000);
+  tab.silentS = 0;
+  const listening = setInterval(() => {
+    tab.silentS += 1;
+    if (!isLeading && tab.silentS > TAB_SILENT_S) waiting.abort();
+  }, 1000);
   const options = isStuck ? { steal: true } : { signal: AbortSignal.any([signal, waiting.signal]) };
   try {
     await navigator.locks.request(name, options, () => {
@@ -315,15 +319,16 @@ async function lead(name, channel, signal) {
     try {
       // The proxy in front may have another reader by now.
       if (name !== null && isSignedInBefore() && await group() !== name) break;
-      const answer = await connect(tab.last, AbortSignal.any([signal, connection.signal]));
+      const answer = await connect(tab.last, signal, connection);
       const again = tab.hasMissed();
       state = null;
       pass({ state, again });
       wait = FIRST_WAIT_MS;
       for await (const { id, data } of blocks(answer.body)) {
         if (signal.aborted) break;
-        // The first block without data names what was there.
-        if (id !== null) pass({ id, data, before: tab.last ?? (data ? null : id) });
+        // The first block without data names what was there. One without an id says only that the stream lives.
+        if (id === null) tell({});
+        else pass({ id, data, before: tab.last ?? (data ? null : id) });
       }
     } catch (error) {
       if (error.code === 'event_not_in_log' && tab.last !== null) {
@@ -354,7 +359,7 @@ async function catchUp(name, signal) {
       await navigator.locks.request(`${name}-missed`, { signal }, async () => {
         const connection = new AbortController();
         try {
-          const answer = await connect(tab.last, AbortSignal.any([signal, connection.signal]));
+          const answer = await connect(tab.last, signal, connection);
           isKnown = true;
           for await (const { id, data } of blocks(answer.body)) {
             if (isDue() && id !== null) tab.got(id, data);
@@ -380,9 +385,12 @@ async function catchUp(name, signal) {
   }
 }
 
-/** The stream after this event; without one, from now on. */
-async function connect(last, signal) {
-  const answer = await send('GET', '/v1/events', undefined, { signal, headers: last === null ? {} : { 'last-event-id': last } });
+/** The stream after this event; without one, from now on. It ends with `signal` or `connection`, and if there is no answer for long. */
+async function connect(last, signal, connection) {
+  const timer = setTimeout(() => connection.abort(), SILENT_MS);
+  const until = AbortSignal.any([signal, connection.signal]);
+  const asked = send('GET', '/v1/events', undefined, { signal: until, headers: last === null ? {} : { 'last-event-id': last } });
+  const answer = await asked.finally(() => clearTimeout(timer));
   if (!answer.ok || !(answer.headers.get('content-type') ?? '').startsWith('text/event-stream')) throw await refusal(answer);
   return answer;
 }
