@@ -49,7 +49,7 @@ pub enum ApproversCommand {
 
 #[derive(Debug, Args)]
 pub struct Sign {
-    /// Ed25519 seed, hexadecimal, mode 0600
+    /// Secret file with an Ed25519 seed, hexadecimal
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// The operation, as returned by `GET` or by a submission

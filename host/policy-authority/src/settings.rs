@@ -15,7 +15,7 @@ const AUTHORITY: Section = Section {
             "authority_key",
             "data/authority.key",
             "FILE",
-            "Ed25519 seed that signs decisions: 32 bytes or hexadecimal, mode 0600; created by init",
+            "Ed25519 seed that signs decisions: 32 bytes or hexadecimal, in a secret file; created by init",
         ),
         setting(
             "database",

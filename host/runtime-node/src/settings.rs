@@ -22,13 +22,13 @@ const NODE: Section = Section {
             "node_key",
             "",
             "FILE",
-            "Key that encrypts the node's secrets: 32 bytes or hexadecimal, mode 0600, in another folder than the database",
+            "Key that encrypts the node's secrets: 32 bytes or hexadecimal, in a secret file in another folder than the database",
         ),
         setting(
             "node_passphrase_file",
             "",
             "FILE",
-            "Instead of node_key: a passphrase to derive it from, one line, mode 0600",
+            "Instead of node_key: a passphrase to derive it from, one line, in a secret file",
         ),
         setting(
             "log_size_file",

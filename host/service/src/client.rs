@@ -33,7 +33,7 @@ const IDLE_CONNECTIONS_MAX: usize = 64;
 pub struct ClientFiles {
     /// The certificate chain, PEM, the client's own certificate first.
     pub certificate: PathBuf,
-    /// The private key, PEM, mode 0600.
+    /// The private key, PEM, in a secret file.
     pub key: PathBuf,
     /// The authorities that sign the servers' certificates, PEM.
     pub authorities: PathBuf,

@@ -41,7 +41,7 @@ pub(crate) fn existing(path: &Path) -> Result<PathBuf, OpenError> {
     })
 }
 
-/// Refuses files that users other than the owner can read or write, by the rule for key files: mode 0600 or 0400. Also refuses a
+/// Refuses files that users other than the owner can read or write: their mode is 0600 or 0400, nothing else. Also refuses a
 /// world-writable folder, where any user could replace the log. A group may write the folder, because volumes are mounted
 /// that way. Does not open the files: closing one would release SQLite's locks on it.
 pub(crate) fn check_private(path: &Path) -> Result<(), OpenError> {

@@ -35,7 +35,7 @@ pub struct Connection {
     /// The file of gateways [default: operation-gateway/gateways.toml in the folder of configurations]
     #[arg(long, value_name = "FILE")]
     gateways: Option<PathBuf>,
-    /// The bearer token, in a file with mode 0600 or 0400 [default: that of the file of gateways, or the variable OPERATION_GATEWAY_TOKEN]
+    /// The bearer token, in a secret file [default: that of the file of gateways, or the variable OPERATION_GATEWAY_TOKEN]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// PEM certificate authorities of the gateway [default: the system's]

@@ -122,7 +122,7 @@ pub struct Watch {
 pub struct Decide {
     #[command(flatten)]
     target: Target,
-    /// Ed25519 seed with which you sign, hexadecimal, mode 0600; the operation is shown and confirmed first
+    /// Secret file with the Ed25519 seed with which you sign, hexadecimal; the operation is shown and confirmed first
     #[arg(long, value_name = "FILE")]
     signing_key: Option<PathBuf>,
     /// Your role; may be repeated [default: all that your credentials give you]

@@ -69,7 +69,7 @@ pub(super) const AUTH: Section = Section {
             "introspection_client_secret_file",
             "",
             "FILE",
-            "The gateway's client secret, one line, mode 0600; or the secret itself in the environment variable \
+            "The gateway's client secret, one line, in a secret file; or the secret itself in the environment variable \
              SVC_OPERATION_GATEWAY_INTROSPECTION_CLIENT_SECRET",
         ),
         setting(

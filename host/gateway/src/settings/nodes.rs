@@ -21,7 +21,7 @@ pub(super) const AUTHORITY: Section = Section {
             "authority_key",
             "data/authority.key",
             "FILE",
-            "Ed25519 seed that signs admission decisions: 32 bytes or hexadecimal, mode 0600; created on first start in development",
+            "Ed25519 seed that signs admission decisions: 32 bytes or hexadecimal, in a secret file; created on first start in development",
         ),
         setting(
             "authority_keys_previous",
@@ -58,7 +58,7 @@ pub(super) const LOG: Section = Section {
             "log_key",
             "data/log.key",
             "FILE",
-            "Ed25519 seed that signs checkpoints of the log: 32 bytes or hexadecimal, mode 0600, not authority_key; created on \
+            "Ed25519 seed that signs checkpoints of the log: 32 bytes or hexadecimal, in a secret file, not authority_key; created on \
              first start in development",
         ),
         setting(
@@ -103,14 +103,14 @@ pub(super) const NODES: Section = Section {
             "node_key",
             "",
             "FILE",
-            "Key that encrypts the nodes' shares: 32 bytes or hexadecimal, mode 0600; created on first start in development; \
+            "Key that encrypts the nodes' shares: 32 bytes or hexadecimal, in a secret file; created on first start in development; \
              empty for node.key in the node directory",
         ),
         setting(
             "node_passphrase_file",
             "",
             "FILE",
-            "Instead of node_key: a passphrase to derive it from, one line, mode 0600",
+            "Instead of node_key: a passphrase to derive it from, one line, in a secret file",
         ),
         setting("node_count", "16", "NODES", "Number of embedded nodes; participant indices are below it"),
         setting(
@@ -139,7 +139,7 @@ pub(super) const SERVICES: Section = Section {
             "FILE",
             "The gateway's certificate chain for them, its own certificate first, PEM",
         ),
-        setting("service_tls_key", "", "FILE", "The certificate's private key, PEM, mode 0600"),
+        setting("service_tls_key", "", "FILE", "The certificate's private key, PEM, in a secret file"),
         setting("service_tls_ca", "", "FILE", "Certificate authorities that sign their certificates, PEM"),
     ],
 };

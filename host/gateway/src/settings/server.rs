@@ -62,7 +62,7 @@ pub(super) const TLS: Section = Section {
             "FILE",
             "The gateway's certificate chain, its own certificate first, PEM",
         ),
-        setting("tls_key", "", "FILE", "The certificate's private key, PEM, mode 0600"),
+        setting("tls_key", "", "FILE", "The certificate's private key, PEM, in a secret file"),
         setting(
             "tls_client_ca",
             "",

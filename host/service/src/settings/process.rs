@@ -33,7 +33,7 @@ pub const CALLERS: Section = Section {
             "FILE",
             "The process's certificate chain, its own certificate first, PEM",
         ),
-        setting("tls_key", "", "FILE", "The certificate's private key, PEM, mode 0600"),
+        setting("tls_key", "", "FILE", "The certificate's private key, PEM, in a secret file"),
         setting("tls_client_ca", "", "FILE", "Certificate authorities that sign callers' certificates, PEM"),
         setting(
             "callers",

@@ -46,7 +46,7 @@ pub(crate) struct GatewayArgs {
     /// PEM certificate authorities of the gateway [default: the system's]
     #[arg(long, value_name = "FILE", requires = "url")]
     ca: Option<PathBuf>,
-    /// The bearer token for the gateway, in a file with mode 0600 or 0400 [default: the variable OPERATION_GATEWAY_TOKEN]
+    /// The bearer token for the gateway, in a secret file [default: the variable OPERATION_GATEWAY_TOKEN]
     #[arg(long, value_name = "FILE", requires = "url")]
     token_file: Option<PathBuf>,
     /// How long to wait
