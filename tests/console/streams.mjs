@@ -203,4 +203,41 @@ export const streams = {
     await third.waitForFunction(() => document.querySelector('#connection').innerText === '', { polling: 100 });
     sound(third, ['ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_CONNECTION_RESET']);
   },
+
+  /** What happens while a page is loading is shown when it is there; what happens all the time does not keep it from being there. */
+  async loading() {
+    const [one, two] = [await pay('one'), await pay('two')];
+    const page = await open({ subject: 'alice', hash: hashOf(one) });
+    await page.waitForSelector('#approve');
+    await page.setRequestInterception(true);
+    let answer = async (request) => {
+      if (!request.url().endsWith(two.links.self.href)) return request.continue();
+      const body = await (await fetch(request.url(), { headers: request.headers() })).text();
+      await call('POST', `${two.links.self.href}/approve`, { subject_id: 'bob', ...APPROVER });
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      answer = (request) => request.continue();
+      return request.respond({ status: 200, contentType: 'application/json', body });
+    };
+    page.on('request', (request) => answer(request));
+    await page.evaluate((hash) => { location.hash = hash; }, hashOf(two));
+    await see(page, 'invoice two');
+    await see(page, 'This operation has changed meanwhile.', '#notice');
+
+    answer = async (request) => {
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      return request.continue();
+    };
+    await page.evaluate(() => { location.hash = '#/'; });
+    await see(page, 'Awaiting you');
+    await page.waitForNetworkIdle({ concurrency: 1, idleTime: 2000 });
+    let isSeen = false;
+    const seen = see(page, 'invoice often-').finally(() => { isSeen = true; });
+    for (let nth = 0; !isSeen; nth += 1) {
+      await pay(`often-${nth}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    await seen;
+    answer = (request) => request.continue();
+    sound(page);
+  },
 };

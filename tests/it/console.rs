@@ -89,6 +89,11 @@ fn approval_of_an_operation_that_changed_meanwhile_is_a_clear_error() {
 }
 
 #[test]
+fn what_happens_while_a_page_is_loading_is_shown_or_said() {
+    println!("{}", drive("loading"));
+}
+
+#[test]
 fn what_came_of_a_request_is_said_of_its_own_operation() {
     println!("{}", drive("leaves"));
 }

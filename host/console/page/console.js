@@ -27,13 +27,20 @@ const address = () => location.hash || '#/';
 
 /** The number of the latest call of `show`. */
 let latest = 0;
+/** Until the page of that call is shown. */
+let loading = Promise.resolve();
 /** Whether a request of the reader is under way. */
 let isBusy = false;
 /** The wait before a page that could not be shown is tried again. */
 let retryAfter = 1000;
 
 /** Shows the page of the address. An older page that is still loading is dropped. `note` is shown above it. */
-async function show(note = null, { isRefresh = false } = {}) {
+function show(...of) {
+  loading = load(...of);
+  return loading;
+}
+
+async function load(note = null, { isRefresh = false } = {}) {
   const nth = ++latest;
   const hash = address();
   navigate(hash);
@@ -135,18 +142,29 @@ function signInForm() {
  * Something happened to an operation. The list, and an operation on which the reader decides nothing, are shown anew. What the reader
  * decides on, and what they have verified, stays as it is: a line above it says that it has changed.
  */
-let isDue = null;
-function changed({ href }) {
-  const concerns = () => address() === '#/' || href === null || address() === `#${href}`;
-  if (!concerns() || isDue !== null) return;
-  isDue = setTimeout(() => {
-    isDue = null;
-    if (!concerns()) return;
-    const isInUse = isBusy || main.querySelector('#approve, #report > *, form') !== null || Boolean(main.querySelector('#reason')?.value);
-    if (!isInUse) show(null, { isRefresh: true });
-    else notice.replaceChildren(el('p', { role: 'status' }, `This operation ${href === null ? 'may have' : 'has'} changed meanwhile. `, link()));
-  }, 300);
+async function changed({ href }) {
+  const concerns = (href) => address() === '#/' || href === null || address() === `#${href}`;
+  if (!concerns(href)) return;
+  const isAwaited = due.size > 0;
+  due.add(href);
+  if (isAwaited) return;
+  await passes(300);
+  // What a page that is still loading shows may have been read before this happened.
+  for (let awaited = null; awaited !== loading;) {
+    awaited = loading;
+    await Promise.race([awaited.catch(() => {}), passes(30_000)]);
+  }
+  const hrefs = [...due].filter(concerns);
+  due.clear();
+  if (hrefs.length === 0) return;
+  const isInUse = isBusy || main.querySelector('#approve, #report > *, form') !== null || Boolean(main.querySelector('#reason')?.value);
+  if (!isInUse) show(null, { isRefresh: true });
+  else notice.replaceChildren(el('p', { role: 'status' }, `This operation ${hrefs.every((href) => href === null) ? 'may have' : 'has'} changed meanwhile. `, link()));
 }
+
+/** The addresses of operations to which something happened that is not shown yet. `null`: perhaps to any. */
+const due = new Set();
+const passes = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 window.addEventListener('hashchange', () => { isBusy = false; show(); });
 // A page that is opened behind another one is loaded when it is seen: until then it is not told what happens.
