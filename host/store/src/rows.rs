@@ -51,7 +51,7 @@ pub(crate) enum Pool {
 #[derive(Clone, Debug)]
 pub(crate) struct PgReaders {
     pub(crate) pool: PgPool,
-    pub(crate) server: Server,
+    pub(crate) server: Arc<Server>,
     /// Time for the answer to one statement, after which the connection is given up.
     pub(crate) answer_within: Duration,
 }

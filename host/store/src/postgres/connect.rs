@@ -7,6 +7,7 @@ use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Row as _};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Connections of one replica unless its settings say otherwise: one writes, the others read. A read takes some hundred microseconds.
@@ -281,7 +282,7 @@ impl Server {
     async fn readers(&self, pool: PgPoolOptions, answer_within: Duration) -> Result<PgReaders, OpenError> {
         let pool = pool.acquire_timeout(CONNECT_WITHIN).connect_with(self.options()).await;
         let pool = pool.map_err(|error| self.failed(error))?;
-        Ok(PgReaders { pool, server: self.clone(), answer_within })
+        Ok(PgReaders { pool, server: Arc::new(self.clone()), answer_within })
     }
 
     pub(super) fn failed(&self, error: sqlx::Error) -> OpenError {
