@@ -10,6 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
 use crate::error::OpenError;
+use crate::files::{self, folder_of};
 use crate::limits::{
     CHECKPOINT_PAGES, LOG_BYTES_KEPT_MAX, READER_WAIT_MAX, STATEMENTS_CACHED_MAX, WRITER_CACHE_KIB,
 };
@@ -142,11 +143,11 @@ pub(crate) fn is_disk_full(error: &sqlx::Error, path: &Path) -> bool {
 /// Checks that this process could write the database now. Writes nothing.
 ///
 /// # Errors
-/// [`OpenError::Unwritable`], [`OpenError::DiskFull`].
+/// [`OpenError::Missing`], [`OpenError::Unwritable`], [`OpenError::DiskFull`].
 pub fn check_writable(options: &Options) -> Result<(), OpenError> {
-    let path = &*options.path;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for path in [path, folder] {
+    // SQLite's side files are where the file is, not where a symbolic link to it is.
+    let path = &*files::existing(&options.path)?;
+    for path in [path, folder_of(path)] {
         let unwritable = |error: Errno| OpenError::Unwritable { path: path.to_owned(), source: error.into() };
         access(path, Access::WRITE_OK).map_err(unwritable)?;
     }
@@ -175,6 +176,13 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let check = |path: &Path| check_writable(&Options::at_path(path, ApplicationId::new(*b"test"), &[]));
         assert!(check(&file).is_ok());
+        let missing = check(&folder.path().join("other")).unwrap_err();
+        assert!(matches!(missing, OpenError::Missing { .. }), "{missing}");
+        // Root may write every folder, but no file system that never has room.
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/proc/self/comm", &link).unwrap();
+        let full = check(&link).unwrap_err();
+        assert!(!full.to_string().contains("link"), "{full}");
         // A file system that never has room, and which root may write too.
         let full = check(Path::new("/proc/self/comm")).unwrap_err();
         assert!(matches!(full, OpenError::DiskFull { .. } | OpenError::Unwritable { .. }), "{full}");
