@@ -10,15 +10,12 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::connect::{Link, disconnect};
 use crate::error::OpenError;
-use crate::files::{self, folder_of, with_suffix};
+use crate::files::{self, PARTIAL, REPLACED, SIDE_FILES, folder_of, with_suffix};
 use crate::options::Options;
 use crate::reader::Reader;
 
 /// Interval between two calls of the caller's function for progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
-
-/// The files that belong to a database beside it. Its log has commits that the database does not have yet.
-const SIDE_FILES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Why a copy was not made, or not put in place.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +66,7 @@ impl Reader {
         if let Some(path) = own_files(to).find(|path| fs::symlink_metadata(path).is_ok()) {
             return Err(CopyError::Exists { path });
         }
-        let partial = with_suffix(to, ".partial");
+        let partial = with_suffix(to, PARTIAL);
         create_private(&partial)?;
         let failed = |source| CopyError::Failed { path: partial.clone(), source };
         let copied = async {
@@ -92,7 +89,8 @@ impl Reader {
                 };
             }
             sync(&partial)?;
-            // Unlike a rename, this does not replace a file that appeared meanwhile.
+            // Unlike a rename, this does not replace a file that appeared meanwhile. If the process is killed before the first name is
+            // removed, the process that opens the copy removes it.
             fs::hard_link(&partial, to).map_err(|source| match source.kind() {
                 io::ErrorKind::AlreadyExists => CopyError::Exists { path: to.to_owned() },
                 _ => unwritable(to, source),
@@ -108,8 +106,8 @@ impl Reader {
 /// Puts a copy in the place of the database, which no process may have open. Returns the name under which the database that was there
 /// is kept, if there was one. The copy is read and stays.
 ///
-/// A crash leaves the old database or the new one. It can leave the old one with its log under the new name; that happens only if
-/// its log could not be written into it, because it is damaged.
+/// A crash leaves the old database or the new one. The old one can have a second name then, and its log beside that name if the log could not be
+/// written into it, because it is damaged: the next process that locks the database removes the name and brings the log back.
 ///
 /// # Errors
 ///
@@ -132,6 +130,9 @@ pub async fn restore(options: Options, copy: &Path) -> Result<Option<PathBuf>, C
         None => return Err(OpenError::NotAFile { reason: "it names a folder" }.into()),
     };
     let _lock = files::lock(&path)?;
+    if existed {
+        files::remove_second_name(&path)?;
+    }
     let new = with_suffix(&path, ".restored");
     // Left behind by a restore that was interrupted: the lock is ours.
     let _there_was_none = fs::remove_file(&new);
@@ -148,7 +149,7 @@ pub async fn restore(options: Options, copy: &Path) -> Result<Option<PathBuf>, C
 /// its database is renamed too: SQLite would write it into the copy.
 async fn keep(link: &Link, exists: bool) -> Result<PathBuf, CopyError> {
     let is_free = |name: &PathBuf| own_files(name).all(|path| fs::symlink_metadata(path).is_err());
-    let name = |n: u32| with_suffix(&link.path, &format!(".before-restore-{n}"));
+    let name = |n: u32| with_suffix(&link.path, &format!("{REPLACED}{n}"));
     let kept = (1..).map(name).find(is_free);
     let kept = kept.ok_or_else(|| CopyError::Exists { path: link.path.clone() })?;
     if exists {

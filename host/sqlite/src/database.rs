@@ -40,6 +40,7 @@ impl<S: State> Database<S> {
         let lock = files::lock(&path)?;
         files::check_header(&path)?;
         files::check_private(&path)?;
+        files::remove_second_name(&path)?;
         files::check_only_name(&path)?;
         let link = Link::new(path, &options);
         let tally = Arc::new(Tally::default());

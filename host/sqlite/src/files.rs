@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,15 @@ const HEADER: &[u8; 16] = b"SQLite format 3\0";
 
 /// Suffixes of a database's files: SQLite's side files, whose log has the same content as the database, and this crate's lock.
 const SUFFIXES: [&str; 5] = ["", "-wal", "-shm", "-journal", ".lock"];
+
+/// The files that belong to a database beside it. Its log has commits that the database does not have yet.
+pub(crate) const SIDE_FILES: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Follows the name of a copy that is not complete.
+pub(crate) const PARTIAL: &str = ".partial";
+
+/// Follows the name of a database that a copy replaced; then comes a number.
+pub(crate) const REPLACED: &str = ".before-restore-";
 
 /// Checks that the file exists and can be written, creating it if asked. Returns its path without symbolic links, so that
 /// both find the same lock.
@@ -104,6 +114,51 @@ fn locked(file: File, path: &Path) -> Result<File, OpenError> {
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => Err(unwritable(path, source)),
     }
+}
+
+/// Removes the second name that a copy or a restore left of this file if it was killed. The files that a restore had taken away from beside
+/// it come back before. The caller has the lock.
+pub(crate) fn remove_second_name(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| unwritable(path, source);
+    let file = fs::metadata(path).map_err(failed)?;
+    if file.nlink() <= 1 {
+        return Ok(());
+    }
+    let folder = folder_of(path);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let other = entry.map_err(failed)?.path();
+        let is_same = |other: fs::Metadata| (other.dev(), other.ino()) == (file.dev(), file.ino());
+        if !is_second_name(path, &other) || !fs::symlink_metadata(&other).is_ok_and(is_same) {
+            continue;
+        }
+        for suffix in SIDE_FILES {
+            bring_back(&with_suffix(&other, suffix), &with_suffix(path, suffix)).map_err(failed)?;
+        }
+        fs::remove_file(&other).map_err(|source| unwritable(&other, source))?;
+        tracing::warn!(path = %other.display(), "removed a second name of the database, which an interrupted copy or restore left");
+    }
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+}
+
+/// Whether this is a name that a copy or a restore gives the file.
+fn is_second_name(path: &Path, other: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default();
+    let (name, other) = (name(path), name(other));
+    let Some(rest) = other.strip_prefix(name.as_slice()) else { return false };
+    let is_number = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
+    rest == PARTIAL.as_bytes() || rest.strip_prefix(REPLACED.as_bytes()).is_some_and(is_number)
+}
+
+/// Renames a file, if it exists. Another one that is not empty is not replaced.
+fn bring_back(from: &Path, to: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(from).is_err() {
+        return Ok(());
+    }
+    if fs::symlink_metadata(to).is_ok_and(|there| there.len() > 0) {
+        let why = format!("`{}` and `{}` both exist", from.display(), to.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+    }
+    fs::rename(from, to)
 }
 
 /// Refuses a file with more than one name: each name has a log of its own, and what is in one is not seen through the other.
