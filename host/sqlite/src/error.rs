@@ -54,6 +54,14 @@ pub enum OpenError {
         /// The database.
         path: PathBuf,
     },
+    /// The file system cannot lock files, such as NFS: two processes could write the database at once.
+    #[error("the file system of the database `{}` cannot lock files: keep it on a local disk", path.display())]
+    NoLocks {
+        /// The database.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
     /// The file has another name, a hard link.
     #[error("the database `{0}` has {n_names} names (hard links), each of which would have a log of its own: keep one of them, or copy the file", path.display())]
     OtherName {

@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::error::OpenError;
 
 /// First bytes of every SQLite database that is not empty (SQLite file format, section 1.3.1).
@@ -112,7 +114,13 @@ fn locked(file: File, path: &Path) -> Result<File, OpenError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(unwritable(path, source)),
+        Err(TryLockError::Error(source)) => match Errno::from_io_error(&source) {
+            // What NFS answers, whose locks are others and need a file that is open for writing, or a server for them.
+            Some(Errno::BADF | Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                Err(OpenError::NoLocks { path: path.to_owned(), source })
+            }
+            Some(_) | None => Err(unwritable(path, source)),
+        },
     }
 }
 
@@ -210,4 +218,23 @@ pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
 
 fn unwritable(path: &Path, source: io::Error) -> OpenError {
     OpenError::Unwritable { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Such a descriptor answers a lock as a file on NFS does that is open for reading only.
+    #[test]
+    fn file_system_without_locks_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = rustix::fs::OFlags::PATH.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(folder.path()).unwrap();
+        let refused = locked(file, Path::new("/mnt/gateway.db")).unwrap_err();
+        assert!(matches!(refused, OpenError::NoLocks { .. }), "{refused:?}");
+        assert_eq!(
+            refused.to_string(),
+            "the file system of the database `/mnt/gateway.db` cannot lock files: keep it on a local disk"
+        );
+    }
 }
