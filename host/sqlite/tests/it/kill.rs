@@ -79,7 +79,9 @@ fn is_killed_at((calls, n): (&str, usize), on: Option<&Path>, child: &str, files
     let mut strace = Command::new("strace");
     strace.args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}")]);
     strace.args(["-e", &format!("inject={calls}:signal=KILL:when={n}")]);
-    on.into_iter().for_each(|on| drop(strace.arg("-P").arg(on)));
+    if let Some(on) = on {
+        strace.arg("-P").arg(on);
+    }
     strace.arg(std::env::current_exe().unwrap()).args(["--exact", child, "--nocapture"]);
     strace.env(CHILD, files.0).env(COPY, files.1).stdout(Stdio::null());
     let status = strace.status().expect("install strace (Debian: apt-get install strace)");
