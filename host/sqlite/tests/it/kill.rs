@@ -84,7 +84,8 @@ fn is_killed_at((calls, n): (&str, usize), on: Option<&Path>, child: &str, files
     }
     strace.arg(std::env::current_exe().unwrap()).args(["--exact", child, "--nocapture"]);
     strace.env(CHILD, files.0).env(COPY, files.1).stdout(Stdio::null());
-    let status = strace.status().expect("install strace (Debian: apt-get install strace)");
+    let status =
+        strace.status().unwrap_or_else(|_| panic!("install strace (Debian: apt-get install strace)"));
     assert!(status.success() || status.signal() == Some(9), "{status}");
     !status.success()
 }
