@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::{fs, io, thread};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -278,12 +278,15 @@ const LATER: [&str; 10] = [
     "operation_gateway_node_usable",
 ];
 
-/// A log collector that hangs leaves the pipe of standard error full.
+/// A log collector that hangs leaves the pipe full, of standard output too.
 #[test]
 fn reader_of_the_log_that_stalls_stops_neither_requests_nor_the_end() {
     let folder = tempfile::tempdir().unwrap();
-    let mut gateway = command(folder.path(), &[]).spawn().unwrap();
-    let mut log = BufReader::new(gateway.stderr.take().unwrap());
+    let (log, writer) = io::pipe().unwrap();
+    let mut gateway = command(folder.path(), &[]);
+    gateway.stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut gateway = gateway.spawn().unwrap();
+    let mut log = BufReader::new(log);
     let address = loop {
         let mut line = String::new();
         assert!(log.read_line(&mut line).unwrap() > 0, "the gateway ended");
@@ -292,9 +295,19 @@ fn reader_of_the_log_that_stalls_stops_neither_requests_nor_the_end() {
             break line["address"].as_str().unwrap().to_owned();
         }
     };
-    // A pipe takes 64 KiB, which is some hundred lines.
-    for _ in 0..2_000 {
-        assert_eq!(request(&address, "GET", "/v1/nothing", None).unwrap().0, 404);
+    // A pipe takes 64 KiB, which is some hundred lines, and 8,192 wait.
+    let n_lost = || {
+        let name = "operation_gateway_log_lines_dropped_total{reason=\"queue\"} ";
+        let metrics = text(&address, "/metrics");
+        metrics.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok()).unwrap()
+    };
+    let mut n_requests = 0;
+    while n_lost() < 100 {
+        assert!(n_requests < 20_000, "no line was dropped");
+        for _ in 0..500 {
+            assert_eq!(request(&address, "GET", "/v1/nothing", None).unwrap().0, 404);
+        }
+        n_requests += 500;
     }
     let stopped = Command::new("kill").arg(gateway.id().to_string()).status().unwrap();
     assert!(stopped.success());

@@ -137,15 +137,12 @@ fn start(settings: &Settings) -> ExitCode {
         return report_errors(&[error.to_string()], EXIT_FAILED);
     }
     let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
-    let log = match telemetry::start_log(filter, format, traces) {
-        Ok(log) => log,
-        Err(error) => return report_errors(&[error], EXIT_UNCHECKED),
-    };
+    if let Err(error) = telemetry::start_log(filter, format, traces) {
+        return report_errors(&[error], EXIT_UNCHECKED);
+    }
     let served = process::runtime().map_err(|error| StartError::new("async runtime", error));
     let served = served.and_then(|runtime| runtime.block_on(serve::serve(settings)));
     gateway_service::traces::finish();
-    // Before the error, so that it is the last line.
-    drop(log);
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report_errors(&[error.to_string()], EXIT_FAILED),

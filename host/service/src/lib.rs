@@ -10,6 +10,7 @@ pub mod body;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod layers;
+mod log_queue;
 pub mod output;
 pub mod package;
 pub mod process;

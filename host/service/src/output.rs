@@ -5,9 +5,12 @@
 //! that is not ours. So only [`Lines`] are printed, and what is added to them is escaped.
 //!
 //! A failure to write standard output is kept until the end of the program, where [`finish`] makes it the exit code.
+//!
+//! Once the log is started, standard error is the log's: all that is told goes through its queue, so that a reader that hangs stops nothing.
 
 #![expect(clippy::disallowed_methods, reason = "the one place that prints")]
 
+use crate::log_queue::{LinesLost, LogQueue};
 use gateway_domain::names::is_visible;
 use serde::Serialize;
 use std::fmt::{self, Display, Write as _};
@@ -15,7 +18,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{ExitCode, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Exit code of a command whose output could not be written.
 pub const EXIT_UNWRITTEN: u8 = 2;
@@ -28,6 +32,12 @@ const ERASE: &str = "\r\x1b[K";
 
 /// Why standard output cannot be written. Nothing is written to it afterwards.
 static FAILURE: OnceLock<Failure> = OnceLock::new();
+
+/// The lines of standard error, once the log is started.
+static LOG: OnceLock<Arc<LogQueue>> = OnceLock::new();
+
+/// How long the end of the process waits for the reader of the log.
+const LOG_ENDS_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// An [`io::Error`] that can be returned again.
 #[derive(Debug)]
@@ -178,12 +188,18 @@ pub fn print_json(value: &impl Serialize) -> io::Result<()> {
     print(&lines)
 }
 
-/// Prints lines to standard error.
+/// Prints lines to standard error, behind those of the log that wait.
 ///
 /// # Errors
-/// They cannot be written.
+/// They cannot be written. Lines that the log's thread cannot write are counted instead.
 pub fn tell(lines: &Lines) -> io::Result<()> {
-    io::stderr().lock().write_all(lines.0.as_bytes())
+    match LOG.get() {
+        Some(log) => {
+            log.add_always(lines.0.clone());
+            Ok(())
+        }
+        None => io::stderr().lock().write_all(lines.0.as_bytes()),
+    }
 }
 
 /// Prints one line to standard error, where a failure to print it cannot be reported.
@@ -224,12 +240,35 @@ pub fn for_child() -> Stdio {
     io::stderr().into()
 }
 
-/// Standard error, for the writer of the log. Not by way of its lock, which a write that waits for a reader would hold.
+/// Starts the log on standard error. A second call returns the same.
 ///
 /// # Errors
-/// It is closed.
-pub(crate) fn log() -> io::Result<File> {
-    Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?))
+/// Standard error is closed, or the thread cannot be started.
+pub(crate) fn start_log() -> io::Result<Arc<LogQueue>> {
+    if let Some(log) = LOG.get() {
+        return Ok(Arc::clone(log));
+    }
+    // Not by way of its lock, which a write that waits for a reader would hold.
+    let log = LogQueue::start(File::from(io::stderr().as_fd().try_clone_to_owned()?))?;
+    Ok(Arc::clone(LOG.get_or_init(|| log)))
+}
+
+/// The lines of the log that were lost. `None` before it is started.
+pub(crate) fn lines_lost() -> Option<LinesLost> {
+    LOG.get().map(|log| log.lost())
+}
+
+/// Writes the lines of the log that wait when it is dropped: at the end of the process, also if its main thread panics.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct EndLog;
+
+impl Drop for EndLog {
+    fn drop(&mut self) {
+        if let Some(log) = LOG.get() {
+            log.finish(LOG_ENDS_WITHIN);
+        }
+    }
 }
 
 /// Prints one line for each error to standard error, and returns the exit code. If standard output cannot be written, that is the error.

@@ -91,18 +91,15 @@ pub fn start(
         return report_errors(name, &[error.to_string()], EXIT_FAILED);
     }
     let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
-    let log = match telemetry::start_log(filter, format, traces) {
-        Ok(log) => log,
-        Err(error) => return report_errors(name, &[error], EXIT_SETTINGS),
-    };
+    if let Err(error) = telemetry::start_log(filter, format, traces) {
+        return report_errors(name, &[error], EXIT_SETTINGS);
+    }
     telemetry::start_metrics(telemetry::Metrics::default());
     let served = runtime().map_err(Fault::from).and_then(|runtime| {
         runtime.block_on(serving)?;
         Ok(ExitCode::SUCCESS)
     });
     traces::finish();
-    // Before the error, so that it is the last line.
-    drop(log);
     exit_code(name, served)
 }
 
@@ -144,7 +141,9 @@ fn exit_code(name: &str, result: Result<ExitCode, Fault>) -> ExitCode {
 
 /// Parses the command line and runs the command. The exit code is [`output::finish`]'s.
 pub fn main<C: Parser>(name: &'static str, run: impl FnOnce(C) -> ExitCode) -> ExitCode {
-    std::panic::set_hook(Box::new(move |panic| tell_panic(name, panic)));
+    // Dropped last.
+    let _end_log = output::EndLog;
+    std::panic::set_hook(Box::new(move |panic| report_panic(name, panic)));
     let code = match C::try_parse() {
         Ok(command_line) => run(command_line),
         Err(error) => print_usage::<C>(&error),
@@ -166,18 +165,21 @@ fn print_usage<C: Parser>(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_SETTINGS))
 }
 
-/// Prints a panic on one line, and below it the calls that led to it, if the environment wants them (`RUST_BACKTRACE`).
-fn tell_panic(name: &str, panic: &PanicHookInfo<'_>) {
+/// Logs a panic, with the calls that led to it if the environment wants them (`RUST_BACKTRACE`). A process without a log prints it on one line,
+/// and the calls below it.
+fn report_panic(name: &str, panic: &PanicHookInfo<'_>) {
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let calls = Backtrace::capture();
+    let calls = (calls.status() == BacktraceStatus::Captured).then(|| calls.to_string());
+    if telemetry::log_panic(text, &place, calls.as_deref()) {
+        return;
+    }
     let mut lines = Lines::new();
     lines.add(format_args!("{name}: panicked at {place}: {text}"));
-    let calls = Backtrace::capture();
-    if calls.status() == BacktraceStatus::Captured {
-        lines.add_text(&calls.to_string());
-    }
+    lines.add_text(calls.as_deref().unwrap_or_default());
     let _no_reader = output::tell(&lines);
 }
 

@@ -1,14 +1,14 @@
 //! The log and the metrics of the process. Bodies, secrets and credentials are never logged.
 
+use crate::log_queue::{LinesLost, LogQueue};
 use crate::output;
 use crate::traces::{self, Traces};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, set_global_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::io::{self, Write};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::Metadata;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -29,12 +29,11 @@ pub enum LogFormat {
 /// Names of metrics, each with its description.
 pub type Descriptions = &'static [(&'static str, &'static str)];
 
-/// Lines of the log that wait for a reader. Further ones are dropped and counted: the reader of the log must not stop the process.
-const LINES_WAITING_MAX: usize = 8_192;
-
 /// The counter of the log.
-const DESCRIPTIONS: Descriptions =
-    &[(DROPPED, "Lines of the log that were dropped, since its reader was too slow")];
+const DESCRIPTIONS: Descriptions = &[(
+    DROPPED,
+    "Lines of the log that were lost, by reason: the queue was full, or they could not be written",
+)];
 
 const DROPPED: &str = "operation_gateway_log_lines_dropped_total";
 
@@ -43,35 +42,27 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 static METRICS: OnceLock<PrometheusHandle> = OnceLock::new();
 
-static LOG: OnceLock<ErrorCounter> = OnceLock::new();
-
-/// The thread that writes the log. When it is dropped, at the end of the process, the lines that wait are written, for a second at most.
-#[must_use]
-#[derive(Debug)]
-pub struct LogWriter {
-    _worker: WorkerGuard,
-}
+/// The target of panics, which no filter leaves out.
+const PANIC: &str = "panic";
 
 /// Starts the log, which goes to standard error, and the export of traces. A second call has no effect.
 ///
 /// # Errors
 /// A message when the filter is invalid, standard error is closed, or traces cannot be sent.
-pub fn start_log(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Result<LogWriter, String> {
+pub fn start_log(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter)
         .map_err(|error| format!("setting `log` is not a valid filter: {error}"))?
+        .or(filter_fn(|metadata| metadata.target() == PANIC))
         .and(filter_fn(|metadata| !is_exported(metadata)));
     let pretty = match format {
         LogFormat::Pretty => true,
         LogFormat::Json => false,
         LogFormat::Auto => output::tells_terminal(),
     };
-    let output = output::log().map_err(|error| format!("standard error cannot be written: {error}"))?;
-    let lines = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_WAITING_MAX);
-    let (lines, worker) = lines.thread_name("log").finish(output);
-    let _already_started = LOG.set(lines.error_counter());
+    let queue = output::start_log().map_err(|error| format!("standard error cannot be written: {error}"))?;
     let escape = if pretty { output::escape } else { output::escape_json };
     // Colours are sequences that a terminal interprets, as are those which a message of others may have.
-    let log = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(LogLines { lines, escape });
+    let log = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(LogLines { queue, escape });
     let log: Box<dyn Layer<Registry> + Send + Sync> =
         if pretty { log.boxed() } else { log.json().flatten_event(true).boxed() };
     let exporting = match traces {
@@ -85,13 +76,13 @@ pub fn start_log(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Re
     };
     let _already_started =
         tracing_subscriber::registry().with(log.with_filter(filter)).with(exporting).try_init();
-    Ok(LogWriter { _worker: worker })
+    Ok(())
 }
 
 /// Escapes each line of the log, which is one event.
 #[derive(Clone)]
 struct LogLines {
-    lines: NonBlocking,
+    queue: Arc<LogQueue>,
     escape: fn(&str) -> String,
 }
 
@@ -100,12 +91,12 @@ impl Write for LogLines {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = (self.escape)(text.trim_end_matches('\n')) + "\n";
-        self.lines.write_all(line.as_bytes())?;
+        self.queue.add(line);
         Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.lines.flush()
+        Ok(())
     }
 }
 
@@ -115,6 +106,15 @@ impl MakeWriter<'_> for LogLines {
     fn make_writer(&self) -> Self {
         self.clone()
     }
+}
+
+/// Logs a panic, with the calls that led to it. Returns false if the log is not started.
+pub(crate) fn log_panic(text: &str, place: &str, calls: Option<&str>) -> bool {
+    let is_started = output::lines_lost().is_some();
+    if is_started {
+        tracing::error!(target: PANIC, place, calls, "panicked: {text}");
+    }
+    is_started
 }
 
 fn is_exported(metadata: &Metadata<'_>) -> bool {
@@ -166,7 +166,7 @@ pub fn start_metrics(own: Metrics<'_>) {
             describe_histogram!(name, Unit::Seconds, text);
         }
         traces::start_counters();
-        counter!(DROPPED).absolute(0);
+        count_lines_lost();
         // Without it, the values of histograms take memory until the next scrape, which may never come.
         let upkept = handle.clone();
         let upkeep = move || {
@@ -190,10 +190,15 @@ fn with_buckets(builder: PrometheusBuilder, (name, _, buckets): (&str, &str, &[f
 /// All metrics, in the text format of Prometheus.
 #[must_use]
 pub fn metrics() -> String {
-    if let Some(log) = LOG.get() {
-        counter!(DROPPED).absolute(u64::try_from(log.dropped_lines()).unwrap_or(u64::MAX));
-    }
+    count_lines_lost();
     METRICS.get().map(PrometheusHandle::render).unwrap_or_default()
+}
+
+fn count_lines_lost() {
+    let LinesLost { queue, write } = output::lines_lost().unwrap_or_default();
+    for (reason, n_lost) in [("queue", queue), ("write", write)] {
+        counter!(DROPPED, "reason" => reason).absolute(n_lost);
+    }
 }
 
 #[cfg(test)]
@@ -216,9 +221,9 @@ mod tests {
             ),
         ] {
             let mut file = tempfile::tempfile().unwrap();
-            let (lines, worker) = tracing_appender::non_blocking(file.try_clone().unwrap());
-            LogLines { lines, escape }.write_all(event.as_bytes()).unwrap();
-            drop(worker);
+            let queue = LogQueue::start(file.try_clone().unwrap()).unwrap();
+            LogLines { queue: Arc::clone(&queue), escape }.write_all(event.as_bytes()).unwrap();
+            queue.finish(Duration::from_secs(60));
             let mut written = String::new();
             file.rewind().unwrap();
             file.read_to_string(&mut written).unwrap();
