@@ -110,11 +110,19 @@ async fn serve(does: &str) -> Result<(), StartError> {
         (0..20_000).for_each(|n| tracing::info!(n, "a line of the log"));
         let lost: u64 = ["queue", "write"].into_iter().map(n_lost).sum();
         assert!(lost > 0);
+        let panicked = thread::spawn(|| panic!("{}", long())).join();
+        assert!(panicked.is_err());
+        return Err(StartError::new("the test", long()));
     }
     assert!(does != "panics at the end", "the last bug");
     let panicked = thread::spawn(|| panic!("a bug")).join();
     assert!(panicked.is_err());
     Err(StartError::new("the test", "it ends"))
+}
+
+/// More than a page: a full pipe may have room for a shorter line in its last page.
+fn long() -> String {
+    "x".repeat(10_000)
 }
 
 fn n_lost(reason: &str) -> u64 {
