@@ -4,7 +4,6 @@ use crate::body::{self, BodyError};
 use crate::layers;
 use crate::strict::{Fault, read_exact};
 use axum::Router;
-use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::{Next, from_fn};
@@ -15,7 +14,6 @@ use gateway_seal::relay::Complaint;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -27,18 +25,6 @@ const BODY_WITHIN: Duration = Duration::from_secs(20);
 
 /// Time limit for a whole request. Ceremonies compute for seconds at most.
 const REQUEST_WITHIN: Duration = Duration::from_secs(60);
-
-/// Bodies larger than this one need room, bytes.
-const SMALL_BODY_BYTES: u64 = 64 * 1024;
-
-/// A body takes at most so much room, bytes: the largest that a service reads, or one whose length is not declared.
-const LARGE_BODY_BYTES: u64 = 32 * 1024 * 1024;
-
-/// The room for bodies larger than [`SMALL_BODY_BYTES`], in their number. What a caller can make a service hold is then limited, however
-/// many requests it sends at once.
-const ROOM: u64 = 2 * LARGE_BODY_BYTES / SMALL_BODY_BYTES;
-
-static BODIES: Semaphore = Semaphore::const_new(ROOM as usize);
 
 /// The body of every error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,24 +188,9 @@ async fn limit(request: Request, next: Next) -> Response {
     if let Err(message) = layers::check_head(&request, TARGET_BYTES_MAX) {
         return ErrorAnswer::new(StatusCode::BAD_REQUEST, "invalid_request", message).into_response();
     }
-    let length = request.body().size_hint().exact();
-    let answer = async {
-        let _room = room(length).await;
-        next.run(request).await
-    };
-    timeout(REQUEST_WITHIN, answer).await.unwrap_or_else(|_| {
+    timeout(REQUEST_WITHIN, next.run(request)).await.unwrap_or_else(|_| {
         ErrorAnswer::unavailable("the request was not finished in time; send it again").into_response()
     })
-}
-
-/// Waits for the room of a large body, before it is read. It is taken until the request is answered.
-async fn room(length: Option<u64>) -> Option<SemaphorePermit<'static>> {
-    let length = match length {
-        Some(length) if length <= SMALL_BODY_BYTES => return None,
-        length => length.unwrap_or(LARGE_BODY_BYTES).min(LARGE_BODY_BYTES),
-    };
-    // The semaphore is never closed, and a `u32` holds any part of it.
-    BODIES.acquire_many(u32::try_from(length.div_ceil(SMALL_BODY_BYTES)).ok()?).await.ok()
 }
 
 /// The answer to a request whose handler panicked. The panic hook logs the panic.
@@ -236,68 +207,4 @@ async fn not_found() -> ErrorAnswer {
 async fn method_not_allowed() -> ErrorAnswer {
     let message = "this path does not support this method; see the `Allow` header";
     ErrorAnswer::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::body::Body;
-    use axum::routing::post;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Poll;
-    use tower::ServiceExt as _;
-
-    /// The declared length, and how many such requests are handled at the same time.
-    #[tokio::test(start_paused = true)]
-    async fn large_bodies_wait_for_room_before_they_are_read() {
-        let megabyte = 1024 * 1024;
-        for (length, expected) in
-            [(Some(megabyte), 64), (Some(22 * megabyte), 2), (None, 2), (Some(64 * 1024), 200)]
-        {
-            let n_handled = Arc::new(AtomicUsize::new(0));
-            let counted = Arc::clone(&n_handled);
-            let handler = move || {
-                let counted = Arc::clone(&counted);
-                async move {
-                    counted.fetch_add(1, Ordering::Relaxed);
-                    std::future::pending::<()>().await;
-                }
-            };
-            let router = with_layers(Router::new().route("/", post(handler)));
-            let mut requests = tokio::task::JoinSet::new();
-            for _ in 0..200 {
-                let body = Sized { length };
-                let request = Request::post("/").header("host", "node").body(Body::new(body)).unwrap();
-                requests.spawn(router.clone().oneshot(request));
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            assert_eq!(n_handled.load(Ordering::Relaxed), expected, "{length:?}");
-            // Requests that find no room are refused, and those that did give it back.
-            let statuses = requests.join_all().await.into_iter().map(|answer| answer.unwrap().status());
-            assert!(statuses.into_iter().all(|status| status == StatusCode::SERVICE_UNAVAILABLE));
-            assert_eq!(BODIES.available_permits() as u64, ROOM);
-        }
-    }
-
-    /// A body that says its length and never comes.
-    struct Sized {
-        length: Option<u64>,
-    }
-
-    impl axum::body::HttpBody for Sized {
-        type Data = axum::body::Bytes;
-        type Error = std::convert::Infallible;
-
-        fn poll_frame(
-            self: std::pin::Pin<&mut Self>,
-            _: &mut std::task::Context<'_>,
-        ) -> Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
-            Poll::Pending
-        }
-
-        fn size_hint(&self) -> hyper::body::SizeHint {
-            self.length.map_or_else(hyper::body::SizeHint::default, hyper::body::SizeHint::with_exact)
-        }
-    }
 }

@@ -15,6 +15,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
+use tokio::task::JoinHandle;
 use tracing::{Instrument, Span, field};
 
 /// The counters of this module with their descriptions.
@@ -80,7 +81,8 @@ pub async fn observe(request: Request, next: Next) -> Response {
         traces::set_caller(&span, caller);
     }
     let trace_id = traces::trace_id(&span).or(trace_id);
-    let noted = Arc::new(Noted::new(request_id.to_str().unwrap_or_default()));
+    let spans = [log_span.clone(), span.clone()];
+    let noted = Arc::new(Noted::new(request_id.to_str().unwrap_or_default(), spans));
     let started = Instant::now();
     let mut entry =
         Entry { noted: Arc::clone(&noted), method, route, trace_id, span, started, answered: None };
@@ -147,11 +149,14 @@ struct Noted {
     /// Client and tenant, once authenticated.
     caller: OnceLock<(String, String)>,
     operation_id: OnceLock<String>,
+    /// The span of its log, and the one of its trace.
+    spans: [Span; 2],
 }
 
 impl Noted {
-    fn new(request_id: &str) -> Self {
-        Self { request_id: request_id.to_owned(), caller: OnceLock::new(), operation_id: OnceLock::new() }
+    fn new(request_id: &str, spans: [Span; 2]) -> Self {
+        let (caller, operation_id) = (OnceLock::new(), OnceLock::new());
+        Self { request_id: request_id.to_owned(), caller, operation_id, spans }
     }
 }
 
@@ -163,6 +168,17 @@ tokio::task_local! {
 #[must_use]
 pub fn current_request_id() -> Option<String> {
     CURRENT.try_with(|noted| noted.request_id.clone()).ok()
+}
+
+/// Spawns a part of the request that this task answers, so that it ends also if the client does not wait for it.
+pub(crate) fn spawn<T: Send + 'static>(part: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    match CURRENT.try_with(Arc::clone) {
+        Ok(noted) => {
+            let [log_span, span] = noted.spans.clone();
+            tokio::spawn(CURRENT.scope(noted, part.instrument(span).instrument(log_span)))
+        }
+        Err(_outside_of_a_request) => tokio::spawn(part),
+    }
 }
 
 /// Notes the authenticated caller of the request that this task answers, for the access log.
