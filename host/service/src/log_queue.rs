@@ -71,7 +71,10 @@ impl LogQueue {
 
     fn push(&self, state: &mut State, line: String) {
         state.waiting.push_back(line);
-        self.changed.notify_all();
+        // A thread that writes looks for the next line by itself.
+        if !state.is_writing {
+            self.changed.notify_all();
+        }
     }
 
     fn write_all(&self, mut output: impl Write) {
