@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 /// Largest body of a request, bytes: an operation with 128 signed approvals takes a third of it.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Bundles that are received and verified at one time; others wait. One can take 85 MB, and a core for some tens of milliseconds.
+/// Bundles that are verified at one time; others wait. One takes a core for some tens of milliseconds.
 const OFFERS_MAX: usize = 2;
 
 #[derive(Clone)]
@@ -88,9 +88,10 @@ async fn decide(State(app): State<App>, request: Request) -> Result<Json<Decisio
 struct Nothing {}
 
 async fn offer_bundle(State(app): State<App>, request: Request) -> Result<Json<Nothing>, ErrorAnswer> {
-    let _permit = app.offers.acquire().await.map_err(|_| failed())?;
+    // Received before the permit, which a slow caller would keep from the others.
     let offer: OfferBundleRequest = answer::read_json(request, OFFER_BODY_BYTES_MAX).await?;
     let offer = offer.parse().map_err(|OfferFault { pointer, message }| vec![Fault::at(pointer, message)])?;
+    let _permit = app.offers.acquire().await.map_err(|_| failed())?;
     let verifier = app.verifier;
     let kept = blocking(move || verifier.policies.offer(offer, gateway_service::now())).await?;
     kept.map_err(|untrusted| {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::Request;
 use gateway_authority::{
     Authority, DecisionAnswer, DecisionRequest, HistoryEvent, Policies, Record, Verifier,
@@ -22,11 +22,19 @@ use gateway_domain::time::EpochMs;
 use gateway_policy::testing::{committed, committed_trust, engine, key, signed, verify};
 use gateway_policy::{BundleFiles, BundleOffer, Evaluator, OfferBundleRequest, Pins, Trust};
 use gateway_service::quota::{QuotaLimits, Quotas};
+use gateway_service::transport::Caller;
 use http_body_util::BodyExt;
+use hyper::body::Frame;
 use policy_authority::routes;
 use serde::Serialize;
 use serde_json::Value;
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 const TTL_MS: u64 = 60_000;
@@ -40,6 +48,8 @@ fn rules() -> Rules {
     Rules { permitted_recipients: "*".into(), required_approvals: 0, separation_of_duties: false }
 }
 
+const CALLERS: [&str; 2] = ["one.localhost", "two.localhost"];
+
 fn router(requests_max: usize) -> Router {
     let trust = Trust::new(true);
     trust.replace(Ok(&serde_json::to_vec(&committed_trust()).unwrap()), Pins::default()).unwrap();
@@ -52,7 +62,8 @@ fn router(requests_max: usize) -> Router {
         record: Record::in_memory(),
     };
     let limits = QuotaLimits { requests_max, per_second: 1000, burst: 1000 };
-    routes::router(Arc::new(authority()), Arc::new(verifier), Arc::new(Quotas::new([], limits)))
+    let quotas = Quotas::new(CALLERS.map(Arc::from), limits);
+    routes::router(Arc::new(authority()), Arc::new(verifier), Arc::new(quotas))
 }
 
 /// The request of an honest gateway.
@@ -85,8 +96,13 @@ fn request(now: EpochMs) -> DecisionRequest {
 }
 
 async fn post(router: &Router, path: &str, body: &impl Serialize) -> (u16, Value) {
+    send(router, CALLERS[0], path, Body::from(serde_json::to_vec(body).unwrap())).await
+}
+
+async fn send(router: &Router, caller: &str, path: &str, body: Body) -> (u16, Value) {
     let request = Request::post(path).header("content-type", "application/json");
-    let request = request.body(Body::from(serde_json::to_vec(body).unwrap())).unwrap();
+    let mut request = request.body(body).unwrap();
+    request.extensions_mut().insert(Caller(caller.into()));
     let answer = router.clone().oneshot(request).await.unwrap();
     let status = answer.status().as_u16();
     (status, serde_json::from_slice(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap())
@@ -123,6 +139,38 @@ async fn authority_asks_for_the_bundle_and_decides_once_it_has_verified_it() {
     let pinned = Authorities::new([authority().public_key()], 1).unwrap();
     let read = admission::verify(&decision, &pinned, gateway_service::now()).unwrap();
     assert_eq!(read.decision.bundle_hash, request.bundle_hash);
+}
+
+/// A body that never comes.
+struct Pending;
+
+impl HttpBody for Pending {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
+/// The clock stands still while the others run, so that a slow body is not given up.
+#[tokio::test(start_paused = true)]
+async fn bundles_that_one_caller_sends_slowly_keep_no_other_waiting() {
+    let router = router(100);
+    let mut slow = JoinSet::new();
+    for _ in 0..50 {
+        let router = router.clone();
+        slow.spawn(async move { send(&router, CALLERS[0], BUNDLES, Body::new(Pending)).await.0 });
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let body = Body::from(serde_json::to_vec(&offer(committed())).unwrap());
+    let started = Instant::now();
+    assert_eq!(send(&router, CALLERS[1], BUNDLES, body).await, (200, serde_json::json!({})));
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert!(slow.join_all().await.into_iter().all(|status| [408, 503].contains(&status)));
 }
 
 #[tokio::test]
