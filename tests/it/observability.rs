@@ -283,9 +283,11 @@ const LATER: [&str; 10] = [
 fn reader_of_the_log_that_stalls_stops_neither_requests_nor_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let (log, writer) = io::pipe().unwrap();
-    let mut gateway = command(folder.path(), &[]);
-    gateway.stdout(writer.try_clone().unwrap()).stderr(writer);
-    let mut gateway = gateway.spawn().unwrap();
+    let start = |writer: io::PipeWriter| {
+        let mut command = command(folder.path(), &[]);
+        command.stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap()
+    };
+    let mut gateway = start(writer);
     let mut log = BufReader::new(log);
     let address = loop {
         let mut line = String::new();

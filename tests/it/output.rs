@@ -137,7 +137,7 @@ fn limited(folder: &Path, n_threads: u32, arguments: &[&str]) -> Option<Output> 
         // The limit does not hold for root.
         let user = 65_531;
         chown(folder, Some(user), None).unwrap();
-        command.args([&format!("--reuid={user}"), "--clear-groups", "prlimit"]);
+        command.arg(format!("--reuid={user}")).args(["--clear-groups", "prlimit"]);
     }
     command.arg(format!("--nproc={n_threads}")).arg(&program).args(arguments).current_dir(folder);
     command.output().ok()
