@@ -66,7 +66,7 @@ enum Place {
 struct Embedded {
     authority: Authority,
     verifier: Verifier,
-    decisions: Semaphore,
+    decisions: Arc<Semaphore>,
 }
 
 /// The histogram of this file.
@@ -98,7 +98,7 @@ impl PolicyAuthorities {
         bundles: StoredBundles,
     ) -> Self {
         let public_key = authority.public_key();
-        let decisions = Semaphore::new(DECISIONS_MAX);
+        let decisions = Arc::new(Semaphore::new(DECISIONS_MAX));
         let place = Place::Embedded(Arc::new(Embedded { authority, verifier, decisions }));
         let member = Member { place, public_key, bundles: Arc::new(bundles) };
         Self { members: vec![Arc::new(member)], threshold: 1, reads }
@@ -342,9 +342,13 @@ impl Member {
     async fn ask(&self, sent: &Arc<DecisionRequest>) -> Result<Envelope, Failure> {
         match &self.place {
             Place::Embedded(embedded) => {
-                let _permit = embedded.decisions.acquire().await;
+                // Held until the work ends, also if no one waits for it any longer. The semaphore is never closed.
+                let permit = Arc::clone(&embedded.decisions).acquire_owned().await;
                 let (checking, sent) = (Arc::clone(embedded), Arc::clone(sent));
-                let verified = blocking(move || checking.verifier.verify(&sent, gateway_service::now()));
+                let verified = blocking(move || {
+                    let _permit = permit;
+                    checking.verifier.verify(&sent, gateway_service::now())
+                });
                 let admission = match verified.await? {
                     Ok(verified) => embedded.verifier.admit(&embedded.authority, verified).await,
                     Err(unverified) => Err(unverified),

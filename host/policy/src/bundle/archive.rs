@@ -16,6 +16,8 @@ const MODE: u32 = 0o644;
 
 /// The files as an archive.
 pub(super) fn to_bytes(files: &BundleFiles) -> Result<Vec<u8>, BundleError> {
+    // Writing to memory does not fail.
+    let in_memory = |source| BundleError::Archive { path: "memory".to_owned(), source };
     let mut builder = Builder::new(Vec::new());
     for (name, bytes) in files.iter() {
         let mut header = Header::new_ustar();
@@ -23,26 +25,27 @@ pub(super) fn to_bytes(files: &BundleFiles) -> Result<Vec<u8>, BundleError> {
         header.set_size(bytes.len() as u64);
         header.set_mode(MODE);
         header.set_cksum();
-        builder.append(&header, bytes).map_err(BundleError::Archive)?;
+        builder.append(&header, bytes).map_err(in_memory)?;
     }
-    builder.into_inner().map_err(BundleError::Archive)
+    builder.into_inner().map_err(in_memory)
 }
 
 /// The files in the archive at `path`.
 pub(super) fn read(path: &Path) -> Result<BundleFiles, BundleError> {
-    let file = File::open(path).map_err(BundleError::Archive)?;
+    let fault = |source| BundleError::Archive { path: path.display().to_string(), source };
+    let file = File::open(path).map_err(fault)?;
     let mut archive = Archive::new(BufReader::new(file));
     let mut files = Vec::new();
     // Raw, so that an entry that only names the next one is returned like any other, and rejected.
-    for entry in archive.entries().map_err(BundleError::Archive)?.raw(true) {
-        let mut entry = entry.map_err(BundleError::Archive)?;
+    for entry in archive.entries().map_err(fault)?.raw(true) {
+        let mut entry = entry.map_err(fault)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         if entry.header().entry_type() != EntryType::Regular {
             return Err(BundleError::NotAFile(name));
         }
         let mut bytes = Vec::new();
         let limit = BUNDLE_FILE_BYTES_MAX.saturating_add(1);
-        (&mut entry).take(limit).read_to_end(&mut bytes).map_err(BundleError::Archive)?;
+        (&mut entry).take(limit).read_to_end(&mut bytes).map_err(fault)?;
         files.push((name, bytes));
         if files.len() > BUNDLE_FILES_MAX {
             break;

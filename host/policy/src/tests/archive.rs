@@ -97,5 +97,5 @@ fn archive_entry_other_than_a_regular_file_is_refused() {
 fn truncated_archive_is_refused() {
     let bytes = committed().to_archive().unwrap();
     let (_folder, path) = written(&bytes[..bytes.len() / 2]);
-    assert!(matches!(BundleFiles::read(&path), Err(BundleError::Archive(_))));
+    assert!(matches!(BundleFiles::read(&path), Err(BundleError::Archive { .. })));
 }
