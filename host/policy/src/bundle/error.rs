@@ -10,7 +10,9 @@ use gateway_domain::ids::Hex32;
 pub enum BundleError {
     #[error("bundle file `{path}` cannot be read")]
     Read { path: String, source: std::io::Error },
-    #[error("`{path}` is not a bundle's folder, and not an archive that `operation-gateway bundle pack` wrote")]
+    #[error(
+        "`{path}` is not a bundle's folder, and not an archive that `operation-gateway bundle pack` wrote"
+    )]
     Archive { path: String, source: std::io::Error },
     #[error("the name `{0}` is too long for an archive: at most 100 characters after the folder")]
     ArchiveName(String),
