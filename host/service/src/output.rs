@@ -171,7 +171,7 @@ pub fn print(lines: &Lines) -> io::Result<()> {
 /// Prints one line to standard output.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_line(line: impl Display) -> io::Result<()> {
     let mut lines = Lines::new();
     lines.add(line);
@@ -181,7 +181,7 @@ pub fn print_line(line: impl Display) -> io::Result<()> {
 /// Prints a value as JSON on one line to standard output.
 ///
 /// # Errors
-/// As [`print`], or the value cannot be JSON.
+/// As [`print()`], or the value cannot be JSON.
 pub fn print_json(value: &impl Serialize) -> io::Result<()> {
     let mut lines = Lines::new();
     lines.add_json(value)?;
