@@ -5,7 +5,7 @@ use crate::answer::ErrorBody;
 use crate::traces;
 use crate::transport::{TlsError, client_config};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, Method, StatusCode, redirect};
+use reqwest::{Client, Method, Response, StatusCode, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::error::Error;
@@ -27,6 +27,21 @@ const IDLE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Idle connections that are kept for each server.
 const IDLE_CONNECTIONS_MAX: usize = 64;
+
+/// The body of an answer; `None` if it is longer than `bytes_max`.
+///
+/// # Errors
+/// The answer breaks off.
+pub async fn read_at_most(response: &mut Response, bytes_max: usize) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if bytes.len().saturating_add(chunk.len()) > bytes_max {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Some(bytes))
+}
 
 /// The files of the client's side of mutual TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use crate::settings::Settings;
 use gateway_domain::error_chain;
+use gateway_service::client::read_at_most;
 use reqwest::{Client, Url, redirect};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -69,13 +70,8 @@ async fn readiness(address: SocketAddr, within: Duration) -> Result<Readiness, S
     let client = Client::builder().redirect(redirect::Policy::none()).no_proxy().timeout(within);
     let client = client.tls_certs_only([]).build().map_err(no_answer)?;
     let mut answer = client.get(url).send().await.map_err(no_answer)?;
-    let mut body = Vec::new();
-    while let Some(part) = answer.chunk().await.map_err(no_answer)? {
-        if body.len().saturating_add(part.len()) > ANSWER_BYTES_MAX {
-            return Err(format!("its answer is longer than {ANSWER_BYTES_MAX} bytes"));
-        }
-        body.extend_from_slice(&part);
-    }
+    let body = read_at_most(&mut answer, ANSWER_BYTES_MAX).await.map_err(no_answer)?;
+    let body = body.ok_or_else(|| format!("its answer is longer than {ANSWER_BYTES_MAX} bytes"))?;
     serde_json::from_slice(&body).map_err(|_| format!("it answers with {}", answer.status()))
 }
 

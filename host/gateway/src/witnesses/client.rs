@@ -8,6 +8,7 @@ use gateway_domain::log::witness::{
     ANSWER_BYTES_MAX, AnswerError, RequestError, add_checkpoint, conflict_size,
 };
 use gateway_engine::{Engine, EngineError};
+use gateway_service::client::read_at_most;
 use reqwest::{Client, StatusCode, Url, redirect};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -166,15 +167,10 @@ impl WitnessClient {
         // The log does not show the URL, which is the operator's setting.
         let no_answer = |error: reqwest::Error| Refusal::NoAnswer(error.without_url());
         let mut response = self.client.post(self.url.clone()).body(body).send().await.map_err(no_answer)?;
-        let (status, mut bytes) = (response.status(), Vec::new());
-        while let Some(chunk) = response.chunk().await.map_err(no_answer)? {
-            if bytes.len().saturating_add(chunk.len()) > ANSWER_BYTES_MAX {
-                return Err(AnswerError::TooLong.into());
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        let answer = String::from_utf8(bytes).map_err(|_| AnswerError::NotLines)?;
-        Ok((status, answer))
+        let bytes = read_at_most(&mut response, ANSWER_BYTES_MAX).await.map_err(no_answer)?;
+        let answer =
+            String::from_utf8(bytes.ok_or(AnswerError::TooLong)?).map_err(|_| AnswerError::NotLines)?;
+        Ok((response.status(), answer))
     }
 }
 

@@ -4,6 +4,7 @@ use crate::bundle::verify::LastActivation;
 use crate::bundle::{Error, layout};
 use gateway_domain::ids::Hex32;
 use gateway_seal::key_file;
+use gateway_service::client::read_at_most;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Certificate, Client, Url, redirect};
 use serde::Deserialize;
@@ -218,14 +219,7 @@ impl Gateway {
         if answer.status() != reqwest::StatusCode::OK {
             return Err(Error::GatewayStatus { url: self.shown(), status: answer.status().as_u16() });
         }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(failed)? {
-            if bytes.len().saturating_add(chunk.len()) > ANSWER_BYTES_MAX {
-                return Ok(None);
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(Some(bytes))
+        read_at_most(&mut answer, ANSWER_BYTES_MAX).await.map_err(failed)
     }
 
     /// The URL without the `/` at its end.
