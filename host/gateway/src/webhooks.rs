@@ -248,7 +248,7 @@ impl Sender {
         for result in ["accepted", "refused", "failed"] {
             counter!(REQUESTS, "webhook" => self.name.clone(), "result" => result).increment(0);
         }
-        // The place that was warned about.
+        // The last such error that was told.
         let mut not_in_log = None;
         loop {
             let mut place = None;
@@ -265,10 +265,15 @@ impl Sender {
             match ended {
                 // Another one sends, and shows how far it is.
                 Ended::Lost => self.show(0, 0),
-                Ended::Failed(EngineError::NotInLog(place)) => {
-                    let (webhook, error) = (self.name.as_str(), EngineError::NotInLog(place.clone()));
-                    if not_in_log.replace(place.clone()) != Some(place) {
-                        tracing::warn!(webhook, %error, "the place of a webhook is read from the database again");
+                Ended::Failed(error @ EngineError::NotInLog(_)) => {
+                    let (webhook, error) = (self.name.as_str(), error.to_string());
+                    if not_in_log.as_ref() != Some(&error) {
+                        tracing::warn!(
+                            webhook,
+                            error,
+                            "the place of a webhook is read from the database again"
+                        );
+                        not_in_log = Some(error);
                     }
                 }
                 // Readiness reports the store.

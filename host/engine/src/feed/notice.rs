@@ -1,4 +1,4 @@
-//! [`Notice`]: an event of an operation, as readers of the log are told of it, and [`NoticeFilter`]: which of them.
+//! [`Notice`]: what readers of the log learn of an event. [`NoticeFilter`]: the events that a reader wants.
 
 use crate::ports::{EventId, Visibility};
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
