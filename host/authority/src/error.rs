@@ -93,8 +93,7 @@ impl Unverified {
     #[must_use]
     pub fn lapsed(&self) -> Option<LapsedApproval> {
         match self {
-            // The registry may be readable soon, or the clock may reach the approval.
-            Self::Approval { fault, .. } if *fault == ApprovalError::NoRegistry || fault.passes() => None,
+            Self::Approval { fault, .. } if fault.passes() => None,
             Self::Approval { subject_id, fault } => {
                 Some(LapsedApproval { subject_id: subject_id.clone(), reason: fault.as_str().to_owned() })
             }

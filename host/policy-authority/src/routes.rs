@@ -9,7 +9,6 @@ use axum::{Json, Router};
 use gateway_authority::{
     Authority, DECISION_REFUSED, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier,
 };
-use gateway_domain::approval::ApprovalError;
 use gateway_domain::error_chain;
 use gateway_policy::{
     BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleError, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault,
@@ -114,9 +113,7 @@ fn failed() -> ErrorAnswer {
 fn error(unverified: &Unverified) -> ErrorAnswer {
     let message = unverified.to_string();
     match unverified {
-        Unverified::Approval { fault, .. } if *fault == ApprovalError::NoRegistry || fault.passes() => {
-            ErrorAnswer::unavailable(message)
-        }
+        Unverified::Approval { fault, .. } if fault.passes() => ErrorAnswer::unavailable(message),
         Unverified::NotRepeated(RepeatError::Host(_)) => ErrorAnswer::unavailable(message),
         Unverified::NotRecorded(failure) => {
             tracing::error!(reason = error_chain(failure), "a decision could not be recorded");

@@ -69,10 +69,10 @@ pub enum ApprovalError {
 }
 
 impl ApprovalError {
-    /// Whether it passes with time: the approval counts by another clock already.
+    /// Whether it passes with time: the registry is read again, or the clock reaches the approval.
     #[must_use]
     pub const fn passes(&self) -> bool {
-        matches!(self, Self::InFuture | Self::KeyNotYetValid)
+        matches!(self, Self::NoRegistry | Self::InFuture | Self::KeyNotYetValid)
     }
 
     /// The stable code.
