@@ -4,6 +4,17 @@ import assert from 'node:assert/strict';
 import { APPROVER, browser, call, click, config, hashOf, minimize, open, pay, see, sound, text } from './page.mjs';
 import { between, counting, hurried, recording } from './ways.mjs';
 
+/** Stops the scripts of a page, as a debugger does. Returns the session that can resume them. */
+async function stop(page) {
+  const tab = await page.createCDPSession();
+  await tab.send('Debugger.enable');
+  const stops = new Promise((resolve) => { tab.once('Debugger.paused', resolve); });
+  await tab.send('Debugger.pause');
+  page.evaluate(() => {}).catch(() => {});
+  await stops;
+  return tab;
+}
+
 export const streams = {
   /** The gateway is away for a while: the page says so, and recovers by itself. */
   async recovers() {
@@ -20,12 +31,7 @@ export const streams = {
     await see(page, 'invoice later');
 
     // A machine that sleeps: the page stands still, while its connection ends and things happen.
-    const tab = await page.createCDPSession();
-    await tab.send('Debugger.enable');
-    const stops = new Promise((resolve) => { tab.once('Debugger.paused', resolve); });
-    await tab.send('Debugger.pause');
-    page.evaluate(() => {}).catch(() => {});
-    await stops;
+    const tab = await stop(page);
     await proxy.down();
     await pay('asleep');
     await proxy.up();
@@ -174,14 +180,6 @@ export const streams = {
     assert.equal(proxy.n, n, 'a computer that slept heard nothing meanwhile');
 
     // The window with the stream stands still. What happens until another one takes the stream is shown, also by a new window.
-    const stop = async (page) => {
-      const tab = await page.createCDPSession();
-      await tab.send('Debugger.enable');
-      const stops = new Promise((resolve) => { tab.once('Debugger.paused', resolve); });
-      await tab.send('Debugger.pause');
-      page.evaluate(() => {}).catch(() => {});
-      await stops;
-    };
     assert.equal(await first.evaluate(() => window.streams), 1);
     await stop(first);
     await pay('unheard');
