@@ -72,9 +72,6 @@ impl Authenticator {
     /// The caller of a request with these headers, on a connection from this peer.
     ///
     /// Identity headers are read in two modes only: in the bypass, and from a trusted proxy in trusted-headers mode.
-    ///
-    /// # Errors
-    /// [`Unauthenticated`].
     pub async fn authenticate(
         &self,
         headers: &HeaderMap,

@@ -34,9 +34,6 @@ enum Kind {
 impl Record {
     /// Opens or creates the database, and checks all of its rows. `size_file` is in another folder, and has the number of decisions;
     /// `public_key` is the authority's.
-    ///
-    /// # Errors
-    /// [`RecordError`].
     pub async fn open(database: &Path, size_file: &Path, public_key: &[u8; 32]) -> Result<Self, RecordError> {
         let options = Options::at_path(database, APPLICATION, MIGRATIONS).create().readers(1);
         // Opening blocks on files, and its future is not `Send`, so it gets a thread of its own.

@@ -60,17 +60,11 @@ impl Gateway {
     }
 
     /// Submits a payment.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn submit(&self, payment: &Payment) -> Result<Operation, Error> {
         self.submit_to("/v1/operations/sign", payment).await
     }
 
     /// Submits an operation with this body to the path of the interface, such as `/v1/custody/keys`.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn submit_to(&self, path: &str, body: &(impl Serialize + Sync)) -> Result<Operation, Error> {
         #[derive(serde::Deserialize)]
         struct Submitted {
@@ -80,9 +74,6 @@ impl Gateway {
     }
 
     /// The operation of this id, of whichever family.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn find(&self, operation_id: &str) -> Result<Operation, Error> {
         let [product, custody] = FAMILIES.map(|family| format!("{family}/{operation_id}"));
         let refusal = match self.get(&product, &[]).await {
@@ -99,9 +90,6 @@ impl Gateway {
     }
 
     /// The operation, as it is now.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn refresh(&self, operation: &Operation) -> Result<Operation, Error> {
         self.get(operation.path(), &[]).await
     }
@@ -151,49 +139,31 @@ impl Gateway {
     }
 
     /// Approves.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn approve(&self, operation: &Operation, approval: &Approval) -> Result<Operation, Error> {
         self.act(operation, "approve", approval).await
     }
 
     /// Rejects.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn reject(&self, operation: &Operation, rejection: &Rejection) -> Result<Operation, Error> {
         self.act(operation, "reject", rejection).await
     }
 
     /// Aborts a change of a key, or has it do without nodes that are lost.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn abort(&self, operation: &Operation, abort: &Abort) -> Result<Operation, Error> {
         self.act(operation, "abort", abort).await
     }
 
     /// Cancels what the caller has submitted.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn cancel(&self, operation: &Operation, reason: &str) -> Result<Operation, Error> {
         self.act(operation, "cancel", &json!({ "reason": reason })).await
     }
 
     /// Has the nodes sign, or change their shares.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn execute(&self, operation: &Operation) -> Result<Operation, Error> {
         self.act(operation, "execute", &json!({})).await
     }
 
     /// Publishes the result. `scope`: `signature`, `public_key` or another one of the interface.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn publish(
         &self,
         operation: &Operation,
@@ -205,9 +175,6 @@ impl Gateway {
     }
 
     /// Takes the action of this name with this body.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn act(
         &self,
         operation: &Operation,
@@ -218,9 +185,6 @@ impl Gateway {
     }
 
     /// A page of payments or of custody operations, newest first.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn operations(
         &self,
         custody: bool,
@@ -234,25 +198,16 @@ impl Gateway {
     }
 
     /// A page of keys, newest first.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn keys(&self, filter: &Filter, limit: u32, cursor: Option<&str>) -> Result<Page<Key>, Error> {
         self.get("/v1/custody/keys", &list_query(filter, limit, cursor)).await
     }
 
     /// A key.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn key(&self, key_ref: &str) -> Result<Key, Error> {
         self.get(&key_path(key_ref, "")?, &[]).await
     }
 
     /// Submits a change of a key, or a signature by it: `sign`, `refresh`, `reshare`, `rotate` or `recover`, with the body of the interface.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn submit_on_key(
         &self,
         key_ref: &str,
@@ -263,25 +218,16 @@ impl Gateway {
     }
 
     /// Evaluates the policy without an operation. Returns the whole answer.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn preview(&self, body: &(impl Serialize + Sync)) -> Result<Map<String, Value>, Error> {
         self.post("/v1/policy/preview", body).await
     }
 
     /// Who the gateway takes the caller for.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn whoami(&self) -> Result<WhoAmI, Error> {
         self.get("/v1/caller", &[]).await
     }
 
     /// All pages of the operation's evidence, as texts, for `operation-gateway evidence verify`.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn evidence(&self, operation: &Operation) -> Result<Vec<String>, Error> {
         #[derive(serde::Deserialize)]
         struct Following {
@@ -305,9 +251,6 @@ impl Gateway {
     }
 
     /// Asks for JSON.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -317,9 +260,6 @@ impl Gateway {
     }
 
     /// Sends JSON.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,

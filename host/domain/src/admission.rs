@@ -49,9 +49,6 @@ pub enum AuthoritiesError {
 
 impl Authorities {
     /// Pins these Ed25519 public keys, `threshold` of which must sign. Without keys no decision verifies.
-    ///
-    /// # Errors
-    /// [`AuthoritiesError`].
     pub fn new(
         public_keys: impl IntoIterator<Item = [u8; 32]>,
         threshold: usize,
@@ -252,9 +249,6 @@ pub fn admission_hash(payload: &[u8]) -> Hex32 {
 }
 
 /// Verifies the signatures, the canonical form and the validity period of a decision.
-///
-/// # Errors
-/// [`DecisionError`].
 pub fn verify(
     envelope: &Envelope,
     authorities: &Authorities,

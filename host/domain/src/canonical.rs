@@ -40,9 +40,6 @@ pub fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalEr
 }
 
 /// `SHA-256(tag || canonical bytes of value)`. The domain tag keeps values of different kinds from hashing alike.
-///
-/// # Errors
-/// As [`to_bytes`].
 pub fn digest<T: Serialize + ?Sized>(tag: &str, value: &T) -> Result<Hex32, CanonicalError> {
     Ok(digest_bytes(tag, &to_bytes(value)?))
 }

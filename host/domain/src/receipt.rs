@@ -160,9 +160,6 @@ pub enum ReceiptError {
 
 impl NodeReceipt {
     /// Checks that the node with this Ed25519 key signed exactly this statement, at the receipt's position in its log.
-    ///
-    /// # Errors
-    /// [`ReceiptError`].
     pub fn verify(&self, statement: &ReceiptStatement, public_key: &[u8; 32]) -> Result<(), ReceiptError> {
         if self.participant != statement.participant {
             return Err(ReceiptError::OtherParticipant(self.participant));

@@ -115,9 +115,6 @@ pub enum RootsError {
 
 impl Roots {
     /// Reads a roots file.
-    ///
-    /// # Errors
-    /// [`RootsError`].
     pub fn parse(text: &[u8]) -> Result<Self, RootsError> {
         Self::new(serde_json::from_value(crate::parse(text)?)?)
     }

@@ -25,9 +25,6 @@ pub enum SignatureError {
 }
 
 /// Verifies the signature over its digest, by RFC 8032 (strict) or BIP-340.
-///
-/// # Errors
-/// [`SignatureError`].
 pub fn verify(signature: &SignatureResult) -> Result<(), SignatureError> {
     let SignatureResult { signature_profile, public_key_hex, signed_digest, signature_hex, .. } = signature;
     let key: [u8; 32] = bytes(public_key_hex).ok_or(SignatureError::Encoding("public_key_hex"))?;

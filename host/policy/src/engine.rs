@@ -51,18 +51,12 @@ impl std::fmt::Debug for PolicyEngine {
 
 impl PolicyEngine {
     /// An engine with room for four concurrent evaluations per hardware thread, at least [`INSTANCES_MIN`] in all.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub fn new() -> Result<Self, EngineError> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self::with_room_for(u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN))
     }
 
     /// An engine with room for `instances` concurrent evaluations, at most [`INSTANCES_MAX`].
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub fn with_room_for(instances: u32) -> Result<Self, EngineError> {
         let instances = instances.min(INSTANCES_MAX);
         let engine = Engine::new(&config(instances)).map_err(EngineError::Wasmtime)?;

@@ -108,9 +108,6 @@ impl Known<'_> {
 
     /// Checks that the outcome of the verifier's own run allows the operation. The people whom the policy counts must be as many as
     /// the verifier requires, and not include the submitter if the duties are separated.
-    ///
-    /// # Errors
-    /// [`Disagreement`].
     pub fn check_outcome(&self, outcome: &Outcome) -> Result<(), Disagreement> {
         if !outcome.is_allowed() || !outcome.quorum.satisfied {
             return Err(Disagreement::Denied(join(&outcome.reasons)));

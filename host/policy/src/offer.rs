@@ -63,9 +63,6 @@ impl From<&BundleOffer> for OfferBundleRequest {
 
 impl OfferBundleRequest {
     /// The bundle, not verified yet.
-    ///
-    /// # Errors
-    /// [`OfferFault`].
     pub fn parse(self) -> Result<BundleOffer, OfferFault> {
         let decode = |text: String| STANDARD.decode(text).ok();
         let files = self.files.into_iter().map(|(name, text)| Some((name, decode(text)?)));

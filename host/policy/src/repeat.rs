@@ -31,9 +31,6 @@ pub enum RepeatError {
 impl Evaluator {
     /// Repeats an evaluation with the recorded facts. Returns the outcome with the recorded minimum of approvals, so that its
     /// hashes can be compared with those of a decision. The outcome may be a DENY.
-    ///
-    /// # Errors
-    /// [`RepeatError`].
     pub fn repeat(&self, request: &Request<'_>, recorded: &Recorded) -> Result<Outcome, RepeatError> {
         let facts = facts(recorded)?;
         self.confirm(request, recorded, self.evaluate_raw(request, &facts, self.fuel_max()))

@@ -40,9 +40,6 @@ pub struct Superseded {
 
 impl Ranked {
     /// Checks that this bundle may admit an operation while `mark` is the active one.
-    ///
-    /// # Errors
-    /// [`Superseded`].
     pub fn check(self, mark: Option<Self>, is_pinned: bool, now: EpochMs) -> Result<Standing, Superseded> {
         let Some(mark) = mark else { return Ok(Standing::Rises) };
         if mark.hash == self.hash {

@@ -23,9 +23,6 @@ pub enum TotalsError {
 impl Known<'_> {
     /// Evaluates a payment once more if one of the verifier's own totals, which do not include the payment, is higher than a fact that
     /// the policy read.
-    ///
-    /// # Errors
-    /// [`TotalsError`].
     pub fn check_totals(
         &self,
         evaluator: &Evaluator,

@@ -204,9 +204,6 @@ impl TrustedBundles {
     }
 
     /// Checks that the bundle is trusted now: by the current roots and pins, and within its validity period.
-    ///
-    /// # Errors
-    /// [`BundleError`].
     pub fn check(&self, bundle: &TrustedBundle, now: EpochMs) -> Result<(), BundleError> {
         let current = self.trust.current();
         let mut confirmed_by = bundle.confirmed_by.lock().unwrap_or_else(PoisonError::into_inner);

@@ -40,9 +40,6 @@ pub enum BodyError {
 }
 
 /// Reads the whole body. It may contain secrets, so the returned buffer is zeroized on drop; the HTTP server's are not.
-///
-/// # Errors
-/// [`BodyError`].
 pub async fn read(
     request: Request,
     bytes_max: usize,

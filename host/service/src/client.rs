@@ -99,9 +99,6 @@ impl ServiceClient {
     }
 
     /// Sends a request with a body. It is sent to its end even if this future is dropped.
-    ///
-    /// # Errors
-    /// [`CallError`].
     pub async fn post<Q: Serialize + Sync, T: DeserializeOwned>(
         &self,
         url: Url,
@@ -113,9 +110,6 @@ impl ServiceClient {
     }
 
     /// Sends a request without a body.
-    ///
-    /// # Errors
-    /// [`CallError`].
     pub async fn get<T: DeserializeOwned>(&self, url: Url, within: Duration) -> Result<T, CallError> {
         self.send(Method::GET, url, Vec::new(), within).await
     }

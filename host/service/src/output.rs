@@ -169,9 +169,6 @@ pub fn print(lines: &Lines) -> io::Result<()> {
 }
 
 /// Prints one line to standard output.
-///
-/// # Errors
-/// As [`print()`].
 pub fn print_line(line: impl Display) -> io::Result<()> {
     let mut lines = Lines::new();
     lines.add(line);

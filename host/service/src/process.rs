@@ -127,9 +127,6 @@ pub fn runtime() -> io::Result<Runtime> {
 }
 
 /// An async runtime on this thread alone.
-///
-/// # Errors
-/// As [`runtime`].
 pub fn small_runtime() -> io::Result<Runtime> {
     system_limits::check_threads(THREADS_OF_COMMAND)?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()

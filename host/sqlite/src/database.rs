@@ -91,10 +91,6 @@ impl<S: State> Database<S> {
     }
 
     /// Commits a change without effect, to find out whether the database can be written.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError`].
     pub async fn probe(&self) -> Result<(), WriteError> {
         self.write(Probe(PhantomData)).await
     }

@@ -53,9 +53,6 @@ pub async fn backup(location: &str, to: &Path, on_progress: impl FnMut(u64, u64)
 
 /// Puts a copy, which the caller has checked, in the place of the store at `location`, which no gateway may have open. Returns the file
 /// in which the store that was there is kept.
-///
-/// # Errors
-/// As [`backup`].
 pub async fn restore(location: &str, copy: &Path) -> Result<Option<PathBuf>, CopyError> {
     refuse_postgres(location)?;
     Ok(Sqlite::restore(location, copy).await?)

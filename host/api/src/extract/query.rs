@@ -19,9 +19,6 @@ pub fn once<'a>(query: &'a str, name: &str) -> Result<Option<&'a str>, ApiError>
 }
 
 /// As [`once`], for a value with slashes, which some clients percent-encode.
-///
-/// # Errors
-/// As [`once`].
 pub fn once_with_slashes(query: &str, name: &str) -> Result<Option<String>, ApiError> {
     Ok(once(query, name)?.map(|value| value.replace("%2F", "/").replace("%2f", "/")))
 }

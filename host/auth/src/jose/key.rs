@@ -79,9 +79,6 @@ impl Algorithm {
 
 impl Key {
     /// Reads a JSON Web Key. An RSA key without `alg` is for RS256; every supported curve has one algorithm.
-    ///
-    /// # Errors
-    /// [`KeyFault`].
     pub fn parse(jwk: &Map<String, Value>) -> Result<Self, KeyFault> {
         if jwk.contains_key("d") || jwk.contains_key("k") {
             return Err(KeyFault::Private);

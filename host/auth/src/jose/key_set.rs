@@ -27,9 +27,6 @@ impl KeySet {
     /// Reads a set. Keys that cannot be used (see [`KeyFault`]) or have no valid `kid` are skipped (RFC 7517, section 5): some issuers give a
     /// key for encryption the `kid` of the one for signatures. Of those that are left, keys that share a `kid` are skipped too, since a token
     /// could choose between them.
-    ///
-    /// # Errors
-    /// [`KeySetFault`].
     pub fn parse(bytes: &[u8]) -> Result<Self, KeySetFault> {
         if bytes.len() > KEY_SET_BYTES_MAX {
             return Err(KeySetFault::TooLarge);

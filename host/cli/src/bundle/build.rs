@@ -128,9 +128,6 @@ pub(crate) fn check(build: &Build) -> Result<Built, Error> {
 }
 
 /// Builds the component of a source folder, and returns the bundle with it. Writes nothing to the bundle.
-///
-/// # Errors
-/// As [`build`].
 pub(crate) fn build_in_memory(sources: &Path) -> Result<BundleFiles, Error> {
     let build =
         Build { sources: sources.to_owned(), bundle: None, package: None, locked: false, component: None };

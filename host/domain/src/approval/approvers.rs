@@ -35,9 +35,6 @@ enum Key {
 
 impl Approvers {
     /// Parses a registry file.
-    ///
-    /// # Errors
-    /// [`RegistryError`].
     pub fn parse(text: &[u8]) -> Result<Self, RegistryError> {
         Self::new(ApproversFile::parse(text)?)
     }
@@ -92,9 +89,6 @@ impl Approvers {
     }
 
     /// Checks that the statement's subject signed it, with a key that is valid at `now`, in roles that the subject holds.
-    ///
-    /// # Errors
-    /// [`ApprovalError`].
     pub fn verify(
         &self,
         statement: &Statement<'_>,

@@ -71,9 +71,6 @@ impl SigningRule {
     }
 
     /// Checks the signature and the age of an approver's statement at `now`.
-    ///
-    /// # Errors
-    /// [`ApprovalError`].
     pub fn check(
         &self,
         statement: &Statement<'_>,
@@ -136,9 +133,6 @@ impl SigningRule {
 
     /// Checks the signature against the registry at `now`, without its age: an approval that was young enough when it
     /// was counted does not become invalid, but its approver may be revoked.
-    ///
-    /// # Errors
-    /// [`ApprovalError`].
     pub fn check_signature(
         &self,
         statement: &Statement<'_>,

@@ -37,9 +37,6 @@ impl From<Refusal> for KeyError {
 
 /// Checks that the intent's keys exist, or that their names are free. With `may_lack_key`, the key of a payment need not
 /// exist yet.
-///
-/// # Errors
-/// [`KeyError`].
 pub fn check_keys(
     intent: &Intent,
     key_ref: &KeyRef,

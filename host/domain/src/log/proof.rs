@@ -37,9 +37,6 @@ pub enum ProofError {
 }
 
 /// Checks that the log of `size` with this `root` has the leaf hash at `index`.
-///
-/// # Errors
-/// [`ProofError`].
 pub fn verify_inclusion(
     leaf_hash: Hex32,
     index: u64,
@@ -67,9 +64,6 @@ pub fn verify_inclusion(
 
 /// Checks that the log of `second` leaves with `second_root` begins with the log of `first` leaves with `first_root`. For
 /// equal sizes the roots must be equal and the proof empty. An empty first log is an error, because it proves nothing.
-///
-/// # Errors
-/// [`ProofError`].
 pub fn verify_consistency(
     first: u64,
     second: u64,

@@ -57,9 +57,6 @@ impl SignedStatement {
     }
 
     /// Checks that one of these keys signed exactly this statement. A wrong signature by one of them is an error.
-    ///
-    /// # Errors
-    /// [`StatementError`].
     pub fn verify<T: Serialize + ?Sized>(
         &self,
         keys: &[VerifierKey],

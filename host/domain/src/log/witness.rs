@@ -175,9 +175,6 @@ impl SignedCheckpoint {
 
     /// This checkpoint with the cosignature from the answer of a witness, instead of an earlier one by the same witness.
     /// Nothing else of the answer is kept.
-    ///
-    /// # Errors
-    /// [`AnswerError`].
     pub fn with_answer(
         &self,
         answer: &str,
@@ -204,9 +201,6 @@ impl SignedCheckpoint {
 
 /// The body of `POST <prefix>/add-checkpoint` for a witness whose latest checkpoint of this log has the size `old`, with
 /// the proof that the checkpoint's log begins with that one.
-///
-/// # Errors
-/// [`RequestError`].
 pub fn add_checkpoint(
     old: u64,
     proof: &[Hex32],

@@ -156,9 +156,6 @@ impl WitnessPolicy {
     }
 
     /// The cosignatures that count, if there are enough of them.
-    ///
-    /// # Errors
-    /// [`QuorumError`].
     pub fn quorum(&self, checkpoint: &SignedCheckpoint) -> Result<Vec<Cosignature>, QuorumError> {
         // A wrong line by a witness that does not count is an error too: such a checkpoint was altered.
         let mut found = checkpoint.cosignatures(self.witnesses.iter().map(|witness| &witness.key))?;

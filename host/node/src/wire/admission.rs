@@ -170,9 +170,6 @@ impl NodeOperationSubmitRequest {
     }
 
     /// Checks the members against each other.
-    ///
-    /// # Errors
-    /// [`WireFault`].
     pub fn check(&self) -> Result<(), WireFault> {
         let NodeIntent { version, operation_kind, requested_participants, .. } = &self.intent;
         let fault = |pointer, message: &str| Err(WireFault::new(pointer, message));

@@ -71,9 +71,6 @@ impl Package {
     }
 
     /// The package.
-    ///
-    /// # Errors
-    /// [`WireFault`].
     pub fn parse(&self) -> Result<SigningPackage, WireFault> {
         decode_package(&self.0.to_string())
             .map_err(|_| WireFault::new("/body/package", "must be a signing package"))
@@ -101,9 +98,6 @@ impl From<&CeremonyStart> for Start {
 
 impl Start {
     /// The parameters.
-    ///
-    /// # Errors
-    /// [`WireFault`].
     pub fn parse(&self, discarded: Vec<AttemptReceipt>) -> Result<CeremonyStart, WireFault> {
         if !self.dealers.is_sorted_by(|one, next| one < next) {
             return Err(WireFault::new("/body/start/dealers", "must be ascending"));

@@ -47,9 +47,6 @@ pub enum ComplaintError {
 }
 
 /// Verifies a complaint. Returns the header and body that `accused` signed.
-///
-/// # Errors
-/// [`ComplaintError`].
 pub fn verify_complaint<'a>(
     accused: &NodeIdentity,
     complaint: &'a Complaint,

@@ -96,9 +96,6 @@ impl OpenError {
 }
 
 /// Verifies and opens an envelope. A repeated envelope opens again: the session must detect it.
-///
-/// # Errors
-/// [`OpenError`].
 pub fn open(
     secret: &NodeSecret,
     nodes: &Identities,

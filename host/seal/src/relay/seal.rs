@@ -41,9 +41,6 @@ pub enum SealError {
 }
 
 /// Signs a message. If it has a recipient, also encrypts the body, with an ephemeral key from the operating system's randomness.
-///
-/// # Errors
-/// [`SealError`].
 pub fn seal(
     secret: &NodeSecret,
     nodes: &Identities,

@@ -84,9 +84,6 @@ pub struct Tls {
 
 impl Tls {
     /// Reads the files.
-    ///
-    /// # Errors
-    /// [`TlsError`].
     pub fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let config = RwLock::new(Arc::new(build_config(&files)?));
         Ok(Self { files, config })
