@@ -1,6 +1,7 @@
 //! `tidy`: rules that neither the compiler nor clippy checks.
 
 mod mutations;
+mod paths;
 mod threats;
 
 use crate::cargo;
@@ -47,6 +48,7 @@ pub(crate) fn check() -> Result<Vec<Finding>, Error> {
     let tests = threats::test_names_of(&files);
     let mut found = threats::check(&files, &tests);
     found.extend(mutations::check(&files, &tests));
+    found.extend(paths::check(&files));
     found.extend(check_white_space()?);
     // This file itself contains the forbidden words.
     for file in files.iter().filter(|file| !file.is_generated() && file.path != file!()) {

@@ -88,8 +88,8 @@ impl State {
         Self::Failed,
     ];
 
-    /// The state after a stored change of this `type`; `None` for a change that keeps the state. `signs` is true for
-    /// signing operations. For readers of redacted exports, which cannot fold the events.
+    /// The state after a stored change of this `type`; `None` for a change that keeps the state. For readers of redacted exports, which
+    /// cannot fold the events.
     #[must_use]
     pub fn after(change_type: &str) -> Option<Self> {
         match change_type {
