@@ -19,7 +19,9 @@ pub use routes::{Access, ROUTES};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use gateway_service::layers::observe;
+use origin::OriginRules;
 use state::App;
+use std::sync::Arc;
 use tower_http::catch_panic::CatchPanicLayer;
 
 /// The API, its pages, and the probes unless they are served on a separate address.
@@ -37,10 +39,12 @@ pub fn admin_router(app: App) -> Router {
 }
 
 fn with_layers(router: Router<App>, app: App) -> Router {
+    let allowed = app.options().allowed_origins.clone();
+    let rules = Arc::new(OriginRules { allowed, is_bypass: app.authenticator().is_bypass() });
     router
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)
-        .layer(from_fn_with_state(app.clone(), origin::check))
+        .layer(from_fn_with_state(rules, origin::check))
         .layer(from_fn_with_state(app.clone(), layers::limit))
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(from_fn(observe))

@@ -10,7 +10,6 @@
 
 use crate::counters;
 use crate::error::{ApiError, Code};
-use crate::state::App;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
@@ -18,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Origins whose pages may send requests, besides the gateway's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +42,15 @@ impl AllowedOrigins {
     fn has_host(&self, host: &Authority) -> bool {
         self.0.iter().any(|origin| origin.is_at(host))
     }
+}
+
+/// The rules for requests of browsers.
+#[derive(Clone, Debug)]
+pub struct OriginRules {
+    /// Origins whose pages may send requests, besides the gateway's own.
+    pub allowed: AllowedOrigins,
+    /// Whether the gateway runs without authentication, so that every page that reaches it acts as anyone.
+    pub is_bypass: bool,
 }
 
 /// The origin of a page (RFC 6454): a scheme, a host in lower case, and a port.
@@ -113,12 +122,10 @@ impl Authority {
 }
 
 /// Middleware that answers `origin_not_permitted` to requests from pages of other sites.
-pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
+pub async fn check(State(rules): State<Arc<OriginRules>>, request: Request, next: Next) -> Response {
     let checked = match opens_page(&request) {
         true => Ok(()),
-        false => {
-            check_headers(request.headers(), &app.options().allowed_origins, app.authenticator().is_bypass())
-        }
+        false => check_headers(request.headers(), &rules.allowed, rules.is_bypass),
     };
     match checked {
         Ok(()) => next.run(request).await,

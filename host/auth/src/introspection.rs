@@ -16,7 +16,8 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use http::HeaderValue;
 use limiter::Limiter;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
@@ -140,7 +141,7 @@ impl Introspection {
 impl Shared {
     /// Whether the last request failed; `None` before the first request, and when a failure is no longer recent.
     fn known_failure(&self) -> Option<bool> {
-        let Health { ended_at, failed } = *lock(&self.health);
+        let Health { ended_at, failed } = *self.health.lock();
         let now = (self.clock)();
         let is_recent = now.0.checked_sub(ended_at?.0).is_some_and(|ms| ms < PROBE_EVERY_MS);
         (is_recent || !failed).then_some(failed)
@@ -149,7 +150,7 @@ impl Shared {
     /// The token's cached claims, or the outcome of a request that is in flight or sent now.
     async fn outcome(self: &Arc<Self>, token: &str) -> Outcome {
         let hash = cache::hash(token);
-        let found = lock(&self.cache).find(hash, (self.clock)());
+        let found = self.cache.lock().find(hash, (self.clock)());
         let mut outcome = match found {
             Lookup::Active(claims) => return Ok(claims),
             Lookup::Pending(outcome) => outcome,
@@ -172,7 +173,7 @@ impl Shared {
         let sent = request::send(&self.provider, &self.authorization, token);
         let response = timeout(PROVIDER_TIMEOUT, sent).await.unwrap_or(Err(ProviderFault::Timeout));
         let now = (self.clock)();
-        *lock(&self.health) = Health { ended_at: Some(now), failed: response.is_err() };
+        *self.health.lock() = Health { ended_at: Some(now), failed: response.is_err() };
         match response {
             Err(fault) => {
                 tracing::warn!(why = error_chain(&fault), "token introspection failed");
@@ -203,9 +204,9 @@ impl InFlight {
                 // Counted from before the request: the provider may have read the token's state at any time since.
                 let until_ms =
                     started_at.0.saturating_add(ACTIVE_FOR_MS).min(claims.expires_ms().unwrap_or(u64::MAX));
-                lock(&shared.cache).remember(self.hash, Arc::clone(claims), EpochMs(until_ms), started_at);
+                shared.cache.lock().remember(self.hash, Arc::clone(claims), EpochMs(until_ms), started_at);
             }
-            Err(Rejection::Token(_)) => lock(&shared.cache).forget(self.hash),
+            Err(Rejection::Token(_)) => shared.cache.lock().forget(self.hash),
             Err(Rejection::NoValidResponse | Rejection::Busy) => {}
         }
         self.sender.send_replace(Some(outcome));
@@ -214,10 +215,6 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        lock(&self.shared.cache).finish(self.hash);
+        self.shared.cache.lock().finish(self.hash);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,9 +12,9 @@ use crate::verified::Verified;
 use gateway_domain::error_chain;
 use gateway_domain::policy::spending::VELOCITY;
 use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, SizeFile, State, schema};
+use parking_lot::Mutex;
 use sqlx::SqliteConnection;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCa");
 
@@ -72,7 +72,7 @@ impl Record {
                 Ok(size_file.raise(n_decisions).map_err(RecordFailure::from)?)
             }
             Kind::Memory(marks) => {
-                let mut marks = marks.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut marks = marks.lock();
                 if let Some(raised) = verified.raise(&marks)? {
                     *marks = raised;
                 }

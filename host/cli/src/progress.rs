@@ -1,7 +1,7 @@
 //! Progress of commands that take long: a line on a terminal, nothing elsewhere.
 
 use gateway_service::output;
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 /// A command that is faster shows nothing.
@@ -38,7 +38,7 @@ impl Progress {
 
     /// Removes the line, for other output.
     pub(crate) fn clear(&self) {
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut line = self.line.lock();
         if std::mem::take(&mut line.is_shown) {
             output::redraw("");
         }
@@ -46,7 +46,7 @@ impl Progress {
 
     /// The next version of the line, if it is due.
     fn next(&self, now: Instant, n_done: u64, n_all: u64) -> Option<String> {
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut line = self.line.lock();
         if line.due.is_none_or(|due| now < due) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! [`Builder`]: the gateway's address, the credentials, and how requests are repeated.
 
 use crate::error::Error;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Retries};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, Url, redirect};
 use std::net::IpAddr;
@@ -11,28 +11,6 @@ use zeroize::Zeroizing;
 /// Time limit for opening a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// How requests are repeated that got no answer, 429 or 503.
-#[derive(Clone, Copy, Debug)]
-pub struct Retries {
-    /// For how long; zero for never.
-    pub during: Duration,
-    /// Wait before the first repeat, which doubles with each further one.
-    pub first_wait: Duration,
-    /// The longest wait.
-    pub longest_wait: Duration,
-}
-
-impl Default for Retries {
-    /// For half a minute.
-    fn default() -> Self {
-        Self {
-            during: Duration::from_secs(30),
-            first_wait: Duration::from_millis(200),
-            longest_wait: Duration::from_secs(5),
-        }
-    }
-}
-
 /// Makes a [`Gateway`].
 pub struct Builder {
     base: Url,
@@ -41,8 +19,35 @@ pub struct Builder {
     retries: Retries,
 }
 
+impl Gateway {
+    /// Makes a client of the gateway at this address, such as `https://gateway.example`, or `https://example.com/gateway` for one behind a
+    /// path of a proxy.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`].
+    pub fn builder(base: &str) -> Result<Builder, Error> {
+        // The text may have credentials.
+        let invalid = || {
+            Error::Unusable(
+                "the gateway's URL is not http(s)://HOST[:PORT][/PATH], without a name, a query and a fragment"
+                    .to_owned(),
+            )
+        };
+        let mut url = Url::parse(base).map_err(|_| invalid())?;
+        let is_bare = url.query().is_none() && url.fragment().is_none();
+        let is_plain = url.username().is_empty() && url.password().is_none();
+        if !["http", "https"].contains(&url.scheme()) || !is_bare || !is_plain || url.host_str().is_none() {
+            return Err(invalid());
+        }
+        if !url.path().ends_with('/') {
+            url.set_path(&format!("{}/", url.path()));
+        }
+        Ok(Builder::new(url))
+    }
+}
+
 impl Builder {
-    pub(crate) fn new(base: Url) -> Self {
+    fn new(base: Url) -> Self {
         // A repeat is the same operation. Another body under the same idempotency key is a mistake, which must not look like success.
         let headers = HeaderMap::from_iter([(
             HeaderName::from_static("idempotency-mismatch"),

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::gateway::Gateway;
+use crate::requests::Filter;
 use crate::views::Event;
 use reqwest::Response;
 use std::collections::VecDeque;
@@ -53,8 +54,16 @@ struct Block {
     data: Option<String>,
 }
 
+impl Gateway {
+    /// What happens to operations.
+    #[must_use]
+    pub fn events(&self, filter: &Filter, start: Start) -> Events {
+        Events::new(self.clone(), filter.pairs(), start)
+    }
+}
+
 impl Events {
-    pub(crate) fn new(gateway: Gateway, filter: Vec<(&'static str, String)>, start: Start) -> Self {
+    fn new(gateway: Gateway, filter: Vec<(&'static str, String)>, start: Start) -> Self {
         Self {
             gateway,
             filter,

@@ -1,8 +1,6 @@
 //! [`Gateway`]: the requests.
 
-use crate::builder::{Builder, Retries};
 use crate::error::{Error, Refusal};
-use crate::events::{Events, Start};
 use crate::requests::{Abort, Approval, Filter, Payment, Rejection};
 use crate::views::{Key, Operation, Page, WhoAmI};
 use reqwest::header::{HeaderValue, RETRY_AFTER};
@@ -22,6 +20,28 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// How long one request waits for another state. The gateway permits at most 30 seconds.
 const WAIT_ONCE: Duration = Duration::from_secs(20);
 
+/// How requests are repeated that got no answer, 429 or 503.
+#[derive(Clone, Copy, Debug)]
+pub struct Retries {
+    /// For how long; zero for never.
+    pub during: Duration,
+    /// Wait before the first repeat, which doubles with each further one.
+    pub first_wait: Duration,
+    /// The longest wait.
+    pub longest_wait: Duration,
+}
+
+impl Default for Retries {
+    /// For half a minute.
+    fn default() -> Self {
+        Self {
+            during: Duration::from_secs(30),
+            first_wait: Duration::from_millis(200),
+            longest_wait: Duration::from_secs(5),
+        }
+    }
+}
+
 /// A gateway. Cloning shares its connections.
 #[derive(Clone, Debug)]
 pub struct Gateway {
@@ -34,31 +54,6 @@ pub struct Gateway {
 pub(crate) const FAMILIES: [&str; 2] = ["/v1/operations", "/v1/custody/operations"];
 
 impl Gateway {
-    /// Makes a client of the gateway at this address, such as `https://gateway.example`, or `https://example.com/gateway` for one behind a
-    /// path of a proxy.
-    ///
-    /// # Errors
-    /// [`Error::Unusable`].
-    pub fn builder(base: &str) -> Result<Builder, Error> {
-        // The text may have credentials.
-        let invalid = || {
-            Error::Unusable(
-                "the gateway's URL is not http(s)://HOST[:PORT][/PATH], without a name, a query and a fragment"
-                    .to_owned(),
-            )
-        };
-        let mut url = Url::parse(base).map_err(|_| invalid())?;
-        let is_bare = url.query().is_none() && url.fragment().is_none();
-        let is_plain = url.username().is_empty() && url.password().is_none();
-        if !["http", "https"].contains(&url.scheme()) || !is_bare || !is_plain || url.host_str().is_none() {
-            return Err(invalid());
-        }
-        if !url.path().ends_with('/') {
-            url.set_path(&format!("{}/", url.path()));
-        }
-        Ok(Builder::new(url))
-    }
-
     /// Submits a payment.
     pub async fn submit(&self, payment: &Payment) -> Result<Operation, Error> {
         self.submit_to("/v1/operations/sign", payment).await
@@ -242,12 +237,6 @@ impl Gateway {
             pages.push(String::from_utf8(page).map_err(|error| Error::Malformed(error.to_string()))?);
         }
         Ok(pages)
-    }
-
-    /// What happens to operations.
-    #[must_use]
-    pub fn events(&self, filter: &Filter, start: Start) -> Events {
-        Events::new(self.clone(), filter.pairs(), start)
     }
 
     /// Asks for JSON.

@@ -28,9 +28,9 @@ mod gateway;
 mod requests;
 mod views;
 
-pub use builder::{Builder, Retries};
+pub use builder::Builder;
 pub use error::{Error, Refusal};
 pub use events::{Events, Start};
-pub use gateway::Gateway;
+pub use gateway::{Gateway, Retries};
 pub use requests::{Abort, Approval, Client, Filter, Payment, Rejection};
 pub use views::{Approvals, Event, Failure, Identity, Key, Link, Operation, Page, WhoAmI};

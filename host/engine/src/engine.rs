@@ -81,7 +81,7 @@ pub(crate) struct Inner {
     /// Decisions that nodes have and the store may lack.
     pub(crate) compared: DecisionsCompared,
     /// What is wrong with this replica.
-    pub(crate) replica_fault: std::sync::Mutex<Option<ReplicaFault>>,
+    pub(crate) replica_fault: parking_lot::Mutex<Option<ReplicaFault>>,
     /// The checkpoint that witnesses cosigned last.
     pub(crate) witnessed: Witnessed,
     /// What happens, for callers that wait.
@@ -106,7 +106,7 @@ impl Engine {
             last_key_quorums: Mutex::default(),
             holders: HolderCheck::default(),
             compared: DecisionsCompared::default(),
-            replica_fault: std::sync::Mutex::default(),
+            replica_fault: parking_lot::Mutex::default(),
             witnessed: Witnessed::default(),
             feed: Feed::default(),
             tasks: TaskTracker::new(),

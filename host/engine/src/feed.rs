@@ -16,12 +16,13 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::OperationId;
 use gateway_domain::operation::{State, evolve, replay};
 pub use notice::{Notice, NoticeFilter};
+use parking_lot::{Mutex, MutexGuard};
 use recent::{PAGE_MAX, Page, Recent};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -86,7 +87,7 @@ impl Default for Feed {
 impl Feed {
     fn recent(&self) -> MutexGuard<'_, Option<Recent>> {
         // No update can panic midway, so a poisoned one is still consistent.
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recent.lock()
     }
 
     /// The notices from this index on, if they are in memory.

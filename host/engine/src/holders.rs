@@ -8,8 +8,8 @@ use crate::ports::{NodesStatus, Ports};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::{CustodyKey, expected_shares};
 use gateway_domain::roster::ParticipantIndex;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Keys checked in one step; each takes a lookup of about ten microseconds at each of its nodes.
 const KEYS_PER_STEP: u32 = 64;
@@ -33,17 +33,12 @@ struct Progress {
 }
 
 impl HolderCheck {
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        // No code that holds the lock can panic in the middle of a change.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Checks the next keys. Returns true if that ended a round over all keys.
     ///
     /// # Errors
     /// [`Unavailable`] when the store does not answer.
     pub(crate) async fn check_some(&self, ports: &Ports) -> Result<bool, Unavailable> {
-        let after = self.lock().after;
+        let after = self.0.lock().after;
         let keys = ports.reads.keys_after(after, KEYS_PER_STEP).await?;
         let last = keys.last().map(|key| key.key_id).filter(|_| keys.len() >= KEYS_PER_STEP as usize);
         let mut missing = BTreeMap::new();
@@ -53,7 +48,7 @@ impl HolderCheck {
             }
         }
         let changed = changed_since(ports, &keys, &missing).await?;
-        let mut progress = self.lock();
+        let mut progress = self.0.lock();
         let is_checked =
             |id: &KeyId| after.is_none_or(|after| *id > after) && last.is_none_or(|last| *id <= last);
         progress.missing.retain(|(id, _), _| !is_checked(id));
@@ -64,7 +59,7 @@ impl HolderCheck {
 
     /// Adds the missing shares to the faults of the nodes, and removes nodes with too many faults from the open ones.
     pub(crate) fn add_to(&self, mut nodes: NodesStatus) -> NodesStatus {
-        for ((key_id, node), what) in &self.lock().missing {
+        for ((key_id, node), what) in &self.0.lock().missing {
             let fault = nodes.faults.entry(*node).or_default();
             fault.n_findings += 1;
             fault.keys.insert(*key_id);

@@ -1,8 +1,9 @@
 //! Locks by operation, account or recipient, within this process. Between replicas, the store compares revisions.
 
 use crate::error::{Dependency, Unavailable};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tokio::sync::OwnedMutexGuard;
 
 /// The most tasks that hold or await one lock, as many as the default connection limit. A task may outlive the
@@ -42,7 +43,7 @@ impl<K: Ord> Locks<K> {
     }
 
     fn named(&self, name: K) -> Result<Arc<Lock>, Unavailable> {
-        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locks = self.0.lock();
         // Remove unused locks before the map doubles in size.
         if locks.len() >= 1024 && locks.len().is_power_of_two() {
             locks.retain(|_, lock| lock.strong_count() > 0);
@@ -74,7 +75,7 @@ mod tests {
         for name in 1..N_NAMES {
             drop(locks.lock(name).await.unwrap());
         }
-        assert!(locks.0.lock().unwrap().len() <= 1024, "unused locks pile up");
+        assert!(locks.0.lock().len() <= 1024, "unused locks pile up");
         tokio::select! {
             biased;
             _ = locks.lock(0) => panic!("two tasks hold one lock"),

@@ -7,8 +7,8 @@
 
 use gateway_domain::ids::Tenant;
 use gateway_domain::time::EpochMs;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The most clients remembered. Forgetting one costs at most a transaction that finds its quota exhausted; its quota
 /// of previews becomes full.
@@ -135,7 +135,7 @@ impl RateLimiter {
         now: EpochMs,
     ) -> Result<Option<Token>, Quota> {
         let Some(token) = self.limit.token(tenant, client_id, now) else { return Ok(None) };
-        let known = self.lock().get(&token.client()).copied();
+        let known = self.full_at_us.lock().get(&token.client()).copied();
         match known {
             Some(full_at_us) if token.is_exhausted_at(full_at_us) => Err(token.quota_at(full_at_us)),
             Some(_) | None => Ok(Some(token)),
@@ -169,7 +169,7 @@ impl RateLimiter {
 
     /// The clients, with room for one more.
     fn with_room(&self, now_us: u64) -> MutexGuard<'_, BTreeMap<(Tenant, String), u64>> {
-        let mut clients = self.lock();
+        let mut clients = self.full_at_us.lock();
         if clients.len() >= CLIENTS_MAX {
             clients.retain(|_, full_at_us| *full_at_us > now_us);
         }
@@ -177,10 +177,6 @@ impl RateLimiter {
             clients.clear();
         }
         clients
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Tenant, String), u64>> {
-        self.full_at_us.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

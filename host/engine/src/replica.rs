@@ -2,7 +2,6 @@
 
 use crate::engine::{Engine, Inner};
 use crate::error::{Dependency, Unavailable};
-use std::sync::PoisonError;
 
 /// Why this replica is not ready, as a line for an operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +17,7 @@ pub enum ReplicaFault {
 impl Engine {
     /// What is wrong with this replica, until the next call.
     pub fn set_replica_fault(&self, fault: Option<ReplicaFault>) {
-        *self.0.replica_fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+        *self.0.replica_fault.lock() = fault;
     }
 
     /// Whether anything may be written: the store is complete, and this replica makes the records that the others make.
@@ -30,7 +29,7 @@ impl Engine {
 
 impl Inner {
     fn replica_fault(&self) -> Option<ReplicaFault> {
-        self.replica_fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.replica_fault.lock().clone()
     }
 
     /// Checks that this replica agrees with the others.

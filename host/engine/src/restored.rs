@@ -9,8 +9,8 @@ use crate::ports::NodesStatus;
 use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::OperationId;
 use gateway_domain::roster::ParticipantIndex;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The newest decision of each node, as last compared with the store.
 #[derive(Default)]
@@ -22,12 +22,7 @@ struct Compared {
     lost: Option<OperationId>,
 }
 
-impl DecisionsCompared {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ParticipantIndex, Compared>> {
-        // No update of the map can panic midway, so a poisoned map is still consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl DecisionsCompared {}
 
 impl Engine {
     /// Compares the decisions that nodes admitted last with the store. Until the next call, nothing is written if one is missing that
@@ -38,11 +33,11 @@ impl Engine {
     pub async fn compare_with_nodes(&self, nodes: &NodesStatus) -> Result<(), Unavailable> {
         for (node, envelope) in &nodes.newest_decisions {
             let is_known = |compared: &Compared| compared.envelope == *envelope && compared.lost.is_none();
-            if self.0.compared.lock().get(node).is_some_and(is_known) {
+            if self.0.compared.0.lock().get(node).is_some_and(is_known) {
                 continue;
             }
             let lost = self.0.lost(envelope).await?;
-            self.0.compared.lock().insert(*node, Compared { envelope: envelope.clone(), lost });
+            self.0.compared.0.lock().insert(*node, Compared { envelope: envelope.clone(), lost });
         }
         self.0.check_decisions()
     }
@@ -77,7 +72,8 @@ impl Inner {
     }
 
     fn check_decisions(&self) -> Result<(), Unavailable> {
-        let lost: BTreeSet<_> = self.compared.lock().values().filter_map(|compared| compared.lost).collect();
+        let lost: BTreeSet<_> =
+            self.compared.0.lock().values().filter_map(|compared| compared.lost).collect();
         if lost.is_empty() {
             return Ok(());
         }

@@ -6,7 +6,7 @@
 use crate::engine::Engine;
 use crate::error::{Dependency, Unavailable};
 use gateway_domain::log::{LogStanding, SignedCheckpoint};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 #[derive(Default)]
 pub(crate) struct Witnessed(Mutex<State>);
@@ -29,29 +29,24 @@ pub struct KeptCheckpoint {
 }
 
 impl Witnessed {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No update of the state can panic midway, so a poisoned one is still consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Checks that the log is that of the kept checkpoint.
     ///
     /// # Errors
     /// [`Dependency::Store`] with the sizes.
     pub(crate) fn check(&self) -> Result<(), Unavailable> {
-        self.lock().fault.clone().map_or(Ok(()), Err)
+        self.0.lock().fault.clone().map_or(Ok(()), Err)
     }
 
     /// What is known of the witnesses, for readiness; `None` without witnesses.
     pub(crate) fn report(&self) -> Option<String> {
-        self.lock().report.clone()
+        self.0.lock().report.clone()
     }
 }
 
 impl Engine {
     /// Notes the checkpoint that was kept before the start. Until [`Self::compare_with_checkpoint`] has succeeded, nothing is written.
     pub fn expect_checkpoint(&self, kept: KeptCheckpoint) {
-        let mut state = self.0.witnessed.lock();
+        let mut state = self.0.witnessed.0.lock();
         let why = "the log has not been compared with the witnessed checkpoint yet";
         state.fault = Some(Unavailable::new(Dependency::Store, why));
         state.kept = Some(kept);
@@ -59,12 +54,12 @@ impl Engine {
 
     /// Notes a checkpoint of the present log, which the caller has written to disk.
     pub fn keep_checkpoint(&self, kept: KeptCheckpoint) {
-        self.0.witnessed.lock().kept = Some(kept);
+        self.0.witnessed.0.lock().kept = Some(kept);
     }
 
     /// Shows a line about the witnesses in readiness.
     pub fn report_witnesses(&self, report: String) {
-        self.0.witnessed.lock().report = Some(report);
+        self.0.witnessed.0.lock().report = Some(report);
     }
 
     /// Compares the log with the kept checkpoint. Returns the reason if it is not consistent with it: until the next call, nothing is
@@ -73,7 +68,7 @@ impl Engine {
     /// # Errors
     /// [`Unavailable`] when the log cannot be read, which changes nothing.
     pub async fn compare_with_checkpoint(&self) -> Result<Option<Unavailable>, Unavailable> {
-        let Some(kept) = self.0.witnessed.lock().kept.clone() else { return Ok(None) };
+        let Some(kept) = self.0.witnessed.0.lock().kept.clone() else { return Ok(None) };
         let size = kept.checkpoint.unverified().size();
         let head = self.0.ports.log.log_head().await?;
         let proof = self.0.ports.log.log_consistency(size, head.size).await?;
@@ -85,14 +80,14 @@ impl Engine {
                     Some(Unavailable::new(Dependency::Store, format!("the witnessed checkpoint: {error}")))
                 }
             };
-        self.0.witnessed.lock().fault.clone_from(&compared);
+        self.0.witnessed.0.lock().fault.clone_from(&compared);
         Ok(compared)
     }
 
     /// The newest checkpoint that a quorum of witnesses cosigned, while the log is consistent with it.
     #[must_use]
     pub fn witnessed_checkpoint(&self) -> Option<SignedCheckpoint> {
-        let state = self.0.witnessed.lock();
+        let state = self.0.witnessed.0.lock();
         let kept = state.kept.as_ref().filter(|kept| kept.is_cosigned && state.fault.is_none());
         kept.map(|kept| kept.checkpoint.clone())
     }

@@ -28,9 +28,10 @@ use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement}
 use gateway_domain::time::EpochMs;
 use gateway_seal::relay::{Envelope, Opened};
 use gateway_threshold::{KeyShare, Message, Output, Progress, PublicKeys, Session};
+use parking_lot::Mutex;
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A node's answer in a ceremony.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Ceremonies {
     /// Drops ceremonies that timed out, and checks the limit. Called before the attempt is recorded, so that a busy node uses
     /// up no attempts.
     fn check_limit(&self, id: OperationId, now: EpochMs) -> Result<(), NodeError> {
-        let mut open = self.lock();
+        let mut open = self.0.lock();
         open.retain(|_, other| now.0.saturating_sub(other.opened_at.0) <= CEREMONY_TTL_MS);
         if open.len() >= CEREMONIES_MAX && !open.contains_key(&id) {
             return Err(NodeError::unavailable("the node has too many ceremonies in progress"));
@@ -72,28 +73,23 @@ impl Ceremonies {
     }
 
     fn open(&self, id: OperationId, ceremony: Ceremony) {
-        self.lock().insert(id, Arc::new(ceremony));
+        self.0.lock().insert(id, Arc::new(ceremony));
     }
 
     fn find(&self, id: OperationId, attempt: u32) -> Option<Arc<Ceremony>> {
-        self.lock().get(&id).filter(|ceremony| ceremony.attempt == attempt).cloned()
+        self.0.lock().get(&id).filter(|ceremony| ceremony.attempt == attempt).cloned()
     }
 
     pub(crate) fn close(&self, id: OperationId) {
-        self.lock().remove(&id);
+        self.0.lock().remove(&id);
     }
 
     pub(crate) fn close_attempt(&self, id: OperationId, attempt: u32) {
-        self.lock().retain(|open, ceremony| *open != id || ceremony.attempt != attempt);
+        self.0.lock().retain(|open, ceremony| *open != id || ceremony.attempt != attempt);
     }
 
     pub(crate) fn close_all(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<OperationId, Arc<Ceremony>>> {
-        // Nothing that holds the lock can leave the map half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clear();
     }
 }
 

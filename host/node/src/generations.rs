@@ -3,9 +3,10 @@
 use crate::limits::GENERATIONS_DECODED_MAX;
 use gateway_domain::ids::Hex32;
 use gateway_threshold::PublicKeys;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Decoded public keys by epoch root. The root is a digest of key, epoch and public keys, so an entry never becomes stale.
 #[derive(Default)]
@@ -21,26 +22,21 @@ impl Generations {
         root: Hex32,
         decode: impl FnOnce() -> Result<PublicKeys, E>,
     ) -> Result<Arc<PublicKeys>, E> {
-        if let Some(keys) = self.lock().get(&root) {
+        if let Some(keys) = self.0.lock().get(&root) {
             return Ok(Arc::clone(keys));
         }
         let keys = Arc::new(decode()?);
-        let mut decoded = self.lock();
+        let mut decoded = self.0.lock();
         if decoded.len() >= GENERATIONS_DECODED_MAX {
             decoded.clear();
         }
         decoded.insert(root, Arc::clone(&keys));
         Ok(keys)
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Hex32, Arc<PublicKeys>>> {
-        // Nothing that holds the lock can leave the map half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for Generations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Generations").field("n_decoded", &self.lock().len()).finish()
+        f.debug_struct("Generations").field("n_decoded", &self.0.lock().len()).finish()
     }
 }

@@ -7,9 +7,9 @@ use crate::row;
 use gateway_domain::dsse::Envelope;
 use gateway_domain::error_chain;
 use gateway_domain::ids::KeyId;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Findings that are kept for one round. A node with this many counts as unusable.
 const DAMAGE_KEPT_MAX: usize = 1024;
@@ -51,15 +51,15 @@ impl Health {
     /// Starts the first round. The findings of the check at the opening count as the last round's.
     pub(crate) fn opened(&self, found: Vec<Damage>) {
         let before = found.into_iter().take(DAMAGE_KEPT_MAX).collect();
-        *self.lock() = Rounds { before, ..Rounds::default() };
+        *self.0.lock() = Rounds { before, ..Rounds::default() };
     }
 
     fn cursor(&self) -> Cursor {
-        self.lock().at.clone()
+        self.0.lock().at.clone()
     }
 
     fn record(&self, found: Vec<Damage>, next: Option<Cursor>) {
-        let mut rounds = self.lock();
+        let mut rounds = self.0.lock();
         let room = DAMAGE_KEPT_MAX.saturating_sub(rounds.found.len());
         rounds.found.extend(found.into_iter().take(room));
         rounds.at = match next {
@@ -73,13 +73,8 @@ impl Health {
 
     /// The findings of this round and the last one.
     fn findings(&self) -> BTreeSet<Damage> {
-        let rounds = self.lock();
+        let rounds = self.0.lock();
         rounds.found.union(&rounds.before).cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Rounds> {
-        // Nothing that holds the lock can leave the rounds half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::error::NodeError;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::node_key::{Identities, NodeIdentity};
+use parking_lot::RwLock;
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
 
 /// The pinned identities. An operator pins them, or the fleet if it opens all nodes in one process; they must not come from a
 /// relay.
@@ -25,7 +25,7 @@ impl Peers {
     /// # Errors
     /// [`PeerConflict`] when another identity is pinned for the participant; it stays.
     pub fn pin(&self, identity: &NodeIdentity) -> Result<(), PeerConflict> {
-        let mut pinned = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut pinned = self.0.write();
         let index = identity.index();
         if pinned.get(&index).is_some_and(|known| known != identity) {
             return Err(PeerConflict { index });
@@ -37,7 +37,7 @@ impl Peers {
     /// The identity that is pinned for this participant.
     #[must_use]
     pub fn pinned(&self, participant: ParticipantIndex) -> Option<NodeIdentity> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&participant.0).cloned()
+        self.0.read().get(&participant.0).cloned()
     }
 
     /// All pinned identities.
@@ -45,7 +45,7 @@ impl Peers {
     /// # Errors
     /// [`NodeError::Unavailable`] when `me`, this node's own, is not among them, or two participants have the same key.
     pub(crate) fn identities(&self, me: &NodeIdentity) -> Result<Identities, NodeError> {
-        let pinned = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let pinned = self.0.read();
         if pinned.get(&me.index()) != Some(me) {
             return Err(NodeError::unavailable("the identity pinned for the node is not the one it has"));
         }

@@ -25,10 +25,10 @@ use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement}
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_sqlite::{SizeFile, SizeFileError, State as _};
+use parking_lot::{Mutex, MutexGuard};
 use sqlx::{Row as _, SqliteConnection};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The last rollback that the node knows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Watch {
 
     fn known(&self) -> MutexGuard<'_, VecDeque<(u64, Hex32)>> {
         // No update can panic midway, so a poisoned queue is still consistent.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     fn readmitted_at(&self) -> EpochMs {

@@ -8,8 +8,9 @@ use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_threshold::sign::Nonces;
 use gateway_threshold::{KeyShare, PublicKeys, Tweak};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// What the nonces may sign, and with which signers. Copied from the stored admission when the nonces are made (rule 2 in
 /// `signing`).
@@ -78,7 +79,7 @@ impl Sessions {
     /// # Errors
     /// [`Code::AttemptSuperseded`] when a later attempt is open.
     pub(crate) fn find(&self, id: OperationId, attempt: u32) -> Result<Option<Arc<Session>>, NodeError> {
-        let open = self.lock().get(&id).cloned();
+        let open = self.0.lock().get(&id).cloned();
         match open {
             Some(session) if session.attempt > attempt => Err(attempt_superseded().into()),
             Some(session) if session.attempt == attempt => Ok(Some(session)),
@@ -97,7 +98,7 @@ impl Sessions {
         session: Session,
         now: EpochMs,
     ) -> Result<Arc<Session>, NodeError> {
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         match sessions.get(&id) {
             Some(open) if open.attempt > session.attempt => return Err(attempt_superseded().into()),
             Some(open) if open.attempt == session.attempt => return Ok(Arc::clone(open)),
@@ -117,27 +118,22 @@ impl Sessions {
 
     /// Drops the operation's nonces, if it has any.
     pub(crate) fn close(&self, id: OperationId) {
-        self.lock().remove(&id);
+        self.0.lock().remove(&id);
     }
 
     /// Drops the operation's nonces if they are for this attempt.
     pub(crate) fn close_attempt(&self, id: OperationId, attempt: u32) {
-        self.lock().retain(|open, session| *open != id || session.attempt != attempt);
+        self.0.lock().retain(|open, session| *open != id || session.attempt != attempt);
     }
 
     /// Drops the nonces of a key whose epoch changed (rule 5 in `signing`).
     pub(crate) fn close_key(&self, key_id: KeyId) {
-        self.lock().retain(|_, session| session.terms.key_id != key_id);
+        self.0.lock().retain(|_, session| session.terms.key_id != key_id);
     }
 
     /// Drops all nonces.
     pub(crate) fn close_all(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<OperationId, Arc<Session>>> {
-        // Nothing that holds the lock can leave the map half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clear();
     }
 }
 

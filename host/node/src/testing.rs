@@ -28,9 +28,10 @@ use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, T
 use gateway_seal::at_rest::Kek;
 use gateway_seal::relay::{self, Complaint};
 use gateway_threshold::{Message, PublicKeys, SignatureProfile, Tweak};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 /// The names of the two signature profiles.
 pub const SUITES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"];
@@ -596,7 +597,7 @@ pub(crate) struct FalseReceipts(Mutex<Option<FalseReceipt>>);
 
 impl FalseReceipts {
     pub(crate) fn replacement(&self, statement: &ReceiptStatement) -> Option<NodeReceipt> {
-        let replace = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let replace = self.0.lock();
         replace.as_ref().and_then(|replace| replace(statement))
     }
 }
@@ -613,7 +614,7 @@ pub(crate) struct Lies {
 
 impl Lies {
     pub(crate) fn mail(&self, messages: Vec<Message>) -> Vec<Message> {
-        let replace = self.mail.lock().unwrap_or_else(PoisonError::into_inner);
+        let replace = self.mail.lock();
         match replace.as_ref() {
             Some(replace) => messages.iter().flat_map(replace).collect(),
             None => messages,
@@ -621,7 +622,7 @@ impl Lies {
     }
 
     pub(crate) fn accusation(&self, node: &Node, mail: &[relay::Envelope]) -> Option<Rejection> {
-        let accuse = self.accusation.lock().unwrap_or_else(PoisonError::into_inner);
+        let accuse = self.accusation.lock();
         accuse.as_ref().and_then(|accuse| accuse(node, mail))
     }
 }
@@ -629,12 +630,12 @@ impl Lies {
 impl Node {
     /// From now on the node signs and sends what `replace` returns for each message of a ceremony.
     pub fn replace_mail(&self, replace: impl Fn(&Message) -> Vec<Message> + Send + 'static) {
-        *self.lies.mail.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(replace));
+        *self.lies.mail.lock() = Some(Box::new(replace));
     }
 
     /// From now on the node answers messages of a ceremony with this refusal, if there is one.
     pub fn accuse(&self, accuse: impl Fn(&Self, &[relay::Envelope]) -> Option<Rejection> + Send + 'static) {
-        *self.lies.accusation.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(accuse));
+        *self.lies.accusation.lock() = Some(Box::new(accuse));
     }
 
     /// A complaint of this node about a message that it got, right or wrong.
@@ -649,7 +650,7 @@ impl Node {
         &self,
         replace: impl Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send + 'static,
     ) {
-        *self.false_receipts.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(replace));
+        *self.false_receipts.0.lock() = Some(Box::new(replace));
     }
 
     /// Signs any statement as this node, true or not, at any position of its log.

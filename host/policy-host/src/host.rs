@@ -9,8 +9,9 @@ use gateway_domain::policy::{Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::EvaluatePolicy;
 use gateway_policy::{Evaluation, EvaluationFault, Evaluator};
+use parking_lot::RwLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 use tracing::Instrument;
 
@@ -50,14 +51,13 @@ impl PolicyHost {
     pub fn activate(&self, evaluator: impl Into<Arc<Evaluator>>) {
         let evaluator = evaluator.into();
         tracing::info!(bundle_id = evaluator.bundle_id(), bundle_hash = %evaluator.bundle_hash(), "policy bundle active");
-        *self.active.write().unwrap_or_else(PoisonError::into_inner) =
-            Some(Active { evaluator, untrusted: None, heavy: Arc::default() });
+        *self.active.write() = Some(Active { evaluator, untrusted: None, heavy: Arc::default() });
     }
 
     /// Sets the fault with which every evaluation is a DENY, because the active bundle is not trusted; `None` clears it. An
     /// earlier bundle does not take its place.
     pub fn set_untrusted(&self, fault: Option<EvaluationFault>) {
-        if let Some(active) = &mut *self.active.write().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(active) = &mut *self.active.write() {
             active.untrusted = fault;
         }
     }
@@ -126,7 +126,7 @@ impl PolicyHost {
 
     /// A copy, so that an evaluation uses one bundle from prefix to end.
     fn current(&self) -> Option<Active> {
-        self.active.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.active.read().clone()
     }
 }
 

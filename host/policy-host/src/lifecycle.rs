@@ -33,8 +33,8 @@ use gateway_policy::{
 };
 use offers::{Offer, Offers, Seen};
 use refusals::{Offered, Refusals, Refused};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
 use tokio::task;
 
@@ -49,7 +49,7 @@ pub struct Lifecycle {
     memory: Mutex<Memory>,
     refusals: Refusals,
     /// The verified activation records, the newest last, at most [`BUNDLES_TRUSTED_MAX`].
-    records: std::sync::Mutex<Vec<Vec<u8>>>,
+    records: parking_lot::Mutex<Vec<Vec<u8>>>,
     /// Whether activations may be added to the log.
     activates: AtomicBool,
 }
@@ -132,13 +132,13 @@ impl Lifecycle {
         let names = |bytes: &&Vec<u8>| {
             ActivationRecord::parse(bytes).is_ok_and(|record| record.bundle_hash == bundle_hash)
         };
-        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let records = self.records.lock();
         Ok(Some((files, records.iter().rev().find(names).cloned())))
     }
 
     /// Keeps a verified activation record for nodes that get the bundle later: its file may have changed by then.
     fn keep_record(&self, bytes: &[u8]) {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = self.records.lock();
         records.retain(|kept| kept != bytes);
         if records.len() >= BUNDLES_TRUSTED_MAX {
             records.remove(0);

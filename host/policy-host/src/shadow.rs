@@ -12,9 +12,10 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ShadowCounts;
 use gateway_policy::limits::SHADOW_QUEUE_MAX;
 use gateway_policy::{Bundle, Evaluator};
+use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 
 /// The candidate, if there is one.
@@ -57,17 +58,17 @@ impl Shadow {
         thread::Builder::new().name("policy-shadow".into()).spawn(move || worker.run(&requests))?;
         let candidate = Candidate { bundle, since_ms, evaluator, counts, queue };
         tracing::info!(bundle_hash = %candidate.hash(), "candidate bundle loaded for shadow evaluation");
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(candidate));
+        *self.0.write() = Some(Arc::new(candidate));
         Ok(())
     }
 
     /// Removes the candidate.
     pub(crate) fn clear(&self) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.write() = None;
     }
 
     pub(crate) fn candidate(&self) -> Option<Arc<Candidate>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     /// Whether the candidate may read a fact whose name begins with `prefix`.
@@ -80,7 +81,7 @@ impl Shadow {
         let Some(candidate) = self.candidate() else { return };
         let decided = Decided { request: request.to_input(), facts: facts.clone(), outcome: outcome.clone() };
         if candidate.queue.try_send(Box::new(decided)).is_err() {
-            lock(&candidate.counts).n_dropped += 1;
+            candidate.counts.lock().n_dropped += 1;
             counters::count_shadow("dropped");
         }
     }
@@ -96,7 +97,7 @@ impl Candidate {
     }
 
     pub(crate) fn counts(&self) -> ShadowCounts {
-        *lock(&self.counts)
+        *self.counts.lock()
     }
 }
 
@@ -113,7 +114,7 @@ impl ShadowWorker {
         while let (Ok(decided), Some(counts)) = (requests.recv(), self.counts.upgrade()) {
             let (request, fuel) = (decided.request.request(), self.evaluator.fuel_max());
             let candidate = self.evaluator.evaluate(&request, &decided.facts, fuel).outcome;
-            count(&mut lock(&counts), &decided.outcome, &candidate);
+            count(&mut counts.lock(), &decided.outcome, &candidate);
         }
     }
 }
@@ -135,8 +136,4 @@ fn count(counts: &mut ShadowCounts, active: &Outcome, candidate: &Outcome) {
     };
     *counter += 1;
     counters::count_shadow(result);
-}
-
-fn lock(counts: &Mutex<ShadowCounts>) -> std::sync::MutexGuard<'_, ShadowCounts> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }

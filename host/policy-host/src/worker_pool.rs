@@ -5,9 +5,10 @@
 
 use gateway_domain::policy::Moment;
 use gateway_policy::limits::HEAVY_EVALUATIONS_WAITING_MAX;
+use parking_lot::Mutex;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tokio::sync::oneshot;
 
@@ -98,7 +99,7 @@ fn n_threads() -> usize {
 fn work(waiting: &Mutex<Receiver<Job>>) {
     lower_priority();
     loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = waiting.lock().recv();
         let Ok(job) = next else { return };
         // A job that panics drops its sender, which `run` reports; the thread takes the next job.
         let _panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
@@ -130,7 +131,7 @@ mod tests {
             let (begins, blocked) = (begins.clone(), Arc::clone(&blocked));
             Box::new(move || {
                 begins.send(()).unwrap();
-                let _released = blocked.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let _released = blocked.lock().recv();
             })
         };
         // Once every thread is busy, jobs stay in the queue.

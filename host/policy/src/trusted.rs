@@ -7,8 +7,9 @@ use crate::evaluator::Evaluator;
 use crate::limits::{BUNDLES_TRUSTED_MAX, OFFER_BYTES_MAX, SIGNED_FILE_BYTES_MAX};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
+use parking_lot::{Mutex, RwLock};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 
 /// Trust roots and pins, which can be replaced at any time. Clones share them.
 #[derive(Clone, Debug)]
@@ -46,12 +47,12 @@ impl Trust {
             Ok(roots) => (Some(roots), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Current { roots, pins });
+        *self.current.write() = Arc::new(Current { roots, pins });
         result
     }
 
     fn current(&self) -> Arc<Current> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.read())
     }
 }
 
@@ -84,13 +85,13 @@ impl CompiledBundles {
 
     /// Adds a bundle that the process has compiled elsewhere.
     pub fn share(&self, evaluator: Arc<Evaluator>) {
-        push(&mut self.lock().evaluators, evaluator, |it| it.bundle_hash());
+        push(&mut self.0.lock().evaluators, evaluator, |it| it.bundle_hash());
     }
 
     /// How many bundles were compiled here.
     #[must_use]
     pub fn n_compiled(&self) -> u64 {
-        self.lock().n_compiled
+        self.0.lock().n_compiled
     }
 
     /// The compiled bundle. Compiles it and runs its test vectors if it is not there; another caller waits for that.
@@ -98,7 +99,7 @@ impl CompiledBundles {
     /// # Errors
     /// [`BundleError`], as [`Evaluator::load`].
     fn load(&self, bundle: &Bundle) -> Result<Arc<Evaluator>, BundleError> {
-        let mut compiled = self.lock();
+        let mut compiled = self.0.lock();
         if let Some(evaluator) = take(&mut compiled.evaluators, |it| it.bundle_hash() == bundle.hash()) {
             compiled.evaluators.push(Arc::clone(&evaluator));
             return Ok(evaluator);
@@ -111,11 +112,6 @@ impl CompiledBundles {
         compiled.n_compiled = compiled.n_compiled.saturating_add(1);
         push(&mut compiled.evaluators, Arc::clone(&evaluator), |it| it.bundle_hash());
         Ok(evaluator)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Compiled> {
-        // The lists are complete between any two statements.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -190,14 +186,14 @@ impl TrustedBundles {
         let evaluator = self.compiled.load(&bundle)?;
         let trusted =
             Arc::new(TrustedBundle { bundle, evaluator, sequence, confirmed_by: Mutex::new(current) });
-        push(&mut self.lock(), Arc::clone(&trusted), |it| it.bundle.hash());
+        push(&mut self.bundles.lock(), Arc::clone(&trusted), |it| it.bundle.hash());
         Ok(trusted)
     }
 
     /// The bundle with this hash, if it was added and not dropped. Call [`Self::check`] before its verdict counts.
     #[must_use]
     pub fn find(&self, hash: Hex32) -> Option<Arc<TrustedBundle>> {
-        let mut bundles = self.lock();
+        let mut bundles = self.bundles.lock();
         let found = take(&mut bundles, |it| it.bundle.hash() == hash)?;
         bundles.push(Arc::clone(&found));
         Some(found)
@@ -206,7 +202,7 @@ impl TrustedBundles {
     /// Checks that the bundle is trusted now: by the current roots and pins, and within its validity period.
     pub fn check(&self, bundle: &TrustedBundle, now: EpochMs) -> Result<(), BundleError> {
         let current = self.trust.current();
-        let mut confirmed_by = bundle.confirmed_by.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut confirmed_by = bundle.confirmed_by.lock();
         if !Arc::ptr_eq(&confirmed_by, &current) {
             bundle.bundle.check_trust(current.roots()?, &current.pins)?;
             *confirmed_by = current;
@@ -220,16 +216,11 @@ impl TrustedBundles {
     pub fn is_pinned(&self, hash: Hex32) -> bool {
         self.trust.current().pins.names(hash)
     }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<TrustedBundle>>> {
-        // The list is complete between any two statements.
-        self.bundles.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for TrustedBundles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.lock().iter().map(|it| it.bundle.hash())).finish()
+        f.debug_list().entries(self.bundles.lock().iter().map(|it| it.bundle.hash())).finish()
     }
 }
 

@@ -24,10 +24,11 @@ use gateway_service::layers;
 use gateway_service::quota::{self, Quotas};
 use gateway_service::strict::Fault;
 use gateway_service::telemetry;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Announcements that a node remembers, in memory only. The oldest is dropped first; its admission then has to carry it again.
 const ANNOUNCED_MAX: usize = 4096;
@@ -75,9 +76,9 @@ impl Announced {
 }
 
 impl App {
-    fn announced(&self) -> std::sync::MutexGuard<'_, Announced> {
+    fn announced(&self) -> parking_lot::MutexGuard<'_, Announced> {
         // No update of the map can panic midway.
-        self.announced.lock().unwrap_or_else(PoisonError::into_inner)
+        self.announced.lock()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use gateway_domain::ids::OperationId;
 use gateway_domain::roster::ParticipantIndex;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Operations whose commitments are kept. Each is used a moment later; without them the attempt asks the nodes again.
 const OPERATIONS_MAX: usize = 4096;
@@ -15,7 +15,7 @@ pub(crate) struct Commitments(Mutex<BTreeMap<OperationId, BTreeMap<ParticipantIn
 impl Commitments {
     /// Keeps an operation's commitments.
     pub(crate) fn put(&self, id: OperationId, commitments: BTreeMap<ParticipantIndex, Vec<u8>>) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         if all.len() >= OPERATIONS_MAX {
             all.clear();
         }
@@ -24,11 +24,6 @@ impl Commitments {
 
     /// Takes an operation's commitments: they are for one package.
     pub(crate) fn take(&self, id: OperationId) -> Option<BTreeMap<ParticipantIndex, Vec<u8>>> {
-        self.lock().remove(&id)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<OperationId, BTreeMap<ParticipantIndex, Vec<u8>>>> {
-        // No update of the map can panic midway.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&id)
     }
 }

@@ -11,11 +11,12 @@ use gateway_domain::approval::SigningRule;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{Generations, Node, NodeConfig, NodeError, NodeSettings, Peers, Trust};
 use gateway_seal::node_key::NodeIdentity;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The configuration of a fleet.
 #[derive(Clone)]
@@ -108,7 +109,7 @@ impl EmbeddedNodes {
     /// # Errors
     /// [`NodeError::Unavailable`] when its database cannot be opened, or its identity is not the pinned one.
     pub async fn node(&self, participant: ParticipantIndex) -> Result<Arc<Node>, NodeError> {
-        let slot = Arc::clone(self.lock().entry(participant).or_default());
+        let slot = Arc::clone(self.nodes.lock().entry(participant).or_default());
         let mut open = slot.lock().await;
         if let Some(node) = open.as_ref() {
             return Ok(Arc::clone(node));
@@ -156,24 +157,20 @@ impl EmbeddedNodes {
     /// The number of committed writes, and of their transactions, over the open nodes. Leaves out a node that is being opened.
     #[must_use]
     pub fn counters(&self) -> (u64, u64) {
-        let nodes: Vec<_> = self.lock().values().filter_map(|slot| slot.try_lock().ok()?.clone()).collect();
+        let nodes: Vec<_> =
+            self.nodes.lock().values().filter_map(|slot| slot.try_lock().ok()?.clone()).collect();
         let counters = nodes.iter().map(|node| node.counters());
         counters.fold((0, 0), |(jobs, commits), one| (jobs + one.jobs, commits + one.commits))
     }
 
     /// Finishes pending writes and closes the databases. A later call opens a node again.
     pub async fn close(&self) {
-        let nodes = std::mem::take(&mut *self.lock());
+        let nodes = std::mem::take(&mut *self.nodes.lock());
         for slot in nodes.into_values() {
             if let Some(node) = slot.lock().await.as_ref() {
                 node.close().await;
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ParticipantIndex, Slot>> {
-        // No update of the map can panic midway, so a poisoned map is still consistent.
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

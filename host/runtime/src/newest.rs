@@ -7,8 +7,8 @@ use gateway_domain::operation::{Event, replay, signed_receipts};
 use gateway_domain::receipt::{NodeReceipt, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{NodeError, ShownReceipt};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The receipt with the highest position in its node's log, by node. In memory only.
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(crate) struct Newest(Mutex<BTreeMap<ParticipantIndex, ShownReceipt>>);
 
 impl Newest {
     pub(crate) fn note(&self, statement: ReceiptStatement, receipt: &NodeReceipt) {
-        let mut newest = self.lock();
+        let mut newest = self.0.lock();
         let known = newest.get(&receipt.participant);
         if known.is_none_or(|known| known.receipt.log_index < receipt.log_index) {
             let shown = ShownReceipt { statement, receipt: receipt.clone() };
@@ -25,12 +25,7 @@ impl Newest {
     }
 
     fn of(&self, participant: ParticipantIndex) -> Option<ShownReceipt> {
-        self.lock().get(&participant).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ParticipantIndex, ShownReceipt>> {
-        // No update of the map can panic midway, so a poisoned map is still consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get(&participant).cloned()
     }
 }
 

@@ -26,11 +26,12 @@ use gateway_seal::node_key::NodeIdentity;
 use gateway_service::client::{CallError, ServiceClient, Url};
 use gateway_threshold::SignatureProfile;
 use gateway_threshold::sign::SigningPackage;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Time limit of a step. A node writes in milliseconds; a slow one costs this much only when it is needed.
@@ -133,7 +134,7 @@ impl RemoteNode {
     }
 
     fn newest(&self) -> Option<ShownReceipt> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.newest.lock().clone()
     }
 
     fn join(&self, path: &str) -> Result<Url, NodeError> {
@@ -166,7 +167,7 @@ impl RuntimeNode for RemoteNode {
     }
 
     async fn show_newest(&self, newest: &ShownReceipt) -> Result<(), NodeError> {
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(newest.clone());
+        *self.newest.lock() = Some(newest.clone());
         Ok(())
     }
 

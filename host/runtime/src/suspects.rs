@@ -2,8 +2,8 @@
 //! attempts.
 
 use gateway_domain::roster::ParticipantIndex;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The suspected participants. In memory only: after a restart, one that is still faulty can fail one more attempt.
 #[derive(Default)]
@@ -11,11 +11,11 @@ pub(crate) struct Suspects(Mutex<BTreeSet<ParticipantIndex>>);
 
 impl Suspects {
     pub(crate) fn add(&self, participants: impl IntoIterator<Item = ParticipantIndex>) {
-        self.lock().extend(participants);
+        self.0.lock().extend(participants);
     }
 
     pub(crate) fn clear<'a>(&self, participants: impl IntoIterator<Item = &'a ParticipantIndex>) {
-        let mut suspects = self.lock();
+        let mut suspects = self.0.lock();
         for participant in participants {
             suspects.remove(participant);
         }
@@ -27,13 +27,9 @@ impl Suspects {
         candidates: impl IntoIterator<Item = ParticipantIndex>,
         n: usize,
     ) -> BTreeSet<ParticipantIndex> {
-        let suspects = self.lock();
+        let suspects = self.0.lock();
         let (last, first): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|candidate| suspects.contains(candidate));
         first.into_iter().chain(last).take(n).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<ParticipantIndex>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,8 +11,9 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use metrics::counter;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -127,7 +128,7 @@ pub async fn limit(State(quotas): State<Arc<Quotas>>, request: Request, next: Ne
     let Ok(permit) = Arc::clone(&quota.permits).try_acquire_owned() else {
         return refused(caller, "simultaneous", "the caller makes too many requests at the same time");
     };
-    let is_taken = quota.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
+    let is_taken = quota.bucket.lock().take(Instant::now());
     if !is_taken {
         return refused(caller, "rate", "the caller makes too many requests");
     }

@@ -1,10 +1,11 @@
 //! The operating system's limits of open files and of threads. Each connection is an open file.
 
 use crate::StartError;
+use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 /// Stack of a thread that only waits, in bytes. The system may use more.
@@ -28,7 +29,7 @@ pub fn check_threads(n_needed: usize) -> io::Result<()> {
     let mut refused = None;
     while threads.len() < n_needed && refused.is_none() {
         let wait = Arc::clone(&wait);
-        let waits = move || drop(wait.lock().map(|wait| wait.recv()));
+        let waits = move || wait.lock().recv();
         match thread::Builder::new().stack_size(STACK_BYTES).spawn(waits) {
             Ok(thread) => threads.push(thread),
             Err(error) => refused = Some(error),

@@ -27,9 +27,10 @@ use opentelemetry_sdk::trace::{
     SamplingDecision, SamplingResult, SdkTracer, SdkTracerProvider, ShouldSample, Span, SpanData,
     SpanProcessor,
 };
+use parking_lot::Mutex;
 use prost::Message as _;
 use std::error::Error;
-use std::sync::{Mutex, OnceLock, PoisonError, mpsc as blocking};
+use std::sync::{OnceLock, mpsc as blocking};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
@@ -132,7 +133,7 @@ pub(crate) fn start(traces: &Traces) -> Result<SdkTracer, StartError> {
 /// Sends the spans that wait, for at most two seconds. Later spans are dropped.
 pub fn finish() {
     if let Some(sending) = SENDING.get() {
-        let sending = sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let sending = sending.lock();
         let _thread_ended = sending.stop.send(true);
         let _ended_or_late = sending.ended.recv_timeout(FINISH_WITHIN);
     }

@@ -4,11 +4,11 @@
 //! process ended, may be behind after a power failure, and is never ahead of the database. It says nothing after a restore of the whole
 //! machine, whose copy has both.
 
+use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 /// The owner's public key, 64 hexadecimal digits, a space, the size, 20 digits, and a line feed. Always as long, so that each write
 /// overwrites the one before.
@@ -51,7 +51,7 @@ impl SizeFile {
     /// # Errors
     /// [`SizeFileError`]. The next call writes the size.
     pub fn raise(&self, size: u64) -> Result<(), SizeFileError> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.lock();
         if size > *written {
             let text = format!("{} {size:020}\n", self.owner);
             self.file.write_all_at(text.as_bytes(), 0).map_err(|why| unusable(&self.path, why))?;

@@ -5,8 +5,8 @@
 
 use gateway_domain::key::CustodyKey;
 use gateway_engine::ports::Record;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Entries in each of the two generations. An operation takes some kilobytes, and at most some hundred.
 const ENTRIES_MAX: usize = 128;
@@ -56,7 +56,7 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
 
     /// As [`Self::get`]. A value that the caller may not see is a miss, and is left where it is.
     pub(crate) fn get_if(&self, key: K, may_see: impl Fn(&V) -> bool) -> Result<V, ReadStart> {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         if let Some(value) = entries.young.get(&key).filter(|value| may_see(value)) {
             return Ok(value.clone());
         }
@@ -74,12 +74,12 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
 
     /// The argument for [`fill`](Self::fill) after reading the database, for a value that may be cached.
     pub(crate) fn start(&self) -> ReadStart {
-        ReadStart(self.lock().n_writes)
+        ReadStart(self.0.lock().n_writes)
     }
 
     /// Caches the result of a read, unless something was written since the read began.
     pub(crate) fn fill(&self, start: ReadStart, key: K, value: V) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         if entries.n_writes == start.0 {
             entries.keep(key, value);
         }
@@ -88,7 +88,7 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
     /// Caches a value that was written durably, unless a later revision is cached already: the result of the second of two
     /// commits may arrive first.
     pub(crate) fn update(&self, key: K, value: V) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         entries.n_writes += 1;
         let cached = entries.old.remove(&key).or_else(|| entries.young.remove(&key));
         let latest = match cached {
@@ -100,15 +100,10 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
 
     /// Drops a value that may have been overwritten.
     pub(crate) fn invalidate(&self, key: K) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         entries.n_writes += 1;
         entries.young.remove(&key);
         entries.old.remove(&key);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Entries<K, V>> {
-        // A panic while the lock was held may lose entries; the remaining ones are correct.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -138,11 +133,11 @@ mod tests {
         cache.update(1, 7_u64);
         assert!(cache.get_if(1, |_| false).is_err() && cache.get_if(2, |_| false).is_err());
         {
-            let mut entries = cache.lock();
+            let mut entries = cache.0.lock();
             entries.old = std::mem::take(&mut entries.young);
         }
         assert!(cache.get_if(1, |_| false).is_err());
-        assert!(cache.lock().young.is_empty(), "a look by another tenant keeps no record in the cache");
+        assert!(cache.0.lock().young.is_empty(), "a look by another tenant keeps no record in the cache");
         assert_eq!(cache.get_if(1, |value| *value == 7).unwrap(), 7);
     }
 
@@ -184,7 +179,7 @@ mod tests {
             cache.update(key, u64::try_from(key).unwrap());
         }
         assert!(cache.get(1).is_err());
-        let entries = cache.lock();
+        let entries = cache.0.lock();
         assert!(entries.young.len() + entries.old.len() <= 2 * ENTRIES_MAX);
     }
 }

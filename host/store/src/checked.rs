@@ -15,8 +15,8 @@ use gateway_domain::ids::{KeyId, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::replay;
 use gateway_engine::ports::{Damage, KeyChange, ReadError, Record, Subject};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = $1";
 const OPERATION_OF: &str = "SELECT * FROM operations WHERE operation_id = $1 AND tenant = $2";
@@ -35,7 +35,7 @@ pub(super) struct Damaged(Mutex<BTreeMap<Subject, String>>);
 impl Damaged {
     /// Adds a damaged record to the list, or removes one that is sound again.
     fn update<T>(&self, subject: Subject, rebuilt: Result<T, Finding>) -> Result<T, ReadError> {
-        let mut damaged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut damaged = self.0.lock();
         match rebuilt {
             Ok(sound) => {
                 damaged.remove(&subject);
@@ -52,7 +52,7 @@ impl Damaged {
     }
 
     pub(super) fn list(&self) -> Vec<Damage> {
-        let damaged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let damaged = self.0.lock();
         damaged.iter().map(|(subject, detail)| Damage { subject: *subject, detail: detail.clone() }).collect()
     }
 }

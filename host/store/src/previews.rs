@@ -6,7 +6,8 @@ use crate::database::Database;
 use crate::encode::EvaluationRow;
 use crate::error::unavailable;
 use gateway_engine::Unavailable;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// The most rows that are written together. With more, sharing the round trip gains little.
@@ -51,7 +52,7 @@ impl Previews {
 
     /// Queues a preview. Returns true if no task is writing: then the caller must start one.
     fn enqueue(&self, preview: Preview) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         waiting.rows.push(preview);
         !std::mem::replace(&mut waiting.is_writing, true)
     }
@@ -68,7 +69,7 @@ impl Previews {
     /// The next rows, at least one, with the number of rows to keep, and the channels to their callers. `None` if no preview
     /// waits, which ends the writing task.
     fn next(&self) -> Option<(Vec<EvaluationRow>, u32, Vec<Answer>)> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let n_rows = waiting.rows.len().min(ROWS_PER_JOB_MAX);
         if n_rows == 0 {
             waiting.is_writing = false;
@@ -79,9 +80,5 @@ impl Previews {
         let n_kept = taken.iter().map(|preview| preview.n_kept).max().unwrap_or_default();
         let (rows, answers) = taken.into_iter().map(|preview| (preview.row, preview.answer)).unzip();
         Some((rows, n_kept, answers))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

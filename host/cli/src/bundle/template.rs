@@ -4,9 +4,11 @@
 //! in the lock of `policy-guest`.
 
 mod lock;
+mod name;
+
+pub(crate) use name::PolicyName;
 
 use crate::bundle::Error;
-use crate::bundle::create::PolicyName;
 use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
 use std::collections::BTreeMap;

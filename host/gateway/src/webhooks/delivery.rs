@@ -10,8 +10,9 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Notice;
 use gateway_engine::ports::{DeadLetter, WebhookFailure};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
@@ -70,12 +71,12 @@ impl<S: SendOnce> Delivery<S> {
 
     /// Begins where the webhook was left, by this process or another one.
     pub(super) fn begin(&self, failure: Option<WebhookFailure>) {
-        *self.lock() = failure.map(|failure| Outage { failure, wait: WAIT_MIN });
+        *self.outage.lock() = failure.map(|failure| Outage { failure, wait: WAIT_MIN });
     }
 
     /// Why there is no usable answer at present.
     pub(super) fn failure(&self) -> Option<WebhookFailure> {
-        self.lock().as_ref().map(|outage| outage.failure.clone())
+        self.outage.lock().as_ref().map(|outage| outage.failure.clone())
     }
 
     /// Sends the event, which takes as long as the webhook does not accept it. Returns it if the webhook refused it.
@@ -119,10 +120,10 @@ impl<S: SendOnce> Delivery<S> {
 
     /// While the webhook is down, waits for this event's turn to find out whether it is back.
     async fn turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        self.lock().as_ref()?;
+        self.outage.lock().as_ref()?;
         let turn = self.turns.lock().await;
         let wait = {
-            let mut outage = self.lock();
+            let mut outage = self.outage.lock();
             let outage = outage.as_mut()?;
             let wait = outage.wait;
             outage.wait = (wait * 2).min(WAIT_MAX);
@@ -133,16 +134,16 @@ impl<S: SendOnce> Delivery<S> {
     }
 
     fn is_down(&self) -> bool {
-        self.lock().is_some()
+        self.outage.lock().is_some()
     }
 
     /// The webhook answers.
     fn answered(&self) {
-        *self.lock() = None;
+        *self.outage.lock() = None;
     }
 
     fn failed(&self, why: String) {
-        let mut outage = self.lock();
+        let mut outage = self.outage.lock();
         match outage.as_mut() {
             Some(outage) => outage.failure.why = why,
             None => {
@@ -150,10 +151,6 @@ impl<S: SendOnce> Delivery<S> {
                 *outage = Some(Outage { failure, wait: WAIT_MIN });
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Outage>> {
-        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -282,13 +279,13 @@ mod tests {
     impl SendOnce for &Consumer {
         async fn send(&self, notice: &Notice) -> Answer {
             {
-                let (now, most) = &mut *self.at_once.lock().unwrap();
+                let (now, most) = &mut *self.at_once.lock();
                 *now += 1;
                 *most = (*most).max(*now);
             }
-            self.asked.lock().unwrap().push((Instant::now(), notice.index));
+            self.asked.lock().push((Instant::now(), notice.index));
             sleep(Duration::from_millis(5)).await;
-            self.at_once.lock().unwrap().0 -= 1;
+            self.at_once.lock().0 -= 1;
             if Instant::now() < self.up_at {
                 return Answer::Failed("is down".to_owned());
             }
@@ -298,9 +295,8 @@ mod tests {
             if self.refused.contains(&notice.index) {
                 return Answer::Refused("answers with status 422".to_owned());
             }
-            self.accepted.lock().unwrap().push((notice.operation_id, notice.seq));
-            *self.last.lock().unwrap().entry(notice.operation_id).or_insert_with(Instant::now) =
-                Instant::now();
+            self.accepted.lock().push((notice.operation_id, notice.seq));
+            *self.last.lock().entry(notice.operation_id).or_insert_with(Instant::now) = Instant::now();
             Answer::Accepted
         }
     }
@@ -317,7 +313,7 @@ mod tests {
 
     fn assert_in_order(consumer: &Consumer, n_operations: u8, n_each: u64) {
         let mut by_operation: BTreeMap<OperationId, Vec<u64>> = BTreeMap::new();
-        for (id, seq) in consumer.accepted.lock().unwrap().iter() {
+        for (id, seq) in consumer.accepted.lock().iter() {
             by_operation.entry(*id).or_default().push(*seq);
         }
         assert_eq!(by_operation.len(), usize::from(n_operations));
@@ -343,10 +339,10 @@ mod tests {
         assert_in_order(&consumer, 40, 6);
         assert!(began.elapsed() < DOWN + WAIT_MAX + Duration::from_secs(20), "{:?}", began.elapsed());
         // While it was down it was asked about once a minute, after the first requests.
-        let asked = consumer.asked.lock().unwrap();
+        let asked = consumer.asked.lock();
         let n_asked = asked.iter().filter(|(at, _)| *at < consumer.up_at).count();
         assert!(n_asked < 2 * AT_ONCE + 80, "{n_asked}");
-        assert_eq!(consumer.at_once.lock().unwrap().1, AT_ONCE);
+        assert_eq!(consumer.at_once.lock().1, AT_ONCE);
     }
 
     #[tokio::test(start_paused = true)]
@@ -357,12 +353,12 @@ mod tests {
         let delivery = Delivery::new(&consumer, NOW);
         assert_eq!(send_all(&delivery, notices(200, 6)).await, []);
         assert_in_order(&consumer, 200, 6);
-        let last = consumer.last.lock().unwrap();
+        let last = consumer.last.lock();
         let others = last.iter().filter(|(id, _)| ![0, 3].contains(&id.0.as_bytes()[0]));
         let latest = others.map(|(_, at)| *at - began).max().unwrap();
         assert!(latest < Duration::from_secs(20), "{latest:?}");
         assert!(began.elapsed() < FAILS + 2 * WAIT_MAX, "{:?}", began.elapsed());
-        let n_asked = consumer.asked.lock().unwrap().iter().filter(|(_, index)| *index == 0).count();
+        let n_asked = consumer.asked.lock().iter().filter(|(_, index)| *index == 0).count();
         assert!(n_asked < 50, "{n_asked}");
     }
 
@@ -382,8 +378,8 @@ mod tests {
             why: "answers with status 422".to_owned(),
         };
         assert_eq!(refused, consumer.refused.iter().map(letter).collect::<Vec<_>>());
-        assert_eq!(consumer.accepted.lock().unwrap().len(), 3 * usize::from(n_operations) - refused.len());
-        let asked = consumer.asked.lock().unwrap();
+        assert_eq!(consumer.accepted.lock().len(), 3 * usize::from(n_operations) - refused.len());
+        let asked = consumer.asked.lock();
         for refused in &consumer.refused {
             assert_eq!(asked.iter().filter(|(_, index)| index == refused).count(), 6);
         }
@@ -420,6 +416,6 @@ mod tests {
         while sending.oldest().is_some() {
             assert_eq!(sending.next().await, None);
         }
-        assert_eq!(consumer.accepted.lock().unwrap().len(), 8 * 200 - 1);
+        assert_eq!(consumer.accepted.lock().len(), 8 * 200 - 1);
     }
 }

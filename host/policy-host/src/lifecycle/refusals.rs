@@ -7,8 +7,8 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::RefusedOffer;
 use gateway_policy::BundleError;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Why an offer is refused.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ struct Kept {
 impl Refusals {
     /// Clears the refusal: the offer was accepted or withdrawn.
     pub(super) fn settle(&self, offered: Offered) {
-        self.lock().standing.remove(&offered);
+        self.0.lock().standing.remove(&offered);
     }
 
     /// Logs, counts and keeps a refusal.
@@ -85,20 +85,16 @@ impl Refusals {
         );
         counters::count_refusal(offer);
         let refused = RefusedOffer { at_ms, offer, bundle_hash, why };
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         kept.standing.insert(offered, refused.clone());
         kept.last = Some(refused);
     }
 
     pub(super) fn standing(&self) -> Vec<RefusedOffer> {
-        self.lock().standing.values().cloned().collect()
+        self.0.lock().standing.values().cloned().collect()
     }
 
     pub(super) fn last(&self) -> Option<RefusedOffer> {
-        self.lock().last.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().last.clone()
     }
 }

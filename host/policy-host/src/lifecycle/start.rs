@@ -108,7 +108,7 @@ impl Prepared {
             sources,
             memory: Mutex::new(memory),
             refusals: Refusals::default(),
-            records: std::sync::Mutex::default(),
+            records: parking_lot::Mutex::default(),
             activates: AtomicBool::new(activates || never_activated),
         });
         lifecycle.reload(Cause::Watch).await;

@@ -13,11 +13,12 @@
 
 use super::activity::{Activity, Waiting};
 use super::{Limits, count_evicted, set_open};
+use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The limit that was reached, when no connection can be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +87,7 @@ impl ConnectionLimit {
     /// Acquires a permit for a connection from this address. Evicts another connection if a limit is reached.
     pub(super) fn acquire(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Full> {
         let origin = origin(address);
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         if open.by_origin.get(&origin).is_some_and(|n_of_origin| *n_of_origin >= self.per_origin_max) {
             self.evict(&mut open, Some(origin)).ok_or(Full::Address)?;
         } else if open.connections.len() >= self.max {
@@ -100,7 +101,7 @@ impl ConnectionLimit {
 
     /// Evicts a connection of any address; returns whether there was one.
     pub(super) fn make_room(&self) -> bool {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         self.evict(&mut open, None).is_some()
     }
 
@@ -115,10 +116,6 @@ impl ConnectionLimit {
                 return Some(());
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -163,7 +160,7 @@ impl Open {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut open = self.limit.lock();
+        let mut open = self.limit.open.lock();
         open.remove(self.id);
         set_open(self.limit.listener, open.connections.len());
     }
@@ -206,7 +203,7 @@ mod tests {
     }
 
     fn is_open(permit: &Permit) -> bool {
-        permit.limit.lock().connections.contains_key(&permit.id)
+        permit.limit.open.lock().connections.contains_key(&permit.id)
     }
 
     /// The indices of the connections in the order of their eviction.
@@ -243,9 +240,9 @@ mod tests {
         }
         let evicted: Vec<_> =
             (0..100).map(|n| limit.acquire(address(&format!("10.0.0.{n}"))).unwrap()).collect();
-        assert_eq!(limit.lock().connections.len(), 2);
+        assert_eq!(limit.open.lock().connections.len(), 2);
         drop(evicted);
-        let open = limit.lock();
+        let open = limit.open.lock();
         assert_eq!((open.connections.len(), open.by_origin.len()), (0, 0));
     }
 

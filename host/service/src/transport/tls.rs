@@ -2,6 +2,7 @@
 
 use super::{Caller, ClientAuth, TlsFiles};
 use gateway_seal::key_file::{self, KeyFileError};
+use parking_lot::RwLock;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -16,7 +17,7 @@ use rustls::{
 };
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use zeroize::Zeroize;
 
 /// Largest PEM file, bytes. A large bundle of authorities has some hundred kilobytes.
@@ -95,7 +96,7 @@ impl Tls {
     /// [`TlsError`]; the configuration does not change then.
     pub fn reload(&self) -> Result<(), TlsError> {
         let config = Arc::new(build_config(&self.files)?);
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.config.write() = config;
         Ok(())
     }
 
@@ -108,7 +109,7 @@ impl Tls {
     }
 
     pub(super) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.config.read())
     }
 }
 

@@ -31,7 +31,9 @@ fn check_page(page: &TextFile, exists: impl Fn(&str) -> bool) -> Vec<Finding> {
 
 /// Whether a text in backticks is the whole path of a file or folder here.
 fn is_path(text: &str) -> bool {
-    ROOTS.iter().any(|root| text.starts_with(root)) && !text.contains(OPEN) && !text.contains(char::is_whitespace)
+    ROOTS.iter().any(|root| text.starts_with(root))
+        && !text.contains(OPEN)
+        && !text.contains(char::is_whitespace)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The `Cargo.lock` of a new policy: the SDK's dependencies in the versions of `policy-guest`, and the policy's own packages.
 
+use super::name::PolicyName;
 use crate::bundle::Error;
-use crate::bundle::create::PolicyName;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
