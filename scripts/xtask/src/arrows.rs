@@ -1,4 +1,8 @@
-//! `arrows`: our crates depend on each other only as the table in `host/docs/architecture.md` permits.
+//! `arrows`: our crates depend on each other only as the table in `host/docs/architecture.md` permits, and no two files of a crate on
+//! each other.
+
+mod circles;
+mod sources;
 
 use crate::cargo::{self, list, text};
 use crate::report::{Error, Finding};
@@ -129,7 +133,9 @@ const WITHOUT: &[(&str, &[&str])] = &[
 
 /// Checks normal dependencies; dev-dependencies are unrestricted.
 pub(crate) fn check() -> Result<Vec<Finding>, Error> {
-    let mut found = check_edges(&edges(&cargo::packages(&["--no-deps"])?));
+    let packages = cargo::packages(&["--no-deps"])?;
+    let mut found = check_edges(&edges(&packages));
+    found.extend(circles::check(&packages));
     for (package, without) in WITHOUT {
         let tree =
             cargo::output("cargo", &["tree", "--edges", "normal", "--package", package, "--prefix", "none"])?;

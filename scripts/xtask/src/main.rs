@@ -20,7 +20,7 @@ type Check = fn() -> Result<Vec<Finding>, Error>;
 /// Name, description and function of each check, the quick ones first.
 const CHECKS: &[(&str, &str, Check)] = &[
     ("fmt", "every file is formatted", commands::fmt),
-    ("arrows", "crates depend on each other only as allowed", arrows::check),
+    ("arrows", "crates depend on each other only as allowed, files not in circles", arrows::check),
     ("tidy", "file sizes, forbidden words, tests of the threat model, mutations", tidy::check),
     ("deny", "licences, sources and versions of dependencies", commands::deny),
     ("clippy", "no lint fires", commands::clippy),
