@@ -10,7 +10,7 @@ mod request;
 use crate::limits::{ACTIVE_FOR_MS, PROBE_EVERY_MS, PROVIDER_TIMEOUT, REQUESTS_KNOWN_MAX, REQUESTS_MAX};
 use crate::provider::ProviderFault;
 use crate::{ClaimRules, Claims, ClientSecret, Clock, Identity, Provider, TokenFault, Unauthenticated};
-use cache::{Lookup, TokenCache, TokenHash};
+use cache::{Lookup, Outcome, Rejection, TokenCache, TokenHash};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
@@ -61,16 +61,6 @@ struct Health {
     ended_at: Option<EpochMs>,
     /// Whether there was no valid response.
     failed: bool,
-}
-
-/// The claims of an accepted token, or why there are none.
-type Outcome = Result<Arc<Claims>, Rejection>;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rejection {
-    Token(TokenFault),
-    NoValidResponse,
-    Busy,
 }
 
 impl From<Rejection> for Unauthenticated {

@@ -7,13 +7,12 @@
 mod key;
 mod key_set;
 
+pub(crate) use key::decode_base64url;
 pub use key::{Algorithm, Key, KeyFault};
 pub use key_set::{KeySet, KeySetFault};
 
 use crate::TokenFault;
 use crate::limits::{TEXT_BYTES_MAX, TOKEN_BYTES_MAX};
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use gateway_domain::json::{self, Floats};
 use serde_json::{Map, Value};
 
@@ -103,15 +102,11 @@ fn check_type(given: Option<&Value>) -> Result<(), TokenFault> {
     if matches!(given, "jwt" | "at+jwt") { Ok(()) } else { Err(TokenFault::Type) }
 }
 
-/// Decodes canonical base64url without padding (RFC 7515, section 2).
-pub(crate) fn decode_base64url(text: &str) -> Option<Vec<u8>> {
-    BASE64_URL_SAFE_NO_PAD.decode(text).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+    use base64::Engine;
+    use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
 
     fn token(header: &str) -> String {
         format!("{}.e30.AAAA", BASE64_URL_SAFE_NO_PAD.encode(header))

@@ -1,11 +1,12 @@
 //! Checks an admission request and builds the decision to be signed.
 
-use gateway_domain::admission::{AdmissionDecision, AdmissionRequest, Derivation, Target};
+use gateway_domain::admission::{AdmissionDecision, Derivation, Target};
 use gateway_domain::approval::{approvals_root, n_distinct_people};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::key::{CustodyKey, Epoch, FIRST_EPOCH, fit};
+use gateway_domain::operation::AdmissionRequest;
 use gateway_domain::operation::{Operation, target};
 use gateway_domain::policy;
 use gateway_domain::roster::{Roster, Threshold};

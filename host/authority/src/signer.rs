@@ -2,11 +2,10 @@
 
 use crate::decision::{Refusal, decide};
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::admission::{
-    Admission, AdmissionDecision, AdmissionRequest, PAYLOAD_TYPE, admission_hash,
-};
+use gateway_domain::admission::{Admission, AdmissionDecision, PAYLOAD_TYPE, admission_hash};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::dsse::{self, Envelope};
+use gateway_domain::operation::AdmissionRequest;
 use std::fmt;
 
 /// Signs admission decisions with an Ed25519 key. The key is wiped when this is dropped, and `Debug` does not show it.

@@ -5,9 +5,6 @@ use crate::canonical::{self, CanonicalError};
 use crate::dsse::{Envelope, EnvelopeError, KeySet};
 use crate::ids::{EpochName, Hex32, KeyId, OperationId};
 use crate::intent::{Intent, OperationType, Taproot};
-use crate::key::CustodyKey;
-use crate::operation::Operation;
-use crate::policy;
 use crate::roster::{Roster, Threshold};
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
@@ -63,23 +60,6 @@ impl Authorities {
         }
         Ok(Self { keys, threshold })
     }
-}
-
-/// The content of an admission decision, for the authority to sign.
-#[derive(Clone, Copy, Debug)]
-pub struct AdmissionRequest<'a> {
-    /// The operation, which has its quorum.
-    pub operation: &'a Operation,
-    /// The policy's outcome over its approvals, an `ALLOW`.
-    pub policy: &'a policy::Outcome,
-    /// The key; `None` for key creation.
-    pub key: Option<&'a CustodyKey>,
-    /// The derived key that signs, if it is not the key itself.
-    pub derivation: Option<&'a Derivation>,
-    /// The first valid instant.
-    pub not_before_ms: EpochMs,
-    /// The first instant that is no longer valid.
-    pub not_after_ms: EpochMs,
 }
 
 /// The complete description of what is admitted, so that nothing can change after the approvals.

@@ -6,28 +6,13 @@
 
 mod writer;
 
-use crate::ids::Hex32;
-use serde::{Deserialize, Deserializer, Serialize, de, ser};
+pub use writer::CanonicalError;
+
+use crate::hex_bytes::Hex32;
+use serde::{Deserialize, Deserializer, Serialize, de};
 use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use writer::Writer;
-
-/// A value without a canonical form.
-#[derive(Debug, thiserror::Error)]
-pub enum CanonicalError {
-    /// The value cannot be written as JSON.
-    #[error("value cannot be written as JSON: {0}")]
-    NotJson(String),
-    /// A floating-point number, which implementations write differently.
-    #[error("floating-point number `{0}` has no canonical form")]
-    Float(String),
-}
-
-impl ser::Error for CanonicalError {
-    fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self::NotJson(message.to_string())
-    }
-}
 
 /// The canonical bytes of a value.
 ///
@@ -73,6 +58,7 @@ pub fn integer<'de, D: Deserializer<'de>, T: FromStr + TryFrom<u64>>(deserialize
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde::ser;
     use serde_json::{Value, json};
 
     #[derive(serde::Deserialize)]

@@ -4,14 +4,13 @@ mod lifecycle;
 mod signing;
 
 pub use lifecycle::{
-    EPOCH_CHARACTERS_MAX, FixedContributions, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate,
-    SIGNATURE_PROFILES,
+    EPOCH_CHARACTERS_MAX, FixedContributions, KeyCreate, Lifecycle, PublicationMode, Recover, Refresh,
+    Reshare, Rotate, SIGNATURE_PROFILES,
 };
-pub use signing::{AssetAction, BIP32_INDEX_MAX, Bip32, InvalidBip32Path, Payment, Taproot};
+pub use signing::{AssetAction, BIP32_INDEX_MAX, Bip32, InvalidBip32Path, Payment, SigningTerms, Taproot};
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
-use crate::roster::{Roster, Threshold};
 use serde::{Deserialize, Serialize};
 
 /// The two operation families of the contract.
@@ -22,16 +21,6 @@ pub enum Family {
     Product,
     /// The key lifecycle under `/v1/custody`.
     Custody,
-}
-
-/// Who starts the publication of an executed operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PublicationMode {
-    /// A client, by the publish endpoint.
-    Manual,
-    /// The gateway, right after execution.
-    Automatic,
 }
 
 /// The contract's `operation_type`.
@@ -63,39 +52,6 @@ impl OperationType {
             Self::Rotate => "rotate",
             Self::Recover => "recover",
         }
-    }
-}
-
-/// The terms of a signature, for both signing intents.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SigningTerms {
-    /// The requested signers.
-    pub requested_participants: Roster,
-    /// The requested number of signers, at least the key's threshold; `None` for the key's threshold.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub threshold: Option<Threshold>,
-    /// The child key that signs: of the key, or for a payment of the key for payments.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub bip32: Option<Bip32>,
-    /// The Taproot output that is spent: its output key signs.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub taproot: Option<Taproot>,
-    /// Root of the epoch that the caller expects, hexadecimal; execution in another epoch is refused.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub epoch_fence_token_hex: Option<String>,
-    /// The public key of the operation's key, as `<profile>:<public key hex>`; `None` if the key was not generated yet when the operation was
-    /// submitted. No caller states it: the gateway fills it in, approvers sign it, and each node compares it with the key.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub public_key_artifact_ref: Option<String>,
-    /// Who starts the publication.
-    pub publication_mode: PublicationMode,
-}
-
-impl SigningTerms {
-    /// Whether a BIP-32 child or a Taproot output key signs.
-    #[must_use]
-    pub const fn has_derived_key(&self) -> bool {
-        self.bip32.is_some() || self.taproot.is_some()
     }
 }
 

@@ -15,6 +15,7 @@ pub mod contribution;
 pub mod dsse;
 pub mod ed25519;
 pub mod evidence;
+mod hex_bytes;
 pub mod ids;
 pub mod intent;
 pub mod json;

@@ -44,42 +44,26 @@ pub use command::{Action, Command, Refusal};
 pub use effect::{Effect, Failure, Outcome, SignatureResult};
 pub use evaluation::{Evaluation, evaluations};
 pub use event::{
-    Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, Requester, SettledEffect,
-    Submission,
+    Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, Requester,
+    SIGNATURE_SCOPE, SettledEffect, Submission,
 };
-pub use next::{Step, next};
+pub use next::{AdmissionRequest, Step, next};
 pub use order::{contradicts_content, may_follow};
 pub use phase::{NextAction, OwnStep, Phase, State};
 pub use plan::{Plan, plan, target};
-pub use publish::SIGNATURE_SCOPE;
 pub use receipts::signed_receipts;
 pub use recover::recovery;
 pub use reject::{REJECTIONS_REQUIRED, contradicts_ends};
 pub use settle::ATTEMPTS_MAX;
 pub use state::{Operation, evolve, replay};
 
-use crate::ids::Hex32;
-use crate::policy;
 use crate::time::EpochMs;
-
-/// The most digests of other bodies under one idempotency key that are recorded.
-const REPLAYS_MAX: usize = 64;
 
 /// The first events of an operation.
 #[must_use]
 pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
-    let follow = await_approvals(&submission.policy);
+    let follow = approve::request(&submission.policy);
     stamp(at, std::iter::once(Change::Submitted(Box::new(submission))).chain(follow).collect())
-}
-
-/// The changes after a submission that this evaluation allowed.
-fn await_approvals(policy: &policy::Outcome) -> Vec<Change> {
-    let quorum = &policy.quorum;
-    let mut changes = vec![Change::ApprovalRequested { required: quorum.required }];
-    if quorum.required == 0 && quorum.satisfied {
-        changes.push(Change::QuorumReached);
-    }
-    changes
 }
 
 /// The events that a command causes; no events for a repeat, which is not an error. The time of an event is never
@@ -113,18 +97,9 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         Action::Export { publication_receipt, export } => {
             export::decide(operation, publication_receipt, export)
         }
-        Action::NoteReplay { body_digest } => Ok(note_replay(operation, *body_digest)),
+        Action::NoteReplay { body_digest } => Ok(recover::note_replay(operation, *body_digest)),
     }?;
     Ok(stamp(at, changes))
-}
-
-/// Records a digest that is not recorded yet, up to [`REPLAYS_MAX`].
-fn note_replay(operation: &Operation, body_digest: Hex32) -> Vec<Change> {
-    let is_known = operation.body_digest == body_digest || operation.replays.contains(&body_digest);
-    if is_known || operation.replays.len() >= REPLAYS_MAX {
-        return Vec::new();
-    }
-    vec![Change::ReplayNoted { body_digest }]
 }
 
 /// The events of these changes; the first one names the effect that caused them.

@@ -68,6 +68,24 @@ impl ReceiptStatement {
     }
 }
 
+impl Chain {
+    /// The statement that this node signs for a step.
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which these values never cause.
+    pub fn statement(&self, kind: &ReceiptKind) -> Result<ReceiptStatement, CanonicalError> {
+        Ok(ReceiptStatement {
+            operation_id: self.operation_id,
+            participant: self.participant,
+            step: kind.step(),
+            attempt: kind.attempt(),
+            admission_hash: self.admission_hash,
+            transition_hash: kind.head(self)?,
+            subject: kind.subject(self.admission_hash)?,
+        })
+    }
+}
+
 /// A node's signed receipt for a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReceipt {

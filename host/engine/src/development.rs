@@ -3,33 +3,54 @@
 //! A payment that names no key gets one for its participants, which is created before the payment ([`WithKey`] around
 //! a submission). When an approved signature is executed and its key's creation awaits approvals, the key is created
 //! without them, if the policy agrees ([`WithKey`] around an execution). A deployment without `auto_provision_keys`
-//! only reserves the names that are used here.
+//! only reserves the names that are used here (`reserved`).
 
-use crate::engine::Inner;
+use crate::engine::{Engine, Inner};
 use crate::error::{Dependency, EngineError, Unavailable};
-use crate::execute::Execute;
+use crate::execute::{Execute, is_requested};
 use crate::policy::check_evaluated;
 use crate::ports::Record;
+use crate::reserved::{PROVISIONER, threshold};
 use crate::session::{Session, Target, UseCase};
 use crate::submit::{Origin, Prepared, Submit, Submitted};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
-use gateway_domain::ids::{KeyRef, OperationId};
-use gateway_domain::intent::{Intent, KeyCreate, OperationType, Payment, SigningTerms};
+use gateway_domain::ids::OperationId;
+use gateway_domain::intent::{Intent, KeyCreate, OperationType, Payment};
 use gateway_domain::key::fit::BIP32_PROFILE;
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{Action, Failure, Operation, Phase, Refusal, Submission};
 use gateway_domain::policy::Moment;
-use gateway_domain::roster::Threshold;
-
-/// The client that submits the creation of development keys; only its submissions need no approvals.
-pub(crate) const PROVISIONER: &str = "operation-gateway";
-
-/// Prefix of the names of development keys.
-const PREFIX: &str = "development/";
 
 /// A use case that first creates the key it needs.
 pub(crate) struct WithKey<U>(pub(crate) U);
+
+impl Engine {
+    /// Creates a product operation, or returns the one that this idempotency key created.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `PolicyRejected`, `RateLimited`, `Invalid`, `KeyNotFound`, `Unavailable`.
+    pub async fn submit(&self, submit: Submit) -> Result<Submitted, EngineError> {
+        if self.rules().auto_provision_keys {
+            self.run(WithKey(submit)).await
+        } else {
+            self.run(submit).await
+        }
+    }
+
+    /// Executes an admitted operation. After [`Rules::answer_within`](crate::Rules::answer_within) it returns the
+    /// operation in its present state, and the execution continues.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
+    pub async fn execute(&self, target: Target, execute: Execute) -> Result<Record, EngineError> {
+        let use_case = (target.clone(), execute);
+        if self.rules().auto_provision_keys {
+            return self.answer_in_time(target, self.run(WithKey(use_case)), is_requested).await;
+        }
+        self.answer_in_time(target, self.run(use_case), is_requested).await
+    }
+}
 
 impl UseCase for WithKey<Submit> {
     type Answer = Submitted;
@@ -175,25 +196,6 @@ impl Session<'_> {
         }
         Ok(evaluated?)
     }
-}
-
-/// Rejects a key name that a caller gives if it has the prefix of development keys. `why` ends the message.
-pub(crate) fn check_name(pointer: &'static str, key_ref: &KeyRef, why: &str) -> Result<(), EngineError> {
-    if !key_ref.0.starts_with(PREFIX) {
-        return Ok(());
-    }
-    Err(EngineError::Invalid { pointer, message: format!("must not begin with `{PREFIX}`: {why}") })
-}
-
-/// The name of the development key for these terms: one key for each set of participants and threshold.
-pub(crate) fn key_ref(terms: &SigningTerms) -> KeyRef {
-    let holders =
-        terms.requested_participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join("-");
-    KeyRef(format!("{PREFIX}{}-of-{holders}", threshold(terms).0))
-}
-
-fn threshold(terms: &SigningTerms) -> Threshold {
-    terms.threshold.unwrap_or_else(|| terms.requested_participants.majority())
 }
 
 fn key_create(payment: &Payment) -> KeyCreate {

@@ -6,14 +6,14 @@ use crate::holders::HolderCheck;
 use crate::locks::Locks;
 use crate::ports::{KeyQuorum, Ports};
 use crate::rate_limit::{RateLimit, RateLimiter};
-use crate::replica::ReplicaFault;
-use crate::restored::DecisionsCompared;
-use crate::witnessed::Witnessed;
 use gateway_domain::approval::SigningRule;
+use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::{OperationId, Tenant};
+use gateway_domain::log::SignedCheckpoint;
 use gateway_domain::policy::facts;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,15 +78,50 @@ pub(crate) struct Inner {
     pub(crate) last_key_quorums: LastProbe<Vec<KeyQuorum>>,
     /// Shares that nodes should hold and do not.
     pub(crate) holders: HolderCheck,
-    /// Decisions that nodes have and the store may lack.
-    pub(crate) compared: DecisionsCompared,
+    /// The newest decision of each node, which the store may lack.
+    pub(crate) compared: parking_lot::Mutex<BTreeMap<ParticipantIndex, Compared>>,
     /// What is wrong with this replica.
     pub(crate) replica_fault: parking_lot::Mutex<Option<ReplicaFault>>,
-    /// The checkpoint that witnesses cosigned last.
-    pub(crate) witnessed: Witnessed,
+    pub(crate) witnessed: parking_lot::Mutex<Witnessed>,
     /// What happens, for callers that wait.
     pub(crate) feed: Feed,
     pub(crate) tasks: TaskTracker,
+}
+
+/// Why this replica is not ready, as a line for an operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplicaFault {
+    /// It would make other records than the others, so it writes nothing.
+    #[error("{0}; this replica writes nothing")]
+    MustNotWrite(String),
+    /// It decides otherwise than the others, or at other times.
+    #[error("{0}")]
+    Differs(String),
+}
+
+/// A decision that a node admitted, as last compared with the store.
+pub(crate) struct Compared {
+    pub(crate) envelope: Envelope,
+    /// The decision's operation, if the store lacks the decision.
+    pub(crate) lost: Option<OperationId>,
+}
+
+/// What is known of the log's witnesses.
+#[derive(Default)]
+pub(crate) struct Witnessed {
+    pub(crate) kept: Option<KeptCheckpoint>,
+    /// Why nothing may be written.
+    pub(crate) fault: Option<Unavailable>,
+    pub(crate) report: Option<String>,
+}
+
+/// A checkpoint that is kept outside the store.
+#[derive(Clone, Debug)]
+pub struct KeptCheckpoint {
+    /// The checkpoint, signed by the log's key.
+    pub checkpoint: SignedCheckpoint,
+    /// Whether a quorum of witnesses cosigned it. Otherwise it is only compared with the log, and not shown.
+    pub is_cosigned: bool,
 }
 
 impl Engine {
@@ -105,9 +140,9 @@ impl Engine {
             last_write: Mutex::default(),
             last_key_quorums: Mutex::default(),
             holders: HolderCheck::default(),
-            compared: DecisionsCompared::default(),
+            compared: parking_lot::Mutex::default(),
             replica_fault: parking_lot::Mutex::default(),
-            witnessed: Witnessed::default(),
+            witnessed: parking_lot::Mutex::default(),
             feed: Feed::default(),
             tasks: TaskTracker::new(),
         }))

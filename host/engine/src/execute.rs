@@ -1,6 +1,5 @@
 //! The use cases after admission: execution, node recovery, publication and external export.
 
-use crate::development::WithKey;
 use crate::engine::{Engine, Inner};
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::ports::Record;
@@ -56,19 +55,6 @@ pub struct Export {
 }
 
 impl Engine {
-    /// Executes an admitted operation. After [`Rules::answer_within`](crate::Rules::answer_within) it returns the
-    /// operation in its present state, and the execution continues.
-    ///
-    /// # Errors
-    /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
-    pub async fn execute(&self, target: Target, execute: Execute) -> Result<Record, EngineError> {
-        let use_case = (target.clone(), execute);
-        if self.rules().auto_provision_keys {
-            return self.answer_in_time(target, self.run(WithKey(use_case)), is_requested).await;
-        }
-        self.answer_in_time(target, self.run(use_case), is_requested).await
-    }
-
     /// Publishes the result of an executed operation; waits as [`Self::execute`] does.
     ///
     /// # Errors
@@ -206,7 +192,7 @@ impl UseCase for (Target, Export) {
 }
 
 /// Whether its execution has been requested.
-const fn is_requested(operation: &Operation) -> bool {
+pub(crate) const fn is_requested(operation: &Operation) -> bool {
     !matches!(
         operation.phase,
         Phase::Submitted | Phase::PendingApproval | Phase::Deciding | Phase::Admitting | Phase::Admitted

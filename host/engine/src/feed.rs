@@ -16,26 +16,20 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::OperationId;
 use gateway_domain::operation::{State, evolve, replay};
 pub use notice::{Notice, NoticeFilter};
-use parking_lot::{Mutex, MutexGuard};
-use recent::{PAGE_MAX, Page, Recent};
+pub(crate) use recent::Feed;
+use recent::{Followed, PAGE_MAX, Page, Recent};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Interval at which the end of the log is read while anyone waits.
 const FOLLOW_EVERY: Duration = Duration::from_millis(20);
-
-/// Readers that catch up from the store at the same time. The others wait for them, and not for a connection to the database.
-const CATCHING_UP_MAX: usize = 2;
-
-/// Callers that wait for another state of an operation at the same time. Their connections cannot be given to others meanwhile.
-const WAITING_MAX: usize = 128;
 
 /// Where a reader begins in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,54 +40,6 @@ pub enum Start {
     At(u64),
     /// After this event.
     After(EventId),
-}
-
-/// The end of the log as far as it was read.
-pub(crate) struct Feed {
-    followed: watch::Sender<Followed>,
-    wanted: Notify,
-    /// `None` while no one waits.
-    recent: Mutex<Option<Recent>>,
-    /// How often the log was found to be another one than before.
-    n_replaced: AtomicU64,
-    catching_up: Semaphore,
-    waiting: Semaphore,
-}
-
-/// How far the log is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Followed {
-    /// Not yet.
-    No,
-    /// The log has at least this many entries.
-    UpTo(u64),
-    /// No more: the gateway stops.
-    Stopped,
-}
-
-impl Default for Feed {
-    fn default() -> Self {
-        Self {
-            followed: watch::Sender::new(Followed::No),
-            wanted: Notify::new(),
-            recent: Mutex::default(),
-            n_replaced: AtomicU64::new(0),
-            catching_up: Semaphore::new(CATCHING_UP_MAX),
-            waiting: Semaphore::new(WAITING_MAX),
-        }
-    }
-}
-
-impl Feed {
-    fn recent(&self) -> MutexGuard<'_, Option<Recent>> {
-        // No update can panic midway, so a poisoned one is still consistent.
-        self.recent.lock()
-    }
-
-    /// The notices from this index on, if they are in memory.
-    fn recent_since(&self, position: u64) -> Option<Page> {
-        self.recent().as_ref()?.since(position)
-    }
 }
 
 /// A reader's place in the log.

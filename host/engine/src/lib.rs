@@ -7,8 +7,8 @@
 //! [`Engine`]: `submit`, `submit_on_key`, `approve`, `reject`, `cancel`, `execute`, `publish`, `recover` and `export` move operations,
 //! `reads` and `lists` answer questions, `feed` tells what happens, `webhooks` how far it was sent, `reconcile` drives what a crash left behind.
 //!
-//! Files depend on each other in one direction: `error`, `rate_limit`, `locks` → [`ports`] → `holders`, `restored`, `replica`,
-//! `witnessed` → `engine` → `session` → `policy`, `drive` → the use cases.
+//! Files depend on each other in one direction: `error`, `rate_limit`, `locks` → [`ports`] → `holders`, `feed/recent` → `engine` →
+//! `restored`, `replica`, `witnessed`, `session` → `policy`, `drive` → the use cases → `development`, which creates keys on first use.
 
 mod approve;
 mod development;
@@ -29,6 +29,7 @@ mod reads;
 mod reconcile;
 mod reject;
 mod replica;
+mod reserved;
 mod restored;
 mod session;
 mod submit;
@@ -36,7 +37,7 @@ mod webhooks;
 mod witnessed;
 
 pub use approve::Approve;
-pub use engine::{Engine, Rules};
+pub use engine::{Engine, KeptCheckpoint, ReplicaFault, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Export, Publish, Recover};
 pub use feed::{Notice, NoticeFilter, Reading, Start};
@@ -46,8 +47,6 @@ pub use rate_limit::{Quota, RateLimit, Token};
 pub use readiness::Readiness;
 pub use reads::{InclusionEvidence, KeyOperations, KeyTarget, Preview, RequestedRecovery};
 pub use reject::{Cancel, Reject};
-pub use replica::ReplicaFault;
 pub use session::Target;
 pub use submit::{Submit, Submitted};
 pub use webhooks::{WebhookChanged, WebhookStatus};
-pub use witnessed::KeptCheckpoint;

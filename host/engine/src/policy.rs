@@ -6,12 +6,12 @@
 //! are still those that were read: another replica may have decided on a payment in between. A crash in between leaves no
 //! decision: the payment is evaluated again.
 
-use crate::development::PROVISIONER;
 use crate::engine::Inner;
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::locks::Locked;
 use crate::ports::{DecisionRecord, SpendingRead};
 use crate::rate_limit::{Quota, Token};
+use crate::reserved::PROVISIONER;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{OperationId, Tenant};

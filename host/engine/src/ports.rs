@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use crate::error::{Damage, ReadError, SignError, Subject};
-pub use gateway_domain::admission::AdmissionRequest;
-pub use lists::{Created, KeyFilter, ListRecords, Listed, OperationFilter, Place};
+pub use gateway_domain::operation::AdmissionRequest;
+pub use lists::{Created, KeyFilter, ListRecords, Listed, OperationFilter, Place, Visibility};
 pub use log::{EventId, LogConsistency, LogHead, LogInclusion, LoggedEvent, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
@@ -49,26 +49,6 @@ pub struct Ports {
     pub authority: Arc<dyn SignAdmission>,
     pub nodes: Arc<dyn DriveNodes>,
     pub clock: Arc<dyn ReadClock>,
-}
-
-/// The operations and keys that a caller can see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Visibility {
-    /// Those of all tenants: in development without authentication.
-    Everything,
-    /// Those of one tenant.
-    Tenant(Tenant),
-}
-
-impl Visibility {
-    /// Whether the caller can see this tenant's operations and keys.
-    #[must_use]
-    pub fn includes(&self, tenant: &Tenant) -> bool {
-        match self {
-            Self::Everything => true,
-            Self::Tenant(visible) => visible == tenant,
-        }
-    }
 }
 
 /// A stored operation, with the roots of its evidence after its last event.

@@ -90,7 +90,7 @@ impl Engine {
             Err(Unavailable::new(Dependency::Policy, ApprovalError::NoRegistry.to_string()))
         };
         let replicas = self.0.check_replica();
-        let witnesses = self.0.witnessed.report();
+        let witnesses = self.0.witnesses_report();
         Readiness { store, records, audit_append, replicas, policy, approvers, authority, nodes, witnesses }
     }
 

@@ -1,18 +1,7 @@
 //! Whether this replica agrees with the other ones that share its store.
 
-use crate::engine::{Engine, Inner};
+use crate::engine::{Engine, Inner, ReplicaFault};
 use crate::error::{Dependency, Unavailable};
-
-/// Why this replica is not ready, as a line for an operator.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReplicaFault {
-    /// It would make other records than the others, so it writes nothing.
-    #[error("{0}; this replica writes nothing")]
-    MustNotWrite(String),
-    /// It decides otherwise than the others, or at other times.
-    #[error("{0}")]
-    Differs(String),
-}
 
 impl Engine {
     /// What is wrong with this replica, until the next call.

@@ -3,26 +3,12 @@
 //! A decision is stored before any node gets it, so nothing else has that effect. Only decisions that the authorities signed count: a
 //! node alone cannot stop the gateway. A copy that lacks nothing admitted is not noticed here.
 
-use crate::engine::{Engine, Inner};
+use crate::engine::{Compared, Engine, Inner};
 use crate::error::{Dependency, ReadError, Unavailable};
 use crate::ports::NodesStatus;
 use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::OperationId;
-use gateway_domain::roster::ParticipantIndex;
-use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The newest decision of each node, as last compared with the store.
-#[derive(Default)]
-pub(crate) struct DecisionsCompared(Mutex<BTreeMap<ParticipantIndex, Compared>>);
-
-struct Compared {
-    envelope: Envelope,
-    /// The decision's operation, if the store lacks the decision.
-    lost: Option<OperationId>,
-}
-
-impl DecisionsCompared {}
+use std::collections::BTreeSet;
 
 impl Engine {
     /// Compares the decisions that nodes admitted last with the store. Until the next call, nothing is written if one is missing that
@@ -33,11 +19,11 @@ impl Engine {
     pub async fn compare_with_nodes(&self, nodes: &NodesStatus) -> Result<(), Unavailable> {
         for (node, envelope) in &nodes.newest_decisions {
             let is_known = |compared: &Compared| compared.envelope == *envelope && compared.lost.is_none();
-            if self.0.compared.0.lock().get(node).is_some_and(is_known) {
+            if self.0.compared.lock().get(node).is_some_and(is_known) {
                 continue;
             }
             let lost = self.0.lost(envelope).await?;
-            self.0.compared.0.lock().insert(*node, Compared { envelope: envelope.clone(), lost });
+            self.0.compared.lock().insert(*node, Compared { envelope: envelope.clone(), lost });
         }
         self.0.check_decisions()
     }
@@ -67,13 +53,12 @@ impl Inner {
     /// # Errors
     /// [`Dependency::Store`] naming the operations, or the sizes of the log.
     pub(crate) fn check_complete(&self) -> Result<(), Unavailable> {
-        self.witnessed.check()?;
+        self.check_witnessed()?;
         self.check_decisions()
     }
 
     fn check_decisions(&self) -> Result<(), Unavailable> {
-        let lost: BTreeSet<_> =
-            self.compared.0.lock().values().filter_map(|compared| compared.lost).collect();
+        let lost: BTreeSet<_> = self.compared.lock().values().filter_map(|compared| compared.lost).collect();
         if lost.is_empty() {
             return Ok(());
         }

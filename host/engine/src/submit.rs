@@ -1,12 +1,12 @@
 //! Submission: replay → key → policy → open → commit with a token → drive.
 
-use crate::development::{self, PROVISIONER, WithKey};
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::locks::Locked;
 use crate::policy::check_evaluated;
 use crate::ports::Record;
 use crate::rate_limit::{Quota, Token};
+use crate::reserved::{self, PROVISIONER};
 use crate::session::{Session, UseCase};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
@@ -58,18 +58,6 @@ impl Submitted {
 }
 
 impl Engine {
-    /// Creates a product operation, or returns the one that this idempotency key created.
-    ///
-    /// # Errors
-    /// [`EngineError`]: `PolicyRejected`, `RateLimited`, `Invalid`, `KeyNotFound`, `Unavailable`.
-    pub async fn submit(&self, submit: Submit) -> Result<Submitted, EngineError> {
-        if self.rules().auto_provision_keys {
-            self.run(WithKey(submit)).await
-        } else {
-            self.run(submit).await
-        }
-    }
-
     /// Creates a custody operation on the key of this name, or returns the one that this request created.
     ///
     /// # Errors
@@ -297,10 +285,10 @@ impl Inner {
         };
         match &payment.key_ref {
             Some(key_ref) => {
-                development::check_name("/key_ref", key_ref, "leave it out to use a development key")?;
+                reserved::check_name("/key_ref", key_ref, "leave it out to use a development key")?;
                 Ok(key_ref.clone())
             }
-            None if self.rules.auto_provision_keys => Ok(development::key_ref(&payment.terms)),
+            None if self.rules.auto_provision_keys => Ok(reserved::key_ref(&payment.terms)),
             None => Err(EngineError::Invalid {
                 pointer: "/key_ref",
                 message: "must name a key in this deployment".to_owned(),
@@ -386,12 +374,12 @@ fn check_names(submit: &Submit, key_ref: &KeyRef) -> Result<(), EngineError> {
         return Err(EngineError::Invalid { pointer: "/client/client_id", message });
     }
     match &submit.intent {
-        Intent::KeyCreate(_) => development::check_name("/key_ref", key_ref, WHY),
+        Intent::KeyCreate(_) => reserved::check_name("/key_ref", key_ref, WHY),
         Intent::Rotate(rotate) if rotate.new_key_ref == *key_ref => {
             let message = "must be another name than the key's".to_owned();
             Err(EngineError::Invalid { pointer: "/new_key_ref", message })
         }
-        Intent::Rotate(rotate) => development::check_name("/new_key_ref", &rotate.new_key_ref, WHY),
+        Intent::Rotate(rotate) => reserved::check_name("/new_key_ref", &rotate.new_key_ref, WHY),
         Intent::Payment(_)
         | Intent::AssetAction(_)
         | Intent::Refresh(_)

@@ -3,50 +3,29 @@
 //!
 //! Only a checkpoint that the log's own key signed counts: no witness can stop the gateway.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Inner, KeptCheckpoint};
 use crate::error::{Dependency, Unavailable};
 use gateway_domain::log::{LogStanding, SignedCheckpoint};
-use parking_lot::Mutex;
 
-#[derive(Default)]
-pub(crate) struct Witnessed(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    kept: Option<KeptCheckpoint>,
-    /// Why nothing may be written.
-    fault: Option<Unavailable>,
-    report: Option<String>,
-}
-
-/// A checkpoint that is kept outside the store.
-#[derive(Clone, Debug)]
-pub struct KeptCheckpoint {
-    /// The checkpoint, signed by the log's key.
-    pub checkpoint: SignedCheckpoint,
-    /// Whether a quorum of witnesses cosigned it. Otherwise it is only compared with the log, and not shown.
-    pub is_cosigned: bool,
-}
-
-impl Witnessed {
+impl Inner {
     /// Checks that the log is that of the kept checkpoint.
     ///
     /// # Errors
     /// [`Dependency::Store`] with the sizes.
-    pub(crate) fn check(&self) -> Result<(), Unavailable> {
-        self.0.lock().fault.clone().map_or(Ok(()), Err)
+    pub(crate) fn check_witnessed(&self) -> Result<(), Unavailable> {
+        self.witnessed.lock().fault.clone().map_or(Ok(()), Err)
     }
 
     /// What is known of the witnesses, for readiness; `None` without witnesses.
-    pub(crate) fn report(&self) -> Option<String> {
-        self.0.lock().report.clone()
+    pub(crate) fn witnesses_report(&self) -> Option<String> {
+        self.witnessed.lock().report.clone()
     }
 }
 
 impl Engine {
     /// Notes the checkpoint that was kept before the start. Until [`Self::compare_with_checkpoint`] has succeeded, nothing is written.
     pub fn expect_checkpoint(&self, kept: KeptCheckpoint) {
-        let mut state = self.0.witnessed.0.lock();
+        let mut state = self.0.witnessed.lock();
         let why = "the log has not been compared with the witnessed checkpoint yet";
         state.fault = Some(Unavailable::new(Dependency::Store, why));
         state.kept = Some(kept);
@@ -54,12 +33,12 @@ impl Engine {
 
     /// Notes a checkpoint of the present log, which the caller has written to disk.
     pub fn keep_checkpoint(&self, kept: KeptCheckpoint) {
-        self.0.witnessed.0.lock().kept = Some(kept);
+        self.0.witnessed.lock().kept = Some(kept);
     }
 
     /// Shows a line about the witnesses in readiness.
     pub fn report_witnesses(&self, report: String) {
-        self.0.witnessed.0.lock().report = Some(report);
+        self.0.witnessed.lock().report = Some(report);
     }
 
     /// Compares the log with the kept checkpoint. Returns the reason if it is not consistent with it: until the next call, nothing is
@@ -68,7 +47,7 @@ impl Engine {
     /// # Errors
     /// [`Unavailable`] when the log cannot be read, which changes nothing.
     pub async fn compare_with_checkpoint(&self) -> Result<Option<Unavailable>, Unavailable> {
-        let Some(kept) = self.0.witnessed.0.lock().kept.clone() else { return Ok(None) };
+        let Some(kept) = self.0.witnessed.lock().kept.clone() else { return Ok(None) };
         let size = kept.checkpoint.unverified().size();
         let head = self.0.ports.log.log_head().await?;
         let proof = self.0.ports.log.log_consistency(size, head.size).await?;
@@ -80,14 +59,14 @@ impl Engine {
                     Some(Unavailable::new(Dependency::Store, format!("the witnessed checkpoint: {error}")))
                 }
             };
-        self.0.witnessed.0.lock().fault.clone_from(&compared);
+        self.0.witnessed.lock().fault.clone_from(&compared);
         Ok(compared)
     }
 
     /// The newest checkpoint that a quorum of witnesses cosigned, while the log is consistent with it.
     #[must_use]
     pub fn witnessed_checkpoint(&self) -> Option<SignedCheckpoint> {
-        let state = self.0.witnessed.0.lock();
+        let state = self.0.witnessed.lock();
         let kept = state.kept.as_ref().filter(|kept| kept.is_cosigned && state.fault.is_none());
         kept.map(|kept| kept.checkpoint.clone())
     }

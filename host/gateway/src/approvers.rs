@@ -1,8 +1,8 @@
 //! The rules that verify approvers' signatures, of the gateway and of its embedded nodes.
 
-use crate::compose::StartError;
 use crate::settings::Settings;
 use gateway_domain::approval::{Approvers, SigningRule};
+use gateway_service::StartError;
 use gateway_service::approvers;
 
 /// The gateway's rule for signatures. An approval may be as old as an operation can wait for it.

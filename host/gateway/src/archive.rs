@@ -39,8 +39,8 @@ async fn write_and_verify(
         return Err(format!("`{}` exists already", file.display()).into());
     }
     let roots = Roots::parse(&serde_json::to_vec(&crate::evidence::roots(settings).await?)?)?;
-    let signer = LogSigner::new(settings.log.origin.clone(), &*key_file::load(&settings.log.key)?);
-    let store = Store::read_only(&settings.database_url).await?;
+    let signer = LogSigner::new(settings.log_origin.clone(), &*key_file::load(&settings.log.key)?);
+    let store = Store::read_only(&settings.general.database_url).await?;
     let partial = PathBuf::from(format!("{}.partial", file.display()));
     let writer =
         Writer { store: &store, signer: &signer, page_bytes_max: settings.server.audit_bytes_max, now };

@@ -1,13 +1,12 @@
 //! Creates the authenticator from the settings.
 
-use crate::compose::{StartError, SystemClock};
 use crate::settings::{Auth, ClientSecretSource, IssuerKeys, Settings};
 use gateway_auth::{
     Authenticator, ClientSecret, Clock, Introspection, IntrospectionConfig, Jwks, JwksConfig, KeySource,
     Provider, ProviderUrl,
 };
-use gateway_engine::ports::ReadClock;
 use gateway_seal::key_file;
+use gateway_service::StartError;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,12 +16,12 @@ use std::sync::Arc;
 /// # Errors
 /// [`StartError`], which names the file and never its content.
 pub(crate) fn open(settings: &Settings) -> Result<Authenticator, StartError> {
-    open_mode(settings).map(|authenticator| authenticator.require_tenant(settings.tenant_required))
+    open_mode(settings).map(|authenticator| authenticator.require_tenant(settings.auth.tenant_required))
 }
 
 fn open_mode(settings: &Settings) -> Result<Authenticator, StartError> {
-    let clock: Clock = Arc::new(|| SystemClock.now());
-    match &settings.auth {
+    let clock: Clock = Arc::new(gateway_service::now);
+    match &settings.auth.mode {
         Auth::Bypass => Ok(Authenticator::bypass()),
         Auth::TrustedHeaders { proxies } => Ok(Authenticator::trusted_headers(proxies.clone())),
         Auth::Jwks { proxies, keys, max_age, rules } => {

@@ -2,39 +2,26 @@
 
 use crate::approvers;
 use crate::authentication;
-use crate::authority::PolicyAuthorities;
 use crate::log_signer::LogSigner;
-use crate::node_policy::{self, StoredBundles};
-use crate::services::{
-    OpenAuthority, OpenFleet, open_authority, open_nodes, open_services, pinned_identities,
-};
+use crate::services::{OpenFleet, deployment_rules, load_seed, open_authority, open_nodes, open_services};
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
-use gateway_authority::{Authority, Policies as AuthorityPolicies, Record, Verifier};
-use gateway_domain::admission::Authorities;
-use gateway_domain::policy::facts;
-use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{ReadClock, ReadOperations as _};
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::{CompiledBundles, Pins};
 use gateway_policy_host::Lifecycle;
 use gateway_policy_host::lifecycle::{self, Prepared, Sources};
-use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, identities, participants_with_database};
-use gateway_seal::at_rest::Kek;
-use gateway_seal::kek_source::Creates;
-use gateway_seal::key_file::{self, KeyFileError};
-use gateway_seal::node_key::NodeIdentity;
+use gateway_seal::key_file;
 use gateway_service::approvers::Verifiers;
 use gateway_service::telemetry::{self, MICROSECONDS, MILLISECONDS, Metrics};
 
+pub use crate::services::{fleet_config, node_identities, open_embedded_authority, open_fleet};
 pub use gateway_service::StartError;
 use gateway_store::Store;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use zeroize::Zeroizing;
 
 /// The machine's clock.
 pub struct SystemClock;
@@ -102,7 +89,7 @@ pub(crate) fn check_policy(settings: &Settings) -> Result<Prepared, StartError> 
 }
 
 fn store_exists(settings: &Settings) -> Result<bool, StartError> {
-    Store::exists(&settings.database_url).map_err(|error| StartError::new("database", error))
+    Store::exists(&settings.general.database_url).map_err(|error| StartError::new("database", error))
 }
 
 fn policy_sources(settings: &Settings) -> Result<Sources, StartError> {
@@ -113,7 +100,7 @@ fn policy_sources(settings: &Settings) -> Result<Sources, StartError> {
         activation: settings.policy.activation.clone(),
         candidate: settings.policy.candidate.clone(),
         pins: pins.map_err(|error| StartError::new("policy pins", error))?,
-        allows_development: settings.profile == Profile::Development,
+        allows_development: settings.general.profile == Profile::Development,
     })
 }
 
@@ -156,7 +143,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let services = open_services(settings)?;
     let rules = rules(settings);
     let authenticator = open_authenticator(settings)?;
-    let store = Store::open_with(&settings.database_url, settings.database_connections)
+    let store = Store::open_with(&settings.general.database_url, settings.general.database_connections)
         .await
         .map_err(|error| StartError::new("database", error))?;
     let store = Arc::new(store);
@@ -228,18 +215,11 @@ pub(crate) fn log_signer(
     seed: &[u8; 32],
     authorities: &[[u8; 32]],
 ) -> Result<LogSigner, StartError> {
-    let signer = LogSigner::new(settings.log.origin.clone(), seed);
+    let signer = LogSigner::new(settings.log_origin.clone(), seed);
     if authorities.contains(&signer.public_key()) {
         return Err(StartError::new("log key", "must be another key than the authority's"));
     }
     Ok(signer)
-}
-
-pub(crate) fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
-    match settings.profile {
-        Profile::Development => key_file::load_or_create(path),
-        Profile::Production => key_file::load(path),
-    }
 }
 
 /// The bundles that this process has compiled, which the embedded nodes and the embedded authority use once they have verified them.
@@ -252,124 +232,6 @@ pub fn compiled_bundles(policies: &Lifecycle) -> Arc<CompiledBundles> {
     Arc::new(compiled)
 }
 
-/// Opens an embedded authority. It checks what an authority in a process of its own does, by the deployment's rules.
-///
-/// # Errors
-/// [`StartError`] when its key cannot be read.
-pub fn open_embedded_authority(
-    settings: &Settings,
-    store: &Arc<Store>,
-    policies: &Arc<Lifecycle>,
-    compiled: Arc<CompiledBundles>,
-) -> Result<OpenAuthority, StartError> {
-    let seed =
-        load_seed(settings, &settings.authority.key).map_err(|error| StartError::new("authority", error))?;
-    let authority = Authority::new(&seed);
-    let trust = node_policy::trust(settings);
-    node_policy::trust_file(settings, trust.clone())?;
-    let rule = approvers::gateway_rule(settings);
-    let verifier = Verifier {
-        signed_approvals: rule.clone(),
-        rules: deployment_rules(settings),
-        keys_without_approvals: settings.operations.auto_provision_keys,
-        decision_ttl_max_ms: settings.operations.admission_ttl_ms,
-        policies: AuthorityPolicies::new(trust, compiled),
-        record: Record::in_memory(),
-    };
-    let public_keys = vec![authority.public_key()];
-    let bundles = StoredBundles(Arc::clone(policies));
-    let port = PolicyAuthorities::embedded(authority, verifier, store.clone(), bundles);
-    Ok(OpenAuthority { port: Arc::new(port), public_keys, signed_approvals: Some(rule) })
-}
-
-/// Opens embedded nodes. Each pins the authority and the approvers, checks the deployment's rules for approvals itself, and evaluates the
-/// policy itself, with bundles that `policies` has.
-///
-/// # Errors
-/// [`StartError`] when the authority's key is invalid, or the nodes cannot be decrypted.
-pub async fn open_fleet(
-    settings: &Settings,
-    authorities: &[[u8; 32]],
-    policies: &Arc<Lifecycle>,
-    compiled: Arc<CompiledBundles>,
-) -> Result<Arc<EmbeddedFleet>, StartError> {
-    let kek = Arc::new(open_kek(settings).await?);
-    let mut config = fleet_config(settings, authorities, kek)?;
-    config.nodes.compiled_bundles = compiled;
-    node_policy::trust_file(settings, config.nodes.policy_trust.clone())?;
-    let fleet = EmbeddedFleet::new(config, Arc::new(StoredBundles(Arc::clone(policies))));
-    fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
-    Ok(Arc::new(fleet))
-}
-
-/// Loads the key that encrypts the nodes' secrets, on a blocking thread. Creates a key file only in development and while there
-/// are no databases: a new key could not decrypt them.
-///
-/// # Errors
-/// [`StartError`], which names the file and never its content.
-pub(crate) async fn open_kek(settings: &Settings) -> Result<Kek, StartError> {
-    let (source, folder) = (settings.nodes.key.clone(), settings.nodes.directory.clone());
-    let creates = match (participants_with_database(&folder).is_empty(), settings.profile) {
-        (false, _) => Creates::Nothing,
-        (true, Profile::Production) => Creates::Stretching,
-        (true, Profile::Development) => Creates::Key,
-    };
-    let opening = tokio::task::spawn_blocking(move || source.load(&folder, creates)).await;
-    let opened = opening.map_err(|error| StartError::new("node key", error))?;
-    opened.map_err(|error| StartError::new("node key", error))
-}
-
-/// The configuration of the nodes. Decisions by earlier keys of the authority stay valid until they expire.
-///
-/// # Errors
-/// [`StartError`] when a key of the authority is invalid.
-pub fn fleet_config(
-    settings: &Settings,
-    authorities: &[[u8; 32]],
-    kek: Arc<Kek>,
-) -> Result<FleetConfig, StartError> {
-    let previous = settings.authority.keys_previous.iter().map(|key| *key.as_bytes());
-    let keys = authorities.iter().copied().chain(previous);
-    let authorities = Authorities::new(keys, settings.authority.threshold);
-    let nodes = NodeSettings {
-        kek,
-        authorities: authorities.map_err(|error| StartError::new("authority", error))?,
-        rules: deployment_rules(settings),
-        approver_roles: BTreeMap::new(),
-        policy_trust: node_policy::trust(settings),
-        compiled_bundles: Arc::default(),
-        decision_ttl_max_ms: settings.operations.admission_ttl_ms,
-        signed_approvals: approvers::node_rule(settings),
-        keys_without_approvals: settings.operations.auto_provision_keys,
-        clock: Arc::new(|| SystemClock.now()),
-    };
-    let log_size_files = Some(settings.nodes.directory.with_added_extension("log-size"));
-    Ok(FleetConfig { folder: settings.nodes.directory.clone(), log_size_files, nodes })
-}
-
-/// The Ed25519 public keys that verify the nodes' receipts, by participant, for offline verifiers. Reads the nodes' databases,
-/// also while a gateway serves, and writes nothing. Participants without a database, which never took part in an operation, are
-/// left out.
-///
-/// # Errors
-/// [`StartError`] when the key that encrypts the nodes' secrets cannot be loaded, or a database cannot be read with it.
-pub async fn node_identities(
-    settings: &Settings,
-) -> Result<BTreeMap<ParticipantIndex, [u8; 32]>, StartError> {
-    if let Some(remote) = &settings.nodes.remote {
-        let identities = pinned_identities(remote)?.into_iter();
-        let key = |identity: NodeIdentity| (ParticipantIndex(identity.index()), identity.signing_key());
-        return Ok(identities.map(key).collect());
-    }
-    let folder = &settings.nodes.directory;
-    if participants_with_database(folder).is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let kek = Arc::new(open_kek(settings).await?);
-    let nodes = identities(folder, &kek).await.map_err(|error| StartError::new("nodes", error))?;
-    Ok(nodes.into_iter().map(|(participant, node)| (participant, node.signing_key())).collect())
-}
-
 /// The engine's part of the settings.
 #[must_use]
 pub fn rules(settings: &Settings) -> Rules {
@@ -380,8 +242,8 @@ pub fn rules(settings: &Settings) -> Rules {
         admission_ttl_ms: settings.operations.admission_ttl_ms,
         auto_provision_keys: settings.operations.auto_provision_keys,
         lost_operations: settings.operations.lost_operations.clone(),
-        refuses_stale_fences: settings.profile == Profile::Production,
-        n_nodes: settings.nodes.count,
+        refuses_stale_fences: settings.general.profile == Profile::Production,
+        n_nodes: settings.nodes.count(),
         admission_rate: RateLimit {
             per_second: settings.operations.admission_rate,
             burst: settings.operations.admission_burst,
@@ -392,15 +254,6 @@ pub fn rules(settings: &Settings) -> Rules {
         },
         preview_records_max: settings.operations.preview_records_max,
         answer_within: settings.operations.answer_within,
-    }
-}
-
-/// The rules that policies read as facts.
-pub(crate) fn deployment_rules(settings: &Settings) -> facts::Rules {
-    facts::Rules {
-        permitted_recipients: settings.operations.permitted_recipients.clone(),
-        required_approvals: settings.approvals.required,
-        separation_of_duties: settings.approvals.separation_of_duties,
     }
 }
 
@@ -423,8 +276,13 @@ pub fn options(settings: &Settings) -> Options {
             UnknownFields::Warn
         },
         signature_profiles: settings.operations.signature_profile_aliases.clone(),
-        exceptions: settings.production_exceptions.iter().map(|exception| exception.as_str()).collect(),
-        content_ids_only: settings.profile == Profile::Production,
+        exceptions: settings
+            .general
+            .production_exceptions
+            .iter()
+            .map(|exception| exception.as_str())
+            .collect(),
+        content_ids_only: settings.general.profile == Profile::Production,
     }
 }
 

@@ -5,10 +5,10 @@
 
 mod running;
 
-use crate::compose::{self, StartError};
+use crate::compose;
 use crate::services::{self, Services, authority_keys};
 use crate::settings::{Profile, Settings};
-use crate::{approvers, authentication, keys, webhooks, witnesses};
+use crate::{approvers, authentication, webhooks, witnesses};
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::error_chain;
@@ -17,6 +17,7 @@ use gateway_domain::time::EpochMs;
 use gateway_runtime::{NodeAddress, participants_with_database};
 use gateway_seal::kek_source::{Creates, KekSource};
 use gateway_seal::key_file::{self, KeyFileError};
+use gateway_service::StartError;
 use gateway_service::client::{CallError, ServiceClient, Url};
 use gateway_service::output::{self, Lines};
 use gateway_service::settings::Resolved;
@@ -150,12 +151,12 @@ impl Doctor<'_> {
 
     fn profile(&mut self) {
         self.ok("settings", "the settings are valid");
-        if self.settings.profile == Profile::Development {
+        if self.settings.general.profile == Profile::Development {
             let what =
                 "the development profile has unsafe defaults, and its gateway may not authenticate callers";
             self.warning("settings", what, "set `profile=production` for anything but development");
         }
-        for exception in &self.settings.production_exceptions {
+        for exception in &self.settings.general.production_exceptions {
             let what = format!("`production_exceptions` permits `{}`", exception.as_str());
             self.warning("settings", what, "remove the exception once the safeguard is in place");
         }
@@ -180,7 +181,7 @@ impl Doctor<'_> {
 
     fn keys(&mut self) {
         let settings = self.settings;
-        if let Some(path) = keys::authority_key(settings) {
+        if let Some(path) = settings.authority.own_key() {
             self.key("authority_key", key_file::load(path).map(drop));
         }
         let log = key_file::load(&settings.log.key);
@@ -192,7 +193,7 @@ impl Doctor<'_> {
             );
         }
         self.key("log_key", log.map(drop));
-        if let Some(source) = keys::node_key(settings) {
+        if let Some(source) = settings.nodes.own_key() {
             self.node_key(source);
         }
     }
@@ -202,7 +203,7 @@ impl Doctor<'_> {
             Ok(()) => self.ok("keys", format!("`{setting}` can be read, and only by its owner")),
             Err(KeyFileError::Unreadable { path, source })
                 if source.kind() == io::ErrorKind::NotFound
-                    && self.settings.profile == Profile::Development =>
+                    && self.settings.general.profile == Profile::Development =>
             {
                 self.missing_key(setting, &path);
             }
@@ -228,7 +229,7 @@ impl Doctor<'_> {
         let is_first = participants_with_database(directory).is_empty();
         match source {
             KekSource::File(path)
-                if is_first && !path.exists() && self.settings.profile == Profile::Development =>
+                if is_first && !path.exists() && self.settings.general.profile == Profile::Development =>
             {
                 self.missing_key("node_key", path);
             }
@@ -299,7 +300,7 @@ impl Doctor<'_> {
 
     fn certificates(&mut self) {
         let mut files = BTreeSet::new();
-        if let Some(tls) = &self.settings.server.tls {
+        if let Some(tls) = &self.settings.tls.files {
             if let Err(error) = Tls::open(tls.clone()) {
                 self.error("certificates", error_chain(&error), "correct the files of the API's TLS");
             }
@@ -334,7 +335,7 @@ impl Doctor<'_> {
     }
 
     async fn database(&mut self) {
-        let url = &self.settings.database_url;
+        let url = &self.settings.general.database_url;
         let action = "correct what the message names; host/docs/operations.md has the modes and settings";
         match Store::exists(url) {
             Err(error) => self.error("database", error_chain(&error), action),

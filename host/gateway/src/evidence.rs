@@ -1,9 +1,9 @@
 //! The roots of trust that readers of this deployment's evidence need. Keys are read and never created.
 
 use crate::approvers;
-use crate::compose::{StartError, deployment_rules, node_identities};
 use crate::log_signer::LogSigner;
 use crate::services::authority_keys;
+use crate::services::{deployment_rules, node_identities};
 use crate::settings::{Settings, SignedApprovals as SignedApprovalsSetting};
 use gateway_cli::{EXIT_UNCHECKED, Fault};
 use gateway_domain::ids::Hex32;
@@ -11,6 +11,7 @@ use gateway_engine::ports::SignCheckpoint;
 use gateway_evidence::roots::{FORMAT, RootsFile, SignedApprovals};
 use gateway_policy::Pins;
 use gateway_seal::key_file;
+use gateway_service::StartError;
 use gateway_service::output::{self, Lines};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
     let seed = |what: &str, path| key_file::load(path).map_err(|error| StartError::new(what, error));
     let authorities = authority_keys(settings)?;
-    let log = LogSigner::new(settings.log.origin.clone(), &*seed("log key", &settings.log.key)?);
+    let log = LogSigner::new(settings.log_origin.clone(), &*seed("log key", &settings.log.key)?);
     let nodes = node_identities(settings).await?;
     let previous = settings.authority.keys_previous.iter().copied();
     let approvers = approvers::load_registry(settings)?.map(|approvers| approvers.file().clone());

@@ -35,22 +35,12 @@ pub(crate) fn run(command: &KeysCommand<Flags>, settings: &Settings) -> ExitCode
     }
 }
 
-/// The file of the authority's key; `None` if authorities are processes of their own, which have it.
-pub(crate) fn authority_key(settings: &Settings) -> Option<&Path> {
-    settings.authority.remote.is_empty().then_some(&*settings.authority.key)
-}
-
-/// The key of the nodes' shares; `None` if nodes are processes of their own, which have it.
-pub(crate) fn node_key(settings: &Settings) -> Option<&KekSource> {
-    settings.nodes.remote.is_none().then_some(&settings.nodes.key)
-}
-
 /// Creates the missing keys of this process, and prints for each key whether it existed.
 fn generate(settings: &Settings) -> Result<(), Fault> {
-    for path in authority_key(settings).into_iter().chain([&*settings.log.key]) {
+    for path in settings.authority.own_key().into_iter().chain([&*settings.log.key]) {
         create_if_missing(path)?;
     }
-    if let Some(KekSource::File(path)) = node_key(settings) {
+    if let Some(KekSource::File(path)) = settings.nodes.own_key() {
         if !path.exists() && !participants_with_database(&settings.nodes.directory).is_empty() {
             return Err(format!(
                 "the nodes have databases, and the key that encrypts their secrets is missing: `{}`",
@@ -72,7 +62,7 @@ fn create_if_missing(path: &Path) -> Result<(), Fault> {
 /// Prints one line for each key: setting, public half, file.
 fn show(settings: &Settings) -> Result<(), Fault> {
     let mut lines = Lines::new();
-    if let Some(authority) = authority_key(settings) {
+    if let Some(authority) = settings.authority.own_key() {
         let public = Hex32::new(Authority::new(&*key_file::load(authority)?).public_key());
         lines.add(format_args!("authority_key {public} {}", authority.display()));
     }
@@ -80,9 +70,9 @@ fn show(settings: &Settings) -> Result<(), Fault> {
         lines.add(format_args!("authority_keys_previous {previous}"));
     }
     let log = &settings.log.key;
-    let signer = LogSigner::new(settings.log.origin.clone(), &*key_file::load(log)?);
+    let signer = LogSigner::new(settings.log_origin.clone(), &*key_file::load(log)?);
     lines.add(format_args!("log_key {} {}", signer.verifier_key(), log.display()));
-    match node_key(settings) {
+    match settings.nodes.own_key() {
         Some(KekSource::File(path)) => {
             // The id of a symmetric key, which does not reveal the key.
             lines.add(format_args!("node_key {} {}", Kek::from_file(path)?.id(), path.display()));

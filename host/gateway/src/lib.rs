@@ -66,11 +66,11 @@ fn run(Cli { settings: before, command }: Cli<Flags>) -> ExitCode {
             Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
         },
         Some(Command::Decisions(DecisionsCommand::Export { settings, export })) => {
-            run_with(settings, &|settings| records::export(&settings.database_url, export))
+            run_with(settings, &|settings| records::export(&settings.general.database_url, export))
         }
         Some(Command::Policy(PolicyCommand::Replay { settings, replay })) => {
             run_with(settings, &|settings| {
-                records::replay(&settings.database_url, &settings.policy.bundle, replay)
+                records::replay(&settings.general.database_url, &settings.policy.bundle, replay)
             })
         }
         Some(Command::Policy(PolicyCommand::Preview(preview))) => gateway_cli::calls::run_preview(preview),
@@ -79,7 +79,7 @@ fn run(Cli { settings: before, command }: Cli<Flags>) -> ExitCode {
         Some(Command::Policy(PolicyCommand::Impact { settings, impact })) => {
             run_with(settings, &|settings| {
                 let trust = Trust { roots: &settings.policy.trust_roots, now };
-                records::impact(&settings.database_url, &trust, impact)
+                records::impact(&settings.general.database_url, &trust, impact)
             })
         }
         Some(Command::Evidence(EvidenceCommand::Verify(verify))) => gateway_cli::evidence::run(verify, now),
@@ -96,16 +96,16 @@ fn run(Cli { settings: before, command }: Cli<Flags>) -> ExitCode {
             run_with(flags, &|settings| keys::run(command, settings))
         }
         Some(Command::Ledger(LedgerCommand::Fsck { settings, json })) => {
-            run_with(settings, &|settings| gateway_cli::ledger::fsck(&settings.database_url, *json))
+            run_with(settings, &|settings| gateway_cli::ledger::fsck(&settings.general.database_url, *json))
         }
         Some(Command::Ledger(LedgerCommand::Archive { archive, settings })) => {
             run_with(settings, &|settings| archive::run(settings, archive, now))
         }
         Some(Command::Backup { file, settings }) => {
-            run_with(settings, &|settings| gateway_cli::ledger::backup(&settings.database_url, file))
+            run_with(settings, &|settings| gateway_cli::ledger::backup(&settings.general.database_url, file))
         }
         Some(Command::Restore { file, settings }) => {
-            run_with(settings, &|settings| gateway_cli::ledger::restore(&settings.database_url, file))
+            run_with(settings, &|settings| gateway_cli::ledger::restore(&settings.general.database_url, file))
         }
         Some(Command::Nodes(command)) => {
             let (NodesCommand::Check(flags)
@@ -131,12 +131,13 @@ fn with_settings(resolved: &Resolved, run: impl FnOnce(&Settings) -> ExitCode) -
 }
 
 fn start(settings: &Settings) -> ExitCode {
-    let n_nodes = if settings.nodes.remote.is_none() { usize::from(settings.nodes.count) } else { 0 };
+    let n_nodes = if settings.nodes.remote.is_none() { usize::from(settings.nodes.count()) } else { 0 };
     let n_threads = process::THREADS_OF_PROCESS + n_nodes * THREADS_OF_NODE;
     if let Err(error) = process::check_threads(n_threads) {
         return report_errors(&[error.to_string()], EXIT_FAILED);
     }
-    let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
+    let (filter, format, traces) =
+        (&settings.general.log_filter, settings.general.log_format, settings.traces.as_ref());
     if let Err(error) = telemetry::start_log(filter, format, traces) {
         return report_errors(&[error], EXIT_UNCHECKED);
     }

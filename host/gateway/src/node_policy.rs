@@ -1,6 +1,5 @@
 //! The policy trust of embedded nodes, and the bundles that the gateway offers to nodes.
 
-use crate::compose::StartError;
 use crate::settings::{Profile, Settings};
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
@@ -8,12 +7,13 @@ use gateway_engine::Unavailable;
 use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_policy_host::Lifecycle;
 use gateway_runtime::{BundleOffer, FindBundle};
+use gateway_service::StartError;
 use std::sync::Arc;
 
 /// The nodes' trust, without roots until [`trust_file`] has read them.
 #[must_use]
 pub(crate) fn trust(settings: &Settings) -> Trust {
-    Trust::new(settings.profile == Profile::Development)
+    Trust::new(settings.general.profile == Profile::Development)
 }
 
 /// The nodes' trust roots, read into `trust`.

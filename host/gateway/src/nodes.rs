@@ -1,8 +1,7 @@
 //! Checks the nodes' databases: in steps while the gateway serves, and completely by `operation-gateway nodes check`. Prints a node's
 //! log (`operation-gateway nodes log`) and readmits a restored node (`operation-gateway nodes readmit`).
 
-use crate::compose::{self, fleet_config};
-use crate::services::authority_keys;
+use crate::services::{authority_keys, fleet_config, open_kek};
 use crate::settings::{Flags, Settings};
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault, NodesCommand};
 use gateway_domain::key::expected_shares;
@@ -185,7 +184,7 @@ fn log(settings: &Settings, participant: ParticipantIndex, now: EpochMs) -> Exit
 fn readmit(settings: &Settings, participant: ParticipantIndex, size_at_least: u64) -> ExitCode {
     let readmit = async {
         check_exists(settings, participant)?;
-        let kek = Arc::new(compose::open_kek(settings).await?);
+        let kek = Arc::new(open_kek(settings).await?);
         let config = fleet_config(settings, &authority_keys(settings)?, kek)?;
         let size = gateway_runtime::readmit(&config, participant, size_at_least).await?;
         output::print_line(format_args!("node {participant} was readmitted; its log has {size} entries"))?;
@@ -209,7 +208,7 @@ fn check_exists(settings: &Settings, participant: ParticipantIndex) -> Result<()
 /// Prints the entries up to a head that is signed first: the log may grow meanwhile.
 async fn print_log(settings: &Settings, participant: ParticipantIndex, now: EpochMs) -> Result<(), Fault> {
     check_exists(settings, participant)?;
-    let kek = Arc::new(compose::open_kek(settings).await?);
+    let kek = Arc::new(open_kek(settings).await?);
     let file = open_file(&settings.nodes.directory, participant, &kek).await?;
     file.write_log(output::print_json, now).await?;
     file.close().await;
@@ -223,14 +222,14 @@ async fn findings(settings: &Settings) -> Result<Checked, Fault> {
     let folder = &settings.nodes.directory;
     let known = participants_with_database(folder);
     // Without databases there is nothing to open, and no key may be created.
-    let kek = if known.is_empty() { None } else { Some(Arc::new(compose::open_kek(settings).await?)) };
+    let kek = if known.is_empty() { None } else { Some(Arc::new(open_kek(settings).await?)) };
     let mut checked = Checked::new();
     for participant in known {
         if let Some(kek) = &kek {
             checked.insert(participant, check_file(folder, participant, kek).await);
         }
     }
-    if Store::exists(&settings.database_url)? {
+    if Store::exists(&settings.general.database_url)? {
         compare_with_keys(settings, kek.as_ref(), &mut checked).await?;
     }
     Ok(checked)
@@ -243,7 +242,7 @@ async fn compare_with_keys(
     kek: Option<&Arc<Kek>>,
     checked: &mut Checked,
 ) -> Result<(), Fault> {
-    let mut fsck = Fsck::open(&settings.database_url).await?;
+    let mut fsck = Fsck::open(&settings.general.database_url).await?;
     let (mut missing, mut after) = (Vec::new(), None);
     loop {
         let (keys, last) = fsck.keys_after(after).await?;
@@ -256,7 +255,7 @@ async fn compare_with_keys(
         }
         after = last;
     }
-    let mut later = Fsck::open(&settings.database_url).await?;
+    let mut later = Fsck::open(&settings.general.database_url).await?;
     for (participant, (key_id, damage)) in missing {
         if fsck.key(key_id).await? == later.key(key_id).await? {
             checked.entry(participant).or_default().push(damage);

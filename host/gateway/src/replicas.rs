@@ -1,6 +1,6 @@
 //! Compares this replica with the others of its database, and its clock with that of the database's server.
 
-use crate::compose::{Gateway, StartError};
+use crate::compose::Gateway;
 use crate::services::{authority_keys, pinned_identities};
 use crate::settings::Settings;
 use gateway_domain::canonical;
@@ -11,6 +11,7 @@ use gateway_engine::ports::DescribePolicies as _;
 use gateway_engine::{Engine, ReplicaFault, Unavailable};
 use gateway_policy_host::Lifecycle;
 use gateway_seal::node_key::NodeIdentity;
+use gateway_service::StartError;
 use gateway_service::now;
 use gateway_service::transport::Rounds;
 use gateway_store::{Peer, Peers, Presence, Store};

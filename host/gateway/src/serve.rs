@@ -1,6 +1,6 @@
 //! Serves the API, and stops without losing work in progress.
 
-use crate::compose::{self, Gateway, StartError};
+use crate::compose::{self, Gateway};
 use crate::gauges;
 use crate::node_policy;
 use crate::nodes::{self, Reported};
@@ -14,6 +14,7 @@ use gateway_engine::Engine;
 use gateway_policy::TrustFile;
 use gateway_policy_host::Lifecycle;
 use gateway_policy_host::lifecycle::Cause;
+use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
 use gateway_service::signals::Signals;
 use gateway_service::system_limits;
@@ -38,7 +39,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 /// [`StartError`] naming the part that failed.
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
-    settings.production_exceptions.iter().for_each(Exception::warn);
+    settings.general.production_exceptions.iter().for_each(Exception::warn);
     system_limits::raise_files(n_files(settings))?;
     let mut witnesses = witnesses::open(settings)?;
     let webhooks = webhooks::open(settings)?;
@@ -82,10 +83,10 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         stopping.clone(),
     ));
     tasks.spawn(witnesses::watch(witnesses, engine.clone(), settings.log.witness_every, stopping.clone()));
-    webhooks::start(webhooks, &mut tasks, &gateway, signals.webhooks, &stopping);
+    webhooks::start(webhooks, &mut tasks, engine.clone(), gateway.store.clone(), signals.webhooks, &stopping);
     tasks.spawn(nodes::watch(engine, reported, stopping.clone()));
     tasks.spawn(replicas.watch(met, stopping.clone()));
-    let limits = settings.server.limits;
+    let limits = settings.limits;
     announce(settings, &gateway, address, admin.as_ref().map(|(_, address)| *address));
     let server = Server::new("api", listener, gateway_api::router(gateway.app.clone()), limits, tls);
     let admin = admin.map(|(listener, _)| {
@@ -99,10 +100,10 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         };
         tokio::join!(server.run(stopping.clone()), admin);
     };
-    serve_until(settings.shutdown_within, stopping.clone(), serving).await;
+    serve_until(settings.general.shutdown_within, stopping.clone(), serving).await;
     let ended = async { while tasks.join_next().await.is_some() {} };
-    let _cut_short = tokio::time::timeout(settings.shutdown_within, ended).await;
-    gateway.close(settings.shutdown_within).await;
+    let _cut_short = tokio::time::timeout(settings.general.shutdown_within, ended).await;
+    gateway.close(settings.general.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
     Ok(())
 }
@@ -122,7 +123,7 @@ async fn database_answers(
     let mut reported = String::new();
     loop {
         let reached = tokio::select! {
-            reached = Store::reach(&settings.database_url) => reached,
+            reached = Store::reach(&settings.general.database_url) => reached,
             () = until_stopped(stopping) => return Ok(false),
         };
         let Err(error) = reached else { return Ok(true) };
@@ -151,7 +152,7 @@ fn watch_store(
     let (store, engine) = (&gateway.store, gateway.app.engine());
     let (follower, mut stopped) = (engine.clone(), stopping.clone());
     tasks.spawn(async move { follower.follow_log(until_stopped(&mut stopped)).await });
-    tasks.spawn(reconcile(engine.clone(), settings.reconcile_every, stopping.clone()));
+    tasks.spawn(reconcile(engine.clone(), settings.general.reconcile_every, stopping.clone()));
     tasks.spawn(gauges::watch(store.clone(), gateway_service::now, stopping.clone()));
     let kept = Retention::of(settings);
     tasks.spawn(retention::run(store.clone(), engine.clone(), kept, gateway_service::now, stopping.clone()));
@@ -166,8 +167,8 @@ const FILES_OF_NODE: u64 = 16;
 /// The files that the gateway may have open. Each connection is an open file.
 fn n_files(settings: &Settings) -> u64 {
     let n_listeners = 1 + u64::from(settings.server.admin_bind.is_some());
-    let connections_max = u64::try_from(settings.server.limits.connections_max).unwrap_or(u64::MAX);
-    let n_of_nodes = u64::from(settings.nodes.count).saturating_mul(FILES_OF_NODE);
+    let connections_max = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
+    let n_of_nodes = u64::from(settings.nodes.count()).saturating_mul(FILES_OF_NODE);
     let n_of_webhooks =
         settings.operations.webhooks_file.as_ref().map_or(0, |_| webhooks::CONNECTIONS_MAX as u64);
     let n_others = n_of_nodes.saturating_add(n_of_webhooks).saturating_add(FILES_OF_GATEWAY);
@@ -179,18 +180,18 @@ fn announce(settings: &Settings, gateway: &Gateway, address: SocketAddr, admin: 
     tracing::info!(
         %address,
         admin_address = admin.map(tracing::field::display),
-        tls = settings.server.tls.is_some(),
-        profile = ?settings.profile,
+        tls = settings.tls.files.is_some(),
+        profile = ?settings.general.profile,
         log_key = %gateway.app.engine().log_key(),
         "operation-gateway listens"
     );
-    if settings.profile == Profile::Development {
+    if settings.general.profile == Profile::Development {
         tracing::info!("try `scripts/quickstart`, or read http://{address}/v1/openapi.json");
     }
 }
 
 fn open_tls(settings: &Settings) -> Result<Option<Arc<Tls>>, StartError> {
-    let tls = settings.server.tls.clone().map(Tls::open).transpose();
+    let tls = settings.tls.files.clone().map(Tls::open).transpose();
     Ok(tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new))
 }
 

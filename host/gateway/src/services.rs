@@ -1,21 +1,33 @@
 //! Nodes and authority: in this process, or in processes of their own.
 
+use crate::approvers;
 use crate::authority::PolicyAuthorities;
-use crate::compose::{self, StartError, open_fleet};
-use crate::node_policy::StoredBundles;
-use crate::settings::{RemoteNodes, Settings};
-use gateway_authority::Authority;
+use crate::node_policy::{self, StoredBundles};
+use crate::settings::{Profile, RemoteNodes, Settings};
+use gateway_authority::{Authority, Policies as AuthorityPolicies, Record, Verifier};
+use gateway_domain::admission::Authorities;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::operation::Event;
+use gateway_domain::policy::facts;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::{DriveNodes, SignAdmission};
 use gateway_policy::CompiledBundles;
 use gateway_policy_host::Lifecycle;
-use gateway_runtime::{EmbeddedFleet, NodeAddress, PeersFile, RemoteFleet};
-use gateway_seal::key_file;
+use gateway_runtime::{
+    EmbeddedFleet, FleetConfig, NodeAddress, NodeSettings, PeersFile, RemoteFleet, identities,
+    participants_with_database,
+};
+use gateway_seal::at_rest::Kek;
+use gateway_seal::kek_source::Creates;
+use gateway_seal::key_file::{self, KeyFileError};
 use gateway_seal::node_key::NodeIdentity;
+use gateway_service::StartError;
 use gateway_service::client::ServiceClient;
 use gateway_store::Store;
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// The nodes, embedded or in processes of their own.
 #[derive(Clone)]
@@ -118,7 +130,7 @@ pub(crate) fn open_authority(
     compiled: Arc<CompiledBundles>,
 ) -> Result<OpenAuthority, StartError> {
     let Some(services) = services.filter(|_| !settings.authority.remote.is_empty()) else {
-        return compose::open_embedded_authority(settings, store, policies, compiled);
+        return open_embedded_authority(settings, store, policies, compiled);
     };
     let members =
         settings.authority.remote.iter().map(|remote| (remote.url.clone(), *remote.public_key.as_bytes()));
@@ -126,6 +138,140 @@ pub(crate) fn open_authority(
     let port = PolicyAuthorities::remote(&services.client, members, threshold, store.clone(), bundles);
     let public_keys = settings.authority.remote.iter().map(|remote| *remote.public_key.as_bytes()).collect();
     Ok(OpenAuthority { port: Arc::new(port), public_keys, signed_approvals: None })
+}
+
+/// Opens an embedded authority. It checks what an authority in a process of its own does, by the deployment's rules.
+///
+/// # Errors
+/// [`StartError`] when its key cannot be read.
+pub fn open_embedded_authority(
+    settings: &Settings,
+    store: &Arc<Store>,
+    policies: &Arc<Lifecycle>,
+    compiled: Arc<CompiledBundles>,
+) -> Result<OpenAuthority, StartError> {
+    let seed =
+        load_seed(settings, &settings.authority.key).map_err(|error| StartError::new("authority", error))?;
+    let authority = Authority::new(&seed);
+    let trust = node_policy::trust(settings);
+    node_policy::trust_file(settings, trust.clone())?;
+    let rule = approvers::gateway_rule(settings);
+    let verifier = Verifier {
+        signed_approvals: rule.clone(),
+        rules: deployment_rules(settings),
+        keys_without_approvals: settings.operations.auto_provision_keys,
+        decision_ttl_max_ms: settings.operations.admission_ttl_ms,
+        policies: AuthorityPolicies::new(trust, compiled),
+        record: Record::in_memory(),
+    };
+    let public_keys = vec![authority.public_key()];
+    let bundles = StoredBundles(Arc::clone(policies));
+    let port = PolicyAuthorities::embedded(authority, verifier, store.clone(), bundles);
+    Ok(OpenAuthority { port: Arc::new(port), public_keys, signed_approvals: Some(rule) })
+}
+
+/// Opens embedded nodes. Each pins the authority and the approvers, checks the deployment's rules for approvals itself, and evaluates the
+/// policy itself, with bundles that `policies` has.
+///
+/// # Errors
+/// [`StartError`] when the authority's key is invalid, or the nodes cannot be decrypted.
+pub async fn open_fleet(
+    settings: &Settings,
+    authorities: &[[u8; 32]],
+    policies: &Arc<Lifecycle>,
+    compiled: Arc<CompiledBundles>,
+) -> Result<Arc<EmbeddedFleet>, StartError> {
+    let kek = Arc::new(open_kek(settings).await?);
+    let mut config = fleet_config(settings, authorities, kek)?;
+    config.nodes.compiled_bundles = compiled;
+    node_policy::trust_file(settings, config.nodes.policy_trust.clone())?;
+    let fleet = EmbeddedFleet::new(config, Arc::new(StoredBundles(Arc::clone(policies))));
+    fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
+    Ok(Arc::new(fleet))
+}
+
+/// Loads the key that encrypts the nodes' secrets, on a blocking thread. Creates a key file only in development and while there
+/// are no databases: a new key could not decrypt them.
+///
+/// # Errors
+/// [`StartError`], which names the file and never its content.
+pub(crate) async fn open_kek(settings: &Settings) -> Result<Kek, StartError> {
+    let (source, folder) = (settings.nodes.key.clone(), settings.nodes.directory.clone());
+    let creates = match (participants_with_database(&folder).is_empty(), settings.general.profile) {
+        (false, _) => Creates::Nothing,
+        (true, Profile::Production) => Creates::Stretching,
+        (true, Profile::Development) => Creates::Key,
+    };
+    let opening = tokio::task::spawn_blocking(move || source.load(&folder, creates)).await;
+    let opened = opening.map_err(|error| StartError::new("node key", error))?;
+    opened.map_err(|error| StartError::new("node key", error))
+}
+
+/// The configuration of the nodes. Decisions by earlier keys of the authority stay valid until they expire.
+///
+/// # Errors
+/// [`StartError`] when a key of the authority is invalid.
+pub fn fleet_config(
+    settings: &Settings,
+    authorities: &[[u8; 32]],
+    kek: Arc<Kek>,
+) -> Result<FleetConfig, StartError> {
+    let previous = settings.authority.keys_previous.iter().map(|key| *key.as_bytes());
+    let keys = authorities.iter().copied().chain(previous);
+    let authorities = Authorities::new(keys, settings.authority.threshold);
+    let nodes = NodeSettings {
+        kek,
+        authorities: authorities.map_err(|error| StartError::new("authority", error))?,
+        rules: deployment_rules(settings),
+        approver_roles: BTreeMap::new(),
+        policy_trust: node_policy::trust(settings),
+        compiled_bundles: Arc::default(),
+        decision_ttl_max_ms: settings.operations.admission_ttl_ms,
+        signed_approvals: approvers::node_rule(settings),
+        keys_without_approvals: settings.operations.auto_provision_keys,
+        clock: Arc::new(gateway_service::now),
+    };
+    let log_size_files = Some(settings.nodes.directory.with_added_extension("log-size"));
+    Ok(FleetConfig { folder: settings.nodes.directory.clone(), log_size_files, nodes })
+}
+
+/// The Ed25519 public keys that verify the nodes' receipts, by participant, for offline verifiers. Reads the nodes' databases,
+/// also while a gateway serves, and writes nothing. Participants without a database, which never took part in an operation, are
+/// left out.
+///
+/// # Errors
+/// [`StartError`] when the key that encrypts the nodes' secrets cannot be loaded, or a database cannot be read with it.
+pub async fn node_identities(
+    settings: &Settings,
+) -> Result<BTreeMap<ParticipantIndex, [u8; 32]>, StartError> {
+    if let Some(remote) = &settings.nodes.remote {
+        let identities = pinned_identities(remote)?.into_iter();
+        let key = |identity: NodeIdentity| (ParticipantIndex(identity.index()), identity.signing_key());
+        return Ok(identities.map(key).collect());
+    }
+    let folder = &settings.nodes.directory;
+    if participants_with_database(folder).is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let kek = Arc::new(open_kek(settings).await?);
+    let nodes = identities(folder, &kek).await.map_err(|error| StartError::new("nodes", error))?;
+    Ok(nodes.into_iter().map(|(participant, node)| (participant, node.signing_key())).collect())
+}
+
+pub(crate) fn load_seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
+    match settings.general.profile {
+        Profile::Development => key_file::load_or_create(path),
+        Profile::Production => key_file::load(path),
+    }
+}
+
+/// The rules that policies read as facts.
+pub(crate) fn deployment_rules(settings: &Settings) -> facts::Rules {
+    facts::Rules {
+        permitted_recipients: settings.operations.permitted_recipients.clone(),
+        required_approvals: settings.approvals.required,
+        separation_of_duties: settings.approvals.separation_of_duties,
+    }
 }
 
 /// The public keys of the authorities.

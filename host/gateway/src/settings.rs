@@ -1,35 +1,34 @@
 //! The gateway's settings. A flag wins over the environment, the environment over the file, the file over the default.
 //!
-//! Each area has a module with its settings as rows of a table, the type that they are parsed to, and the rules between
-//! them. `--help`, the environment, the file and the parser use these rows. A fault is one line. Faults are reported together,
-//! first those of names, then those of values.
+//! Each area has a module that states its settings once; `parse` reads them all, and has the rules between areas. A fault is one line.
+//! Faults are reported together, first those of names, then those of values.
 
 mod approvals;
 mod auth;
-mod exceptions;
+mod general;
 mod limits;
 mod nodes;
 mod operations;
+mod parse;
 mod policy;
 mod server;
 
 pub use approvals::Approvals;
-pub use auth::{Auth, ClientSecretSource, IssuerKeys};
-pub use exceptions::Exception;
+pub use auth::{Auth, Authentication, ClientSecretSource, IssuerKeys};
 pub use gateway_service::approvers::SignedApprovals;
-pub use nodes::{Authority, Log, Nodes, RemoteAuthority, RemoteNodes};
+pub use general::{Exception, General, Profile};
+pub use nodes::{Authority, Log, Nodes, RemoteAuthority, RemoteNodes, Services};
 pub use operations::Operations;
 pub use policy::Policy;
-pub use server::Server;
+pub use server::{Server, Tls};
 
+use gateway_domain::log::KeyName;
 use gateway_service::client::ClientFiles;
-use gateway_service::settings::server::{CONNECTIONS, TRACES};
-use gateway_service::settings::{self, Described, Resolved, Section, Table, setting};
-use gateway_service::telemetry::LogFormat;
+use gateway_service::settings::process::TraceSettings;
+use gateway_service::settings::{self, Described, Resolved, Section, Table};
 use gateway_service::traces::Traces;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
-use std::time::Duration;
+use gateway_service::transport::Limits;
+use std::collections::BTreeMap;
 
 /// The flags of the gateway's settings.
 pub(crate) type Flags = gateway_service::settings::Flags<Settings>;
@@ -61,19 +60,19 @@ impl Described for Settings {
 
 /// Every setting, by area.
 pub const SECTIONS: &[Section] = &[
-    GATEWAY,
-    server::SERVER,
-    server::TLS,
-    CONNECTIONS,
-    auth::AUTH,
-    policy::POLICY,
-    approvals::APPROVALS,
-    operations::OPERATIONS,
-    nodes::AUTHORITY,
-    nodes::LOG,
-    nodes::NODES,
-    nodes::SERVICES,
-    TRACES,
+    General::SECTION,
+    Server::SECTION,
+    Tls::SECTION,
+    Limits::SECTION,
+    Authentication::SECTION,
+    Policy::SECTION,
+    Approvals::SECTION,
+    Operations::SECTION,
+    Authority::SECTION,
+    Log::SECTION,
+    Nodes::SECTION,
+    Services::SECTION,
+    TraceSettings::SECTION,
 ];
 
 /// Defaults of the production profile that differ from development. `None`: the setting must be given.
@@ -111,180 +110,26 @@ pub const FIRST: [&str; 10] = [
     "log_key",
 ];
 
-const GATEWAY: Section = Section {
-    name: "gateway",
-    heading: "Gateway",
-    settings: &[
-        setting(
-            "profile",
-            "development",
-            "development|production",
-            "Selects the defaults, and the values that are refused",
-        ),
-        setting(
-            "production_exceptions",
-            "",
-            "NAME,...",
-            "Safeguards that production runs without: unsigned_approvals, embedded_nodes, embedded_authority; /readyz and the \
-             log name each",
-        ),
-        setting(
-            "database_url",
-            "sqlite://data/gateway.db",
-            "URL",
-            "The gateway's database: a file, or postgres://USER@HOST/DATABASE, which replicas share",
-        ),
-        setting(
-            "database_connections",
-            "9",
-            "CONNECTIONS",
-            "Most connections to a PostgreSQL server: one writes, the others read",
-        ),
-        setting(
-            "reconcile_every_ms",
-            "1000",
-            "MILLISECONDS",
-            "Interval between searches for unfinished work",
-        ),
-        setting(
-            "shutdown_within_ms",
-            "30000",
-            "MILLISECONDS",
-            "How long a stopping gateway waits for work in progress",
-        ),
-        setting("log", "info", "FILTER", "What is logged, as tracing filter directives"),
-        setting("log_format", "auto", "auto|pretty|json", "auto is pretty in a terminal and JSON elsewhere"),
-    ],
-};
-
-/// The profile, which selects the defaults and the values that are refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
-    /// Works without configuration; does not authenticate callers.
-    Development,
-    /// Has no unsafe defaults.
-    Production,
-}
-
-/// Every setting, parsed. The rows of [`SECTIONS`] describe each.
+/// Every setting, parsed, by area.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the help text of each setting describes it")]
+#[expect(missing_docs, reason = "the type of each area describes it")]
 pub struct Settings {
-    pub profile: Profile,
-    pub production_exceptions: BTreeSet<Exception>,
-    pub database_url: String,
-    pub database_connections: u32,
-    pub reconcile_every: Duration,
-    pub shutdown_within: Duration,
-    pub log_filter: String,
-    pub log_format: LogFormat,
+    pub general: General,
     pub traces: Option<Traces>,
     pub server: Server,
-    pub auth: Auth,
-    pub tenant_required: bool,
+    pub tls: Tls,
+    pub limits: Limits,
+    pub auth: Authentication,
     pub policy: Policy,
     pub approvals: Approvals,
     pub operations: Operations,
     pub authority: Authority,
     pub log: Log,
+    /// The setting `log_origin`.
+    pub log_origin: KeyName,
     pub nodes: Nodes,
     /// Mutual TLS to nodes and authority in processes of their own.
     pub services: Option<ClientFiles>,
-}
-
-impl Settings {
-    /// Parses every setting and checks them against each other.
-    ///
-    /// # Errors
-    /// One line for each fault.
-    pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
-        let mut reader = Reader(settings::Reader::new(resolved));
-        let mut settings = reader.settings();
-        if let Some(settings) = &settings {
-            reader.check_server(settings);
-            reader.check_database(settings);
-            reader.check_exceptions(settings);
-            reader.check_services(settings);
-            reader.check_approvals(settings);
-            reader.check_operations(settings);
-            reader.check_auth(settings);
-        }
-        // A key of first use has no approvals, and none that could be signed.
-        if let Some(settings) = &mut settings
-            && settings.approvals.signed.are_required()
-        {
-            settings.operations.auto_provision_keys = false;
-        }
-        settings.filter(|_| reader.faults.is_empty()).ok_or(reader.0.faults)
-    }
-}
-
-/// Reads the settings: each area has a method for its own.
-struct Reader<'a>(settings::Reader<'a>);
-
-impl<'a> Deref for Reader<'a> {
-    type Target = settings::Reader<'a>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl DerefMut for Reader<'_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
-    }
-}
-
-impl Reader<'_> {
-    fn check_database(&mut self, settings: &Settings) {
-        let url = &settings.database_url;
-        if settings.profile != Profile::Production {
-            return;
-        }
-        if let Some(fault) = gateway_store::production_fault(url) {
-            self.fault("database_url", fault);
-        }
-        if gateway_store::is_postgres(url)
-            && settings.nodes.remote.is_none()
-            && !self.has_fault("runtime_nodes")
-        {
-            self.fault(
-                "runtime_nodes",
-                "must be given with a PostgreSQL database: each replica would have other embedded nodes",
-            );
-        }
-    }
-
-    /// Parses every setting. `None` if one has a fault and no placeholder that would let the others be checked.
-    fn settings(&mut self) -> Option<Settings> {
-        let log = self.log();
-        Some(Settings {
-            profile: self.one_of(
-                "profile",
-                &[("development", Profile::Development), ("production", Profile::Production)],
-                Profile::Development,
-            ),
-            production_exceptions: self.exceptions(),
-            database_url: self.text("database_url"),
-            database_connections: self.number("database_connections", 2..=1000),
-            reconcile_every: self.duration("reconcile_every_ms"),
-            shutdown_within: self.duration("shutdown_within_ms"),
-            log_filter: self.text("log"),
-            log_format: self.log_format(),
-            traces: self.traces("operation-gateway", false),
-            server: self.server(),
-            auth: self.auth(),
-            tenant_required: self.flag("tenant_required"),
-            policy: self.policy(),
-            approvals: self.approvals(),
-            operations: self.operations(),
-            authority: self.authority(),
-            nodes: self.nodes(),
-            services: self.services(),
-            log: log?,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod delivery;
 mod file;
 mod post;
 
-use crate::compose::{Gateway, StartError};
 use crate::settings::Settings;
 use delivery::{Delivery, SendOnce, Sending};
 use file::Webhook;
@@ -21,6 +20,7 @@ use gateway_engine::ports::{
     DeadLetter, Holder, KeepWebhooks, WebhookClaim, WebhookFailure, WebhookProgress,
 };
 use gateway_engine::{Engine, EngineError, Notice, NoticeFilter, Start, Unavailable, Visibility};
+use gateway_service::StartError;
 use gateway_service::telemetry::Descriptions;
 use gateway_service::transport::until_stopped;
 use metrics::{counter, gauge};
@@ -100,7 +100,8 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<Webhooks>, StartError> 
 pub(crate) fn start(
     webhooks: Option<Webhooks>,
     tasks: &mut JoinSet<()>,
-    gateway: &Gateway,
+    engine: Engine,
+    store: Arc<dyn KeepWebhooks>,
     hangups: Option<Signal>,
     stopping: &watch::Receiver<bool>,
 ) {
@@ -110,7 +111,7 @@ pub(crate) fn start(
         tracing::error!(%error, "there is no randomness, so nothing is sent to webhooks");
         return;
     }
-    let source = Source { engine: gateway.app.engine().clone(), store: gateway.store.clone(), holder };
+    let source = Source { engine, store, holder };
     tasks.spawn(send(webhooks, source, hangups, stopping.clone()));
 }
 

@@ -6,7 +6,6 @@
 mod client;
 pub(crate) mod file;
 
-use crate::compose::StartError;
 use crate::settings::{Log, Settings};
 use client::{Refusal, WitnessClient};
 use gateway_domain::error_chain;
@@ -16,6 +15,7 @@ use gateway_domain::log::witness_policy::POLICY_BYTES_MAX;
 use gateway_domain::log::{SignedCheckpoint, WitnessKey, WitnessPolicy};
 use gateway_engine::{Engine, KeptCheckpoint};
 use gateway_seal::durable;
+use gateway_service::StartError;
 use gateway_service::telemetry::Descriptions;
 use gateway_service::transport::Rounds;
 use metrics::{counter, gauge};

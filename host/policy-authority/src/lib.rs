@@ -74,15 +74,15 @@ fn run(Cli { settings: before, command }: Cli) -> ExitCode {
         Some(Command::Serve(flags)) => run_with(flags, &start),
         Some(Command::Config(flags)) => process::print_settings(NAME, &flags.or(&before), Settings::parse),
         Some(Command::Init(flags)) => run_with(flags, &|settings| {
-            process::run(NAME, async { print(&*key_file::load_or_create(&settings.key)?) })
+            process::run(NAME, async { print(&*key_file::load_or_create(&settings.own.key)?) })
         }),
         Some(Command::Package(package)) => process::run(NAME, async {
             package.run(Cli::command())?;
             Ok(ExitCode::SUCCESS)
         }),
-        Some(Command::Identity(flags)) => {
-            run_with(flags, &|settings| process::run(NAME, async { print(&*key_file::load(&settings.key)?) }))
-        }
+        Some(Command::Identity(flags)) => run_with(flags, &|settings| {
+            process::run(NAME, async { print(&*key_file::load(&settings.own.key)?) })
+        }),
     }
 }
 
@@ -98,13 +98,14 @@ fn print(seed: &[u8; 32]) -> Result<ExitCode, Fault> {
 /// [`StartError`], one line that names the part.
 async fn serve(settings: &Settings) -> Result<(), StartError> {
     let mut listeners = Listeners::open("authority", &settings.process).await?;
-    let seed = key_file::load(&settings.key).map_err(|error| StartError::new("authority key", error))?;
+    let seed = key_file::load(&settings.own.key).map_err(|error| StartError::new("authority key", error))?;
     let authority = Arc::new(Authority::new(&seed));
-    let rule = settings.signed_approvals.rule(settings.approval_age_max_ms);
-    let mut approvers = Verifiers::open(&settings.signed_approvals, vec![rule.clone()]);
+    let rule = settings.own.signed_approvals.rule(settings.own.approval_age_max_ms);
+    let mut approvers = Verifiers::open(&settings.own.signed_approvals, vec![rule.clone()]);
     let trust = Trust::new(settings.policy.development_bundles);
     let mut trust_file = trust_file(settings, trust.clone())?;
-    let record = Record::open(&settings.database, &settings.record_size_file, &authority.public_key()).await;
+    let record =
+        Record::open(&settings.own.database, &settings.record_size_file, &authority.public_key()).await;
     let record = record.map_err(|error| StartError::new("authority record", error))?;
     let verifier = Arc::new(verifier(settings, rule, trust, record));
     let tls = Arc::clone(&listeners.tls);
@@ -145,11 +146,11 @@ fn verifier(settings: &Settings, rule: SigningRule, trust: Trust, record: Record
         signed_approvals: rule,
         rules: Rules {
             permitted_recipients: settings.policy.permitted_recipients.clone(),
-            required_approvals: settings.required_approvals,
+            required_approvals: settings.own.required_approvals,
             separation_of_duties: settings.policy.separation_of_duties,
         },
-        keys_without_approvals: settings.keys_without_approvals,
-        decision_ttl_max_ms: settings.decision_ttl_max_ms,
+        keys_without_approvals: settings.own.keys_without_approvals,
+        decision_ttl_max_ms: settings.own.decision_ttl_max_ms,
         policies: Policies::new(trust, Arc::default()),
         record,
     }

@@ -8,7 +8,7 @@
 //! policy compiles in about 35 ms, and loading a cache would need `unsafe` and protection of the cache against changes.
 
 use crate::bindings::svc::policy::{data, facts};
-use crate::bundle::{BundleError, World};
+use crate::bundle::{BundleError, EngineError, World};
 use crate::limits::{
     CORE_INSTANCES_PER_COMPONENT_MAX, INSTANCES_MAX, INSTANCES_MIN, MEMORIES_PER_COMPONENT_MAX,
     MEMORY_BYTES_KEPT, MEMORY_BYTES_MAX, STACK_BYTES_MAX, TABLE_BYTES_KEPT, TABLE_ELEMENTS_MAX,
@@ -24,17 +24,6 @@ use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAl
 
 /// The first bytes of a core module. A component has other ones after `\0asm`.
 const CORE_MODULE: &[u8] = b"\0asm\x01\0\0\0";
-
-/// Why the engine cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// The configuration is invalid, or the pool's address space cannot be reserved.
-    #[error("the policy engine cannot start")]
-    Wasmtime(#[source] wasmtime::Error),
-    /// The thread whose ticks stop evaluations at their deadline cannot be started.
-    #[error("the thread for the deadlines of policy evaluations cannot start")]
-    Clock(#[source] std::io::Error),
-}
 
 /// The process's engine, shared by all bundles.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 
 use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
-use crate::bundle::{Bundle, BundleError, Declaration, Severity, World};
+use crate::bundle::{Bundle, BundleError, Declaration, Expectation, Severity, Vector, World};
 use crate::convert::{self, Owned};
 use crate::data::Data;
 use crate::fact_names::FactNames;
@@ -11,7 +11,7 @@ use crate::limits::{
     DEADLINE_TICKS, DEADLINE_TICKS_INLINE, FUEL_INLINE, FUEL_MAX, HANDLES_MAX, HOSTCALL_BYTES_MAX,
     MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
 };
-use crate::outcome::RawEvaluation;
+use crate::outcome::{Evaluation, RawEvaluation};
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome, wasi};
 use gateway_domain::ids::Hex32;
@@ -21,23 +21,6 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use wasmtime::Store;
-
-/// The result of one evaluation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evaluation {
-    /// The outcome; a DENY when `fault` is set.
-    pub outcome: Outcome,
-    /// Why the policy gave no verdict; `None` if it did.
-    pub fault: Option<EvaluationFault>,
-}
-
-impl Evaluation {
-    /// The DENY of a failure that names no bundle.
-    #[must_use]
-    pub fn without_bundle(request: &Request<'_>, fault: EvaluationFault) -> Self {
-        outcome::not_evaluated(request, "", Hex32::ZERO, fault)
-    }
-}
 
 /// A bundle's component, compiled and linked.
 pub struct Evaluator {
@@ -73,7 +56,7 @@ impl Evaluator {
     /// without vectors.
     pub fn load(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
         let loaded = Self::link(engine, bundle)?;
-        crate::self_test::run(&loaded, bundle)?;
+        self_test(&loaded, bundle)?;
         Ok(loaded)
     }
 
@@ -368,4 +351,62 @@ fn is_possible(quorum: &wit::Quorum) -> bool {
     let n_people = quorum.subjects.iter().collect::<BTreeSet<_>>().len();
     let reached = u32::try_from(n_people).unwrap_or(u32::MAX) >= quorum.required;
     n_people == quorum.subjects.len() && (reached || !quorum.satisfied)
+}
+
+impl Evaluator {
+    /// The policy's verdict on a vector, with the manifest's limits. `file` is the vector's file, for errors.
+    ///
+    /// # Errors
+    /// [`BundleError`] for a vector that is not a valid request to this bundle.
+    pub fn answer(&self, file: &str, vector: &Vector) -> Result<Expectation, BundleError> {
+        self.outcome(file, vector).map(Expectation::from)
+    }
+
+    /// As [`Evaluator::answer`], with texts, facts and fault.
+    ///
+    /// # Errors
+    /// As [`Evaluator::answer`].
+    pub fn outcome(&self, file: &str, vector: &Vector) -> Result<Outcome, BundleError> {
+        let (request, facts) = (vector.request(file)?, self.facts_of(file, vector)?);
+        Ok(self.evaluate(&request, &facts, self.fuel_max()).outcome)
+    }
+
+    /// The first fact that the vector sets and this policy may not read, so that the policy cannot answer the vector.
+    #[must_use]
+    pub fn undeclared_fact<'a>(&self, vector: &'a Vector) -> Option<&'a str> {
+        vector.undeclared_fact(self.fact_names())
+    }
+
+    /// The facts that a vector sets. `file` is the vector's file, for errors.
+    ///
+    /// # Errors
+    /// [`BundleError::Json`] for a fact that this policy may not read.
+    pub fn facts_of(&self, file: &str, vector: &Vector) -> Result<Facts, BundleError> {
+        vector.facts(file, self.fact_names())
+    }
+}
+
+/// Runs all vectors with the manifest's limits.
+///
+/// # Errors
+/// [`BundleError::NoVectors`] if there are none; [`BundleError::Vector`] for the first vector with another verdict than expected.
+fn self_test(evaluator: &Evaluator, bundle: &Bundle) -> Result<(), BundleError> {
+    let vectors = bundle.vectors()?;
+    if vectors.is_empty() {
+        return Err(BundleError::NoVectors);
+    }
+    for (file, vector) in vectors {
+        let outcome = evaluator.outcome(&file, &vector)?;
+        let fault = outcome.fault_text().map(|fault| format!("the fault {fault}"));
+        let actual = Expectation::from(outcome);
+        if actual != vector.expect {
+            return Err(BundleError::Vector {
+                file,
+                name: vector.name,
+                expected: format!("{:?}", vector.expect),
+                actual: fault.unwrap_or_else(|| format!("{actual:?}")),
+            });
+        }
+    }
+    Ok(())
 }

@@ -32,7 +32,6 @@ pub mod limits;
 mod offer;
 mod outcome;
 mod repeat;
-mod self_test;
 mod standing;
 mod state;
 #[cfg(feature = "testing")]
@@ -42,15 +41,16 @@ mod trust_file;
 mod trusted;
 mod wasi;
 
+pub use bundle::EngineError;
 pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
-pub use engine::{EngineError, PolicyEngine};
-pub use evaluator::{Evaluation, Evaluator, RetainedInstance};
+pub use engine::PolicyEngine;
+pub use evaluator::{Evaluator, RetainedInstance};
 pub use fault::EvaluationFault;
 pub use known::{Disagreement, Known, KnownKey};
 pub use offer::{
     BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault,
 };
-pub use outcome::RawEvaluation;
+pub use outcome::{Evaluation, RawEvaluation};
 pub use repeat::RepeatError;
 pub use standing::{Ranked, Standing, Superseded};
 pub use totals::TotalsError;

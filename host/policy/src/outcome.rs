@@ -2,11 +2,27 @@
 
 use crate::bindings::svc::policy::types as wit;
 use crate::convert;
-use crate::evaluator::Evaluation;
 use crate::fault::EvaluationFault;
 use crate::limits::{FUEL_INLINE, MEMORY_BYTES_INLINE};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum, Request, Statement};
+
+/// The result of one evaluation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evaluation {
+    /// The outcome; a DENY when `fault` is set.
+    pub outcome: Outcome,
+    /// Why the policy gave no verdict; `None` if it did.
+    pub fault: Option<EvaluationFault>,
+}
+
+impl Evaluation {
+    /// The DENY of a failure that names no bundle.
+    #[must_use]
+    pub fn without_bundle(request: &Request<'_>, fault: EvaluationFault) -> Self {
+        not_evaluated(request, "", Hex32::ZERO, fault)
+    }
+}
 
 /// The result of an evaluation, without bundle and digests.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! Repeats a recorded evaluation, for a party that does not believe the one that made it.
 
-use crate::evaluator::{Evaluation, Evaluator};
+use crate::evaluator::Evaluator;
 use crate::fault::EvaluationFault;
 use crate::limits::{FACT_VALUES_BYTES_MAX, FACTS_READ_MAX};
-use crate::outcome::RawEvaluation;
+use crate::outcome::{Evaluation, RawEvaluation};
 use gateway_domain::policy::{FactRead, Facts, Outcome, Recorded, Request};
 
 /// Why a recorded evaluation is not confirmed.

@@ -9,12 +9,13 @@
 //! `wasmtime-wasi` blocks on a tokio runtime, which panics on a thread that runs one. [`run_blocking`] avoids that.
 
 mod clocks;
+mod context;
 mod random;
+
+pub(crate) use context::Wasi;
 
 use crate::fault::{EvaluationFault, Stopped};
 use crate::state::State;
-use gateway_domain::ids::Hex32;
-use random::Randomness;
 use std::panic::resume_unwind;
 use std::sync::LazyLock;
 use std::thread;
@@ -22,8 +23,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, Linker, LinkerInstance, Resource, ResourceTable, WasmList};
-use wasmtime_wasi::cli::{WasiCli, WasiCliCtx, WasiCliCtxView};
-use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemCtx, WasiFilesystemCtxView};
+use wasmtime_wasi::cli::WasiCli;
+use wasmtime_wasi::filesystem::WasiFilesystem;
 use wasmtime_wasi::p2::bindings::sync::io::streams::StreamError;
 use wasmtime_wasi::p2::bindings::{cli, clocks as wasi_clocks, filesystem, random as wasi_random, sync};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
@@ -63,34 +64,6 @@ pub(crate) fn is_provided(import: &str) -> bool {
 fn interface(import: &str) -> Option<&str> {
     let (interface, version) = import.split_once('@')?;
     (INTERFACES.contains(&interface) && version.starts_with("0.2.")).then_some(interface)
-}
-
-/// The state of the WASI functions in one evaluation.
-pub(crate) struct Wasi {
-    cli: WasiCliCtx,
-    filesystem: WasiFilesystemCtx,
-    table: ResourceTable,
-    randomness: Randomness,
-}
-
-impl Wasi {
-    /// A context without any access, with random numbers from this seed.
-    pub(crate) fn seeded(seed: Hex32) -> Self {
-        Self {
-            cli: WasiCliCtx::default(),
-            filesystem: WasiFilesystemCtx::default(),
-            table: ResourceTable::new(),
-            randomness: Randomness::seeded(seed),
-        }
-    }
-
-    fn cli(&mut self) -> WasiCliCtxView<'_> {
-        WasiCliCtxView { ctx: &mut self.cli, table: &mut self.table }
-    }
-
-    fn filesystem(&mut self) -> WasiFilesystemCtxView<'_> {
-        WasiFilesystemCtxView { ctx: &mut self.filesystem, table: &mut self.table }
-    }
 }
 
 /// Links the interfaces above. If `component` imports a function that the linked version does not have, calling it stops the

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Creates the key-encryption key and the database if they are missing, and prints the identity.
 pub(crate) async fn init(settings: &Settings) -> Result<ExitCode, Fault> {
-    let creates = if settings.database.exists() { Creates::Nothing } else { Creates::Key };
+    let creates = if settings.node.database.exists() { Creates::Nothing } else { Creates::Key };
     let kek = kek(settings, creates).await?;
     let node = Node::open(node_config(settings, Arc::new(kek), Arc::new(Peers::default()))?).await?;
     let identity = node.identity().clone();
@@ -27,7 +27,7 @@ pub(crate) async fn init(settings: &Settings) -> Result<ExitCode, Fault> {
 /// Prints the identity; the node may be running.
 pub(crate) async fn identity(settings: &Settings) -> Result<ExitCode, Fault> {
     let kek = kek(settings, Creates::Nothing).await?;
-    print(&read_identity(&settings.database, settings.participant, Arc::new(kek)).await?)
+    print(&read_identity(&settings.node.database, settings.node.participant, Arc::new(kek)).await?)
 }
 
 fn print(identity: &NodeIdentity) -> Result<ExitCode, Fault> {
@@ -62,7 +62,7 @@ pub(crate) fn pin(
             .into());
         }
     }
-    let pinned = PeersFile::pin(&settings.peers_file, identities)?;
+    let pinned = PeersFile::pin(&settings.node.peers_file, identities)?;
     let mut lines = Lines::new();
     for identity in &pinned.nodes {
         lines.add(format_args!("participant {}: {}", identity.index(), identity.fingerprint()));
@@ -74,7 +74,7 @@ pub(crate) fn pin(
 /// Checks the whole database and prints the findings.
 pub(crate) async fn check(settings: &Settings) -> Result<ExitCode, Fault> {
     let kek = Arc::new(kek(settings, Creates::Nothing).await?);
-    let file = NodeFile::open(&settings.database, settings.participant, kek).await?;
+    let file = NodeFile::open(&settings.node.database, settings.node.participant, kek).await?;
     let found = file.check().await;
     file.close().await;
     let found = found?;
@@ -91,7 +91,7 @@ pub(crate) async fn check(settings: &Settings) -> Result<ExitCode, Fault> {
 /// Prints the log as lines of JSON: a header, the entries, and the signed head.
 pub(crate) async fn log(settings: &Settings) -> Result<ExitCode, Fault> {
     let kek = Arc::new(kek(settings, Creates::Nothing).await?);
-    let file = NodeFile::open(&settings.database, settings.participant, kek).await?;
+    let file = NodeFile::open(&settings.node.database, settings.node.participant, kek).await?;
     file.write_log(output::print_json, gateway_service::now()).await?;
     file.close().await;
     Ok(ExitCode::SUCCESS)
@@ -100,8 +100,8 @@ pub(crate) async fn log(settings: &Settings) -> Result<ExitCode, Fault> {
 /// Lets a node continue that was restored from an older copy of its database.
 pub(crate) async fn readmit(settings: &Settings, size_at_least: u64) -> Result<ExitCode, Fault> {
     let kek = Arc::new(kek(settings, Creates::Nothing).await?);
-    if !settings.database.exists() {
-        return Err(format!("`{}` does not exist", settings.database.display()).into());
+    if !settings.node.database.exists() {
+        return Err(format!("`{}` does not exist", settings.node.database.display()).into());
     }
     let node = Node::open(node_config(settings, kek, Arc::new(Peers::default()))?).await?;
     let readmitted = node.readmit(size_at_least).await;
@@ -113,7 +113,7 @@ pub(crate) async fn readmit(settings: &Settings, size_at_least: u64) -> Result<E
 
 /// Replaces the key-encryption key. The database is rewritten in one transaction before the new file takes the place of the old one.
 pub(crate) async fn rewrap(settings: &Settings) -> Result<ExitCode, Fault> {
-    let KekSource::File(path) = &settings.key else {
+    let KekSource::File(path) = &settings.node.key else {
         return Err("the key is derived from a passphrase, so there is no key file to replace".into());
     };
     let next = replacement_path(path);
@@ -124,7 +124,7 @@ pub(crate) async fn rewrap(settings: &Settings) -> Result<ExitCode, Fault> {
         Ok(node) => node.rewrap(Arc::clone(&new)).await?,
         // An interrupted run has rewritten it already.
         Err(error) if error.is_wrong_kek() => {
-            read_identity(&settings.database, settings.participant, Arc::clone(&new))
+            read_identity(&settings.node.database, settings.node.participant, Arc::clone(&new))
                 .await
                 .map_err(|_| error)?;
         }

@@ -34,30 +34,31 @@ pub struct NodeService {
 /// # Errors
 /// [`StartError`], one line that names the part.
 pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
-    if settings.authority_keys.is_empty() {
+    if settings.trust.authority_keys.is_empty() {
         return Err(StartError::new("setting `authority_keys`", "must name at least one authority"));
     }
-    if !settings.database.exists() {
-        let why = format!("`{}` does not exist: run `runtime-node init`", settings.database.display());
+    if !settings.node.database.exists() {
+        let why = format!("`{}` does not exist: run `runtime-node init`", settings.node.database.display());
         return Err(StartError::new("database", why));
     }
     let kek = kek(settings, Creates::Nothing).await?;
-    let pinned = PeersFile::read(&settings.peers_file).map_err(|error| StartError::new("peers", error))?;
+    let pinned =
+        PeersFile::read(&settings.node.peers_file).map_err(|error| StartError::new("peers", error))?;
     let peers = Arc::new(pinned.peers().map_err(|error| StartError::new("peers", error))?);
     let config = node_config(settings, Arc::new(kek), Arc::clone(&peers))?;
     let rule = config.settings.signed_approvals.clone();
     let trust_file = trust_file(settings, config.settings.policy_trust.clone())?;
     let node = Node::open(config).await.map_err(|error| StartError::new("node", error))?;
-    if peers.pinned(settings.participant).as_ref() != Some(node.identity()) {
+    if peers.pinned(settings.node.participant).as_ref() != Some(node.identity()) {
         let why = format!(
             "`{}` pins another identity for participant {}, or none",
-            settings.peers_file.display(),
-            settings.participant
+            settings.node.peers_file.display(),
+            settings.node.participant
         );
         node.close().await;
         return Err(StartError::new("peers", why));
     }
-    let verifiers = Verifiers::open(&settings.signed_approvals, vec![rule]);
+    let verifiers = Verifiers::open(&settings.trust.signed_approvals, vec![rule]);
     node.start_checks().await;
     Ok(NodeService { node: Arc::new(node), verifiers, trust_file })
 }
@@ -77,8 +78,8 @@ fn trust_file(settings: &Settings, trust: Trust) -> Result<TrustFile, StartError
 
 /// Loads the key-encryption key on a blocking thread.
 pub(crate) async fn kek(settings: &Settings, creates: Creates) -> Result<Kek, StartError> {
-    let source = settings.key.clone();
-    let folder = settings.database.parent().unwrap_or(Path::new(".")).to_owned();
+    let source = settings.node.key.clone();
+    let folder = settings.node.database.parent().unwrap_or(Path::new(".")).to_owned();
     let loading = tokio::task::spawn_blocking(move || source.load(&folder, creates)).await;
     let loaded = loading.map_err(|error| StartError::new("node key", error))?;
     loaded.map_err(|error| StartError::new("node key", error))
@@ -89,11 +90,11 @@ pub(crate) fn node_config(
     kek: Arc<Kek>,
     peers: Arc<Peers>,
 ) -> Result<NodeConfig, StartError> {
-    let keys = settings.authority_keys.iter().map(Hex32::as_bytes).copied();
-    let authorities = Authorities::new(keys, settings.authority_threshold);
+    let keys = settings.trust.authority_keys.iter().map(Hex32::as_bytes).copied();
+    let authorities = Authorities::new(keys, settings.trust.authority_threshold);
     Ok(NodeConfig {
-        participant: settings.participant,
-        database: settings.database.clone(),
+        participant: settings.node.participant,
+        database: settings.node.database.clone(),
         log_size_file: Some(settings.log_size_file.clone()),
         peers,
         settings: NodeSettings {
@@ -101,15 +102,15 @@ pub(crate) fn node_config(
             authorities: authorities.map_err(|error| StartError::new("setting `authority_keys`", error))?,
             rules: Rules {
                 permitted_recipients: settings.policy.permitted_recipients.clone(),
-                required_approvals: settings.required_approvals,
+                required_approvals: settings.trust.required_approvals,
                 separation_of_duties: settings.policy.separation_of_duties,
             },
-            approver_roles: settings.approver_roles.clone(),
+            approver_roles: settings.trust.approver_roles.clone(),
             policy_trust: Trust::new(settings.policy.development_bundles),
             compiled_bundles: Arc::default(),
-            decision_ttl_max_ms: settings.decision_ttl_max_ms,
-            signed_approvals: settings.signed_approvals.rule(settings.approval_age_max_ms),
-            keys_without_approvals: settings.keys_without_approvals,
+            decision_ttl_max_ms: settings.trust.decision_ttl_max_ms,
+            signed_approvals: settings.trust.signed_approvals.rule(settings.trust.approval_age_max_ms),
+            keys_without_approvals: settings.trust.keys_without_approvals,
             clock: Arc::new(gateway_service::now),
         },
     })
@@ -136,7 +137,7 @@ pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
         }
     }));
     let fingerprint = node.identity().fingerprint();
-    let participant = settings.participant;
+    let participant = settings.node.participant;
     tracing::info!(address = listeners.address().map(tracing::field::display), %participant, fingerprint, "runtime-node listens");
     let router = routes::router(Arc::clone(&node), Arc::clone(&listeners.quotas));
     listeners.serve(router, routes::admin(Arc::clone(&node))).await;

@@ -71,6 +71,20 @@ pub enum AtRestError {
     NoRandomness(#[from] NoRandomness),
 }
 
+impl Kek {
+    /// Checks that this is the key with the stored check value.
+    ///
+    /// # Errors
+    /// [`AtRestError::WrongKek`].
+    pub fn verify(&self, check_value: &[u8; 32]) -> Result<(), AtRestError> {
+        if *check_value == self.check_value() {
+            Ok(())
+        } else {
+            Err(AtRestError::WrongKek { sealed: KekId::of(check_value), ours: self.id() })
+        }
+    }
+}
+
 /// The random values of one row.
 struct Fresh {
     dek: Zeroizing<[u8; 32]>,

@@ -58,30 +58,27 @@ impl SignedApprovals {
     }
 }
 
-impl Reader<'_> {
-    /// The settings `signed_approvals` and `approvers_file`.
-    pub fn signed_approvals(&mut self) -> SignedApprovals {
-        let file = self.resolved.text("approvers_file");
-        match (self.resolved.text("signed_approvals"), file) {
-            ("off", "") => {}
-            ("off", _) => {
-                self.fault(
-                    "approvers_file",
-                    "must be empty while `signed_approvals` is `off`: it would not be read",
-                );
-            }
-            (word @ ("optional" | "required"), "") => {
-                self.fault("approvers_file", &format!("must be given while `signed_approvals` is `{word}`"));
-            }
-            ("optional", file) => return SignedApprovals::Optional(file.into()),
-            ("required", file) => return SignedApprovals::Required(file.into()),
-            (other, _) => {
-                let message = format!("must be one of off, optional, required, not `{other}`");
-                self.fault("signed_approvals", &message);
-            }
+/// Reads the settings `signed_approvals` and `approvers_file`.
+pub fn signed_approvals(reader: &mut Reader<'_>, name: &str) -> SignedApprovals {
+    let file = reader.resolved.text("approvers_file");
+    match (reader.resolved.text(name), file) {
+        ("off", "") => {}
+        ("off", _) => {
+            reader.fault(
+                "approvers_file",
+                "must be empty while `signed_approvals` is `off`: it would not be read",
+            );
         }
-        SignedApprovals::Off
+        (word @ ("optional" | "required"), "") => {
+            reader.fault("approvers_file", &format!("must be given while `signed_approvals` is `{word}`"));
+        }
+        ("optional", file) => return SignedApprovals::Optional(file.into()),
+        ("required", file) => return SignedApprovals::Required(file.into()),
+        (other, _) => {
+            reader.fault(name, &format!("must be one of off, optional, required, not `{other}`"));
+        }
     }
+    SignedApprovals::Off
 }
 
 /// Mode bit of files that everyone may write to. Anyone who can write the registry can approve any operation.

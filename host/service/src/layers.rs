@@ -1,6 +1,6 @@
 //! The outermost layer around every request: a request id, a line of the access log, metrics, a span, and no caching.
 
-use crate::telemetry::Descriptions;
+use crate::Descriptions;
 use crate::traces;
 use crate::transport::Peer;
 use axum::body::HttpBody;

@@ -46,6 +46,9 @@ impl StartError {
     }
 }
 
+/// Names of metrics, each with its description.
+pub type Descriptions = &'static [(&'static str, &'static str)];
+
 /// The time of the machine's clock.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place where time comes from")]

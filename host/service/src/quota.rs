@@ -1,9 +1,9 @@
 //! The quota of each caller: a limit of simultaneous requests, a rate over time, and room for large bodies. A caller at its limit does not
 //! slow another one.
 
+use crate::Descriptions;
 use crate::answer::ErrorAnswer;
 use crate::layers;
-use crate::telemetry::Descriptions;
 use crate::transport::Caller;
 use axum::body::HttpBody as _;
 use axum::extract::{Request, State};

@@ -1,16 +1,15 @@
 //! The settings of a process. A flag wins over the environment, the environment over the file, the file over the default.
 //!
-//! Each area has its settings as rows of a [`Section`]; a process's [`Table`] lists the sections. `--help`, the environment, the
-//! file and the [`Reader`] use these rows. A fault is one line. Faults are reported together, first those of names, then those
-//! of values.
+//! [`settings!`](crate::settings!) states each setting of an area once, and gives the rows of a [`Section`], a type with the values, and
+//! the function that reads them. A process's [`Table`] lists the sections. `--help`, the environment, the file and the [`Reader`] use
+//! these rows. A fault is one line. Faults are reported together, first those of names, then those of values.
 
 pub mod policy;
 pub mod process;
 mod reader;
-pub mod server;
 mod sources;
 
-pub use reader::Reader;
+pub use reader::{Reader, days, number, one_of};
 pub use sources::{Flags, Resolved, Secret, Source, resolve};
 
 /// Longest time, in milliseconds: ten years. More is a wrong unit, and could overflow the timestamps of a database or clock.
@@ -30,15 +29,59 @@ pub struct Setting {
     pub help: &'static str,
 }
 
-/// A setting's row.
-#[must_use]
-pub const fn setting(
-    name: &'static str,
-    default: &'static str,
-    unit: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting { name, default, unit, help }
+/// States the settings of one area: for each a help text, the name, the default and the unit, and, if the area's type has a field
+/// for it, the field and the function that reads it by its name.
+///
+/// ```
+/// use gateway_service::settings::{Reader, number};
+/// use std::time::Duration;
+///
+/// gateway_service::settings! {
+///     /// How work is done.
+///     pub struct Work("work", "Work") {
+///         /// Workers at the same time
+///         workers = "4", "WORKERS" => n_workers: u32 = number(1..=64);
+///         /// How long a worker may take
+///         work_within_ms = "1000", "MILLISECONDS" => within: Duration = Reader::duration;
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$meta:meta])*
+        pub struct $area:ident($section:literal, $heading:literal) {
+            $(
+                $(#[doc = $help:literal])+
+                $name:ident = $default:literal, $unit:literal $(=> $field:ident: $value:ty = $read:expr)?;
+            )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[expect(missing_docs, reason = "the help text of each setting describes it")]
+        pub struct $area {
+            $($(pub $field: $value,)?)+
+        }
+
+        impl $area {
+            /// The rows.
+            pub const SECTION: $crate::settings::Section = $crate::settings::Section {
+                name: $section,
+                heading: $heading,
+                settings: &[$($crate::settings::Setting {
+                    name: stringify!($name),
+                    default: $default,
+                    unit: $unit,
+                    help: concat!($($help),+).trim_ascii(),
+                }),+],
+            };
+
+            /// Reads the values.
+            pub fn read(reader: &mut $crate::settings::Reader<'_>) -> Self {
+                Self { $($($field: ($read)(reader, stringify!($name)),)?)+ }
+            }
+        }
+    };
 }
 
 impl Setting {

@@ -1,5 +1,7 @@
 //! The log and the metrics of the process. Bodies, secrets and credentials are never logged.
 
+pub use crate::Descriptions;
+
 use crate::log_queue::{LinesLost, LogQueue};
 use crate::output;
 use crate::traces::{self, Traces};
@@ -25,9 +27,6 @@ pub enum LogFormat {
     /// One JSON object per line.
     Json,
 }
-
-/// Names of metrics, each with its description.
-pub type Descriptions = &'static [(&'static str, &'static str)];
 
 /// The counter of the log.
 const DESCRIPTIONS: Descriptions = &[(

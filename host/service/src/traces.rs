@@ -6,8 +6,8 @@
 //! A thread of its own sends them, so that a collector that is slow, down or hostile costs no request anything: the queue is
 //! bounded, and spans that do not fit are dropped and counted.
 
+use crate::Descriptions;
 use crate::StartError;
-use crate::telemetry::Descriptions;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header};
 use hyper::client::conn::http1;

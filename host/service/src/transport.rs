@@ -16,11 +16,14 @@ pub use listen::Server;
 pub(crate) use tls::client_config;
 pub use tls::{Tls, TlsError};
 
-use crate::telemetry::Descriptions;
+use crate::Descriptions;
+use crate::settings;
+use crate::settings::{Reader, number};
 use gateway_domain::ids::Hex32;
 use metrics::{counter, gauge};
 use rustls::pki_types::ServerName;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,25 +44,46 @@ pub struct Peer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller(pub Arc<str>);
 
-/// Connection limits, and deadlines for clients.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Simultaneous connections.
-    pub connections_max: usize,
-    /// Simultaneous connections from one address. IPv6 addresses count by their first 64 bits, which one client usually owns.
-    pub connections_per_address_max: usize,
-    /// From accepting the connection to the end of the TLS handshake.
-    pub handshake_within: Duration,
-    /// From the first byte of a request, or from accepting the connection, to the end of the headers.
-    pub header_within: Duration,
-    /// From a response to the first byte of the next request.
-    pub idle_within: Duration,
-    /// From the moment when the client stops reading a response to the end of the response.
-    pub write_within: Duration,
-    /// Bytes of request line and headers together.
-    pub header_bytes_max: usize,
-    /// Number of headers of a request.
-    pub headers_max: usize,
+/// Simultaneous connections of one listener, and of one address; the start compares them with the limit of open files.
+const CONNECTIONS: RangeInclusive<usize> = 1..=1_000_000;
+
+/// Bytes of request line and headers: with less, a token and a path might not fit; proxies accept far less than the upper end.
+const HEADER_BYTES: RangeInclusive<usize> = 4 * 1024..=1024 * 1024;
+
+/// Headers of a request: an ordinary client behind a proxy needs the lower end; memory for the upper end is allocated for each
+/// request before it is read.
+const HEADERS: RangeInclusive<usize> = 16..=1024;
+
+settings! {
+    /// Connection limits, and deadlines for clients.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Limits("connections", "Connections") {
+        /// Simultaneous connections; another one replaces an idle one or is closed
+        connections_max = "1024", "CONNECTIONS" => connections_max: usize = number(CONNECTIONS);
+        /// Simultaneous connections from one IPv4 address or one IPv6 /64
+        connections_per_address_max = "256", "CONNECTIONS" => connections_per_address_max: usize = number(CONNECTIONS);
+        /// Time limit of a TLS handshake
+        tls_handshake_within_ms = "10000", "MILLISECONDS" => handshake_within: Duration = Reader::duration;
+        /// Time limit for receiving a request's headers
+        header_within_ms = "10000", "MILLISECONDS" => header_within: Duration = Reader::duration;
+        /// How long a connection may be idle between requests
+        idle_within_ms = "60000", "MILLISECONDS" => idle_within: Duration = Reader::duration;
+        /// Time limit for a client that stopped reading to read the rest of a response
+        write_within_ms = "30000", "MILLISECONDS" => write_within: Duration = Reader::duration;
+        /// Largest request line and headers together
+        header_bytes_max = "32768", "BYTES" => header_bytes_max: usize = number(HEADER_BYTES);
+        /// Most headers of a request
+        headers_max = "64", "HEADERS" => headers_max: usize = number(HEADERS);
+    }
+}
+
+impl Limits {
+    /// Checks the settings against each other.
+    pub fn check(&self, reader: &mut Reader<'_>) {
+        if self.connections_per_address_max > self.connections_max && !reader.has_fault("connections_max") {
+            reader.fault("connections_per_address_max", "must not be more than `connections_max`");
+        }
+    }
 }
 
 /// Whether clients present a certificate.

@@ -1,16 +1,45 @@
 //! The message format of a ceremony, the same for all protocols: how a participant sends and checks messages.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use frost_core::{Element, Scalar};
 use zeroize::Zeroizing;
 
-use crate::inbox::Bodies;
+use crate::ThresholdError;
 use crate::suite::{Suite, scalar, secret_bytes};
-use crate::{Message, ThresholdError};
 
 /// Bytes of the binding, with which every body begins.
 const BINDING_BYTES: usize = 32;
+
+/// One protocol message, which the caller transports.
+///
+/// A message with `to: Some(_)` is secret and needs a confidential channel. The body is wiped when dropped, and `Debug` shows
+/// only its length.
+pub struct Message {
+    /// The sender. For a received message, the sender that the channel authenticated.
+    pub from: u16,
+    /// The only recipient, or `None` for all other participants.
+    pub to: Option<u16>,
+    /// Round of the protocol, from 1.
+    pub round: u8,
+    /// The body, encoded as in `protocols.md`.
+    pub body: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("from", &self.from)
+            .field("to", &self.to)
+            .field("round", &self.round)
+            .field("body", &format_args!("<{} bytes>", self.body.len()))
+            .finish()
+    }
+}
+
+/// The bodies of one round by sender.
+pub(crate) type Bodies = BTreeMap<u16, Zeroizing<Vec<u8>>>;
 
 /// The identity of a ceremony, and the messages that this participant expects in it.
 pub(crate) struct Ceremony {
@@ -104,6 +133,33 @@ impl Ceremony {
         body.extend(payload);
         Message { from: self.me, to, round, body }
     }
+}
+
+/// Sender, recipient (`None` for a broadcast) and round of a message.
+pub type Route = (u16, Option<u16>, u8);
+
+/// The payloads of round 1, by sender.
+pub(crate) type Broadcasts = BTreeMap<u16, Vec<u8>>;
+
+/// What a protocol checks in messages, with public values only.
+pub(crate) trait Observe<C: Suite> {
+    /// The ceremony of this participant.
+    fn open_for(&self, me: u16) -> Result<Ceremony, ThresholdError>;
+
+    /// All participants.
+    fn participants(&self) -> BTreeSet<u16>;
+
+    /// The participants that send a broadcast in round 1.
+    fn broadcasters(&self) -> &BTreeSet<u16>;
+
+    /// Checks the payload of a broadcast in round 1.
+    fn check_broadcast(&self, ceremony: &Ceremony, from: u16, payload: &[u8]) -> Result<(), ThresholdError>;
+
+    /// The secret value of a private message, times the generator.
+    fn committed(&self, route: Route, broadcasts: &Broadcasts) -> Result<Element<C>, ThresholdError>;
+
+    /// Step 0.6: the transcript of these broadcasts.
+    fn transcript(&self, ceremony: &Ceremony, broadcasts: &Broadcasts) -> Result<[u8; 32], ThresholdError>;
 }
 
 /// The payloads of checked broadcasts, by sender.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::ceremony::{Ceremony, payload};
+use crate::ceremony::{Bodies, Ceremony, payload};
 use crate::hash::TaggedHash;
-use crate::inbox::Bodies;
 use crate::public_keys::Group;
 use crate::session::{Stage, Step};
 use crate::{Message, ThresholdError};

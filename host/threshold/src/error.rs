@@ -8,12 +8,6 @@ use crate::SignatureProfile;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThresholdError {
     // Errors of the caller's arguments.
-    /// No profile has this name.
-    #[error("`{name}` is not a signature profile")]
-    UnknownProfile {
-        /// The name given.
-        name: String,
-    },
     /// Keys, shares or nonces of different profiles were used together.
     #[error("profile `{actual}` does not match the expected profile `{expected}`")]
     ProfileMismatch {
@@ -275,8 +269,7 @@ impl ThresholdError {
             Self::MalformedCommitments { signers: culprits }
             | Self::InvalidSignatureShares { signers: culprits }
             | Self::ContributionMismatch { helpers: culprits } => culprits.clone(),
-            Self::UnknownProfile { .. }
-            | Self::ProfileMismatch { .. }
+            Self::ProfileMismatch { .. }
             | Self::Threshold { .. }
             | Self::TooManyParticipants { .. }
             | Self::NotInRoster { .. }

@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zeroize::Zeroizing;
 
+use crate::ThresholdError;
+use crate::ceremony::{Bodies, Message};
 use crate::hash::TaggedHash;
-use crate::{Message, ThresholdError};
-
-/// The bodies of one round by sender.
-pub(crate) type Bodies = BTreeMap<u16, Zeroizing<Vec<u8>>>;
 
 /// Keeps at most one message per sender and round, until the round is complete. Its size is limited, because the ceremony has
 /// checked sender, round and length of each message before.

@@ -15,12 +15,10 @@ use frost_core::{Element, Error, Field, Identifier, Scalar, Signature};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-use crate::ceremony::{Ceremony, Round, payload};
+use crate::ceremony::{Bodies, Broadcasts, Ceremony, Observe, Round, Route, payload};
 use crate::echo::{self, TRANSCRIPT_BYTES};
 use crate::encoding::Reader;
 use crate::hash::TaggedHash;
-use crate::inbox::Bodies;
-use crate::observe::{Broadcasts, Observe, Route};
 use crate::polynomial::{Polynomial, evaluate};
 use crate::proof::{self, PROOF_BYTES};
 use crate::public_keys::{Group, check_threshold};

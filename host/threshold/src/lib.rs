@@ -69,10 +69,11 @@ pub mod redistribute;
 pub mod repair;
 pub mod sign;
 
+pub use ceremony::{Message, Route};
 pub use error::ThresholdError;
 pub use key_share::KeyShare;
-pub use observe::{Protocol, Route};
-pub use profile::SignatureProfile;
+pub use observe::Protocol;
+pub use profile::{SignatureProfile, UnknownProfile};
 pub use public_keys::{PARTICIPANTS_MAX, PublicKeys, THRESHOLD_MIN};
-pub use session::{Message, Output, Progress, Session};
+pub use session::{Output, Progress, Session};
 pub use tweak::Tweak;

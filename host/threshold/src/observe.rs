@@ -5,11 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use frost_core::{Element, Group};
-
-use crate::ceremony::{Ceremony, payload, verified_scalar};
+use crate::ceremony::{Broadcasts, Message, Observe, Route, payload, verified_scalar};
 use crate::suite::{Suite, with_suite};
-use crate::{Message, SignatureProfile, ThresholdError, keygen, redistribute, repair};
+use crate::{SignatureProfile, ThresholdError, keygen, redistribute, repair};
 
 /// A protocol with the parameters of one ceremony, whose `me` is ignored.
 #[derive(Debug, Clone)]
@@ -20,33 +18,6 @@ pub enum Protocol {
     Redistribution(redistribute::Params),
     /// Repair.
     Repair(repair::Params),
-}
-
-/// Sender, recipient (`None` for a broadcast) and round of a message.
-pub type Route = (u16, Option<u16>, u8);
-
-/// The payloads of round 1, by sender.
-pub(crate) type Broadcasts = BTreeMap<u16, Vec<u8>>;
-
-/// What a protocol checks in messages, with public values only.
-pub(crate) trait Observe<C: Suite> {
-    /// The ceremony of this participant.
-    fn open_for(&self, me: u16) -> Result<Ceremony, ThresholdError>;
-
-    /// All participants.
-    fn participants(&self) -> BTreeSet<u16>;
-
-    /// The participants that send a broadcast in round 1.
-    fn broadcasters(&self) -> &BTreeSet<u16>;
-
-    /// Checks the payload of a broadcast in round 1.
-    fn check_broadcast(&self, ceremony: &Ceremony, from: u16, payload: &[u8]) -> Result<(), ThresholdError>;
-
-    /// The secret value of a private message, times the generator.
-    fn committed(&self, route: Route, broadcasts: &Broadcasts) -> Result<Element<C>, ThresholdError>;
-
-    /// Step 0.6: the transcript of these broadcasts.
-    fn transcript(&self, ceremony: &Ceremony, broadcasts: &Broadcasts) -> Result<[u8; 32], ThresholdError>;
 }
 
 impl Protocol {
@@ -146,9 +117,4 @@ fn missing<C: Suite>(params: &impl Observe<C>, sent: &BTreeSet<Route>) -> BTreeS
         }
     }
     BTreeSet::new()
-}
-
-/// The sum of group elements.
-pub(crate) fn sum<C: Suite>(elements: impl Iterator<Item = Element<C>>) -> Element<C> {
-    elements.fold(C::Group::identity(), |sum, element| sum + element)
 }

@@ -81,3 +81,8 @@ fn x<C: Suite>(participant: u16) -> Result<Scalar<C>, ThresholdError> {
     let out_of_range = ThresholdError::NotInRoster { participant };
     scalar::<C>(&identifier::<C>(participant)?.serialize()).ok_or(out_of_range)
 }
+
+/// The sum of group elements.
+pub(crate) fn sum<C: Suite>(elements: impl Iterator<Item = Element<C>>) -> Element<C> {
+    elements.fold(C::Group::identity(), |sum, element| sum + element)
+}

@@ -5,8 +5,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ThresholdError;
-
 /// The signature scheme of a key, fixed at key generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -16,6 +14,11 @@ pub enum SignatureProfile {
     /// FROST(secp256k1, SHA-256) with the Taproot changes. Signatures are BIP-340, public keys x-only.
     FrostSecp256k1Sha256Tr,
 }
+
+/// No profile has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a signature profile")]
+pub struct UnknownProfile(String);
 
 impl SignatureProfile {
     /// All profiles, in the order of their codes.
@@ -51,19 +54,17 @@ impl fmt::Display for SignatureProfile {
 }
 
 impl FromStr for SignatureProfile {
-    type Err = ThresholdError;
+    type Err = UnknownProfile;
 
-    /// # Errors
-    ///
-    /// [`ThresholdError::UnknownProfile`] for any other name; case matters.
+    /// Case matters.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let known = Self::ALL.into_iter().find(|profile| profile.name() == name);
-        known.ok_or_else(|| ThresholdError::UnknownProfile { name: name.to_owned() })
+        known.ok_or_else(|| UnknownProfile(name.to_owned()))
     }
 }
 
 impl TryFrom<String> for SignatureProfile {
-    type Error = ThresholdError;
+    type Error = UnknownProfile;
 
     fn try_from(name: String) -> Result<Self, Self::Error> {
         name.parse()

@@ -12,11 +12,9 @@ use frost_core::{Element, Field, Group, Scalar};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-use crate::ceremony::{Ceremony, Round, payloads, verified_scalar};
+use crate::ceremony::{Bodies, Broadcasts, Ceremony, Observe, Round, Route, payloads, verified_scalar};
 use crate::echo::{self, TRANSCRIPT_BYTES};
 use crate::hash::TaggedHash;
-use crate::inbox::Bodies;
-use crate::observe::{Broadcasts, Observe, Route};
 use crate::polynomial::{Polynomial, evaluate, lagrange};
 use crate::proof::{self, PROOF_BYTES};
 use crate::public_keys::check_threshold;

@@ -18,16 +18,15 @@ use zeroize::Zeroizing;
 
 pub use case::{Admitted, Case};
 
-use crate::ceremony::{Ceremony, Round, payloads, verified_scalar};
+use crate::ceremony::{Bodies, Broadcasts, Ceremony, Observe, Round, Route, payloads, verified_scalar};
 use crate::echo::{self, TRANSCRIPT_BYTES};
 use crate::hash::TaggedHash;
-use crate::inbox::Bodies;
-use crate::observe::{Broadcasts, Observe, Route, sum};
-use crate::polynomial::lagrange;
+use crate::polynomial::{lagrange, sum};
 use crate::proof::{self, PROOF_BYTES};
 use crate::session::{Stage, Step};
 use crate::suite::{SCALAR_BYTES, ScalarField, Suite, point, points, with_suite};
 use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
+use case::Deltas;
 
 const TRANSCRIPT_TAG: &str = "svc/repair-transcript/v1";
 
@@ -119,9 +118,6 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
     ];
     Ok(Ceremony::new(me, binding, rounds))
 }
-
-/// The pieces of one helper, by the helper that each piece is for.
-type Deltas<C> = BTreeMap<u16, Zeroizing<Scalar<C>>>;
 
 /// What a helper keeps of its own pieces.
 struct Own<C: Suite> {

@@ -3,37 +3,9 @@
 use std::fmt;
 use std::mem;
 
-use zeroize::Zeroizing;
-
-use crate::ceremony::Ceremony;
-use crate::inbox::{Bodies, Inbox};
+use crate::ceremony::{Bodies, Ceremony, Message};
+use crate::inbox::Inbox;
 use crate::{KeyShare, PublicKeys, ThresholdError};
-
-/// One protocol message, which the caller transports.
-///
-/// A message with `to: Some(_)` is secret and needs a confidential channel. The body is wiped when dropped, and `Debug` shows
-/// only its length.
-pub struct Message {
-    /// The sender. For a received message, the sender that the channel authenticated.
-    pub from: u16,
-    /// The only recipient, or `None` for all other participants.
-    pub to: Option<u16>,
-    /// Round of the protocol, from 1.
-    pub round: u8,
-    /// The body, encoded as in `protocols.md`.
-    pub body: Zeroizing<Vec<u8>>,
-}
-
-impl fmt::Debug for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Message")
-            .field("from", &self.from)
-            .field("to", &self.to)
-            .field("round", &self.round)
-            .field("body", &format_args!("<{} bytes>", self.body.len()))
-            .finish()
-    }
-}
 
 /// What to do after a message.
 #[derive(Debug)]

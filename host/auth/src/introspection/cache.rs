@@ -1,13 +1,22 @@
 //! Recently active tokens, and the requests in flight.
 
-use super::Outcome;
-use crate::Claims;
 use crate::limits::ACTIVE_TOKENS_MAX;
+use crate::{Claims, TokenFault};
 use gateway_domain::time::EpochMs;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// The claims of an accepted token, or why there are none.
+pub(super) type Outcome = Result<Arc<Claims>, Rejection>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rejection {
+    Token(TokenFault),
+    NoValidResponse,
+    Busy,
+}
 
 /// SHA-256 of a token: the cache holds no credential.
 pub(super) type TokenHash = [u8; 32];

@@ -1,6 +1,7 @@
 //! A public key with its one algorithm.
 
-use super::decode_base64url;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jsonwebtoken::DecodingKey;
 use jsonwebtoken::crypto::verify;
 use serde_json::{Map, Value};
@@ -189,4 +190,9 @@ fn parse_okp(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFa
         return Err(KeyFault::Malformed);
     }
     Ok((Algorithm::EdDsa, DecodingKey::from_ed_der(&public)))
+}
+
+/// Decodes canonical base64url without padding (RFC 7515, section 2).
+pub(crate) fn decode_base64url(text: &str) -> Option<Vec<u8>> {
+    BASE64_URL_SAFE_NO_PAD.decode(text).ok()
 }

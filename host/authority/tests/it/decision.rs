@@ -4,10 +4,11 @@ use crate::support::{
     NOT_AFTER, NOT_BEFORE, asset_action, authority, derivation, hex32, key, key_create, key_id, operation,
     payment, policy, recover, refresh, request, reshare, roster, rotate, sign,
 };
-use gateway_domain::admission::{AdmissionDecision, AdmissionRequest, Derivation, Target};
+use gateway_domain::admission::{AdmissionDecision, Derivation, Target};
 use gateway_domain::approval::approvals_root;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::intent::{Bip32, Intent, OperationType};
+use gateway_domain::operation::AdmissionRequest;
 use gateway_domain::policy::Decision;
 use gateway_domain::roster::Threshold;
 

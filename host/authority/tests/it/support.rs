@@ -1,13 +1,14 @@
 //! Sample operations with enough approvals, and their key.
 
 use gateway_authority::{Authority, Refusal};
-use gateway_domain::admission::{Admission, AdmissionRequest, Derivation};
+use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::ids::{EpochName, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::{
     self, AssetAction, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh, Reshare,
     Rotate, SigningTerms,
 };
 use gateway_domain::key::{CustodyKey, PublicKey};
+use gateway_domain::operation::AdmissionRequest;
 use gateway_domain::operation::{KeySlot, Operation, Submission, open, replay};
 use gateway_domain::policy::{Outcome, Quorum};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};

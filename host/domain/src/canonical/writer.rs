@@ -1,9 +1,25 @@
 //! A serde serializer that writes canonical bytes in one pass and sorts the members of each object in place.
 
-use super::CanonicalError;
 use serde::ser::{self, Serialize};
 use std::cmp::Ordering;
 use std::fmt::Display;
+
+/// A value without a canonical form.
+#[derive(Debug, thiserror::Error)]
+pub enum CanonicalError {
+    /// The value cannot be written as JSON.
+    #[error("value cannot be written as JSON: {0}")]
+    NotJson(String),
+    /// A floating-point number, which implementations write differently.
+    #[error("floating-point number `{0}` has no canonical form")]
+    Float(String),
+}
+
+impl ser::Error for CanonicalError {
+    fn custom<T: std::fmt::Display>(message: T) -> Self {
+        Self::NotJson(message.to_string())
+    }
+}
 
 /// Enough capacity for most values, to avoid reallocation.
 const BYTES_USUAL: usize = 1024;

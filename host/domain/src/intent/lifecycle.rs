@@ -1,6 +1,5 @@
 //! Creation and changes of keys.
 
-use super::PublicationMode;
 use crate::ids::{EpochName, Hex32, KeyRef};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use serde::{Deserialize, Serialize};
@@ -11,6 +10,16 @@ pub const SIGNATURE_PROFILES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp25
 
 /// The longest name of an epoch, characters.
 pub const EPOCH_CHARACTERS_MAX: usize = 128;
+
+/// Who starts the publication of an executed operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublicationMode {
+    /// A client, by the publish endpoint.
+    Manual,
+    /// The gateway, right after execution.
+    Automatic,
+}
 
 /// Distributed generation of a new key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,47 @@
 //! Intents that sign: product payments, and custody signatures over a digest.
 
-use super::SigningTerms;
+use super::lifecycle::PublicationMode;
 use crate::ids::{Hex32, KeyRef};
+use crate::roster::{Roster, Threshold};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Indices from 2^31 on are hardened in BIP-32 and cannot be derived from a threshold key's public key.
 pub const BIP32_INDEX_MAX: u32 = (1 << 31) - 1;
+
+/// The terms of a signature, for both signing intents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SigningTerms {
+    /// The requested signers.
+    pub requested_participants: Roster,
+    /// The requested number of signers, at least the key's threshold; `None` for the key's threshold.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub threshold: Option<Threshold>,
+    /// The child key that signs: of the key, or for a payment of the key for payments.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bip32: Option<Bip32>,
+    /// The Taproot output that is spent: its output key signs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub taproot: Option<Taproot>,
+    /// Root of the epoch that the caller expects, hexadecimal; execution in another epoch is refused.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub epoch_fence_token_hex: Option<String>,
+    /// The public key of the operation's key, as `<profile>:<public key hex>`; `None` if the key was not generated yet when the operation was
+    /// submitted. No caller states it: the gateway fills it in, approvers sign it, and each node compares it with the key.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub public_key_artifact_ref: Option<String>,
+    /// Who starts the publication.
+    pub publication_mode: PublicationMode,
+}
+
+impl SigningTerms {
+    /// Whether a BIP-32 child or a Taproot output key signs.
+    #[must_use]
+    pub const fn has_derived_key(&self) -> bool {
+        self.bip32.is_some() || self.taproot.is_some()
+    }
+}
 
 /// A payment, and the terms of its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,6 @@
 use super::command::Refusal;
 use super::effect::Failure;
 use super::event::Change;
-use super::execute::failure;
-use super::order::may_give_up_nodes;
 use super::phase::Phase;
 use super::settle::{failed, give_up, promoted_changes};
 use super::state::Operation;
@@ -52,7 +50,7 @@ pub(super) fn changes(
         | Phase::Publishing
         | Phase::DiscardingRest { .. } => give_up_nodes(operation, reason, lost),
         Phase::Published => Err(refused("it is published")),
-        Phase::Failed => Err(Refusal::Failed(failure(operation))),
+        Phase::Failed => Err(Refusal::Failed(operation.reason_of_failure())),
     }
 }
 
@@ -61,7 +59,7 @@ fn give_up_nodes(
     reason: &str,
     lost: &BTreeSet<ParticipantIndex>,
 ) -> Result<Vec<Change>, Refusal> {
-    debug_assert!(may_give_up_nodes(operation), "{:?}", operation.phase);
+    debug_assert!(operation.may_give_up_nodes(), "{:?}", operation.phase);
     let receivers = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
     let waits_for = match &operation.phase {
         Phase::CommittingEpoch { unacked: waiting, .. }

@@ -23,6 +23,16 @@ pub fn approval_is_open(operation: &Operation, subject_id: &str) -> bool {
         && !operation.is_approved_by(subject_id)
 }
 
+/// The changes after a submission that this evaluation allowed.
+pub(super) fn request(policy: &policy::Outcome) -> Vec<Change> {
+    let quorum = &policy.quorum;
+    let mut changes = vec![Change::ApprovalRequested { required: quorum.required }];
+    if quorum.required == 0 && quorum.satisfied {
+        changes.push(Change::QuorumReached);
+    }
+    changes
+}
+
 /// The changes that an approval causes. `policy` is the evaluation over all approvals including this one; it is not needed
 /// when [`approval_is_open`] is false.
 pub(super) fn decide(

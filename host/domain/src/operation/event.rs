@@ -15,6 +15,9 @@ use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// The scope of a signing operation's publication.
+pub const SIGNATURE_SCOPE: &str = "signature";
+
 /// A change of an operation, with its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {

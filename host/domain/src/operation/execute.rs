@@ -32,7 +32,7 @@ pub(super) fn decide(
         | Phase::Published
         // The drive loop sends the discard to the nodes again.
         | Phase::Discarding => Ok(Vec::new()),
-        Phase::DiscardingRest { .. } | Phase::Failed => Err(Refusal::Failed(failure(operation))),
+        Phase::DiscardingRest { .. } | Phase::Failed => Err(Refusal::Failed(operation.reason_of_failure())),
     }
 }
 
@@ -133,13 +133,4 @@ fn missing_approvals(operation: &Operation) -> String {
     } else {
         format!("it has {} of {} approvals", quorum.subjects.len(), quorum.required)
     }
-}
-
-/// The reason why the operation failed.
-pub(super) fn failure(operation: &Operation) -> Failure {
-    operation.failure.clone().unwrap_or_else(|| Failure {
-        code: "failed".to_owned(),
-        detail: format!("operation `{}` failed", operation.id),
-        culprits: Vec::new(),
-    })
 }

@@ -4,7 +4,6 @@
 use super::command::Refusal;
 use super::event::Change;
 use super::event::ExternalExport;
-use super::execute::failure;
 use super::phase::Phase;
 use super::state::Operation;
 
@@ -15,7 +14,9 @@ pub(super) fn decide(
 ) -> Result<Vec<Change>, Refusal> {
     match &operation.phase {
         Phase::Published => {}
-        Phase::DiscardingRest { .. } | Phase::Failed => return Err(Refusal::Failed(failure(operation))),
+        Phase::DiscardingRest { .. } | Phase::Failed => {
+            return Err(Refusal::Failed(operation.reason_of_failure()));
+        }
         Phase::Submitted
         | Phase::PendingApproval
         | Phase::Deciding

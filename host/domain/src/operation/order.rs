@@ -7,7 +7,7 @@ use super::event::{Change, Event};
 use super::next::{Step, next};
 use super::phase::Phase;
 use super::state::Operation;
-use super::{abort, approve, await_approvals, execute, export, note_replay, publish, recover, settle};
+use super::{abort, approve, execute, export, publish, recover, settle};
 use crate::ids::Hex32;
 use crate::intent::{Intent, OperationType};
 
@@ -40,7 +40,7 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
         Change::ReceiptMaterialized { .. } => matches!(phase, Phase::IssuingReceipt),
         Change::CeremonyStarted { .. } => matches!(phase, Phase::ReceiptMaterialized),
         Change::AttemptLost { .. } => matches!(phase, Phase::Executing { .. }),
-        Change::EpochDecided { .. } => may_get_result(operation),
+        Change::EpochDecided { .. } => operation.may_get_result(),
         Change::Aborted { .. } => match operation.intent.operation_type() {
             OperationType::Sign => matches!(
                 phase,
@@ -63,8 +63,8 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
                 matches!(phase, Phase::Discarding | Phase::DiscardingRest { .. })
             }
         },
-        Change::NodesGivenUp { .. } => may_give_up_nodes(operation),
-        Change::Executed { signature: Some(_), .. } => may_get_result(operation),
+        Change::NodesGivenUp { .. } => operation.may_give_up_nodes(),
+        Change::Executed { signature: Some(_), .. } => operation.may_get_result(),
         Change::Executed { signature: None, .. } => matches!(phase, Phase::CommittingEpoch { .. }),
         Change::PublicationRequested { .. } => matches!(phase, Phase::Executed),
         Change::Published { .. } => matches!(phase, Phase::Publishing),
@@ -184,7 +184,9 @@ fn settled(change: &Change) -> Settled {
 /// not.
 fn requested(before: &Operation, event: &Event) -> Option<Vec<Change>> {
     let changes = match &event.change {
-        Change::ApprovalRequested { .. } if before.policy.is_allowed() => Ok(await_approvals(&before.policy)),
+        Change::ApprovalRequested { .. } if before.policy.is_allowed() => {
+            Ok(approve::request(&before.policy))
+        }
         Change::ApprovalRequested { .. } => Ok(Vec::new()),
         Change::QuorumReached if before.policy.quorum.satisfied => Ok(vec![Change::QuorumReached]),
         Change::QuorumReached => Ok(Vec::new()),
@@ -200,7 +202,7 @@ fn requested(before: &Operation, event: &Event) -> Option<Vec<Change>> {
             publish::decide(before, scope, None, *at)
         }
         Change::NodesGivenUp { lost, reason } => abort::changes(before, "", reason, lost),
-        Change::ReplayNoted { body_digest } => Ok(note_replay(before, *body_digest)),
+        Change::ReplayNoted { body_digest } => Ok(recover::note_replay(before, *body_digest)),
         Change::RecoveryRecorded(recovery) => {
             let at = recovery.recovered_at_ms;
             recover::decide(before, &recovery.effect_id, recovery.result_root, at)
@@ -225,44 +227,4 @@ fn requested(before: &Operation, event: &Event) -> Option<Vec<Change>> {
         | Change::Failed { .. } => return None,
     };
     Some(changes.unwrap_or_default())
-}
-
-impl Operation {
-    /// Whether it is a change of a key that can be aborted, or do without lost receivers.
-    #[must_use]
-    pub const fn may_abort(&self) -> bool {
-        let is_admitted = matches!(
-            self.phase,
-            Phase::Admitting
-                | Phase::Admitted
-                | Phase::IssuingReceipt
-                | Phase::ReceiptMaterialized
-                | Phase::Executing { .. }
-        );
-        may_give_up_nodes(self)
-            || (is_admitted && !matches!(self.intent.operation_type(), OperationType::Sign))
-    }
-}
-
-/// Whether a ceremony has begun, and its result counts: that of an operation that was given up does, if the nodes had completed it.
-pub(super) const fn may_get_result(operation: &Operation) -> bool {
-    operation.attempt > 0 && matches!(operation.phase, Phase::Executing { .. } | Phase::Discarding)
-}
-
-/// Whether the operation waits for receivers of new shares after its result, or its failure, is certain.
-pub(super) const fn may_give_up_nodes(operation: &Operation) -> bool {
-    match operation.intent.operation_type() {
-        OperationType::Sign => false,
-        OperationType::KeyCreate
-        | OperationType::Refresh
-        | OperationType::Reshare
-        | OperationType::Rotate
-        | OperationType::Recover => matches!(
-            operation.phase,
-            Phase::CommittingEpoch { .. }
-                | Phase::Executed
-                | Phase::Publishing
-                | Phase::DiscardingRest { .. }
-        ),
-    }
 }

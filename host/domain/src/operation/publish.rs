@@ -1,14 +1,10 @@
 //! Requests to publish a result.
 
 use super::command::Refusal;
-use super::event::Change;
-use super::execute::failure;
+use super::event::{Change, SIGNATURE_SCOPE};
 use super::phase::Phase;
 use super::state::Operation;
 use crate::intent::OperationType;
-
-/// The scope of a signing operation's publication.
-pub const SIGNATURE_SCOPE: &str = "signature";
 
 /// The changes that a request to publish causes; none when the publication is already requested or complete.
 pub(super) fn decide(
@@ -42,7 +38,7 @@ pub(super) fn decide(
             check_result(operation, expected_result_ref)?;
             Ok(Vec::new())
         }
-        Phase::DiscardingRest { .. } | Phase::Failed => Err(Refusal::Failed(failure(operation))),
+        Phase::DiscardingRest { .. } | Phase::Failed => Err(Refusal::Failed(operation.reason_of_failure())),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Node recovery: a caller asks for the outcome of an effect, by its id. Repeating a request returns the same answer.
+//! Requests that come again. Node recovery: a caller asks for the outcome of an effect, by its id; repeating that returns the same
+//! answer. Replays: a submission under the idempotency key of another body, whose digest is recorded.
 
 use super::command::Refusal;
 use super::event::Change;
@@ -9,6 +10,9 @@ use crate::time::EpochMs;
 
 /// The most recoveries recorded for one operation; further ones are answered but not recorded.
 const RECOVERIES_MAX: usize = 64;
+
+/// The most digests of other bodies under one idempotency key that are recorded.
+const REPLAYS_MAX: usize = 64;
 
 /// The answer to a recovery, and whether it must be recorded: false for one that is recorded already or never will
 /// be. Before calling it, the engine drives the operation, unless the effect is settled.
@@ -49,4 +53,13 @@ pub(super) fn decide(
 ) -> Result<Vec<Change>, Refusal> {
     let (recovery, is_new) = recovery(operation, effect_id, result_root, at)?;
     Ok(if is_new { vec![Change::RecoveryRecorded(recovery)] } else { Vec::new() })
+}
+
+/// Records a digest that is not recorded yet, up to [`REPLAYS_MAX`].
+pub(super) fn note_replay(operation: &Operation, body_digest: Hex32) -> Vec<Change> {
+    let is_known = operation.body_digest == body_digest || operation.replays.contains(&body_digest);
+    if is_known || operation.replays.len() >= REPLAYS_MAX {
+        return Vec::new();
+    }
+    vec![Change::ReplayNoted { body_digest }]
 }

@@ -5,7 +5,6 @@ use super::abort;
 use super::command::Refusal;
 use super::effect::Failure;
 use super::event::{Change, Event};
-use super::execute::failure;
 use super::phase::Phase;
 use super::state::Operation;
 use crate::approval::Rejection;
@@ -209,7 +208,7 @@ fn check_not_admitted(operation: &Operation) -> Result<(), Refusal> {
         return Ok(());
     }
     match operation.phase {
-        Phase::Failed | Phase::DiscardingRest { .. } => Err(Refusal::Failed(failure(operation))),
+        Phase::Failed | Phase::DiscardingRest { .. } => Err(Refusal::Failed(operation.reason_of_failure())),
         _ => Err(Refusal::Admitted),
     }
 }

@@ -1,12 +1,10 @@
 //! The outcome of an effect: which events it causes, and when a ceremony is retried or given up.
 
 use super::effect::{Effect, Failure, Outcome};
-use super::event::Change;
+use super::event::{Change, SIGNATURE_SCOPE};
 use super::next::{Step, next};
-use super::order::may_get_result;
 use super::phase::Phase;
 use super::plan::Plan;
-use super::publish::SIGNATURE_SCOPE;
 use super::state::Operation;
 use crate::ids::Hex32;
 use crate::intent::{OperationType, PublicationMode};
@@ -131,7 +129,7 @@ fn discarded_changes(
 
 /// The end of an operation that was aborted.
 pub(super) fn failed(operation: &Operation, receipts: Vec<NodeReceipt>) -> Change {
-    Change::Failed { failure: super::execute::failure(operation), policy: None, receipts }
+    Change::Failed { failure: operation.reason_of_failure(), policy: None, receipts }
 }
 
 /// Records the nodes that promoted their new shares. With the last of them, the operation is executed.
@@ -208,5 +206,5 @@ pub(super) fn give_up(operation: &Operation, failure: Failure, policy: Option<po
 }
 
 fn ceremony_is_owed(operation: &Operation, stages_epoch: bool) -> bool {
-    may_get_result(operation) && operation.plan().is_some_and(|plan| plan.stages_epoch() == stages_epoch)
+    operation.may_get_result() && operation.plan().is_some_and(|plan| plan.stages_epoch() == stages_epoch)
 }

@@ -11,7 +11,7 @@ use crate::approval::{
 };
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
-use crate::intent::Intent;
+use crate::intent::{Intent, OperationType};
 use crate::key::Staged;
 use crate::names::is_same_person;
 use crate::policy;
@@ -165,6 +165,53 @@ impl Operation {
     #[must_use]
     pub const fn executed_attempt(&self) -> u32 {
         if self.attempt == 0 { 1 } else { self.attempt }
+    }
+
+    /// Whether it is a change of a key that can be aborted, or do without lost receivers.
+    #[must_use]
+    pub const fn may_abort(&self) -> bool {
+        let is_admitted = matches!(
+            self.phase,
+            Phase::Admitting
+                | Phase::Admitted
+                | Phase::IssuingReceipt
+                | Phase::ReceiptMaterialized
+                | Phase::Executing { .. }
+        );
+        self.may_give_up_nodes()
+            || (is_admitted && !matches!(self.intent.operation_type(), OperationType::Sign))
+    }
+
+    /// Whether a ceremony has begun, and its result counts: that of an operation that was given up does, if the nodes had completed it.
+    pub(super) const fn may_get_result(&self) -> bool {
+        self.attempt > 0 && matches!(self.phase, Phase::Executing { .. } | Phase::Discarding)
+    }
+
+    /// Whether the operation waits for receivers of new shares after its result, or its failure, is certain.
+    pub(super) const fn may_give_up_nodes(&self) -> bool {
+        match self.intent.operation_type() {
+            OperationType::Sign => false,
+            OperationType::KeyCreate
+            | OperationType::Refresh
+            | OperationType::Reshare
+            | OperationType::Rotate
+            | OperationType::Recover => matches!(
+                self.phase,
+                Phase::CommittingEpoch { .. }
+                    | Phase::Executed
+                    | Phase::Publishing
+                    | Phase::DiscardingRest { .. }
+            ),
+        }
+    }
+
+    /// The reason why the operation failed.
+    pub(super) fn reason_of_failure(&self) -> Failure {
+        self.failure.clone().unwrap_or_else(|| Failure {
+            code: "failed".to_owned(),
+            detail: format!("operation `{}` failed", self.id),
+            culprits: Vec::new(),
+        })
     }
 }
 

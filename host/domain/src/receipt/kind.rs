@@ -1,6 +1,6 @@
 //! The kinds of receipts, each with the data that its statement needs.
 
-use super::{Chain, ReceiptStatement};
+use super::chain::Chain;
 use crate::admission::AdmissionDecision;
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
@@ -125,7 +125,7 @@ impl ReceiptKind {
     }
 
     /// The attempt that a statement names.
-    const fn attempt(&self) -> u32 {
+    pub(super) const fn attempt(&self) -> u32 {
         match *self {
             Self::Signed { attempt, .. }
             | Self::Staged { attempt, .. }
@@ -139,7 +139,7 @@ impl ReceiptKind {
     }
 
     /// Head of the node's chain after the step.
-    fn head(&self, chain: &Chain) -> Result<Hex32, CanonicalError> {
+    pub(super) fn head(&self, chain: &Chain) -> Result<Hex32, CanonicalError> {
         match *self {
             Self::Admitted => chain.after_admission(),
             Self::PolicyReceipt(_) => chain.after_receipt(),
@@ -149,23 +149,5 @@ impl ReceiptKind {
             Self::Discarded => chain.after_discard(),
             Self::AttemptDiscarded { attempt } => chain.after_attempt_discard(attempt),
         }
-    }
-}
-
-impl Chain {
-    /// The statement that this node signs for a step.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
-    pub fn statement(&self, kind: &ReceiptKind) -> Result<ReceiptStatement, CanonicalError> {
-        Ok(ReceiptStatement {
-            operation_id: self.operation_id,
-            participant: self.participant,
-            step: kind.step(),
-            attempt: kind.attempt(),
-            admission_hash: self.admission_hash,
-            transition_hash: kind.head(self)?,
-            subject: kind.subject(self.admission_hash)?,
-        })
     }
 }

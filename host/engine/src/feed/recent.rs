@@ -1,15 +1,71 @@
-//! The newest notices, in memory.
+//! The end of the log as far as it was read, and the newest notices, in memory.
 
 use super::notice::Notice;
 use crate::ports::EventId;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::sync::{Notify, Semaphore, watch};
 
 /// The newest notices that are kept in memory, each of some hundred bytes.
 const RECENT_MAX: usize = 4096;
 
 /// The events that are read at once.
 pub(super) const PAGE_MAX: u32 = 256;
+
+/// Readers that catch up from the store at the same time. The others wait for them, and not for a connection to the database.
+const CATCHING_UP_MAX: usize = 2;
+
+/// Callers that wait for another state of an operation at the same time. Their connections cannot be given to others meanwhile.
+const WAITING_MAX: usize = 128;
+
+/// The end of the log as far as it was read.
+pub(crate) struct Feed {
+    pub(super) followed: watch::Sender<Followed>,
+    pub(super) wanted: Notify,
+    /// `None` while no one waits.
+    recent: Mutex<Option<Recent>>,
+    /// How often the log was found to be another one than before.
+    pub(super) n_replaced: AtomicU64,
+    pub(super) catching_up: Semaphore,
+    pub(super) waiting: Semaphore,
+}
+
+/// How far the log is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Followed {
+    /// Not yet.
+    No,
+    /// The log has at least this many entries.
+    UpTo(u64),
+    /// No more: the gateway stops.
+    Stopped,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self {
+            followed: watch::Sender::new(Followed::No),
+            wanted: Notify::new(),
+            recent: Mutex::default(),
+            n_replaced: AtomicU64::new(0),
+            catching_up: Semaphore::new(CATCHING_UP_MAX),
+            waiting: Semaphore::new(WAITING_MAX),
+        }
+    }
+}
+
+impl Feed {
+    pub(super) fn recent(&self) -> MutexGuard<'_, Option<Recent>> {
+        self.recent.lock()
+    }
+
+    /// The notices from this index on, if they are in memory.
+    pub(super) fn recent_since(&self, position: u64) -> Option<Page> {
+        self.recent().as_ref()?.since(position)
+    }
+}
 
 /// Notices, the index at which the next ones are read, and the event before that.
 pub(super) struct Page {

@@ -1,13 +1,32 @@
 //! Lists of operations and keys, newest first.
 
 use crate::error::Unavailable;
-use crate::ports::Visibility;
 use async_trait::async_trait;
-use gateway_domain::ids::{Hex32, KeyRef};
+use gateway_domain::ids::{Hex32, KeyRef, Tenant};
 use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::key::KeyState;
 use gateway_domain::operation::State;
 use gateway_domain::time::EpochMs;
+
+/// The operations and keys that a caller can see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Those of all tenants: in development without authentication.
+    Everything,
+    /// Those of one tenant.
+    Tenant(Tenant),
+}
+
+impl Visibility {
+    /// Whether the caller can see this tenant's operations and keys.
+    #[must_use]
+    pub fn includes(&self, tenant: &Tenant) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Tenant(visible) => visible == tenant,
+        }
+    }
+}
 
 /// The operations that a list has: those to which everything that is given applies.
 #[derive(Clone, Debug, PartialEq, Eq)]

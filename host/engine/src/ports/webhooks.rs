@@ -1,6 +1,6 @@
 //! How far the log was sent to each webhook.
 
-use super::Visibility;
+use super::lists::Visibility;
 use crate::error::Unavailable;
 use async_trait::async_trait;
 use gateway_domain::ids::Tenant;

@@ -50,7 +50,7 @@ pub(super) async fn ask(settings: &Settings, within: Duration) -> Running {
     if address.port() == 0 || !matches!(connected, Ok(Ok(_))) {
         return Running::No;
     }
-    if server.admin_bind.is_none() && server.tls.is_some() {
+    if server.admin_bind.is_none() && settings.tls.files.is_some() {
         return Running::NotAsked;
     }
     match readiness(address, within).await {

@@ -1,6 +1,6 @@
 //! `keys rotate`: replaces a key.
 
-use crate::compose;
+use crate::services::fleet_config;
 use crate::settings::Settings;
 use gateway_authority::Authority;
 use gateway_cli::Fault;
@@ -17,7 +17,9 @@ use std::sync::Arc;
 /// Replaces the authority's key. Decisions of the old key are valid while its public half is in `authority_keys_previous`, so
 /// that is printed before the old key is overwritten.
 pub(super) fn authority(settings: &Settings) -> Result<(), Fault> {
-    let path = super::authority_key(settings)
+    let path = settings
+        .authority
+        .own_key()
         .ok_or("the authorities are processes of their own: their operators replace their keys")?;
     let old = Hex32::new(Authority::new(&*key_file::load(path)?).public_key());
     let next = replacement_path(path);
@@ -40,7 +42,7 @@ pub(super) fn authority(settings: &Settings) -> Result<(), Fault> {
 
 /// Replaces the key that encrypts the nodes' secrets. The gateway must be stopped: it locks the nodes' databases.
 pub(super) fn node(settings: &Settings) -> Result<(), Fault> {
-    let path = match super::node_key(settings) {
+    let path = match settings.nodes.own_key() {
         Some(KekSource::File(path)) => path,
         Some(KekSource::Passphrase(_)) => {
             return Err(
@@ -52,7 +54,7 @@ pub(super) fn node(settings: &Settings) -> Result<(), Fault> {
     let next = replacement_path(path);
     let old = Arc::new(Kek::from_file(path)?);
     let authority = Authority::new(&*key_file::load(&settings.authority.key)?).public_key();
-    let config = compose::fleet_config(settings, &[authority], Arc::clone(&old))?;
+    let config = fleet_config(settings, &[authority], Arc::clone(&old))?;
     let runtime = process::runtime()?;
     let was_interrupted = next.exists();
     let new = Arc::new(Kek::new(key_file::load_or_create(&next)?));

@@ -1,85 +1,50 @@
 //! Settings of authentication. Each mode has its own settings; giving one of another mode is a fault.
 
-use super::{Profile, Reader, Settings};
 use gateway_auth::{Addresses, ClaimName, ClaimRules, ProviderUrl};
-use gateway_service::settings::Secret;
-use gateway_service::settings::{Section, setting};
+use gateway_service::settings;
+use gateway_service::settings::{Reader, Secret};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(super) const AUTH: Section = Section {
-    name: "auth",
-    heading: "Authentication",
-    settings: &[
-        setting(
-            "auth_mode",
-            "bypass",
-            "bypass|trusted_headers|jwks|introspection",
-            "How callers are authenticated; see host/docs/authentication.md for the settings of each mode",
-        ),
-        setting(
-            "tenant_required",
-            "false",
-            "true|false",
-            "Whether a caller without a tenant is refused; otherwise such callers share the tenant `default`",
-        ),
-        setting(
-            "trusted_proxies",
-            "",
-            "ADDRESS|CIDR,...",
-            "Proxies whose identity headers and x-client-cert-sha256 are trusted",
-        ),
-        setting("jwks_url", "", "URL", "The issuer's keys: https, or http on loopback"),
-        setting(
-            "jwks_file",
-            "",
-            "FILE",
-            "Instead of jwks_url: a file with a JSON Web Key Set; read again like jwks_url, and on SIGHUP",
-        ),
-        setting(
-            "jwks_max_age_ms",
-            "86400000",
-            "MILLISECONDS",
-            "How long keys are used while they cannot be fetched; in use they are fetched every five minutes, and for an unknown key",
-        ),
-        setting("token_issuer", "", "TEXT", "The required `iss` of tokens"),
-        setting("token_audience", "", "TEXT", "The required `aud` of tokens, or one of its values"),
-        setting(
-            "token_client_claims",
-            "client_id,azp",
-            "CLAIM,...",
-            "Claims with the calling system, of which the first present is used; a name that starts with / is a JSON pointer",
-        ),
-        setting(
-            "token_scopes_claims",
-            "scope,scp",
-            "CLAIM,...",
-            "Claims with the caller's scopes, of which the first present is used, such as `roles` or `permissions`",
-        ),
-        setting("token_roles_claim", "roles", "CLAIM", "The claim with the caller's roles"),
-        setting("token_tenant_claim", "tenant", "CLAIM", "The claim with the caller's tenant"),
-        setting(
-            "introspection_url",
-            "",
-            "URL",
-            "The token introspection endpoint: https, or http on loopback",
-        ),
-        setting("introspection_client_id", "", "TEXT", "The gateway's client id at the identity provider"),
-        setting(
-            "introspection_client_secret_file",
-            "",
-            "FILE",
-            "The gateway's client secret, one line, in a secret file; or the secret itself in the environment variable \
-             SVC_OPERATION_GATEWAY_INTROSPECTION_CLIENT_SECRET",
-        ),
-        setting(
-            "identity_provider_ca",
-            "",
-            "FILE",
-            "Certificate authorities of the identity provider, PEM; empty for those of the system",
-        ),
-    ],
-};
+settings! {
+    /// Who calls, and for which tenant.
+    #[derive(Clone, Debug)]
+    pub struct Authentication("auth", "Authentication") {
+        /// How callers are authenticated; see host/docs/authentication.md for the settings of each mode
+        auth_mode = "bypass", "bypass|trusted_headers|jwks|introspection" => mode: Auth = auth;
+        /// Whether a caller without a tenant is refused; otherwise such callers share the tenant `default`
+        tenant_required = "false", "true|false" => tenant_required: bool = Reader::flag;
+        /// Proxies whose identity headers and x-client-cert-sha256 are trusted
+        trusted_proxies = "", "ADDRESS|CIDR,...";
+        /// The issuer's keys: https, or http on loopback
+        jwks_url = "", "URL";
+        /// Instead of jwks_url: a file with a JSON Web Key Set; read again like jwks_url, and on SIGHUP
+        jwks_file = "", "FILE";
+        /// How long keys are used while they cannot be fetched; in use they are fetched every five minutes, and for an unknown key
+        jwks_max_age_ms = "86400000", "MILLISECONDS";
+        /// The required `iss` of tokens
+        token_issuer = "", "TEXT";
+        /// The required `aud` of tokens, or one of its values
+        token_audience = "", "TEXT";
+        /// Claims with the calling system, of which the first present is used; a name that starts with / is a JSON pointer
+        token_client_claims = "client_id,azp", "CLAIM,...";
+        /// Claims with the caller's scopes, of which the first present is used, such as `roles` or `permissions`
+        token_scopes_claims = "scope,scp", "CLAIM,...";
+        /// The claim with the caller's roles
+        token_roles_claim = "roles", "CLAIM";
+        /// The claim with the caller's tenant
+        token_tenant_claim = "tenant", "CLAIM";
+        /// The token introspection endpoint: https, or http on loopback
+        introspection_url = "", "URL";
+        /// The gateway's client id at the identity provider
+        introspection_client_id = "", "TEXT";
+        /// The gateway's client secret, one line, in a secret file; or the secret itself in the environment variable
+        /// SVC_OPERATION_GATEWAY_INTROSPECTION_CLIENT_SECRET
+        introspection_client_secret_file = "", "FILE";
+        /// Certificate authorities of the identity provider, PEM; empty for those of the system
+        identity_provider_ca = "", "FILE";
+    }
+}
 
 /// How callers are authenticated.
 #[derive(Clone, Debug)]
@@ -158,157 +123,149 @@ const MODES_OF_SETTINGS: [(&str, &[Mode]); 15] = [
     (CLIENT_SECRET, &[Mode::Introspection]),
 ];
 
-impl Reader<'_> {
-    /// The mode with its settings; [`Auth::Bypass`] is the placeholder for a mode with a fault.
-    pub(super) fn auth(&mut self) -> Auth {
-        let mode = self.one_of("auth_mode", &MODES, Mode::Bypass);
-        let chosen = self.resolved.text("auth_mode");
-        for (name, _) in MODES_OF_SETTINGS.iter().filter(|(_, modes)| !modes.contains(&mode)) {
-            if self.resolved.is_given(name) {
-                self.fault(name, &format!("must not be given while `auth_mode` is `{chosen}`"));
+/// The mode with its settings; [`Auth::Bypass`] is the placeholder for a mode with a fault.
+fn auth(reader: &mut Reader<'_>, name: &str) -> Auth {
+    let mode = reader.one_of(name, &MODES, Mode::Bypass);
+    let chosen = reader.resolved.text(name);
+    for (name, _) in MODES_OF_SETTINGS.iter().filter(|(_, modes)| !modes.contains(&mode)) {
+        if reader.resolved.is_given(name) {
+            reader.fault(name, &format!("must not be given while `auth_mode` is `{chosen}`"));
+        }
+    }
+    let auth = match mode {
+        Mode::Bypass => Some(Auth::Bypass),
+        Mode::TrustedHeaders => trusted_headers(reader),
+        Mode::Jwks => jwks(reader),
+        Mode::Introspection => introspection(reader),
+    };
+    auth.unwrap_or(Auth::Bypass)
+}
+
+fn trusted_headers(reader: &mut Reader<'_>) -> Option<Auth> {
+    let proxies = proxies(reader)?;
+    if proxies.is_empty() {
+        missing(reader, "trusted_proxies");
+    }
+    Some(Auth::TrustedHeaders { proxies })
+}
+
+fn jwks(reader: &mut Reader<'_>) -> Option<Auth> {
+    let proxies = proxies(reader);
+    for name in ["token_issuer", "token_audience"] {
+        if reader.resolved.text(name).is_empty() {
+            missing(reader, name);
+        }
+    }
+    let (rules, keys) = (rules(reader, false), issuer_keys(reader));
+    let max_age = reader.duration("jwks_max_age_ms");
+    Some(Auth::Jwks { proxies: proxies?, keys: keys?, max_age, rules: rules? })
+}
+
+fn issuer_keys(reader: &mut Reader<'_>) -> Option<IssuerKeys> {
+    let ca = reader.path("identity_provider_ca");
+    match (reader.resolved.text("jwks_url"), reader.path("jwks_file")) {
+        ("", None) => {
+            missing(reader, "jwks_url");
+            None
+        }
+        ("", Some(file)) => {
+            if ca.is_some() {
+                reader.fault("identity_provider_ca", "must not be given together with `jwks_file`");
             }
+            Some(IssuerKeys::File(file))
         }
-        let auth = match mode {
-            Mode::Bypass => Some(Auth::Bypass),
-            Mode::TrustedHeaders => self.trusted_headers(),
-            Mode::Jwks => self.jwks(),
-            Mode::Introspection => self.introspection(),
-        };
-        auth.unwrap_or(Auth::Bypass)
-    }
-
-    fn trusted_headers(&mut self) -> Option<Auth> {
-        let proxies = self.proxies()?;
-        if proxies.is_empty() {
-            self.missing("trusted_proxies");
-        }
-        Some(Auth::TrustedHeaders { proxies })
-    }
-
-    fn jwks(&mut self) -> Option<Auth> {
-        let proxies = self.proxies();
-        for name in ["token_issuer", "token_audience"] {
-            if self.resolved.text(name).is_empty() {
-                self.missing(name);
-            }
-        }
-        let (rules, keys) = (self.rules(false), self.issuer_keys());
-        let max_age = self.duration("jwks_max_age_ms");
-        Some(Auth::Jwks { proxies: proxies?, keys: keys?, max_age, rules: rules? })
-    }
-
-    fn issuer_keys(&mut self) -> Option<IssuerKeys> {
-        let ca = self.path("identity_provider_ca");
-        match (self.resolved.text("jwks_url"), self.path("jwks_file")) {
-            ("", None) => {
-                self.missing("jwks_url");
-                None
-            }
-            ("", Some(file)) => {
-                if ca.is_some() {
-                    self.fault("identity_provider_ca", "must not be given together with `jwks_file`");
-                }
-                Some(IssuerKeys::File(file))
-            }
-            (_, None) => self.url("jwks_url").map(|url| IssuerKeys::Url { url, ca }),
-            (_, Some(_)) => {
-                self.fault("jwks_file", "must not be given together with `jwks_url`");
-                None
-            }
+        (_, None) => url(reader, "jwks_url").map(|url| IssuerKeys::Url { url, ca }),
+        (_, Some(_)) => {
+            reader.fault("jwks_file", "must not be given together with `jwks_url`");
+            None
         }
     }
+}
 
-    fn introspection(&mut self) -> Option<Auth> {
-        let (proxies, rules, url) = (self.proxies(), self.rules(true), self.url("introspection_url"));
-        let client_id = self.resolved.text("introspection_client_id").to_owned();
-        if client_id.is_empty() {
-            self.missing("introspection_client_id");
-        }
-        // A provider reports tokens that were issued for other services as active too.
-        for name in ["token_issuer", "token_audience"] {
-            if self.resolved.text("profile") == "production" && self.resolved.text(name).is_empty() {
-                self.fault(name, "must be given in production while `auth_mode` is `introspection`");
-            }
-        }
-        let ca = self.path("identity_provider_ca");
-        let client_secret = self.client_secret();
-        let (proxies, url, client_secret, rules) = (proxies?, url?, client_secret?, rules?);
-        Some(Auth::Introspection { proxies, url, ca, client_id, client_secret, rules })
+fn introspection(reader: &mut Reader<'_>) -> Option<Auth> {
+    let (proxies, rules, url) = (proxies(reader), rules(reader, true), url(reader, "introspection_url"));
+    let client_id = reader.resolved.text("introspection_client_id").to_owned();
+    if client_id.is_empty() {
+        missing(reader, "introspection_client_id");
     }
-
-    fn client_secret(&mut self) -> Option<ClientSecretSource> {
-        let name = "introspection_client_secret_file";
-        match (self.path(name), self.resolved.secret(CLIENT_SECRET).cloned()) {
-            (Some(file), None) => Some(ClientSecretSource::File(file)),
-            (None, Some(secret)) => Some(ClientSecretSource::Environment(secret)),
-            (Some(_), Some(_)) => {
-                self.fault(name, &format!("must not be given together with `{CLIENT_SECRET}`"));
-                None
-            }
-            (None, None) => {
-                self.missing(name);
-                None
-            }
+    // A provider reports tokens that were issued for other services as active too.
+    for name in ["token_issuer", "token_audience"] {
+        if reader.resolved.text("profile") == "production" && reader.resolved.text(name).is_empty() {
+            reader.fault(name, "must be given in production while `auth_mode` is `introspection`");
         }
     }
+    let ca = reader.path("identity_provider_ca");
+    let client_secret = client_secret(reader);
+    let (proxies, url, client_secret, rules) = (proxies?, url?, client_secret?, rules?);
+    Some(Auth::Introspection { proxies, url, ca, client_id, client_secret, rules })
+}
 
-    fn proxies(&mut self) -> Option<Addresses> {
-        let proxies = self.resolved.text("trusted_proxies").parse();
-        let wrong = |why: gateway_auth::InvalidAddresses| format!("must be addresses and CIDR blocks: {why}");
-        proxies.map_err(|why| self.fault("trusted_proxies", &wrong(why))).ok()
-    }
-
-    fn url(&mut self, name: &str) -> Option<ProviderUrl> {
-        if self.resolved.text(name).is_empty() {
-            self.missing(name);
-            return None;
+fn client_secret(reader: &mut Reader<'_>) -> Option<ClientSecretSource> {
+    let name = "introspection_client_secret_file";
+    match (reader.path(name), reader.resolved.secret(CLIENT_SECRET).cloned()) {
+        (Some(file), None) => Some(ClientSecretSource::File(file)),
+        (None, Some(secret)) => Some(ClientSecretSource::Environment(secret)),
+        (Some(_), Some(_)) => {
+            reader.fault(name, &format!("must not be given together with `{CLIENT_SECRET}`"));
+            None
         }
-        let url = self.resolved.text(name).parse();
-        url.map_err(|why: gateway_auth::InvalidProvider| self.fault(name, &why.to_string())).ok()
-    }
-
-    fn rules(&mut self, client_is_subject: bool) -> Option<ClaimRules> {
-        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let issuer = some(self.resolved.text("token_issuer"));
-        let audience = some(self.resolved.text("token_audience"));
-        let client = self.claim_names("token_client_claims");
-        let scopes = self.claim_names("token_scopes_claims");
-        let roles = self.claim_name("token_roles_claim", self.resolved.text("token_roles_claim"));
-        let tenant = self.claim_name("token_tenant_claim", self.resolved.text("token_tenant_claim"));
-        Some(ClaimRules {
-            issuer,
-            audience,
-            client: client?,
-            scopes: scopes?,
-            roles: roles?,
-            tenant: tenant?,
-            client_is_subject,
-        })
-    }
-
-    fn claim_names(&mut self, name: &str) -> Option<Vec<ClaimName>> {
-        let texts: Vec<_> =
-            self.resolved.text(name).split(',').map(str::trim).filter(|text| !text.is_empty()).collect();
-        if texts.is_empty() {
-            self.missing(name);
-        }
-        texts.into_iter().map(|text| self.claim_name(name, text)).collect()
-    }
-
-    fn claim_name(&mut self, name: &str, text: &str) -> Option<ClaimName> {
-        text.parse().map_err(|why| self.fault(name, why)).ok()
-    }
-
-    pub(super) fn check_auth(&mut self, settings: &Settings) {
-        if settings.profile == Profile::Production && self.resolved.text("auth_mode") == "bypass" {
-            self.fault("auth_mode", "must not be `bypass` in production");
+        (None, None) => {
+            missing(reader, name);
+            None
         }
     }
+}
 
-    fn missing(&mut self, name: &str) {
-        let chosen = self.resolved.text("auth_mode");
-        self.fault(name, &format!("must be given while `auth_mode` is `{chosen}`"));
+fn proxies(reader: &mut Reader<'_>) -> Option<Addresses> {
+    let proxies = reader.resolved.text("trusted_proxies").parse();
+    let wrong = |why: gateway_auth::InvalidAddresses| format!("must be addresses and CIDR blocks: {why}");
+    proxies.map_err(|why| reader.fault("trusted_proxies", &wrong(why))).ok()
+}
+
+fn url(reader: &mut Reader<'_>, name: &str) -> Option<ProviderUrl> {
+    if reader.resolved.text(name).is_empty() {
+        missing(reader, name);
+        return None;
     }
+    let url = reader.resolved.text(name).parse();
+    url.map_err(|why: gateway_auth::InvalidProvider| reader.fault(name, &why.to_string())).ok()
+}
+
+fn rules(reader: &mut Reader<'_>, client_is_subject: bool) -> Option<ClaimRules> {
+    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let issuer = some(reader.resolved.text("token_issuer"));
+    let audience = some(reader.resolved.text("token_audience"));
+    let client = claim_names(reader, "token_client_claims");
+    let scopes = claim_names(reader, "token_scopes_claims");
+    let roles = claim_name(reader, "token_roles_claim", reader.resolved.text("token_roles_claim"));
+    let tenant = claim_name(reader, "token_tenant_claim", reader.resolved.text("token_tenant_claim"));
+    Some(ClaimRules {
+        issuer,
+        audience,
+        client: client?,
+        scopes: scopes?,
+        roles: roles?,
+        tenant: tenant?,
+        client_is_subject,
+    })
+}
+
+fn claim_names(reader: &mut Reader<'_>, name: &str) -> Option<Vec<ClaimName>> {
+    let texts: Vec<_> =
+        reader.resolved.text(name).split(',').map(str::trim).filter(|text| !text.is_empty()).collect();
+    if texts.is_empty() {
+        missing(reader, name);
+    }
+    texts.into_iter().map(|text| claim_name(reader, name, text)).collect()
+}
+
+fn claim_name(reader: &mut Reader<'_>, name: &str, text: &str) -> Option<ClaimName> {
+    text.parse().map_err(|why| reader.fault(name, why)).ok()
+}
+
+fn missing(reader: &mut Reader<'_>, name: &str) {
+    let chosen = reader.resolved.text("auth_mode");
+    reader.fault(name, &format!("must be given while `auth_mode` is `{chosen}`"));
 }
 
 #[cfg(test)]

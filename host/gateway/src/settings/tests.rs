@@ -177,7 +177,7 @@ fn node_key_is_a_file_or_a_passphrase_but_not_both() {
 
 #[test]
 fn log_origin_with_white_space_plus_or_invisible_characters_is_refused() {
-    let origin = |name: &str| settings(&[("LOG_ORIGIN", name)]).map(|settings| settings.log.origin);
+    let origin = |name: &str| settings(&[("LOG_ORIGIN", name)]).map(|settings| settings.log_origin);
     assert_eq!(origin("bank.example/log").unwrap().as_str(), "bank.example/log");
     assert!(origin(&"x".repeat(255)).is_ok());
     for wrong in ["a b", "a+b", "a\u{a0}b", "a\u{202e}b", "a\u{200b}b", "a\u{0}b", &"x".repeat(256)] {
@@ -323,7 +323,7 @@ fn production_defaults_and_first_settings_name_settings_and_differ_from_developm
 #[test]
 fn tls_settings_are_complete_or_absent() {
     use gateway_service::transport::ClientAuth;
-    let tls = |variables: &[(&str, &str)]| settings(variables).map(|settings| settings.server.tls);
+    let tls = |variables: &[(&str, &str)]| settings(variables).map(|settings| settings.tls.files);
     let line = |variables: &[(&str, &str)]| {
         let faults = tls(variables).unwrap_err();
         assert_eq!(faults.len(), 1, "{faults:?}");
@@ -379,9 +379,9 @@ fn limits_of_connections_and_requests_must_fit_each_other() {
         assert_eq!(faults.len(), 1, "{faults:?}");
         faults[0].clone()
     };
-    let all = settings(&[]).unwrap().server;
-    assert_eq!((all.limits.connections_max, all.limits.connections_per_address_max), (1024, 256));
-    assert!(all.limits.handshake_within < all.request_within && all.body_within < all.request_within);
+    let Settings { server, limits, .. } = settings(&[]).unwrap();
+    assert_eq!((limits.connections_max, limits.connections_per_address_max), (1024, 256));
+    assert!(limits.handshake_within < server.request_within && server.body_within < server.request_within);
     assert!(line(&[("CONNECTIONS_MAX", "255")]).contains("connections_per_address_max"));
     assert!(settings(&[("CONNECTIONS_MAX", "256")]).is_ok());
     assert!(line(&[("CONNECTIONS_MAX", "0")]).contains("connections_max"));

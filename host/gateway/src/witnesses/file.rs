@@ -1,11 +1,11 @@
 //! The file with the newest checkpoint that a quorum of witnesses cosigned. It is outside the database, so it shows that the database is
 //! an older copy, or that its log was changed.
 
-use crate::compose::StartError;
 use gateway_domain::error_chain;
 use gateway_domain::log::SignedCheckpoint;
 use gateway_domain::log::note::NOTE_BYTES_MAX;
 use gateway_seal::durable;
+use gateway_service::StartError;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;

@@ -4,7 +4,7 @@
 //! accepts only regular files with names that a bundle may have, each once. Folders, links and extensions of the format are
 //! rejected, because readers interpret them differently.
 
-use super::{BundleError, BundleFiles};
+use super::BundleError;
 use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -15,11 +15,11 @@ use tar::{Archive, Builder, EntryType, Header};
 const MODE: u32 = 0o644;
 
 /// The files as an archive.
-pub(super) fn to_bytes(files: &BundleFiles) -> Result<Vec<u8>, BundleError> {
+pub(super) fn to_bytes<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Result<Vec<u8>, BundleError> {
     // Writing to memory does not fail.
     let in_memory = |source| BundleError::Archive { path: "memory".to_owned(), source };
     let mut builder = Builder::new(Vec::new());
-    for (name, bytes) in files.iter() {
+    for (name, bytes) in files {
         let mut header = Header::new_ustar();
         header.set_path(name).map_err(|_| BundleError::ArchiveName(name.to_owned()))?;
         header.set_size(bytes.len() as u64);
@@ -30,8 +30,8 @@ pub(super) fn to_bytes(files: &BundleFiles) -> Result<Vec<u8>, BundleError> {
     builder.into_inner().map_err(in_memory)
 }
 
-/// The files in the archive at `path`.
-pub(super) fn read(path: &Path) -> Result<BundleFiles, BundleError> {
+/// The files in the archive at `path`, by name; one more than a bundle may have, if there are more.
+pub(super) fn read(path: &Path) -> Result<Vec<(String, Vec<u8>)>, BundleError> {
     let fault = |source| BundleError::Archive { path: path.display().to_string(), source };
     let file = File::open(path).map_err(fault)?;
     let mut archive = Archive::new(BufReader::new(file));
@@ -51,5 +51,5 @@ pub(super) fn read(path: &Path) -> Result<BundleFiles, BundleError> {
             break;
         }
     }
-    BundleFiles::new(files)
+    Ok(files)
 }

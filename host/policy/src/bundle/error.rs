@@ -4,6 +4,17 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::dsse::EnvelopeError;
 use gateway_domain::ids::Hex32;
 
+/// Why the engine cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The configuration is invalid, or the pool's address space cannot be reserved.
+    #[error("the policy engine cannot start")]
+    Wasmtime(#[source] wasmtime::Error),
+    /// The thread whose ticks stop evaluations at their deadline cannot be started.
+    #[error("the thread for the deadlines of policy evaluations cannot start")]
+    Clock(#[source] std::io::Error),
+}
+
 /// Why a bundle, an activation record or a file of trust roots is refused.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message describes it; the fields are values in the message")]
@@ -85,7 +96,7 @@ pub enum BundleError {
     )]
     RoleUnmet { role: String, have: usize, need: usize, n_unrevoked: usize, ignored: Vec<String> },
     #[error(transparent)]
-    Engine(#[from] crate::EngineError),
+    Engine(#[from] EngineError),
     #[error("there are no trust roots: the file cannot be read, or has none")]
     NoTrustRoots,
     #[error(

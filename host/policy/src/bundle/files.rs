@@ -1,6 +1,6 @@
 //! The files of a bundle, and the names they may have.
 
-use super::{BundleError, Manifest, archive};
+use super::{BundleError, archive};
 use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, SIGNED_FILE_BYTES_MAX};
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
@@ -55,7 +55,7 @@ impl BundleFiles {
     /// [`BundleError::MissingFile`] for a folder without a manifest, [`BundleError::SourceFolder`].
     pub fn read(path: &Path) -> Result<Self, BundleError> {
         if path.is_file() {
-            return archive::read(path);
+            return Self::new(archive::read(path)?);
         }
         let folder = &mounted(path);
         if folder.is_dir() && !folder.join(MANIFEST_FILE).exists() {
@@ -79,7 +79,7 @@ impl BundleFiles {
     /// # Errors
     /// [`BundleError::ArchiveName`].
     pub fn to_archive(&self) -> Result<Vec<u8>, BundleError> {
-        archive::to_bytes(self)
+        archive::to_bytes(self.iter())
     }
 
     /// The files whose names `is_kept` accepts.
@@ -110,22 +110,6 @@ impl BundleFiles {
     /// Name and bytes, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
-    }
-
-    /// The hash of the manifest, whose signatures are not verified.
-    ///
-    /// # Errors
-    /// [`BundleError`] when there is no valid manifest.
-    pub fn bundle_hash(&self) -> Result<Hex32, BundleError> {
-        Manifest::parse(self.get(MANIFEST_FILE)?)?.hash()
-    }
-
-    /// Checks that the manifest lists exactly the files that are present, each with its hash.
-    ///
-    /// # Errors
-    /// [`BundleError`] for the first file that differs, or when there is no valid manifest.
-    pub fn check_listed(&self) -> Result<(), BundleError> {
-        self.check_against(&Manifest::parse(self.get(MANIFEST_FILE)?)?.files)
     }
 
     /// A hash over all files, signatures included, to notice changes.

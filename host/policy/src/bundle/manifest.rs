@@ -1,7 +1,7 @@
 //! The manifest: what a bundle's authors declare and sign.
 
 use super::files::{is_allowed, is_plain};
-use super::{BundleError, MANIFEST_FILE, World, strict};
+use super::{BundleError, BundleFiles, MANIFEST_FILE, World, strict};
 use crate::fact_names;
 use crate::limits::{FUEL_MAX, MEMORY_BYTES_MAX};
 use gateway_domain::canonical;
@@ -9,12 +9,6 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The world of bundles whose component needs no WASI.
-pub const WORLD: &str = "svc:policy@1.x";
-
-/// The world of bundles whose language runtime needs WASI.
-pub const WASI_WORLD: &str = "svc:policy-wasi@1.x";
 
 /// DSSE payload type of a signed manifest.
 pub const PAYLOAD_TYPE: &str = "application/vnd.svc.policy-manifest.v1+json";
@@ -29,7 +23,7 @@ pub struct Manifest {
     pub version: String,
     /// Rises with every release. A bundle with a lower one than the active is activated only by a signed activation record.
     pub sequence: u64,
-    /// [`WORLD`] or [`WASI_WORLD`].
+    /// [`WORLD`](super::WORLD) or [`WASI_WORLD`](super::WASI_WORLD).
     pub world: String,
     /// First instant of validity, by the gateway's clock; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -142,6 +136,24 @@ impl Manifest {
             Some(name) => Err(BundleError::FileName(name.clone())),
             None => Ok(()),
         }
+    }
+}
+
+impl BundleFiles {
+    /// The hash of the manifest, whose signatures are not verified.
+    ///
+    /// # Errors
+    /// [`BundleError`] when there is no valid manifest.
+    pub fn bundle_hash(&self) -> Result<Hex32, BundleError> {
+        Manifest::parse(self.get(MANIFEST_FILE)?)?.hash()
+    }
+
+    /// Checks that the manifest lists exactly the files that are present, each with its hash.
+    ///
+    /// # Errors
+    /// [`BundleError`] for the first file that differs, or when there is no valid manifest.
+    pub fn check_listed(&self) -> Result<(), BundleError> {
+        self.check_against(&Manifest::parse(self.get(MANIFEST_FILE)?)?.files)
     }
 }
 

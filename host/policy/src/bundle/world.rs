@@ -2,6 +2,12 @@
 
 use super::BundleError;
 
+/// The world of bundles whose component needs no WASI.
+pub const WORLD: &str = "svc:policy@1.x";
+
+/// The world of bundles whose language runtime needs WASI.
+pub const WASI_WORLD: &str = "svc:policy-wasi@1.x";
+
 /// The world for which a component is built. The manifest names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
@@ -16,8 +22,8 @@ impl World {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Pure => super::WORLD,
-            Self::Wasi => super::WASI_WORLD,
+            Self::Pure => WORLD,
+            Self::Wasi => WASI_WORLD,
         }
     }
 

@@ -1,6 +1,5 @@
 //! The key-encryption key (KEK) of a node, from a file or a passphrase.
 
-use super::AtRestError;
 use super::stretching::{Stretching, StretchingError};
 use crate::hash::TaggedHash;
 use crate::key_file::{self, KeyFileError};
@@ -60,18 +59,6 @@ impl Kek {
         self.check_value
     }
 
-    /// Checks that this is the key with the stored check value.
-    ///
-    /// # Errors
-    /// [`AtRestError::WrongKek`].
-    pub fn verify(&self, check_value: &[u8; 32]) -> Result<(), AtRestError> {
-        if *check_value == self.check_value {
-            Ok(())
-        } else {
-            Err(AtRestError::WrongKek { sealed: KekId::of(check_value), ours: self.id() })
-        }
-    }
-
     /// The key's identifier.
     #[must_use]
     pub fn id(&self) -> KekId {
@@ -84,7 +71,7 @@ impl Kek {
 }
 
 impl KekId {
-    fn of(check_value: &[u8; 32]) -> Self {
+    pub(super) fn of(check_value: &[u8; 32]) -> Self {
         let mut id = [0; 16];
         id.iter_mut().zip(check_value).for_each(|(to, from)| *to = *from);
         Self(id)

@@ -1,6 +1,8 @@
 //! Parses the texts of settings, and collects the faults.
 
 use super::{MILLISECONDS_MAX, Resolved};
+use gateway_domain::ids::Hex32;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -42,9 +44,18 @@ impl<'a> Reader<'a> {
         text
     }
 
+    /// A text that may be empty.
+    pub fn any_text(&mut self, name: &str) -> String {
+        self.resolved.text(name).to_owned()
+    }
+
+    /// A path.
+    pub fn file(&mut self, name: &str) -> PathBuf {
+        self.text(name).into()
+    }
+
     /// A path; `None` if the text is empty.
-    #[must_use]
-    pub fn path(&self, name: &str) -> Option<PathBuf> {
+    pub fn path(&mut self, name: &str) -> Option<PathBuf> {
         Some(self.resolved.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from)
     }
 
@@ -54,6 +65,29 @@ impl<'a> Reader<'a> {
         text.parse().unwrap_or_else(|_| {
             self.fault(name, &format!("must be {form}, not `{text}`"));
             placeholder
+        })
+    }
+
+    /// An address and a port.
+    pub fn address(&mut self, name: &str) -> SocketAddr {
+        self.value(name, "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    /// An address and a port; `None` if the text is empty.
+    pub fn optional_address(&mut self, name: &str) -> Option<SocketAddr> {
+        (!self.resolved.text(name).is_empty()).then(|| self.address(name))
+    }
+
+    /// The texts between the commas, without those that are empty.
+    pub fn list(&self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.resolved.text(name).split(',').map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    /// Ed25519 public keys, separated by commas.
+    pub fn public_keys(&mut self, name: &str) -> Vec<Hex32> {
+        self.list(name).map(str::parse).collect::<Result<_, _>>().unwrap_or_else(|_| {
+            self.fault(name, "must be public keys of 64 lowercase hexadecimal digits, separated by commas");
+            Vec::new()
         })
     }
 
@@ -96,4 +130,22 @@ impl<'a> Reader<'a> {
         self.fault(name, &format!("must be one of {words}, not `{text}`"));
         placeholder
     }
+}
+
+/// Reads a whole number in a range.
+pub fn number<T>(range: RangeInclusive<T>) -> impl FnOnce(&mut Reader<'_>, &str) -> T
+where
+    T: FromStr + PartialOrd + std::fmt::Display,
+{
+    move |reader, name| reader.number(name, range)
+}
+
+/// Reads a number of days in a range.
+pub fn days(range: RangeInclusive<u32>) -> impl FnOnce(&mut Reader<'_>, &str) -> Duration {
+    move |reader, name| Duration::from_secs(u64::from(reader.number(name, range)) * 86_400)
+}
+
+/// Reads one of the words, as its value.
+pub fn one_of<T: Copy>(allowed: &[(&str, T)], placeholder: T) -> impl FnOnce(&mut Reader<'_>, &str) -> T {
+    move |reader, name| reader.one_of(name, allowed, placeholder)
 }

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use frost_core::{Element, Scalar};
 use zeroize::Zeroizing;
 
-use super::Deltas;
 use crate::hash::TaggedHash;
 use crate::polynomial::lagrange;
 use crate::proof;
 use crate::suite::{Suite, hash_to_scalar, points_bytes, secret_bytes, with_suite};
 use crate::{KeyShare, PublicKeys, ThresholdError};
+
+/// The pieces of one helper, by the helper that each piece is for.
+pub(super) type Deltas<C> = BTreeMap<u16, Zeroizing<Scalar<C>>>;
 
 /// What a repair is of and for. A helper's contribution to a case is always the same.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 fn auth(variables: &[(&str, &str)]) -> Result<Auth, Vec<String>> {
-    settings(variables).map(|settings| settings.auth)
+    settings(variables).map(|settings| settings.auth.mode)
 }
 
 const JWKS: [(&str, &str); 4] = [
