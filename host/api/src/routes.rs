@@ -3,11 +3,9 @@
 
 pub mod caller;
 pub mod custody_keys;
-pub mod custody_operations;
 pub mod events;
 pub mod evidence;
 pub mod health;
-pub mod lifecycle;
 pub mod log;
 pub mod operations;
 pub mod policy;
@@ -51,15 +49,15 @@ pub(crate) static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(|
 /// Every route except those of [`probes`].
 pub(crate) fn api() -> OpenApiRouter<App> {
     router([
-        routes!(operations::sign),
-        routes!(operations::list),
-        routes!(operations::show),
-        routes!(operations::approve),
-        routes!(operations::reject),
-        routes!(operations::cancel),
-        routes!(operations::execute),
-        routes!(operations::publish),
-        routes!(operations::node_recovery),
+        routes!(operations::payments::sign),
+        routes!(operations::payments::list),
+        routes!(operations::payments::show),
+        routes!(operations::payments::approve),
+        routes!(operations::payments::reject),
+        routes!(operations::payments::cancel),
+        routes!(operations::payments::execute),
+        routes!(operations::payments::publish),
+        routes!(operations::payments::node_recovery),
         routes!(evidence::operation_evidence),
         routes!(evidence::operation_audit_replay),
         routes!(custody_keys::create),
@@ -73,16 +71,16 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(custody_keys::rotate),
         routes!(custody_keys::recover),
         routes!(custody_keys::recovery_contributions),
-        routes!(custody_operations::list),
-        routes!(custody_operations::show),
-        routes!(custody_operations::approve),
-        routes!(custody_operations::reject),
-        routes!(custody_operations::cancel),
-        routes!(custody_operations::execute),
-        routes!(custody_operations::publish),
-        routes!(custody_operations::node_recovery),
-        routes!(custody_operations::external_export),
-        routes!(custody_operations::abort),
+        routes!(operations::custody::list),
+        routes!(operations::custody::show),
+        routes!(operations::custody::approve),
+        routes!(operations::custody::reject),
+        routes!(operations::custody::cancel),
+        routes!(operations::custody::execute),
+        routes!(operations::custody::publish),
+        routes!(operations::custody::node_recovery),
+        routes!(operations::custody::external_export),
+        routes!(operations::custody::abort),
         routes!(evidence::custody_evidence),
         routes!(evidence::custody_audit_replay),
         routes!(caller::caller),

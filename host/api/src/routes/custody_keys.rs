@@ -1,6 +1,6 @@
 //! `/v1/custody/keys`.
 
-use super::lifecycle::{Answer, requester, submission_warnings};
+use super::operations::{Answer, requester, submission_warnings};
 use crate::error::ApiError;
 use crate::error::Code::{self, *};
 use crate::extract::list::{ListQuery, PAGE_DEFAULT, PAGE_MAX};
@@ -161,7 +161,7 @@ pub async fn operations(
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
     let found = app.engine().key_operations(&target, before, n_max).await?;
     let next_cursor = found.next.map(|next| next.to_string());
-    Ok(Json(super::custody_operations::views(&app, &found.records, next_cursor).await?))
+    Ok(Json(super::operations::custody::views(&app, &found.records, next_cursor).await?))
 }
 
 macro_rules! on_key {
@@ -266,6 +266,6 @@ async fn submission_answer(
     rejects: RejectsMismatch,
 ) -> Answer<CustodyOperationResponse> {
     let (warnings, headers) = submission_warnings(unknown, submitted, rejects)?;
-    let operation = super::custody_operations::view(app, &submitted.record, warnings).await?;
+    let operation = super::operations::custody::view(app, &submitted.record, warnings).await?;
     Ok((headers, Json(CustodyOperationResponse { operation })))
 }

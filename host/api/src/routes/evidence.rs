@@ -1,7 +1,7 @@
 //! The evidence of an operation, and its audit log: the same format with accounts, free texts and operands as hashes. Both
 //! are split into pages by size.
 
-use super::lifecycle;
+use super::operations as lifecycle;
 use crate::error::ApiError;
 use crate::extract::{Caller, PathOperationId, query};
 use crate::state::App;

@@ -1,6 +1,6 @@
 //! `/v1/custody/operations`.
 
-use super::lifecycle::{self, Answer, requester};
+use super::{self as lifecycle, Answer, requester};
 use crate::error::ApiError;
 use crate::error::Code::*;
 use crate::extract::list::ListQuery;
@@ -22,7 +22,7 @@ use gateway_engine::Export;
 use gateway_engine::ports::Record;
 
 /// The operation, with the members that depend on its key.
-pub(super) async fn view(
+pub(in crate::routes) async fn view(
     app: &App,
     record: &Record,
     warnings: Vec<Warning>,
@@ -64,7 +64,7 @@ pub async fn list(
 }
 
 /// A page of operations.
-pub(super) async fn views(
+pub(in crate::routes) async fn views(
     app: &App,
     records: &[Record],
     next_cursor: Option<String>,
