@@ -3,6 +3,8 @@
 mod lifecycle;
 mod signing;
 
+#[cfg(feature = "openapi")]
+pub use lifecycle::SignatureProfile;
 pub use lifecycle::{
     EPOCH_CHARACTERS_MAX, FixedContributions, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate,
     SIGNATURE_PROFILES,
@@ -14,8 +16,9 @@ use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::roster::{Roster, Threshold};
 use serde::{Deserialize, Serialize};
 
-/// The two operation families of the contract.
+/// The families of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = OperationFamily))]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
     /// Product signing under `/v1/operations`.
@@ -24,8 +27,9 @@ pub enum Family {
     Custody,
 }
 
-/// Who starts the publication of an executed operation.
+/// The party that publishes an executed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PublicationMode {
     /// A client, by the publish endpoint.
@@ -34,7 +38,8 @@ pub enum PublicationMode {
     Automatic,
 }
 
-/// The contract's `operation_type`.
+/// The types of custody operations.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CustodyOperationType))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants are the contract's words")]
@@ -66,28 +71,30 @@ impl OperationType {
     }
 }
 
-/// The terms of a signature, for both signing intents.
+/// The members of every signature.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SigningIntent))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SigningTerms {
-    /// The requested signers.
+    /// The requested signers, by index, ascending.
     pub requested_participants: Roster,
-    /// The requested number of signers, at least the key's threshold; `None` for the key's threshold.
+    /// The requested number of signers; absent for the key's threshold.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub threshold: Option<Threshold>,
-    /// The child key that signs: of the key, or for a payment of the key for payments.
+    /// The child key that signs, of a payment below the key's child for payments; absent for the key itself, or that child.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bip32: Option<Bip32>,
-    /// The Taproot output that is spent: its output key signs.
+    /// The Taproot output whose output key signs; absent if none does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub taproot: Option<Taproot>,
-    /// Root of the epoch that the caller expects, hexadecimal; execution in another epoch is refused.
+    /// The root of the epoch that the key must be in; absent for any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9a-f]{1,128}$"))]
     pub epoch_fence_token_hex: Option<String>,
-    /// The public key of the operation's key, as `<profile>:<public key hex>`; `None` if the key was not generated yet when the operation was
-    /// submitted. No caller states it: the gateway fills it in, approvers sign it, and each node compares it with the key.
+    /// The key's public key at submission, `<profile>:<public key hex>`; absent if the key was not generated yet.
+    // No caller states it: the gateway fills it in, approvers sign it, and each node compares it with the key.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub public_key_artifact_ref: Option<String>,
-    /// Who starts the publication.
+    /// The party that publishes.
     pub publication_mode: PublicationMode,
 }
 
@@ -101,6 +108,7 @@ impl SigningTerms {
 
 /// The request without `client` and idempotency key. Approvals and the admission decision are bound to its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Intent {
     /// A product payment to be signed.
