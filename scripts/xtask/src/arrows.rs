@@ -24,7 +24,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "gateway-cli",
         &[
-            "gateway-api",
             "gateway-client",
             "gateway-domain",
             "gateway-engine",
