@@ -11,13 +11,10 @@ pub mod operations;
 pub mod policy;
 pub mod webhooks;
 
-use crate::openapi::Document;
 use crate::state::App;
 use axum::Extension;
 use gateway_auth::Scope;
 use serde_json::json;
-use std::sync::LazyLock;
-use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
@@ -31,35 +28,11 @@ pub enum Access {
     Scope(Scope),
 }
 
-/// Every route: method, path, access.
-pub static ROUTES: LazyLock<Vec<(&str, &str, Access)>> = LazyLock::new(|| {
-    let items = DOCUMENT.paths.paths.iter();
-    let routes = items.flat_map(|(path, item)| {
-        let access = |operation| scope(operation).map_or(Access::Open, Access::Scope);
-        operations(item).map(move |(method, operation)| (method, path.as_str(), access(operation)))
-    });
-    routes.collect()
-});
-
-/// The OpenAPI document that utoipa derives from the handlers.
-pub(crate) static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(|| {
-    OpenApiRouter::with_openapi(Document::openapi()).merge(api()).merge(probes()).into_openapi()
-});
-
 /// Every route except those of [`probes`].
 pub(crate) fn api() -> OpenApiRouter<App> {
-    router([
+    let of_operations = router(operations::payments::routes()).merge(router(operations::custody::routes()));
+    of_operations.merge(router([
         routes!(operations::payments::sign),
-        routes!(operations::payments::list),
-        routes!(operations::payments::show),
-        routes!(operations::payments::approve),
-        routes!(operations::payments::reject),
-        routes!(operations::payments::cancel),
-        routes!(operations::payments::execute),
-        routes!(operations::payments::publish),
-        routes!(operations::payments::node_recovery),
-        routes!(evidence::operation_evidence),
-        routes!(evidence::operation_audit_replay),
         routes!(custody_keys::create),
         routes!(custody_keys::list),
         routes!(custody_keys::show),
@@ -71,18 +44,8 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(custody_keys::rotate),
         routes!(custody_keys::recover),
         routes!(custody_keys::recovery_contributions),
-        routes!(operations::custody::list),
-        routes!(operations::custody::show),
-        routes!(operations::custody::approve),
-        routes!(operations::custody::reject),
-        routes!(operations::custody::cancel),
-        routes!(operations::custody::execute),
-        routes!(operations::custody::publish),
-        routes!(operations::custody::node_recovery),
         routes!(operations::custody::external_export),
         routes!(operations::custody::abort),
-        routes!(evidence::custody_evidence),
-        routes!(evidence::custody_audit_replay),
         routes!(caller::caller),
         routes!(events::events),
         routes!(webhooks::list),
@@ -97,7 +60,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(policy::bundles),
         routes!(health::healthz),
         routes!(health::openapi_json),
-    ])
+    ]))
 }
 
 /// The probes that the setting `admin_bind` moves to an address of their own.
@@ -124,8 +87,13 @@ fn with_scope((schemas, paths, methods): UtoipaMethodRouter<App>) -> UtoipaMetho
     (schemas, paths, methods)
 }
 
+/// The credentials that the route of this operation requires.
+pub(crate) fn access(operation: &Operation) -> Access {
+    scope(operation).map_or(Access::Open, Access::Scope)
+}
+
 /// The operations of a path, with their methods.
-fn operations(item: &PathItem) -> impl Iterator<Item = (&'static str, &Operation)> {
+pub(crate) fn operations(item: &PathItem) -> impl Iterator<Item = (&'static str, &Operation)> {
     [("GET", &item.get), ("POST", &item.post)]
         .into_iter()
         .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))

@@ -11,7 +11,7 @@ use gateway_domain::log::witness_policy::WitnessPolicyError;
 use gateway_domain::operation::Evaluation;
 use gateway_domain::time::EpochMs;
 use gateway_evidence::verify::{Check, Report, Status};
-use gateway_evidence::{NodeLogFile, NodeLogs, Reader, RerunPolicy, Roots, Verdict, audit, verify};
+use gateway_evidence::{EvidenceReader, NodeLogFile, NodeLogs, RerunPolicy, Roots, Verdict, audit, verify};
 use gateway_policy::{Evaluator, PolicyEngine};
 use gateway_service::output::{self, Lines};
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ fn check(arguments: &Verify, now: EpochMs) -> Result<(Lines, Verdict), Fault> {
     let bundles = if bundles.is_empty() { None } else { Some(Bundles::load(bundles)?) };
     let rerun = bundles.as_ref().map(|bundles| bundles as &dyn RerunPolicy);
     let witnesses = witnesses.as_deref().map(read_witnesses).transpose()?;
-    let reader = Reader {
+    let reader = EvidenceReader {
         roots: &roots,
         now,
         rerun,
@@ -153,7 +153,7 @@ fn check(arguments: &Verify, now: EpochMs) -> Result<(Lines, Verdict), Fault> {
 }
 
 /// Checks the documents of an archive, or the one of the reader's operation.
-fn check_archive(file: &Path, reader: &Reader<'_>, json: bool) -> Result<(Lines, Verdict), Fault> {
+fn check_archive(file: &Path, reader: &EvidenceReader<'_>, json: bool) -> Result<(Lines, Verdict), Fault> {
     let CheckedArchive { mut lines, verdict, n_documents } = verify_archive(file, reader)?;
     if n_documents == 0 {
         return Err(format!("`{}` has no document to verify", file.display()).into());
@@ -180,10 +180,7 @@ pub struct CheckedArchive {
 
 /// Verifies an archive: a page on each line, the pages of a document one after the other. Only one document is in memory. With an
 /// operation in `reader`, other documents are skipped.
-///
-/// # Errors
-/// The file cannot be read, or a line is not a document.
-pub fn verify_archive(path: &Path, reader: &Reader<'_>) -> Result<CheckedArchive, Fault> {
+pub fn verify_archive(path: &Path, reader: &EvidenceReader<'_>) -> Result<CheckedArchive, Fault> {
     let mut checked = CheckedArchive { lines: Lines::new(), verdict: Verdict::Holds, n_documents: 0 };
     let mut unchecked = BTreeMap::new();
     for_each_document(path, &mut |id, pages| checked.add(id, pages, reader, &mut unchecked))?;
@@ -200,7 +197,7 @@ impl CheckedArchive {
         &mut self,
         id: &str,
         pages: Vec<Value>,
-        reader: &Reader<'_>,
+        reader: &EvidenceReader<'_>,
         unchecked: &mut BTreeMap<String, u64>,
     ) {
         if reader.operation_id.is_some_and(|wanted| id.parse() != Ok(wanted)) {
@@ -279,7 +276,7 @@ fn check_all(arguments: &Audit, now: EpochMs) -> Result<(Lines, Verdict), Fault>
     let Audit { files, roots, nodes } = arguments;
     let roots = read_roots(roots)?;
     let logs = read_logs(nodes, &roots)?;
-    let reader = Reader { nodes: Some(&logs), ..Reader::new(&roots, now) };
+    let reader = EvidenceReader { nodes: Some(&logs), ..EvidenceReader::new(&roots, now) };
     let (mut lines, mut verdict, mut shown) = (Lines::new(), Verdict::Holds, BTreeSet::new());
     let mut check = |id: &str, pages: Vec<Value>| {
         let report = verify(pages, &reader);
@@ -392,9 +389,6 @@ pub struct Bundles(Vec<Evaluator>);
 
 impl Bundles {
     /// Loads them, each from its folder or archive.
-    ///
-    /// # Errors
-    /// One of them is no bundle, or cannot be read.
     pub fn load(folders: &[PathBuf]) -> Result<Self, Fault> {
         let engine = PolicyEngine::new()?;
         Ok(Self(folders.iter().map(|folder| load_unverified(&engine, folder)).collect::<Result<_, _>>()?))

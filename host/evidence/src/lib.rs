@@ -16,7 +16,7 @@ pub mod signature;
 pub mod summary;
 pub mod verify;
 
-pub use document::{Kind, LAST_EVENT, Page, Source, Statement, parse, write};
+pub use document::{Kind, LAST_EVENT, LastEventStatement, LogProof, Page, Source, parse, write};
 pub use node_logs::{NodeLogError, NodeLogFile, NodeLogs};
 pub use roots::{Roots, RootsError};
-pub use verify::{Finding, Reader, Report, RerunPolicy, Verdict, audit, verify};
+pub use verify::{EvidenceReader, Finding, Report, RerunPolicy, Verdict, audit, verify};

@@ -65,9 +65,6 @@ pub struct NodeLogFile {
 
 impl NodeLogFile {
     /// Reads a file.
-    ///
-    /// # Errors
-    /// [`NodeLogError`], except [`NodeLogError::Twice`].
     pub fn read(mut file: impl BufRead) -> Result<Self, NodeLogError> {
         let header = next_line(&mut file, 1)?.unwrap_or_default();
         let header: Header = parse(header, 1)?;
@@ -146,9 +143,6 @@ pub struct NodeLogs {
 
 impl NodeLogs {
     /// Compares the logs with their heads, and the heads with the nodes' keys.
-    ///
-    /// # Errors
-    /// [`NodeLogError::Twice`].
     pub fn new(files: Vec<NodeLogFile>, roots: &Roots) -> Result<Self, NodeLogError> {
         let mut logs = Self::default();
         for file in files {

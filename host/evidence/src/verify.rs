@@ -43,7 +43,7 @@ pub trait RerunPolicy {
 
 /// The inputs of a verification besides the document.
 #[derive(Clone, Copy)]
-pub struct Reader<'a> {
+pub struct EvidenceReader<'a> {
     /// The keys and values that the reader trusts.
     pub roots: &'a Roots,
     /// The time by the reader's clock: nothing in a document is later.
@@ -58,7 +58,7 @@ pub struct Reader<'a> {
     pub witnesses: Option<&'a WitnessPolicy>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> EvidenceReader<'a> {
     /// A reader without bundles, nodes' logs and witnesses, for any operation.
     #[must_use]
     pub const fn new(roots: &'a Roots, now: EpochMs) -> Self {
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
 
 /// Verifies a document, given as its pages in any order.
 #[must_use]
-pub fn verify(pages: Vec<Value>, reader: &Reader<'_>) -> Report {
+pub fn verify(pages: Vec<Value>, reader: &EvidenceReader<'_>) -> Report {
     let (mut report, roots) = (Report::default(), reader.roots);
     let Some(document) = pages::read(pages, &mut report) else { return report };
     let history = events::check(&document, &mut report);

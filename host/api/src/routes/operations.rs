@@ -1,43 +1,308 @@
-//! The code that the handlers of both families share.
+//! `/v1/operations` and `/v1/custody/operations`: one set of handlers for both families. Each family has its scopes, its view, and the
+//! handlers of its own.
 
-pub mod custody;
-pub mod payments;
-
-use crate::error::{ApiError, Code, rate_limit_headers};
+use super::evidence::export;
+use crate::error::Code::*;
+use crate::error::{ApiError, rate_limit_headers};
 use crate::extract::list::ListQuery;
 use crate::extract::query::{self, invalid_query};
-use crate::extract::{Body, Caller, RejectsMismatch};
+use crate::extract::{Body, Caller, PathOperationId, RejectsMismatch};
 use crate::state::App;
 use crate::warning::{self, Warning};
-use crate::wire::abort::CustodyAbortRequest;
+use crate::wire::evidence_view::{AuditDocument, EvidenceDocument};
 use crate::wire::operations::{ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest};
 use crate::wire::reject::{CancelOperationRequest, RejectOperationRequest};
-use crate::wire::view::OperationView;
+use crate::wire::view::{Awaiting, OperationView};
 use crate::wire::{ClientBinding, RequestShape, bind_caller, fresh_salt};
 use axum::Json;
-use axum::extract::Request;
+use axum::extract::{RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use gateway_auth::Principal;
+use gateway_auth::Scope::*;
 use gateway_domain::ids::OperationId;
 use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::names::is_same_person;
-use gateway_domain::operation::{Recovery, Requester, State};
+use gateway_domain::operation::{self, Recovery, Requester};
 use gateway_engine::ports::{OperationFilter, Record};
 use gateway_engine::{
     Approve, Cancel, Execute, ListOperations, Page, Publish, Recover, Reject, Submitted, Target,
 };
+use gateway_evidence::Kind;
+use serde_json::Value;
 use std::time::Duration;
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+/// The handlers that both families have. The module that they are in has `view`, and `recovered` for the answer to a recovery.
+macro_rules! operation_routes {
+    (
+        $family:ident, path $path:tt, id $id:tt, tag $tag:tt, list $(#[$list_doc:meta])* $list:literal,
+        shapes { view $View:ident, page $Page:ident, recovered $Recovered:ident, publish $Publish:ident },
+        scopes {
+            read $Read:ident, approve $Approve:ident, submit $Submit:ident, execute $Execute:ident, publish $MayPublish:ident,
+            recover $Recover:ident
+        },
+        idempotency_key $idempotency_key:tt,
+        errors { execute [$($execute_error:ident),+], recover [$($recover_error:ident),+] },
+    ) => {
+        $(#[$list_doc])*
+        #[utoipa::path(
+            get, path = $path, operation_id = concat!($id, "_list"), tag = $tag,
+            security(("bearer" = [$Read])), responses((status = 200, body = $Page)),
+            params(
+                ("state" = Option<operation::State>, Query, description = "Only operations in this state"),
+                ("operation_type" = Option<OperationType>, Query, description = "Only operations of this type"),
+                ("key_ref" = Option<String>, Query, description = "Only operations whose request names this key"),
+                ("idempotency_key" = Option<String>, Query, description = $idempotency_key),
+                ("created_after_ms" = Option<u64>, Query, description = "Only operations submitted later, milliseconds since 1970"),
+                ("created_before_ms" = Option<u64>, Query, description = "Only operations submitted earlier, milliseconds since 1970"),
+                ("awaiting" = Option<Awaiting>, Query, description = "`me`: only operations that wait for approvals, and that the caller neither submitted nor approved"),
+                ("limit" = Option<u32>, Query, description = "Maximum number of operations on a page; 50 by default", minimum = 1, maximum = 200),
+                ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page, which had the same filters; without it the first page", pattern = "^[0-9]{1,18}-[0-9a-f]{64}-[0-9a-f]{16}$"),
+            ),
+        )]
+        pub async fn list(
+            caller: Caller,
+            State(app): State<App>,
+            RawQuery(query): RawQuery,
+        ) -> Result<Json<$Page>, ApiError> {
+            let query = ListQuery::parse($list, query.as_deref().unwrap_or_default(), &FILTERS)?;
+            let found = find(&app, Family::$family, &caller, &query).await?;
+            Ok(Json(page(&app, &found.items, query.cursor(found.next)).await?))
+        }
+
+        /// A page of operations.
+        pub(in crate::routes) async fn page(
+            app: &App,
+            records: &[Record],
+            next_cursor: Option<String>,
+        ) -> Result<$Page, ApiError> {
+            let mut operations = Vec::with_capacity(records.len());
+            for record in records {
+                operations.push(view(app, record, Vec::new()).await?);
+            }
+            Ok($Page { operations, next_cursor })
+        }
+
+        /// Shows the operation. With `wait_ms` and `unless_state` it waits for another state.
+        #[utoipa::path(
+            get, path = concat!($path, "/{operationId}"), operation_id = concat!($id, "_show"), tag = $tag,
+            security(("bearer" = [$Read])), responses((status = 200, body = $View)),
+            params(
+                ("wait_ms" = Option<u32>, Query, description = "Maximum number of milliseconds to wait while the operation is in `unless_state`", maximum = 30000),
+                ("unless_state" = Option<operation::State>, Query, description = "The state that the caller knows; required with `wait_ms`"),
+            ),
+            extensions(("x-errors" = json!([RuntimeUnavailable]))),
+        )]
+        pub async fn show(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            State(app): State<App>,
+            RawQuery(query): RawQuery,
+        ) -> Result<Json<$View>, ApiError> {
+            let target = target(Family::$family, &caller, id);
+            let record = read(&app, &target, query.as_deref().unwrap_or_default()).await?;
+            Ok(Json(view(&app, &record, Vec::new()).await?))
+        }
+
+        /// The answer to a command. What was ignored of its body stands in headers too.
+        async fn answer(app: &App, record: &Record, unknown: &[String]) -> Answer<$View> {
+            let warnings = Warning::unknown_members(unknown);
+            Ok((warning::headers(&warnings), Json(view(app, record, warnings).await?)))
+        }
+
+        /// Records an approval; reaching the quorum triggers admission.
+        ///
+        /// An approval that does not count uses up a token of the client's rate limit.
+        #[utoipa::path(
+            post, path = concat!($path, "/{operationId}/approve"), operation_id = concat!($id, "_approve"), tag = $tag,
+            security(("bearer" = [$Approve])), request_body = ApproveOperationRequest,
+            responses((status = 200, body = $View)),
+            extensions(("x-errors" = json!([
+                PolicyRejected, ApproverNotPermitted, OperationFailed, ConcurrentUpdate, PolicyAdmissionRateLimited,
+                PolicyUnavailable, RuntimeUnavailable,
+            ]))),
+        )]
+        pub async fn approve(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            State(app): State<App>,
+            body: Body<ApproveOperationRequest>,
+        ) -> Answer<$View> {
+            let requester = approver(&caller, &body, &body.value.subject_id, &body.value.roles)?;
+            let approve = Approve { requester, ..body.checked };
+            let record = app.engine().approve(target(Family::$family, &caller, id), approve).await?;
+            answer(&app, &record, &body.unknown).await
+        }
+
+        /// Records a rejection by an approver, with its reason. The policy says how many end the operation: by default one. Idempotent.
+        #[utoipa::path(
+            post, path = concat!($path, "/{operationId}/reject"), operation_id = concat!($id, "_reject"), tag = $tag,
+            security(("bearer" = [$Approve])), request_body = RejectOperationRequest,
+            responses((status = 200, body = $View)),
+            extensions(("x-errors" = json!([
+                ApproverNotPermitted, OperationAdmitted, OperationFailed, ConcurrentUpdate, PolicyAdmissionRateLimited,
+                PolicyUnavailable,
+            ]))),
+        )]
+        pub async fn reject(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            State(app): State<App>,
+            body: Body<RejectOperationRequest>,
+        ) -> Answer<$View> {
+            let requester = approver(&caller, &body, &body.value.subject_id, &body.value.roles)?;
+            let reject = Reject { requester, ..body.checked };
+            let record = app.engine().reject(target(Family::$family, &caller, id), reject).await?;
+            answer(&app, &record, &body.unknown).await
+        }
+
+        /// Cancels the operation for its submitter, before it is admitted. Idempotent.
+        #[utoipa::path(
+            post, path = concat!($path, "/{operationId}/cancel"), operation_id = concat!($id, "_cancel"), tag = $tag,
+            security(("bearer" = [$Submit])), request_body = CancelOperationRequest,
+            responses((status = 200, body = $View)),
+            extensions(("x-errors" = json!([OperationAdmitted, OperationFailed, ConcurrentUpdate]))),
+        )]
+        pub async fn cancel(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            State(app): State<App>,
+            body: Body<CancelOperationRequest>,
+        ) -> Answer<$View> {
+            let cancel = Cancel { requester: requester_of(&caller, &body)?, ..body.checked };
+            let record = app.engine().cancel(target(Family::$family, &caller, id), cancel).await?;
+            answer(&app, &record, &body.unknown).await
+        }
+
+        /// Obtains the nodes' policy receipts and executes the operation; safe to repeat.
+        #[utoipa::path(
+            post, path = concat!($path, "/{operationId}/execute"), operation_id = concat!($id, "_execute"), tag = $tag,
+            security(("bearer" = [$Execute])), request_body = Option<ExecuteOperationRequest>,
+            responses((status = 200, body = $View)),
+            extensions(("x-errors" = json!([$($execute_error),+]))),
+        )]
+        pub async fn execute(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            State(app): State<App>,
+            request: Request,
+        ) -> Answer<$View> {
+            let target = target(Family::$family, &caller, id);
+            let executed = execute_at(&app, &caller, target, request).await;
+            let (record, unknown) = executed.map_err(ApiError::for_execute)?;
+            answer(&app, &record, &unknown).await
+        }
+
+        /// Publishes the result; safe to repeat.
+        #[utoipa::path(
+            post, path = concat!($path, "/{operationId}/publish"), operation_id = concat!($id, "_publish"), tag = $tag,
+            security(("bearer" = [$MayPublish])), request_body = $Publish,
+            responses((status = 200, body = $View)),
+            extensions(("x-errors" = json!([
+                OperationNotExecuted, ResultRefMismatch, OperationFailed, ConcurrentUpdate, RuntimeUnavailable,
+            ]))),
+        )]
+        pub async fn publish(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            State(app): State<App>,
+            body: Body<$Publish>,
+        ) -> Answer<$View> {
+            let publish = Publish { requester: requester_of(&caller, &body)?, ..body.checked };
+            let record = app.engine().publish(target(Family::$family, &caller, id), publish).await?;
+            answer(&app, &record, &body.unknown).await
+        }
+
+        /// Recovers one runtime effect; idempotent by `effect_id`.
+        #[utoipa::path(
+            post, path = concat!($path, "/{operationId}/node-recovery"), operation_id = concat!($id, "_node_recovery"),
+            tag = $tag, security(("bearer" = [$Recover])), request_body = NodeRecoveryRequest,
+            responses((status = 200, body = $Recovered)),
+            extensions(("x-errors" = json!([$($recover_error),+]))),
+        )]
+        pub async fn node_recovery(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            State(app): State<App>,
+            request: Request,
+        ) -> Answer<$Recovered> {
+            let bytes_max = app.options().recovery_body_bytes_max;
+            let body = Body::<NodeRecoveryRequest>::read_optional(request, &app, bytes_max).await?;
+            let recover = Recover { requester: requester_of(&caller, &body)?, ..body.checked };
+            let target = target(Family::$family, &caller, id);
+            let (recovery, record) = app.engine().recover(target, recover).await?;
+            let (headers, Json(operation)) = answer(&app, &record, &body.unknown).await?;
+            Ok((headers, Json(recovered(recovery, operation))))
+        }
+
+        /// Exports the operation's events with proofs and signatures, for offline verification.
+        #[utoipa::path(
+            get, path = concat!($path, "/{operationId}/evidence"), operation_id = concat!($id, "_evidence"), tag = $tag,
+            security(("bearer" = [$Read])), responses((status = 200, body = EvidenceDocument)),
+            params((
+                "after_seq" = Option<u64>, Query,
+                description = "Number of an event: the page begins with the next one. Without it, the page has the newest events",
+            )),
+        )]
+        pub async fn evidence(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            RawQuery(query): RawQuery,
+            State(app): State<App>,
+        ) -> Result<Json<Value>, ApiError> {
+            export(&app, Kind::Evidence, target(Family::$family, &caller, id), query).await
+        }
+
+        /// Exports the audit log: the same events, with accounts, free texts and operands as hashes.
+        #[utoipa::path(
+            get, path = concat!($path, "/{operationId}/audit-replay"), operation_id = concat!($id, "_audit_replay"), tag = $tag,
+            security(("bearer" = [AuditRead])), responses((status = 200, body = AuditDocument)),
+            params((
+                "after_seq" = Option<u64>, Query,
+                description = "Number of an event: the page begins with the next one. Without it, the page has the newest events",
+            )),
+        )]
+        pub async fn audit_replay(
+            PathOperationId(id): PathOperationId,
+            caller: Caller,
+            RawQuery(query): RawQuery,
+            State(app): State<App>,
+        ) -> Result<Json<Value>, ApiError> {
+            export(&app, Kind::Audit, target(Family::$family, &caller, id), query).await
+        }
+
+        /// These routes.
+        pub(in crate::routes) fn routes() -> [UtoipaMethodRouter<App>; 10] {
+            [
+                routes!(list),
+                routes!(show),
+                routes!(approve),
+                routes!(reject),
+                routes!(cancel),
+                routes!(execute),
+                routes!(publish),
+                routes!(node_recovery),
+                routes!(evidence),
+                routes!(audit_replay),
+            ]
+        }
+    };
+}
+
+pub mod custody;
+pub mod payments;
 
 /// A response body and its additional headers.
 pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
 
 /// The operation with this id, if it is of this family and the caller can see it.
-pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
+fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
     Target { family, visibility: caller.visibility(), id }
 }
 
 /// The view of an operation in the answer to a request with these warnings.
-pub fn view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView {
+fn operation_view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView {
     let (engine, operation) = (app.engine(), &record.operation);
     OperationView::new(
         record,
@@ -51,13 +316,10 @@ pub fn view(app: &App, record: &Record, warnings: Vec<Warning>) -> OperationView
 const WAIT_MS_MAX: u64 = 30_000;
 
 /// Reads the operation, at once or when its state is another than the caller knows.
-///
-/// # Errors
-/// [`ApiError`] of the query or the engine.
-pub async fn read(app: &App, target: &Target, query: &str) -> Result<Record, ApiError> {
+async fn read(app: &App, target: &Target, query: &str) -> Result<Record, ApiError> {
     let within = query::optional_number(query, "wait_ms")?;
     let unless = query::once(query, "unless_state")?
-        .map(|text| query::word("unless_state", text, &State::ALL, State::as_str));
+        .map(|text| query::word("unless_state", text, &operation::State::ALL, operation::State::as_str));
     match (within, unless.transpose()?) {
         (None, None) => Ok(app.engine().operation(target).await?),
         (Some(within), Some(unless)) if within <= WAIT_MS_MAX => {
@@ -72,7 +334,7 @@ pub async fn read(app: &App, target: &Target, query: &str) -> Result<Record, Api
 }
 
 /// The filters of a list of operations.
-pub const FILTERS: [&str; 7] = [
+const FILTERS: [&str; 7] = [
     "state",
     "operation_type",
     "key_ref",
@@ -83,10 +345,7 @@ pub const FILTERS: [&str; 7] = [
 ];
 
 /// Reads a part of the list of operations.
-///
-/// # Errors
-/// [`ApiError`] of the query or the engine.
-pub async fn list(
+async fn find(
     app: &App,
     family: Family,
     caller: &Caller,
@@ -95,7 +354,7 @@ pub async fn list(
     let awaiting = awaited(caller, query)?;
     let filter = OperationFilter {
         family,
-        state: query.filters.word("state", &State::ALL, State::as_str)?,
+        state: query.filters.word("state", &operation::State::ALL, operation::State::as_str)?,
         operation_type: query.filters.word("operation_type", &OperationType::ALL, OperationType::as_str)?,
         key_ref: query.filters.key_ref(),
         idempotency_key: query.filters.text("idempotency_key").map(str::to_owned),
@@ -123,125 +382,25 @@ fn awaited(caller: &Caller, query: &ListQuery) -> Result<Option<String>, ApiErro
     }
 }
 
-/// Records an approval.
-///
-/// # Errors
-/// [`ApiError`] of the body, the binding or the engine.
-pub async fn approve(
+/// Executes an operation. Returns it with the members of the body that were ignored.
+async fn execute_at(
     app: &App,
-    principal: &Principal,
-    target: Target,
-    body: Body<ApproveOperationRequest>,
-) -> Result<(Vec<Warning>, Record), ApiError> {
-    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
-    check_approver(principal, &body.value.subject_id, &body.value.roles)?;
-    let record = app.engine().approve(target, Approve { requester, ..body.checked }).await?;
-    Ok((Warning::unknown_members(&body.unknown), record))
-}
-
-/// Records a rejection.
-///
-/// # Errors
-/// [`ApiError`] of the body, the binding or the engine.
-pub async fn reject(
-    app: &App,
-    principal: &Principal,
-    target: Target,
-    body: Body<RejectOperationRequest>,
-) -> Result<(Vec<Warning>, Record), ApiError> {
-    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
-    check_approver(principal, &body.value.subject_id, &body.value.roles)?;
-    let record = app.engine().reject(target, Reject { requester, ..body.checked }).await?;
-    Ok((Warning::unknown_members(&body.unknown), record))
-}
-
-/// Records an abort of a change of a key.
-///
-/// # Errors
-/// [`ApiError`] of the body, the binding or the engine.
-pub async fn abort(
-    app: &App,
-    principal: &Principal,
-    target: Target,
-    body: Body<CustodyAbortRequest>,
-) -> Result<(Vec<Warning>, Record), ApiError> {
-    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
-    check_approver(principal, &body.value.subject_id, &body.value.roles)?;
-    let record = app.engine().abort(target, Reject { requester, ..body.checked }).await?;
-    Ok((Warning::unknown_members(&body.unknown), record))
-}
-
-/// Cancels an operation.
-///
-/// # Errors
-/// [`ApiError`] of the body, the binding or the engine.
-pub async fn cancel(
-    app: &App,
-    principal: &Principal,
-    target: Target,
-    body: Body<CancelOperationRequest>,
-) -> Result<(Vec<Warning>, Record), ApiError> {
-    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
-    let record = app.engine().cancel(target, Cancel { requester, ..body.checked }).await?;
-    Ok((Warning::unknown_members(&body.unknown), record))
-}
-
-/// Executes an operation.
-///
-/// # Errors
-/// [`ApiError`] of the body, the binding or the engine.
-pub async fn execute(
-    app: &App,
-    principal: &Principal,
+    caller: &Caller,
     target: Target,
     request: Request,
-) -> Result<(Vec<Warning>, Record), ApiError> {
+) -> Result<(Record, Vec<String>), ApiError> {
     let bytes_max = app.options().body_bytes_max;
     let body = Body::<ExecuteOperationRequest>::read_optional(request, app, bytes_max).await?;
-    let requester = requester(principal, body.value.client, &body.unknown)?;
-    let execute = Execute { requested_at_ms: body.value.requested_at_ms, requester };
-    let record = app.engine().execute(target, execute).await?;
-    Ok((Warning::unknown_members(&body.unknown), record))
-}
-
-/// Publishes an operation.
-///
-/// # Errors
-/// [`ApiError`] of the body, the binding or the engine.
-pub async fn publish<R: RequestShape<Checked = Publish>>(
-    app: &App,
-    principal: &Principal,
-    target: Target,
-    body: Body<R>,
-) -> Result<(Vec<Warning>, Record), ApiError> {
-    let requester = requester(principal, body.value.client().cloned(), &body.unknown)?;
-    let record = app.engine().publish(target, Publish { requester, ..body.checked }).await?;
-    Ok((Warning::unknown_members(&body.unknown), record))
-}
-
-/// Recovers one effect of an operation.
-///
-/// # Errors
-/// [`ApiError`] of the body, the binding or the engine.
-pub async fn node_recovery(
-    app: &App,
-    principal: &Principal,
-    target: Target,
-    request: Request,
-) -> Result<(Vec<Warning>, Recovery, Record), ApiError> {
-    let bytes_max = app.options().recovery_body_bytes_max;
-    let body = Body::<NodeRecoveryRequest>::read_optional(request, app, bytes_max).await?;
-    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
-    let recover = Recover { requester, ..body.checked };
-    let (recovery, record) = app.engine().recover(target, recover).await?;
-    Ok((Warning::unknown_members(&body.unknown), recovery, record))
+    let requested_at_ms = body.value.requested_at_ms;
+    let execute = Execute { requested_at_ms, requester: requester_of(caller, &body)? };
+    Ok((app.engine().execute(target, execute).await?, body.unknown))
 }
 
 /// The warnings about a submission, and the headers of its answer.
 ///
 /// # Errors
 /// `idempotency_mismatch` if the operation was created by another body and the caller rejects that.
-pub fn submission_warnings(
+pub(super) fn submission_warnings(
     unknown: &[String],
     submitted: &Submitted,
     RejectsMismatch(rejects): RejectsMismatch,
@@ -251,7 +410,7 @@ pub fn submission_warnings(
         let message = format!(
             "this idempotency key was first used with another body, which created operation `{id}`; send that body, or another key"
         );
-        return Err(ApiError::new(Code::IdempotencyMismatch, message));
+        return Err(ApiError::new(IdempotencyMismatch, message));
     }
     gateway_service::layers::note_operation(submitted.record.operation.id);
     let mut warnings = Warning::unknown_members(unknown);
@@ -273,7 +432,7 @@ pub fn submission_warnings(
 
 /// The requester, for evidence: the authenticated caller, which `client` must agree with if it is given, or for an
 /// unrestricted caller `client` itself.
-pub(super) fn requester(
+fn requester(
     principal: &Principal,
     client: Option<ClientBinding>,
     unknown_fields: &[String],
@@ -288,15 +447,30 @@ pub(super) fn requester(
     Ok(has_content.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
 }
 
-/// Checks that an authenticated caller approves, rejects or aborts under its own subject and in roles that it has.
-fn check_approver(principal: &Principal, subject_id: &str, roles: &[String]) -> Result<(), ApiError> {
-    let Principal::Identified(identity) = principal else { return Ok(()) };
-    let refused = |message| Err(ApiError::new(Code::ApproverNotPermitted, message));
+/// The requester of this body.
+pub(super) fn requester_of<R: RequestShape>(
+    caller: &Caller,
+    body: &Body<R>,
+) -> Result<Option<Requester>, ApiError> {
+    requester(&caller.principal, body.value.client().cloned(), &body.unknown)
+}
+
+/// The requester of a body in which an approver approves, rejects or aborts: an authenticated caller does so under its own subject, in
+/// roles that it has.
+fn approver<R: RequestShape>(
+    caller: &Caller,
+    body: &Body<R>,
+    subject_id: &str,
+    roles: &[String],
+) -> Result<Option<Requester>, ApiError> {
+    let requester = requester_of(caller, body)?;
+    let Principal::Identified(identity) = &caller.principal else { return Ok(requester) };
+    let refused = |message| Err(ApiError::new(ApproverNotPermitted, message));
     if !is_same_person(&identity.subject_id, subject_id) {
         return refused(format!("`/subject_id` must be the caller's own, `{}`", identity.subject_id));
     }
     match roles.iter().find(|role| !identity.roles.contains(role)) {
         Some(role) => refused(format!("`/roles` must be roles of the caller, which does not have `{role}`")),
-        None => Ok(()),
+        None => Ok(requester),
     }
 }

@@ -38,7 +38,6 @@ pub struct BundleView {
     /// The sequence number. A newer version has a higher one.
     pub sequence: u64,
     /// SHA-256 of the canonical manifest.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub bundle_hash: Hex32,
     /// Interfaces that the component imports.
     pub capabilities: Vec<String>,
@@ -77,7 +76,6 @@ pub struct ActivatedBundleView {
     #[schema(required = true)]
     pub bundle: Option<BundleView>,
     /// SHA-256 of the canonical manifest.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub bundle_hash: Hex32,
     /// `activate` or `rollback`.
     pub kind: String,
@@ -134,7 +132,7 @@ pub struct RefusedOfferView {
     /// `bundle`, `activation`, `candidate`, `trust_roots`, or `active` for the active bundle when it may no longer evaluate.
     pub offer: String,
     /// SHA-256 of the bundle's canonical manifest; null if it is unknown.
-    #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
+    #[schema(required = true)]
     pub bundle_hash: Option<Hex32>,
     /// The reason, for people.
     pub why: String,

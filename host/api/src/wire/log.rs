@@ -11,7 +11,6 @@ pub struct LogHeadView {
     /// The number of events in the log.
     pub size: u64,
     /// The root of the log's Merkle tree at this size.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub root: Hex32,
 }
 
@@ -21,7 +20,6 @@ pub struct LogInclusionView {
     /// The event's index, from 0.
     pub index: u64,
     /// SHA-256 of a zero byte followed by the event's hash.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub leaf_hash: Hex32,
     /// The head of the log at the requested size.
     pub head: LogHeadView,
