@@ -10,7 +10,6 @@ pub mod custody_view;
 pub mod events;
 pub mod evidence_view;
 pub mod external_export;
-pub mod log;
 pub mod names;
 pub mod operations;
 pub mod policy;
