@@ -2,9 +2,8 @@
 
 use crate::records::bundle::load_unverified;
 use crate::records::replay;
-use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault, report_errors, with_path};
+use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault, finish, with_path};
 use clap::{Args, Subcommand};
-use gateway_domain::error_chain;
 use gateway_domain::ids::OperationId;
 use gateway_domain::log::WitnessPolicy;
 use gateway_domain::log::witness_policy::WitnessPolicyError;
@@ -13,7 +12,7 @@ use gateway_domain::time::EpochMs;
 use gateway_evidence::verify::{Check, Report, Status};
 use gateway_evidence::{EvidenceReader, NodeLogFile, NodeLogs, RerunPolicy, Roots, Verdict, audit, verify};
 use gateway_policy::{Evaluator, PolicyEngine};
-use gateway_service::output::{self, Lines};
+use gateway_service::output::Lines;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -106,18 +105,12 @@ pub fn run_audit(arguments: &Audit, now: EpochMs) -> ExitCode {
 }
 
 fn print(checked: Result<(Lines, Verdict), Fault>) -> ExitCode {
-    match checked {
-        Ok((lines, verdict)) => {
-            // The exit code shows it.
-            let _unwritten = output::print(&lines);
-            match verdict {
-                Verdict::Holds => ExitCode::SUCCESS,
-                Verdict::Fails => ExitCode::from(EXIT_FAILED),
-                Verdict::NotChecked => ExitCode::from(EXIT_NOT_CHECKED),
-            }
-        }
-        Err(error) => report_errors(&[error_chain(error.as_ref())], EXIT_UNCHECKED),
-    }
+    let code = |verdict| match verdict {
+        Verdict::Holds => ExitCode::SUCCESS,
+        Verdict::Fails => ExitCode::from(EXIT_FAILED),
+        Verdict::NotChecked => ExitCode::from(EXIT_NOT_CHECKED),
+    };
+    finish(checked.map(|(lines, verdict)| (lines, code(verdict))), EXIT_UNCHECKED)
 }
 
 fn check(arguments: &Verify, now: EpochMs) -> Result<(Lines, Verdict), Fault> {
@@ -242,9 +235,13 @@ fn id_of(page: &Value) -> &str {
     page.get("operation_id").and_then(Value::as_str).unwrap_or_default()
 }
 
+fn open(path: &Path) -> Result<BufReader<File>, Fault> {
+    Ok(BufReader::new(File::open(path).map_err(|error| with_path(path, &error))?))
+}
+
 /// Reads the lines of an archive, each of which must be a page and end with a line feed.
 fn for_each_page(path: &Path, each: &mut dyn FnMut(Value)) -> Result<(), Fault> {
-    let mut file = BufReader::new(File::open(path).map_err(|error| with_path(path, &error))?);
+    let mut file = open(path)?;
     for number in 1_u64.. {
         let mut line = Vec::new();
         let n_read = file.by_ref().take(FILE_BYTES_MAX).read_until(b'\n', &mut line);
@@ -262,7 +259,7 @@ fn for_each_page(path: &Path, each: &mut dyn FnMut(Value)) -> Result<(), Fault> 
 
 /// Whether the first line is a whole JSON document that ends with a line feed, and another line follows.
 fn is_archive(path: &Path) -> Result<bool, Fault> {
-    let mut file = BufReader::new(File::open(path).map_err(|error| with_path(path, &error))?);
+    let mut file = open(path)?;
     let mut lines = [Vec::new(), Vec::new()];
     for line in &mut lines {
         let read = file.by_ref().take(FILE_BYTES_MAX).read_until(b'\n', line);
@@ -337,8 +334,7 @@ fn read_page(path: &Path) -> Result<Value, Fault> {
 fn read_logs(paths: &[PathBuf], roots: &Roots) -> Result<NodeLogs, Fault> {
     let mut logs = Vec::new();
     for path in paths {
-        let file = File::open(path).map_err(|error| with_path(path, &error))?;
-        logs.push(NodeLogFile::read(BufReader::new(file)).map_err(|error| with_path(path, &error))?);
+        logs.push(NodeLogFile::read(open(path)?).map_err(|error| with_path(path, &error))?);
     }
     Ok(NodeLogs::new(logs, roots)?)
 }

@@ -20,7 +20,7 @@ mod progress;
 pub mod records;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use gateway_service::output;
+use gateway_service::output::{self, Lines};
 use gateway_service::package::{PackageCommand, version};
 use gateway_service::process;
 use std::error::Error;
@@ -202,6 +202,18 @@ where
             let error: Fault = error.into();
             report_errors(&[gateway_domain::error_chain(error.as_ref())], code)
         }
+    }
+}
+
+/// Prints the result of a command, or its error. `failed`: the exit code of an error.
+fn finish(done: Result<(Lines, ExitCode), Fault>, failed: u8) -> ExitCode {
+    match done {
+        Ok((lines, code)) => {
+            // The exit code shows it.
+            let _unwritten = output::print(&lines);
+            code
+        }
+        Err(error) => report_errors(&[gateway_domain::error_chain(error.as_ref())], failed),
     }
 }
 
