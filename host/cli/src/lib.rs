@@ -23,6 +23,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use gateway_service::output::{self, Lines};
 use gateway_service::package::{PackageCommand, version};
 use gateway_service::process;
+pub use gateway_service::process::EXIT_FAILED;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,8 +31,6 @@ use std::process::ExitCode;
 /// The name of the program, before its errors.
 pub const NAME: &str = "operation-gateway";
 
-/// Exit code of a command that failed or has findings, and of a gateway that did not start.
-pub const EXIT_FAILED: u8 = 1;
 /// Exit code of invalid settings, and of a check that could not be made.
 pub const EXIT_UNCHECKED: u8 = 2;
 

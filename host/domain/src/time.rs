@@ -17,6 +17,18 @@ impl EpochMs {
         Self(self.0.saturating_add(ms))
     }
 
+    /// The first millisecond of a day in the Gregorian calendar, UTC, from 1970 on: `YYYY-MM-DD`.
+    #[must_use]
+    pub fn of_day(text: &str) -> Option<Self> {
+        let mut parts = text.split('-').map(|part| part.parse().ok().filter(|number: &u64| *number <= 9999));
+        let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+        // Counted from March of the year 0, as below.
+        let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
+        let n_days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
+        let at = Self(n_days.checked_sub(719_469)? * DAY_MS);
+        (at.rfc3339()?.get(..10)? == text).then_some(at)
+    }
+
     /// This moment in UTC as RFC 3339 has it; `None` after the year 9999, which has no such form.
     #[must_use]
     pub fn rfc3339(self) -> Option<String> {

@@ -11,6 +11,7 @@
 pub mod document;
 pub mod node_logs;
 mod package;
+pub mod report;
 pub mod roots;
 pub mod signature;
 pub mod summary;

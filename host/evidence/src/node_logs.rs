@@ -5,8 +5,8 @@
 //! earlier may be added: each is compared. A log is complete or worth nothing, since a missing entry could be the hidden one; so
 //! the file has no proofs, and the tree is computed from the entries.
 
+use crate::report::Finding;
 use crate::roots::Roots;
-use crate::verify::Finding;
 pub use gateway_domain::node_log::{FORMAT, Header};
 
 use gateway_domain::ids::{Hex32, OperationId};

@@ -19,7 +19,6 @@ mod nodes;
 mod operation;
 mod pages;
 mod receipts;
-mod report;
 mod result;
 mod statement;
 
@@ -31,8 +30,8 @@ use gateway_domain::operation::Evaluation;
 use gateway_domain::time::EpochMs;
 use serde_json::Value;
 
+pub use crate::report::{Check, Finding, Report, Status, Verdict};
 pub use nodes::audit;
-pub use report::{Check, Finding, Report, Status, Verdict};
 
 /// Runs policy evaluations again, with bundles that the reader has.
 pub trait RerunPolicy {

@@ -4,8 +4,17 @@ use super::{each_operation, referenced_shape};
 use serde_json::{Map, Value, json};
 
 /// The endpoints for an operation of either family.
-const ON_OPERATION: [&str; 9] =
-    ["show", "approve", "reject", "cancel", "execute", "publish", "node_recovery", "evidence", "audit_replay"];
+const ON_OPERATION: [&str; 9] = [
+    "show",
+    "approve",
+    "reject",
+    "cancel",
+    "execute",
+    "publish",
+    "node_recovery",
+    "evidence",
+    "audit_replay",
+];
 
 /// The endpoints for a custody operation alone.
 const ON_CUSTODY_OPERATION: [&str; 2] = ["external_export", "abort"];

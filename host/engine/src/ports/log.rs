@@ -4,9 +4,9 @@ use crate::error::Unavailable;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{SignedCheckpoint, SignedStatement, VerifierKey};
+use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
-use serde::Serialize;
 use std::str::FromStr;
 
 /// The log's head at one size.

@@ -1,8 +1,8 @@
 //! Checks each policy evaluation: the digests of its input and output, its facts, and with a bundle its result.
 
 use super::operation::Replayed;
-use super::report::{Findings, Report};
 use super::{EvidenceReader, RerunPolicy};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::operation::{Evaluation, evaluations};
 use std::collections::BTreeSet;

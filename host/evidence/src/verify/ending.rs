@@ -6,7 +6,7 @@
 
 use super::EvidenceReader;
 use super::operation::Replayed;
-use super::report::{Findings, Report};
+use crate::report::{Findings, Report};
 use gateway_domain::operation::{Change, EffectStep, Operation, Phase, Plan, State};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;

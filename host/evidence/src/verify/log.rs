@@ -3,7 +3,7 @@
 
 use super::EvidenceReader;
 use super::pages::{Document, hash};
-use super::report::{Findings, Report};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{SignedCheckpoint, TlogProof, WitnessPolicy, leaf_hash, verify_consistency};

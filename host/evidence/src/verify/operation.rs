@@ -3,8 +3,8 @@
 use super::EvidenceReader;
 use super::events::History;
 use super::pages::Document;
-use super::report::{Findings, Report};
 use crate::document::Kind;
+use crate::report::{Findings, Report};
 use crate::summary::{IDENTITY, for_each_event, summary};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::{

@@ -3,8 +3,8 @@
 use super::EvidenceReader;
 use super::operation::Replayed;
 use super::pages::{Document, hash};
-use super::report::{Findings, Report};
 use crate::document::{LAST_EVENT, LastEventStatement};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
