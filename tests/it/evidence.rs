@@ -15,7 +15,7 @@ use crate::harness::samples::{path, publish};
 use crate::harness::world::World;
 use gateway_engine::ports::ReadClock;
 use gateway_evidence::verify::Status;
-use gateway_evidence::{Reader, Report, Roots, Verdict};
+use gateway_evidence::{EvidenceReader, Report, Roots, Verdict};
 use operation_gateway::SystemClock;
 use serde_json::Value;
 
@@ -57,8 +57,8 @@ fn verify_pages(pages: Vec<Value>, roots: &Roots) -> Report {
 }
 
 /// A reader with these roots, now.
-pub(crate) fn reader(roots: &Roots) -> Reader<'_> {
-    Reader::new(roots, SystemClock.now())
+pub(crate) fn reader(roots: &Roots) -> EvidenceReader<'_> {
+    EvidenceReader::new(roots, SystemClock.now())
 }
 
 /// Starts a gateway, signs and publishes the payment, and returns the gateway and the operation's evidence.

@@ -288,10 +288,7 @@ impl From<Refusal> for ApiError {
             Refusal::ExportConflict(_) => Code::ExternalExportConflict,
         };
         let error = Self::new(code, refusal.to_string());
-        match refusal {
-            Refusal::PolicyRejected { reasons } => error.with_reasons(reasons),
-            _ => error,
-        }
+        if let Refusal::PolicyRejected { reasons } = refusal { error.with_reasons(reasons) } else { error }
     }
 }
 

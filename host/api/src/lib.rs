@@ -14,19 +14,22 @@ pub mod state;
 pub mod warning;
 pub mod wire;
 
-pub use routes::{Access, ROUTES};
+pub use openapi::ROUTES;
+pub use routes::Access;
 
-use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::{Extension, Router};
 use gateway_service::layers::observe;
 use origin::OriginRules;
+use routes::health::DocumentText;
 use state::App;
 use std::sync::Arc;
 use tower_http::catch_panic::CatchPanicLayer;
 
 /// The API, its pages, and the probes unless they are served on a separate address.
 pub fn router(app: App) -> Router {
-    let api = routes::api();
+    let document: DocumentText = openapi::text;
+    let api = routes::api().layer(Extension(document));
     let api = if app.options().separate_probes { api } else { api.merge(routes::probes()) };
     let api = Router::from(api);
     let api = if app.options().console { api.merge(gateway_console::router()) } else { api };

@@ -2,20 +2,24 @@
 //! errors that follow from a route's path, scope and body, so that handlers need not repeat them.
 
 mod answers;
-mod examples;
+pub(crate) mod examples;
 mod links;
 pub(crate) mod page;
 mod requests;
 mod schemas;
 
 use crate::error::{Code, ErrorBody};
-use crate::routes::DOCUMENT;
-use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
-use crate::wire::policy::PolicyDecision;
-use crate::wire::view::{Awaiting, OperationState};
+use crate::routes::{self, Access};
+use crate::wire::view::Awaiting;
 use gateway_auth::Scope;
+use gateway_domain::intent::OperationType;
+use gateway_domain::key::KeyState;
+use gateway_domain::operation::State;
+use gateway_domain::policy::Decision;
 use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
 use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
 
 /// The parts of the document that belong to no handler.
 #[derive(OpenApi)]
@@ -36,17 +40,31 @@ use utoipa::OpenApi;
         (name = "log", description = "The log of all events, for auditors and monitors"),
         (name = "health", description = "Probes, metrics and this document; no credentials needed"),
     ),
-    components(schemas(
-        ErrorBody,
-        Code,
-        OperationState,
-        Awaiting,
-        PolicyDecision,
-        CustodyKeyState,
-        CustodyOperationType
-    ))
+    components(schemas(ErrorBody, Code, State, Awaiting, Decision, KeyState, OperationType))
 )]
-pub(crate) struct Document;
+struct Document;
+
+/// The document that utoipa derives from the handlers.
+static DERIVED: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(|| {
+    let routes = OpenApiRouter::with_openapi(Document::openapi());
+    routes.merge(routes::api()).merge(routes::probes()).into_openapi()
+});
+
+/// Every route: method, path, access.
+pub static ROUTES: LazyLock<Vec<(&str, &str, Access)>> = LazyLock::new(|| {
+    let of_path = |(path, item)| {
+        let route = move |(method, operation)| (method, String::as_str(path), routes::access(operation));
+        routes::operations(item).map(route)
+    };
+    DERIVED.paths.paths.iter().flat_map(of_path).collect()
+});
+
+/// The document as text.
+pub(crate) fn text(is_bypass: bool) -> &'static str {
+    static AUTHENTICATED: LazyLock<String> = LazyLock::new(|| document().to_string());
+    static BYPASS: LazyLock<String> = LazyLock::new(|| bypass_document().to_string());
+    if is_bypass { &BYPASS } else { &AUTHENTICATED }
+}
 
 /// The document as JSON, for the modes in which callers are authenticated.
 #[must_use]
@@ -62,7 +80,7 @@ pub fn bypass_document() -> Value {
 
 /// `alternatives`: security requirements that are sufficient in place of the scope.
 fn complete(alternatives: &[Value]) -> Value {
-    let mut document = serde_json::to_value(&*DOCUMENT).unwrap_or_default();
+    let mut document = serde_json::to_value(&*DERIVED).unwrap_or_default();
     let schemes = json!({ "bearer": {
         "type": "http",
         "scheme": "bearer",
@@ -104,16 +122,6 @@ fn name_scope(operation: &mut Map<String, Value>, alternatives: &[Value]) {
 
 fn scope(operation: &Map<String, Value>) -> Option<Scope> {
     serde_json::from_value(operation.get("security")?.pointer("/0/bearer/0")?.clone()).ok()
-}
-
-/// A valid body of this shape, as JSON, with the members of all its examples.
-#[must_use]
-pub fn example_of<T: utoipa::ToSchema>() -> Vec<u8> {
-    let examples = examples::for_shape(&T::name());
-    let values = examples.as_object().into_iter().flatten().filter_map(|(_, example)| example.get("value"));
-    let members = values.filter_map(Value::as_object).flatten();
-    let all: Map<String, Value> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
-    Value::Object(all).to_string().into_bytes()
 }
 
 /// Calls `complete` with each path and its operation.

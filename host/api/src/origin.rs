@@ -149,9 +149,6 @@ fn opens_page(request: &Request) -> bool {
 
 /// Accepts requests that no browser sent, those that a user makes directly, and those from pages of the gateway or of an
 /// allowed origin.
-///
-/// # Errors
-/// The message for the client.
 fn check_headers(headers: &HeaderMap, allowed: &AllowedOrigins, is_bypass: bool) -> Result<(), &'static str> {
     let site = once(headers, "sec-fetch-site")?;
     let origin = once(headers, "origin")?;

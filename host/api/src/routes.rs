@@ -3,23 +3,18 @@
 
 pub mod caller;
 pub mod custody_keys;
-pub mod custody_operations;
 pub mod events;
 pub mod evidence;
 pub mod health;
-pub mod lifecycle;
 pub mod log;
 pub mod operations;
 pub mod policy;
 pub mod webhooks;
 
-use crate::openapi::Document;
 use crate::state::App;
 use axum::Extension;
 use gateway_auth::Scope;
 use serde_json::json;
-use std::sync::LazyLock;
-use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
@@ -33,35 +28,11 @@ pub enum Access {
     Scope(Scope),
 }
 
-/// Every route: method, path, access.
-pub static ROUTES: LazyLock<Vec<(&str, &str, Access)>> = LazyLock::new(|| {
-    let items = DOCUMENT.paths.paths.iter();
-    let routes = items.flat_map(|(path, item)| {
-        let access = |operation| scope(operation).map_or(Access::Open, Access::Scope);
-        operations(item).map(move |(method, operation)| (method, path.as_str(), access(operation)))
-    });
-    routes.collect()
-});
-
-/// The OpenAPI document that utoipa derives from the handlers.
-pub(crate) static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(|| {
-    OpenApiRouter::with_openapi(Document::openapi()).merge(api()).merge(probes()).into_openapi()
-});
-
 /// Every route except those of [`probes`].
 pub(crate) fn api() -> OpenApiRouter<App> {
-    router([
-        routes!(operations::sign),
-        routes!(operations::list),
-        routes!(operations::show),
-        routes!(operations::approve),
-        routes!(operations::reject),
-        routes!(operations::cancel),
-        routes!(operations::execute),
-        routes!(operations::publish),
-        routes!(operations::node_recovery),
-        routes!(evidence::operation_evidence),
-        routes!(evidence::operation_audit_replay),
+    let of_operations = router(operations::payments::routes()).merge(router(operations::custody::routes()));
+    of_operations.merge(router([
+        routes!(operations::payments::sign),
         routes!(custody_keys::create),
         routes!(custody_keys::list),
         routes!(custody_keys::show),
@@ -73,18 +44,8 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(custody_keys::rotate),
         routes!(custody_keys::recover),
         routes!(custody_keys::recovery_contributions),
-        routes!(custody_operations::list),
-        routes!(custody_operations::show),
-        routes!(custody_operations::approve),
-        routes!(custody_operations::reject),
-        routes!(custody_operations::cancel),
-        routes!(custody_operations::execute),
-        routes!(custody_operations::publish),
-        routes!(custody_operations::node_recovery),
-        routes!(custody_operations::external_export),
-        routes!(custody_operations::abort),
-        routes!(evidence::custody_evidence),
-        routes!(evidence::custody_audit_replay),
+        routes!(operations::custody::external_export),
+        routes!(operations::custody::abort),
         routes!(caller::caller),
         routes!(events::events),
         routes!(webhooks::list),
@@ -99,7 +60,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(policy::bundles),
         routes!(health::healthz),
         routes!(health::openapi_json),
-    ])
+    ]))
 }
 
 /// The probes that the setting `admin_bind` moves to an address of their own.
@@ -126,8 +87,13 @@ fn with_scope((schemas, paths, methods): UtoipaMethodRouter<App>) -> UtoipaMetho
     (schemas, paths, methods)
 }
 
+/// The credentials that the route of this operation requires.
+pub(crate) fn access(operation: &Operation) -> Access {
+    scope(operation).map_or(Access::Open, Access::Scope)
+}
+
 /// The operations of a path, with their methods.
-fn operations(item: &PathItem) -> impl Iterator<Item = (&'static str, &Operation)> {
+pub(crate) fn operations(item: &PathItem) -> impl Iterator<Item = (&'static str, &Operation)> {
     [("GET", &item.get), ("POST", &item.post)]
         .into_iter()
         .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))

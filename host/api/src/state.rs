@@ -59,9 +59,6 @@ const ANY_NAME: &str = "*";
 
 impl ProfileAliases {
     /// Reads `name=profile,...`; the name `*` matches every other name.
-    ///
-    /// # Errors
-    /// A message for the operator.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut aliases = BTreeMap::new();
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {

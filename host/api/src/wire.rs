@@ -10,8 +10,6 @@ pub mod custody_view;
 pub mod events;
 pub mod evidence_view;
 pub mod external_export;
-pub mod intent_view;
-pub mod log;
 pub mod names;
 pub mod operations;
 pub mod policy;
@@ -26,14 +24,13 @@ use gateway_auth::Principal;
 use gateway_domain::binding::{ClientBinding as Binding, CredentialDigest};
 use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, Tenant};
-use gateway_domain::intent::{Intent, PublicationMode as Mode};
-use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, PARTICIPANTS_MAX, Roster, THRESHOLD_MIN, Threshold};
+use gateway_domain::intent::Intent;
+use gateway_domain::roster::{Roster, Threshold};
 use gateway_engine::EngineError;
 use gateway_service::strict::Fault;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{Array, Object, Type};
 
 /// The shape of a request's body.
 pub trait RequestShape: DeserializeOwned + ToSchema {
@@ -41,9 +38,6 @@ pub trait RequestShape: DeserializeOwned + ToSchema {
     type Checked;
 
     /// Checks and parses the members, except for [`Self::client`].
-    ///
-    /// # Errors
-    /// [`Fault`] at the first member that is not allowed.
     fn check(&self, options: &Options) -> Result<Self::Checked, Fault>;
 
     /// The caller's claim about itself, in the member `client`.
@@ -74,9 +68,6 @@ pub struct ClientBinding {
 
 impl ClientBinding {
     /// Checks the names of the binding at this pointer.
-    ///
-    /// # Errors
-    /// [`Fault`] for an empty name.
     pub fn check(&self, pointer: &str) -> Result<(), Fault> {
         let check = |name: &str, text: &str| not_empty(&format!("{pointer}/{name}"), text).map(drop);
         check("client_id", &self.client_id)?;
@@ -85,9 +76,6 @@ impl ClientBinding {
     }
 
     /// The binding for evidence: the ids of credentials are replaced by salted digests.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the operating system provides no randomness.
     pub fn parse(self) -> Result<Binding, ApiError> {
         Ok(Binding {
             client_id: self.client_id,
@@ -106,72 +94,24 @@ fn salted_digest(credential: &str) -> Result<CredentialDigest, ApiError> {
 }
 
 /// The caller for evidence: see [`Principal::bind`].
-///
-/// # Errors
-/// `client_binding_mismatch`; `internal_error` when the operating system provides no randomness.
 pub fn bind_caller(principal: &Principal, claimed: Binding) -> Result<Binding, ApiError> {
     Ok(principal.bind(claimed, fresh_salt()?)?)
 }
 
 /// 32 random bytes.
-///
-/// # Errors
-/// `internal_error` when the operating system provides none.
 pub fn fresh_salt() -> Result<Hex32, ApiError> {
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|_| EngineError::Internal("no randomness for a salt".to_owned()))?;
     Ok(Hex32::new(salt))
 }
 
-/// The party that publishes an executed operation.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PublicationMode {
-    /// A caller, with a publish request.
-    Manual,
-    /// The gateway, after execution.
-    Automatic,
-}
-
-impl From<PublicationMode> for Mode {
-    fn from(mode: PublicationMode) -> Self {
-        match mode {
-            PublicationMode::Manual => Self::Manual,
-            PublicationMode::Automatic => Self::Automatic,
-        }
-    }
-}
-
 /// Checks that a string is not empty.
-///
-/// # Errors
-/// [`Fault`] when it is empty.
 pub fn not_empty(pointer: &str, text: impl Into<String>) -> Result<String, Fault> {
     let text = text.into();
     if text.is_empty() { Err(Fault::at(pointer, "must not be empty")) } else { Ok(text) }
 }
 
-/// The schema of a list of participants that [`Roster::parse`] accepts.
-#[must_use]
-pub fn participants() -> Array {
-    let index = Object::builder()
-        .schema_type(Type::Integer)
-        .minimum(Some(0))
-        .maximum(Some(PARTICIPANT_INDEX_MAX))
-        .description(Some("0-based"));
-    Array::builder()
-        .items(index)
-        .min_items(Some(usize::from(THRESHOLD_MIN)))
-        .max_items(Some(PARTICIPANTS_MAX))
-        .unique_items(true)
-        .description(Some("each once"))
-        .build()
-}
-
 /// Parses a list of participants.
-///
-/// # Errors
-/// [`Fault`] when the list is not a roster.
 pub fn roster(pointer: &str, indices: &[u16]) -> Result<Roster, Fault> {
     Roster::parse(indices).map_err(|impossible| Fault::at(pointer, impossible.to_string()))
 }

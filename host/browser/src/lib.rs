@@ -5,7 +5,7 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_domain::{canonical, error_chain};
-use gateway_evidence::{Reader, Roots, verify};
+use gateway_evidence::{EvidenceReader, Roots, verify};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -64,7 +64,8 @@ fn answer_to(request: Request) -> Result<Value, Fault> {
             let roots = Roots::parse(roots.as_bytes())?;
             let pages = pages.iter().map(|page| gateway_evidence::parse(page.as_bytes()));
             let pages = pages.collect::<Result<_, _>>()?;
-            let report = verify(pages, &Reader { operation_id, ..Reader::new(&roots, now_ms) });
+            let report =
+                verify(pages, &EvidenceReader { operation_id, ..EvidenceReader::new(&roots, now_ms) });
             Ok(json!({ "verdict": report.verdict(), "checks": report.checks }))
         }
         Request::Check { view } => {

@@ -1,12 +1,11 @@
 //! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals, rejections and aborts.
 
-use crate::{EXIT_FAILED, Fault, report_errors, with_path};
+use crate::{EXIT_FAILED, Fault, finish, with_path};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::approval::{
     Approvable, ApprovalSignature, AwaitingView, KeyEntry, Signature, Validity, Word,
 };
-use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
@@ -86,14 +85,7 @@ pub fn run(command: &ApproversCommand, now: EpochMs) -> ExitCode {
         ApproversCommand::Key { file } => create_key(file),
         ApproversCommand::Sign(sign) => sign_statement(sign, now),
     };
-    match done {
-        Ok(lines) => {
-            // The exit code shows it.
-            let _unwritten = output::print(&lines);
-            ExitCode::SUCCESS
-        }
-        Err(error) => report_errors(&[error_chain(error.as_ref())], EXIT_FAILED),
-    }
+    finish(done.map(|lines| (lines, ExitCode::SUCCESS)), EXIT_FAILED)
 }
 
 fn check(path: &Path, now: EpochMs) -> Result<Lines, Fault> {

@@ -26,10 +26,10 @@ mod verify;
 
 pub(crate) use error::Error;
 
-use crate::{EXIT_FAILED, report_errors};
+use crate::{EXIT_FAILED, finish};
 use clap::{Args, Subcommand};
 use gateway_domain::time::EpochMs;
-use gateway_service::output::{self, Lines, ToLines};
+use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -210,17 +210,10 @@ enum KeyCommand {
 /// the folder, and the gateway did not confirm it.
 #[must_use]
 pub fn run(bundle: &Bundle, now: EpochMs) -> ExitCode {
-    match report(bundle, now) {
-        Ok((lines, passed)) => {
-            // The exit code shows it.
-            let _unwritten = output::print(&lines);
-            if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
-        }
-        Err(error) => {
-            let code = if let Error::NotConfirmed { .. } = &error { EXIT_NOT_CONFIRMED } else { EXIT_FAILED };
-            report_errors(&[gateway_domain::error_chain(&error)], code)
-        }
-    }
+    let done = report(bundle, now);
+    let failed = if let Err(Error::NotConfirmed { .. }) = &done { EXIT_NOT_CONFIRMED } else { EXIT_FAILED };
+    let code = |passed| if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) };
+    finish(done.map(|(lines, passed)| (lines, code(passed))).map_err(Into::into), failed)
 }
 
 /// Runs the command. Returns its report, and whether the bundle passed.

@@ -2,18 +2,17 @@
 
 use crate::records::bundle::load_unverified;
 use crate::records::replay;
-use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault, report_errors, with_path};
+use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault, finish, with_path};
 use clap::{Args, Subcommand};
-use gateway_domain::error_chain;
 use gateway_domain::ids::OperationId;
 use gateway_domain::log::WitnessPolicy;
 use gateway_domain::log::witness_policy::WitnessPolicyError;
 use gateway_domain::operation::Evaluation;
 use gateway_domain::time::EpochMs;
 use gateway_evidence::verify::{Check, Report, Status};
-use gateway_evidence::{NodeLogFile, NodeLogs, Reader, RerunPolicy, Roots, Verdict, audit, verify};
+use gateway_evidence::{EvidenceReader, NodeLogFile, NodeLogs, RerunPolicy, Roots, Verdict, audit, verify};
 use gateway_policy::{Evaluator, PolicyEngine};
-use gateway_service::output::{self, Lines};
+use gateway_service::output::Lines;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -106,18 +105,12 @@ pub fn run_audit(arguments: &Audit, now: EpochMs) -> ExitCode {
 }
 
 fn print(checked: Result<(Lines, Verdict), Fault>) -> ExitCode {
-    match checked {
-        Ok((lines, verdict)) => {
-            // The exit code shows it.
-            let _unwritten = output::print(&lines);
-            match verdict {
-                Verdict::Holds => ExitCode::SUCCESS,
-                Verdict::Fails => ExitCode::from(EXIT_FAILED),
-                Verdict::NotChecked => ExitCode::from(EXIT_NOT_CHECKED),
-            }
-        }
-        Err(error) => report_errors(&[error_chain(error.as_ref())], EXIT_UNCHECKED),
-    }
+    let code = |verdict| match verdict {
+        Verdict::Holds => ExitCode::SUCCESS,
+        Verdict::Fails => ExitCode::from(EXIT_FAILED),
+        Verdict::NotChecked => ExitCode::from(EXIT_NOT_CHECKED),
+    };
+    finish(checked.map(|(lines, verdict)| (lines, code(verdict))), EXIT_UNCHECKED)
 }
 
 fn check(arguments: &Verify, now: EpochMs) -> Result<(Lines, Verdict), Fault> {
@@ -127,7 +120,7 @@ fn check(arguments: &Verify, now: EpochMs) -> Result<(Lines, Verdict), Fault> {
     let bundles = if bundles.is_empty() { None } else { Some(Bundles::load(bundles)?) };
     let rerun = bundles.as_ref().map(|bundles| bundles as &dyn RerunPolicy);
     let witnesses = witnesses.as_deref().map(read_witnesses).transpose()?;
-    let reader = Reader {
+    let reader = EvidenceReader {
         roots: &roots,
         now,
         rerun,
@@ -153,7 +146,7 @@ fn check(arguments: &Verify, now: EpochMs) -> Result<(Lines, Verdict), Fault> {
 }
 
 /// Checks the documents of an archive, or the one of the reader's operation.
-fn check_archive(file: &Path, reader: &Reader<'_>, json: bool) -> Result<(Lines, Verdict), Fault> {
+fn check_archive(file: &Path, reader: &EvidenceReader<'_>, json: bool) -> Result<(Lines, Verdict), Fault> {
     let CheckedArchive { mut lines, verdict, n_documents } = verify_archive(file, reader)?;
     if n_documents == 0 {
         return Err(format!("`{}` has no document to verify", file.display()).into());
@@ -180,10 +173,7 @@ pub struct CheckedArchive {
 
 /// Verifies an archive: a page on each line, the pages of a document one after the other. Only one document is in memory. With an
 /// operation in `reader`, other documents are skipped.
-///
-/// # Errors
-/// The file cannot be read, or a line is not a document.
-pub fn verify_archive(path: &Path, reader: &Reader<'_>) -> Result<CheckedArchive, Fault> {
+pub fn verify_archive(path: &Path, reader: &EvidenceReader<'_>) -> Result<CheckedArchive, Fault> {
     let mut checked = CheckedArchive { lines: Lines::new(), verdict: Verdict::Holds, n_documents: 0 };
     let mut unchecked = BTreeMap::new();
     for_each_document(path, &mut |id, pages| checked.add(id, pages, reader, &mut unchecked))?;
@@ -200,7 +190,7 @@ impl CheckedArchive {
         &mut self,
         id: &str,
         pages: Vec<Value>,
-        reader: &Reader<'_>,
+        reader: &EvidenceReader<'_>,
         unchecked: &mut BTreeMap<String, u64>,
     ) {
         if reader.operation_id.is_some_and(|wanted| id.parse() != Ok(wanted)) {
@@ -245,9 +235,13 @@ fn id_of(page: &Value) -> &str {
     page.get("operation_id").and_then(Value::as_str).unwrap_or_default()
 }
 
+fn open(path: &Path) -> Result<BufReader<File>, Fault> {
+    Ok(BufReader::new(File::open(path).map_err(|error| with_path(path, &error))?))
+}
+
 /// Reads the lines of an archive, each of which must be a page and end with a line feed.
 fn for_each_page(path: &Path, each: &mut dyn FnMut(Value)) -> Result<(), Fault> {
-    let mut file = BufReader::new(File::open(path).map_err(|error| with_path(path, &error))?);
+    let mut file = open(path)?;
     for number in 1_u64.. {
         let mut line = Vec::new();
         let n_read = file.by_ref().take(FILE_BYTES_MAX).read_until(b'\n', &mut line);
@@ -265,7 +259,7 @@ fn for_each_page(path: &Path, each: &mut dyn FnMut(Value)) -> Result<(), Fault> 
 
 /// Whether the first line is a whole JSON document that ends with a line feed, and another line follows.
 fn is_archive(path: &Path) -> Result<bool, Fault> {
-    let mut file = BufReader::new(File::open(path).map_err(|error| with_path(path, &error))?);
+    let mut file = open(path)?;
     let mut lines = [Vec::new(), Vec::new()];
     for line in &mut lines {
         let read = file.by_ref().take(FILE_BYTES_MAX).read_until(b'\n', line);
@@ -279,7 +273,7 @@ fn check_all(arguments: &Audit, now: EpochMs) -> Result<(Lines, Verdict), Fault>
     let Audit { files, roots, nodes } = arguments;
     let roots = read_roots(roots)?;
     let logs = read_logs(nodes, &roots)?;
-    let reader = Reader { nodes: Some(&logs), ..Reader::new(&roots, now) };
+    let reader = EvidenceReader { nodes: Some(&logs), ..EvidenceReader::new(&roots, now) };
     let (mut lines, mut verdict, mut shown) = (Lines::new(), Verdict::Holds, BTreeSet::new());
     let mut check = |id: &str, pages: Vec<Value>| {
         let report = verify(pages, &reader);
@@ -340,8 +334,7 @@ fn read_page(path: &Path) -> Result<Value, Fault> {
 fn read_logs(paths: &[PathBuf], roots: &Roots) -> Result<NodeLogs, Fault> {
     let mut logs = Vec::new();
     for path in paths {
-        let file = File::open(path).map_err(|error| with_path(path, &error))?;
-        logs.push(NodeLogFile::read(BufReader::new(file)).map_err(|error| with_path(path, &error))?);
+        logs.push(NodeLogFile::read(open(path)?).map_err(|error| with_path(path, &error))?);
     }
     Ok(NodeLogs::new(logs, roots)?)
 }
@@ -392,9 +385,6 @@ pub struct Bundles(Vec<Evaluator>);
 
 impl Bundles {
     /// Loads them, each from its folder or archive.
-    ///
-    /// # Errors
-    /// One of them is no bundle, or cannot be read.
     pub fn load(folders: &[PathBuf]) -> Result<Self, Fault> {
         let engine = PolicyEngine::new()?;
         Ok(Self(folders.iter().map(|folder| load_unverified(&engine, folder)).collect::<Result<_, _>>()?))

@@ -4,7 +4,6 @@
 use crate::progress::Progress;
 use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use clap::{Args, Subcommand};
-use gateway_domain::policy::spending::DAY_MS;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
@@ -57,30 +56,8 @@ pub struct ArchiveOptions {
     pub from: Option<EpochMs>,
 }
 
-/// The first millisecond of a day in the Gregorian calendar, UTC, from 1970 on.
 fn parse_date(text: &str) -> Result<EpochMs, &'static str> {
-    const WRONG: &str = "must be a day from 1970 on, as `YYYY-MM-DD`";
-    let digits =
-        |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse::<u64>().ok())?;
-    let parts: Vec<&str> = text.split('-').collect();
-    let [year, month, day] = parts[..] else { return Err(WRONG) };
-    if (year.len(), month.len(), day.len()) != (4, 2, 2) {
-        return Err(WRONG);
-    }
-    let (Some(year), Some(month), Some(day)) = (digits(year), digits(month), digits(day)) else {
-        return Err(WRONG);
-    };
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let lengths = [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let index = usize::try_from(month).ok().and_then(|month| month.checked_sub(1)).ok_or(WRONG)?;
-    let length = lengths.get(index).ok_or(WRONG)?;
-    if year < 1970 || !(1..=*length).contains(&day) {
-        return Err(WRONG);
-    }
-    let years: u64 = (1970..year).map(|year| if is_leap(year) { 366 } else { 365 }).sum();
-    let months: u64 = lengths.iter().take(index).sum();
-    Ok(EpochMs((years + months + day - 1) * DAY_MS))
+    EpochMs::of_day(text).ok_or("must be a day from 1970 on, as `YYYY-MM-DD`")
 }
 
 /// Runs `ledger fsck`, printing to standard output.
@@ -239,6 +216,7 @@ impl Report<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gateway_domain::time::DAY_MS;
 
     #[test]
     fn dates_are_days_of_the_calendar() {

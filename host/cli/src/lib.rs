@@ -20,9 +20,10 @@ mod progress;
 pub mod records;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use gateway_service::output;
+use gateway_service::output::{self, Lines};
 use gateway_service::package::{PackageCommand, version};
 use gateway_service::process;
+pub use gateway_service::process::EXIT_FAILED;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,8 +31,6 @@ use std::process::ExitCode;
 /// The name of the program, before its errors.
 pub const NAME: &str = "operation-gateway";
 
-/// Exit code of a command that failed or has findings, and of a gateway that did not start.
-pub const EXIT_FAILED: u8 = 1;
 /// Exit code of invalid settings, and of a check that could not be made.
 pub const EXIT_UNCHECKED: u8 = 2;
 
@@ -202,6 +201,18 @@ where
             let error: Fault = error.into();
             report_errors(&[gateway_domain::error_chain(error.as_ref())], code)
         }
+    }
+}
+
+/// Prints the result of a command, or its error. `failed`: the exit code of an error.
+fn finish(done: Result<(Lines, ExitCode), Fault>, failed: u8) -> ExitCode {
+    match done {
+        Ok((lines, code)) => {
+            // The exit code shows it.
+            let _unwritten = output::print(&lines);
+            code
+        }
+        Err(error) => report_errors(&[gateway_domain::error_chain(error.as_ref())], failed),
     }
 }
 

@@ -22,9 +22,6 @@ pub struct Builder {
 impl Gateway {
     /// Makes a client of the gateway at this address, such as `https://gateway.example`, or `https://example.com/gateway` for one behind a
     /// path of a proxy.
-    ///
-    /// # Errors
-    /// [`Error::Unusable`].
     pub fn builder(base: &str) -> Result<Builder, Error> {
         // The text may have credentials.
         let invalid = || {
@@ -57,9 +54,6 @@ impl Builder {
     }
 
     /// Sends this bearer token. Over plain HTTP only to loopback.
-    ///
-    /// # Errors
-    /// [`Error::Unusable`].
     pub fn token(mut self, token: &str) -> Result<Self, Error> {
         if self.base.scheme() == "http" && !is_loopback(&self.base) {
             return Err(Error::Unusable("a token is sent over TLS, or to loopback".to_owned()));
@@ -73,9 +67,6 @@ impl Builder {
     }
 
     /// Sends a header with every request, such as the identity headers that a development gateway accepts.
-    ///
-    /// # Errors
-    /// [`Error::Unusable`].
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
         let unusable = || Error::Unusable(format!("`{name}` cannot be a header with this value"));
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
@@ -84,9 +75,6 @@ impl Builder {
     }
 
     /// Trusts these certificate authorities, PEM, in place of the system's.
-    ///
-    /// # Errors
-    /// [`Error::Unusable`].
     pub fn authorities(mut self, pem: &[u8]) -> Result<Self, Error> {
         let authorities = Certificate::from_pem_bundle(pem).ok().filter(|found| !found.is_empty());
         let none = || Error::Unusable("there is no PEM certificate of an authority".to_owned());
@@ -102,9 +90,6 @@ impl Builder {
     }
 
     /// The client.
-    ///
-    /// # Errors
-    /// [`Error::Unusable`].
     pub fn build(self) -> Result<Gateway, Error> {
         let client = reqwest::Client::builder()
             // A redirect or a proxy of the environment must not see the token.

@@ -33,28 +33,33 @@ use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// An approval of one operation by one subject.
+/// An approval.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = EvidenceApproval))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     /// The approver's subject id.
     pub subject_id: String,
     /// The approver's roles.
     pub roles: Vec<String>,
-    /// The time of the approval by the approver's clock, epoch milliseconds: unverified, but covered by the signature.
+    /// The time by the approver's clock, milliseconds since 1970.
+    // Unverified, but covered by the signature.
     pub claimed_at_ms: i64,
-    /// The time at which the gateway received the approval, by its clock.
+    /// The time at which the gateway received it, milliseconds since 1970.
     pub approved_at_ms: EpochMs,
-    /// The approver's signature over [`Statement`]. Without one, only the gateway states that the subject approved.
+    /// The approver's signature, if the approval is signed: see `host/docs/approvals.md`.
+    // Without one, only the gateway states that the subject approved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub signature: Option<Box<ApprovalSignature>>,
 }
 
-/// An approval that counted and no longer does. Its subject may approve again.
+/// An approval that no longer counts.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LapsedApprovalView))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LapsedApproval {
-    /// The approver's subject id, as in its approval.
+    /// The approver's subject id.
     pub subject_id: String,
-    /// The reason: a code of [`ApprovalError`].
+    /// The reason: `key_revoked`, `key_expired`, `too_old`, `role_not_held` and others (`host/docs/approvals.md`).
     pub reason: String,
 }
 

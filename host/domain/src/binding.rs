@@ -4,24 +4,28 @@ use crate::canonical;
 use crate::ids::{Hex32, Tenant};
 use serde::{Deserialize, Serialize};
 
-/// The contract's `ClientBinding`: the client as authenticated; in bypass mode, as the request names it.
+/// The client that submitted an operation.
+// As authenticated; in bypass mode, as the request names it.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Submitter))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientBinding {
-    /// The calling system.
+    /// The client's id.
     pub client_id: String,
-    /// The person or service account behind the call.
+    /// The subject's id.
     pub subject_id: String,
-    /// Roles, in the caller's order.
+    /// The subject's roles.
     pub roles: Vec<String>,
-    /// Scopes, in the caller's order.
+    /// The caller's scopes.
     pub scopes: Vec<String>,
     /// Salted digest of the client certificate's SHA-256, if there is a certificate.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
     pub cert_sha256: Option<CredentialDigest>,
     /// Salted digest of the token's `jti`, if there is a token.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
     pub token_jti: Option<CredentialDigest>,
-    /// The client's tenant; `None` for [`TENANT_DEFAULT`].
+    /// The tenant, if the caller named or had one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tenant: Option<Tenant>,
 }

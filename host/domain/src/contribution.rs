@@ -52,8 +52,9 @@ impl RecoveryCase {
     }
 }
 
-/// A helper's admission of a case: its signed statement which contribution it would make. It proves who named the content id; the
-/// nodes compare the contributions themselves.
+/// A helper's signed statement which contribution it would make.
+// It proves who named the content id; the nodes compare the contributions themselves.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = HelperAdmissionView))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HelperAdmission {
@@ -61,7 +62,8 @@ pub struct HelperAdmission {
     pub participant: ParticipantIndex,
     /// The content id of its contribution.
     pub cid: Hex32,
-    /// The node's signature over the DSSE pre-authentication encoding of [`statement`].
+    /// Ed25519, over the DSSE encoding of the canonical JSON `{case, cid, participant}` with the payload type
+    /// `application/vnd.svc.helper-admission.v1+json`. `case` has `key_id`, `epoch_root` and the members of the request.
     pub signature: Signature,
 }
 

@@ -3,6 +3,8 @@
 mod lifecycle;
 mod signing;
 
+#[cfg(feature = "openapi")]
+pub use lifecycle::SignatureProfile;
 pub use lifecycle::{
     EPOCH_CHARACTERS_MAX, FixedContributions, KeyCreate, Lifecycle, PublicationMode, Recover, Refresh,
     Reshare, Rotate, SIGNATURE_PROFILES,
@@ -13,8 +15,9 @@ use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use serde::{Deserialize, Serialize};
 
-/// The two operation families of the contract.
+/// The families of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = OperationFamily))]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
     /// Product signing under `/v1/operations`.
@@ -23,7 +26,8 @@ pub enum Family {
     Custody,
 }
 
-/// The contract's `operation_type`.
+/// The types of custody operations.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CustodyOperationType))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants are the contract's words")]
@@ -57,6 +61,7 @@ impl OperationType {
 
 /// The request without `client` and idempotency key. Approvals and the admission decision are bound to its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Intent {
     /// A product payment to be signed.

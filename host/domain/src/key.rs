@@ -19,7 +19,8 @@ pub const FIRST_EPOCH: &str = "1";
 /// The most past epochs of one key. Their names are stored with the key, so that none is used twice.
 pub const EPOCHS_MAX: usize = 1024;
 
-/// The state of a key (`host/docs/interface.md`, section *Keys*).
+/// The states of a key.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CustodyKeyState))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants are the contract's words")]

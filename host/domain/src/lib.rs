@@ -23,6 +23,8 @@ pub mod key;
 pub mod log;
 pub mod names;
 pub mod node_log;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 pub mod operation;
 pub mod policy;
 pub mod receipt;

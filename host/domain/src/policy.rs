@@ -67,7 +67,8 @@ pub struct Request<'a> {
 /// The kind of failure of a policy that read a fact which its manifest does not declare: the last of the facts read.
 pub const UNDECLARED_FACT: &str = "undeclared_fact";
 
-/// The policy's decision.
+/// The decision.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = PolicyDecision))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Decision {

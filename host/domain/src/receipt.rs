@@ -86,16 +86,18 @@ impl Chain {
     }
 }
 
-/// A node's signed receipt for a step.
+/// A node's receipt.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = NodeReceiptView))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReceipt {
-    /// The node.
+    /// The node, by index.
     pub participant: ParticipantIndex,
-    /// Head of the node's chain of this operation's steps, after this one.
+    /// The hash of the step, chained to the node's earlier ones of this operation.
     pub transition_hash: Hex32,
-    /// The position of the statement in the node's log, from 0.
+    /// The position of the receipt in the node's own log, from 0.
     pub log_index: u64,
-    /// The signature over the DSSE pre-authentication encoding of the statement's [payload](ReceiptStatement::payload).
+    /// The node's Ed25519 signature over both.
+    // Over the DSSE pre-authentication encoding of `ReceiptStatement::payload`.
     #[serde(rename = "node_signature")]
     pub signature: Signature,
 }

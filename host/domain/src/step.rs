@@ -4,7 +4,9 @@ use crate::ids::OperationId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A step of an operation. The variants are in the order in which the steps happen, except `Discard`.
+/// The steps of an operation that have effects.
+// In the order in which they happen, except `Discard`.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectStep {
@@ -40,14 +42,17 @@ impl EffectStep {
     }
 }
 
-/// The permanent id of one effect. A node answers a repeat from its ledger.
+/// The id of an effect. `effect_id` in requests is its members in this order, joined by dots.
+// Permanent: a node answers a repeat from its ledger.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EffectId {
-    /// The operation.
+    /// The operation's id.
     pub operation: OperationId,
     /// The step.
     pub step: EffectStep,
-    /// The attempt, from 1; another attempt is another effect.
+    /// The attempt, from 1.
+    // Another attempt is another effect.
     pub attempt: u32,
 }
 

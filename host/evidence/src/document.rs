@@ -5,6 +5,7 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::json::{self, Floats, NotJson};
+use gateway_domain::log::TlogProof;
 use gateway_domain::operation::{Event, Operation, Phase};
 use gateway_domain::redaction::{Disclosure, Visibility};
 use gateway_domain::time::EpochMs;
@@ -115,16 +116,42 @@ pub struct Source<'a> {
     pub events: &'a [ChainedEvent],
     /// Root of the log of all events, right after the operation's last event.
     pub ledger_root: Hex32,
-    /// Proofs that the last event is in the log, and that the log at [`Self::ledger_root`] is a prefix of the signed one.
-    pub log: &'a Value,
-    /// The signed [`Statement`], with subject [`LAST_EVENT`], and its time. `None` for an audit log.
-    pub stated: Option<(&'a str, EpochMs)>,
+    /// The proof that the last event is in the log.
+    pub log: Option<LogProof<'a>>,
+}
+
+/// The proof that an operation's last event is in the log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogProof<'a> {
+    /// The proof that it is in the signed log.
+    pub tlog: &'a TlogProof,
+    /// The proof that the log at [`Source::ledger_root`] is a prefix of the signed one.
+    pub consistency: &'a [Hex32],
+}
+
+impl Source<'_> {
+    /// The statement for the log's key to sign.
+    #[must_use]
+    pub fn statement(&self, now: EpochMs) -> LastEventStatement {
+        LastEventStatement {
+            operation_id: self.operation.id,
+            record_root: self.record_root(),
+            log_size: self.log.map_or(0, |log| log.tlog.checkpoint.unverified().size()),
+            // The clock may have been set back since the operation's last event.
+            stated_at_ms: now.max(self.operation.updated_at_ms),
+        }
+    }
+
+    /// The hash of the last event.
+    fn record_root(&self) -> Hex32 {
+        self.events.last().map_or(Hex32::ZERO, |last| last.hash)
+    }
 }
 
 /// What the log's key signs for a document: that this was the operation's last event at this time. A reader of a longer history with
 /// earlier events can prove that the gateway withheld them. It is bound to one document, so that it cannot be pasted into another.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Statement {
+pub struct LastEventStatement {
     /// The operation whose evidence this is.
     pub operation_id: OperationId,
     /// The hash of its last event.
@@ -149,18 +176,23 @@ pub struct Entry {
     pub disclosures: Vec<Disclosure>,
 }
 
-/// The subject of a signed [`Statement`] (see [`gateway_domain::log::statement`]).
+/// The subject of a signed [`LastEventStatement`] (see [`gateway_domain::log::statement`]).
 pub const LAST_EVENT: &str = "last-event";
 
 /// Bytes reserved for the members that depend on the selected events.
 const MARGIN_BYTES: usize = 256;
 
-/// Writes a page of the document, with as many events as fit.
+/// Writes a page of the document, with as many events as fit. Evidence needs the signed statement with its time, an audit log has none.
 ///
 /// # Errors
 /// [`CanonicalError`], which does not occur for stored events.
-pub fn write(kind: Kind, source: &Source<'_>, page: Page) -> Result<Value, CanonicalError> {
-    let mut members = head(kind, source);
+pub fn write(
+    kind: Kind,
+    source: &Source<'_>,
+    stated: Option<(&str, EpochMs)>,
+    page: Page,
+) -> Result<Value, CanonicalError> {
+    let mut members = head(kind, source, stated);
     let n_head = Value::Object(members.clone()).to_string().len();
     let room = page.bytes_max.saturating_sub(n_head).saturating_sub(MARGIN_BYTES);
     let shown = entries(kind, source, page.after_seq, room)?;
@@ -178,15 +210,12 @@ pub fn write(kind: Kind, source: &Source<'_>, page: Page) -> Result<Value, Canon
 }
 
 /// Parses a page of a document, for verification.
-///
-/// # Errors
-/// [`NotJson`] with line and column.
 pub fn parse(text: &[u8]) -> Result<Value, NotJson> {
     json::parse(text, Floats::Allowed)
 }
 
 /// The members of a page that do not depend on the selected events.
-fn head(kind: Kind, source: &Source<'_>) -> Map<String, Value> {
+fn head(kind: Kind, source: &Source<'_>, stated: Option<(&str, EpochMs)>) -> Map<String, Value> {
     let n_events = source.events.len();
     let mut members = match kind {
         Kind::Audit => identity(source.operation, n_events),
@@ -195,15 +224,17 @@ fn head(kind: Kind, source: &Source<'_>) -> Map<String, Value> {
             summary(source.operation, &events)
         }
     };
-    if let Some((statement, at_ms)) = source.stated {
+    if let Some((statement, at_ms)) = stated {
         members.insert("stated_at_ms".to_owned(), json!(at_ms));
         members.insert("statement".to_owned(), json!(statement));
     }
-    let record_root = source.events.last().map_or(Hex32::ZERO, |last| last.hash);
+    let log = source.log.map(|LogProof { tlog, consistency }| {
+        json!({ "index": tlog.index, "proof": tlog.to_string(), "consistency": consistency })
+    });
     members.insert("format".to_owned(), json!(kind.format()));
-    members.insert("record_root".to_owned(), json!(record_root));
+    members.insert("record_root".to_owned(), json!(source.record_root()));
     members.insert("ledger_root".to_owned(), json!(source.ledger_root));
-    members.insert("log".to_owned(), source.log.clone());
+    members.insert("log".to_owned(), json!(log));
     members
 }
 

@@ -11,12 +11,13 @@
 pub mod document;
 pub mod node_logs;
 mod package;
+pub mod report;
 pub mod roots;
 pub mod signature;
 pub mod summary;
 pub mod verify;
 
-pub use document::{Kind, LAST_EVENT, Page, Source, Statement, parse, write};
+pub use document::{Kind, LAST_EVENT, LastEventStatement, LogProof, Page, Source, parse, write};
 pub use node_logs::{NodeLogError, NodeLogFile, NodeLogs};
 pub use roots::{Roots, RootsError};
-pub use verify::{Finding, Reader, Report, RerunPolicy, Verdict, audit, verify};
+pub use verify::{EvidenceReader, Finding, Report, RerunPolicy, Verdict, audit, verify};

@@ -5,8 +5,8 @@
 //! earlier may be added: each is compared. A log is complete or worth nothing, since a missing entry could be the hidden one; so
 //! the file has no proofs, and the tree is computed from the entries.
 
+use crate::report::Finding;
 use crate::roots::Roots;
-use crate::verify::Finding;
 pub use gateway_domain::node_log::{FORMAT, Header};
 
 use gateway_domain::ids::{Hex32, OperationId};
@@ -65,9 +65,6 @@ pub struct NodeLogFile {
 
 impl NodeLogFile {
     /// Reads a file.
-    ///
-    /// # Errors
-    /// [`NodeLogError`], except [`NodeLogError::Twice`].
     pub fn read(mut file: impl BufRead) -> Result<Self, NodeLogError> {
         let header = next_line(&mut file, 1)?.unwrap_or_default();
         let header: Header = parse(header, 1)?;
@@ -146,9 +143,6 @@ pub struct NodeLogs {
 
 impl NodeLogs {
     /// Compares the logs with their heads, and the heads with the nodes' keys.
-    ///
-    /// # Errors
-    /// [`NodeLogError::Twice`].
     pub fn new(files: Vec<NodeLogFile>, roots: &Roots) -> Result<Self, NodeLogError> {
         let mut logs = Self::default();
         for file in files {

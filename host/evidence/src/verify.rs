@@ -19,7 +19,6 @@ mod nodes;
 mod operation;
 mod pages;
 mod receipts;
-mod report;
 mod result;
 mod statement;
 
@@ -31,8 +30,8 @@ use gateway_domain::operation::Evaluation;
 use gateway_domain::time::EpochMs;
 use serde_json::Value;
 
+pub use crate::report::{Check, Finding, Report, Status, Verdict};
 pub use nodes::audit;
-pub use report::{Check, Finding, Report, Status, Verdict};
 
 /// Runs policy evaluations again, with bundles that the reader has.
 pub trait RerunPolicy {
@@ -43,7 +42,7 @@ pub trait RerunPolicy {
 
 /// The inputs of a verification besides the document.
 #[derive(Clone, Copy)]
-pub struct Reader<'a> {
+pub struct EvidenceReader<'a> {
     /// The keys and values that the reader trusts.
     pub roots: &'a Roots,
     /// The time by the reader's clock: nothing in a document is later.
@@ -58,7 +57,7 @@ pub struct Reader<'a> {
     pub witnesses: Option<&'a WitnessPolicy>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> EvidenceReader<'a> {
     /// A reader without bundles, nodes' logs and witnesses, for any operation.
     #[must_use]
     pub const fn new(roots: &'a Roots, now: EpochMs) -> Self {
@@ -68,7 +67,7 @@ impl<'a> Reader<'a> {
 
 /// Verifies a document, given as its pages in any order.
 #[must_use]
-pub fn verify(pages: Vec<Value>, reader: &Reader<'_>) -> Report {
+pub fn verify(pages: Vec<Value>, reader: &EvidenceReader<'_>) -> Report {
     let (mut report, roots) = (Report::default(), reader.roots);
     let Some(document) = pages::read(pages, &mut report) else { return report };
     let history = events::check(&document, &mut report);

@@ -2,7 +2,6 @@
 
 use crate::log_signer::LogSigner;
 use crate::settings::Settings;
-use gateway_api::routes::evidence::PageSource;
 use gateway_cli::evidence::{EXIT_NOT_CHECKED, verify_archive};
 use gateway_cli::ledger::ArchiveOptions;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
@@ -10,7 +9,7 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::InclusionEvidence;
 use gateway_engine::ports::{ReadLog, ReadOperations, Record, SignCheckpoint};
-use gateway_evidence::{Kind, LAST_EVENT, Page, Reader, Roots, Verdict};
+use gateway_evidence::{EvidenceReader, Kind, LAST_EVENT, LogProof, Page, Roots, Source, Verdict};
 use gateway_seal::{durable, key_file};
 use gateway_service::output;
 use gateway_store::Store;
@@ -50,7 +49,7 @@ async fn write_and_verify(
         fs::remove_file(&partial)?;
         return Err("no operation ended in this time".into());
     }
-    let checked = verify_archive(&partial, &Reader::new(&roots, now))?;
+    let checked = verify_archive(&partial, &EvidenceReader::new(&roots, now))?;
     output::print(&checked.lines)?;
     if checked.verdict == Verdict::Fails || checked.n_documents != n_written {
         output::print_line(format_args!(
@@ -117,13 +116,19 @@ impl Writer<'_> {
         events.truncate(usize::try_from(record.operation.revision).unwrap_or(usize::MAX));
         let log =
             self.inclusion(&record).await?.ok_or_else(|| unread(&"its last event is not in the log"))?;
-        let source = PageSource { record: &record, events: &events, log: Some(log) };
+        let source = Source {
+            operation: &record.operation,
+            events: &events,
+            ledger_root: record.ledger_root,
+            log: Some(LogProof { tlog: &log.tlog_proof, consistency: &log.consistency }),
+        };
         let statement = source.statement(self.now);
         let signed = self.signer.sign_statement(LAST_EVENT, &json!(statement)).await?.to_string();
         let mut after_seq = Some(0);
         while let Some(after) = after_seq {
             let selected = Page { after_seq: Some(after), bytes_max: self.page_bytes_max };
-            let written = source.page(Kind::Evidence, selected, Some((&signed, statement.stated_at_ms)))?;
+            let stated = Some((signed.as_str(), statement.stated_at_ms));
+            let written = gateway_evidence::write(Kind::Evidence, &source, stated, selected)?;
             writeln!(out, "{written}")?;
             after_seq = written.get("next_after_seq").and_then(Value::as_u64);
         }

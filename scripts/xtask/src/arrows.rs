@@ -28,7 +28,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "gateway-cli",
         &[
-            "gateway-api",
             "gateway-client",
             "gateway-domain",
             "gateway-engine",

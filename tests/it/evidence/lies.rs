@@ -12,7 +12,7 @@ use super::tampered::{leaves, values};
 use crate::harness::forged::settled_again;
 use gateway_cli::evidence::Bundles;
 use gateway_domain::operation::{Change, Event, Failure, evaluations};
-use gateway_evidence::{Reader, RerunPolicy, Roots, Verdict, verify};
+use gateway_evidence::{EvidenceReader, RerunPolicy, Roots, Verdict, verify};
 use operations::Told;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -208,7 +208,7 @@ impl Told {
 
     fn verdict_with(&self, document: &Value, roots: &Roots, rerun: Option<&dyn RerunPolicy>) -> Verdict {
         let nodes = self.logs.as_ref().map(Logs::read);
-        let reader = Reader { nodes: nodes.as_ref(), rerun, ..reader(roots) };
+        let reader = EvidenceReader { nodes: nodes.as_ref(), rerun, ..reader(roots) };
         verify(vec![document.clone()], &reader).verdict()
     }
 

@@ -14,7 +14,7 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_evidence::node_logs::{FORMAT, Header};
 use gateway_evidence::verify::Status;
-use gateway_evidence::{NodeLogFile, NodeLogs, Reader, Report, Roots, Verdict, audit};
+use gateway_evidence::{EvidenceReader, NodeLogFile, NodeLogs, Report, Roots, Verdict, audit};
 use gateway_runtime::open_file;
 use gateway_seal::at_rest::{Kek, SecretId, open_share};
 use gateway_seal::kek_source::KekSource;
@@ -62,7 +62,7 @@ impl Logs {
 
     fn verify(&self, evidence: &Value) -> Report {
         let nodes = self.read();
-        let reader = Reader { nodes: Some(&nodes), ..reader(&self.roots) };
+        let reader = EvidenceReader { nodes: Some(&nodes), ..reader(&self.roots) };
         let document = gateway_evidence::parse(evidence.to_string().as_bytes()).unwrap();
         gateway_evidence::verify(vec![document], &reader)
     }

@@ -11,7 +11,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ReadClock;
 use gateway_evidence::roots::RootsFile;
 use gateway_evidence::verify::Status;
-use gateway_evidence::{Reader, Report, Roots, Verdict};
+use gateway_evidence::{EvidenceReader, Report, Roots, Verdict};
 use operation_gateway::SystemClock;
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ async fn audit_log_of_another_operation_is_refused() {
     let roots = roots(&world).await;
     let verify_as = |document: &Value, operation: &Value| {
         let operation_id = Some(operation["operation_id"].as_str().unwrap().parse().unwrap());
-        gateway_evidence::verify(vec![document.clone()], &Reader { operation_id, ..reader(&roots) })
+        gateway_evidence::verify(vec![document.clone()], &EvidenceReader { operation_id, ..reader(&roots) })
     };
     let report = verify_as(&audit, &one);
     assert_holds(&report, &["form", "chain", "times", "opened fields", "operation", "log"]);

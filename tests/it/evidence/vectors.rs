@@ -6,7 +6,7 @@ use super::reader;
 use crate::harness::custody::{self, KEYS, execute, key, key_path, refresh, reshare, sign};
 use crate::harness::samples::{self, payment, with};
 use crate::harness::world::World;
-use gateway_evidence::{NodeLogFile, NodeLogs, Reader, Roots};
+use gateway_evidence::{EvidenceReader, NodeLogFile, NodeLogs, Roots};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -60,7 +60,7 @@ async fn payment_reshare_output_key_and_failure_hold_with_the_logs_of_their_node
     let roots = Roots::new(file).unwrap();
     let read = |log: &String| NodeLogFile::read(log.as_bytes()).unwrap();
     let nodes = NodeLogs::new(logs.iter().map(read).collect(), &roots).unwrap();
-    let reader = Reader { nodes: Some(&nodes), ..reader(&roots) };
+    let reader = EvidenceReader { nodes: Some(&nodes), ..reader(&roots) };
     for (name, document) in documents {
         let report = gateway_evidence::verify(vec![document], &reader);
         assert_holds(

@@ -4,7 +4,7 @@ use crate::harness::samples::{approval, path, payment, publication, publish, sub
 use crate::harness::world::World;
 use gateway_domain::operation::Evaluation;
 use gateway_evidence::verify::Status;
-use gateway_evidence::{NodeLogFile, NodeLogs, Reader, RerunPolicy, Roots};
+use gateway_evidence::{EvidenceReader, NodeLogFile, NodeLogs, RerunPolicy, Roots};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::BufReader;
@@ -48,7 +48,7 @@ fn evidence_of_the_test_vectors_holds() {
     };
     let nodes = NodeLogs::new((0..4).map(log).collect(), &roots).unwrap();
     for name in ["payment.json", "reshare.json", "taproot.json", "failed.json"] {
-        let reader = Reader { nodes: Some(&nodes), ..reader(&roots) };
+        let reader = EvidenceReader { nodes: Some(&nodes), ..reader(&roots) };
         let report = gateway_evidence::verify(vec![read(name)], &reader);
         let (of_events, of_nodes) = (
             ["chain", "opened fields", "operation", "admission", "receipts", "key", "log"],
@@ -214,7 +214,7 @@ async fn bundle_that_decides_otherwise_is_found_and_skipped_evaluations_are_repo
     let (world, evidence) = published_evidence(&payment("otherwise")).await;
     let report = gateway_evidence::verify(
         vec![evidence],
-        &Reader { rerun: Some(&DifferentPolicy), ..reader(&roots(&world).await) },
+        &EvidenceReader { rerun: Some(&DifferentPolicy), ..reader(&roots(&world).await) },
     );
     let found: Vec<_> = report.findings().map(ToString::to_string).collect();
     assert_eq!(found, ["/events/2/event/change/policy: `DENY`"]);

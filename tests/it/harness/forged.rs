@@ -14,7 +14,7 @@ use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{LogHead, SignCheckpoint};
 use gateway_engine::{Target, Visibility};
-use gateway_evidence::{Kind, LAST_EVENT, Page, Source, Statement};
+use gateway_evidence::{Kind, LAST_EVENT, LastEventStatement, LogProof, Page, Source};
 use gateway_seal::key_file;
 use operation_gateway::log_signer::LogSigner;
 use serde_json::{Value, json};
@@ -106,24 +106,23 @@ impl Forger {
         let record_root = chained.last().unwrap().hash;
         let root = leaf_hash(record_root);
         let operation = replay(events).unwrap();
-        let statement = Statement { operation_id: operation.id, record_root, log_size: 1, stated_at_ms };
+        let statement =
+            LastEventStatement { operation_id: operation.id, record_root, log_size: 1, stated_at_ms };
         let signed = self.log.sign_statement(LAST_EVENT, &json!(statement)).await.unwrap().to_string();
         let source = Source {
             operation: &operation,
             events: &chained,
             ledger_root: root,
-            log: &self.log_proof(root).await,
-            stated: Some((&signed, stated_at_ms)),
+            log: Some(LogProof { tlog: &self.log_proof(root).await, consistency: &[] }),
         };
         let page = Page { after_seq: None, bytes_max: usize::MAX };
-        gateway_evidence::write(Kind::Evidence, &source, page).unwrap()
+        gateway_evidence::write(Kind::Evidence, &source, Some((&signed, stated_at_ms)), page).unwrap()
     }
 
     /// The proof of a log whose only entry is `root`.
-    async fn log_proof(&self, root: Hex32) -> Value {
+    async fn log_proof(&self, root: Hex32) -> TlogProof {
         let checkpoint = self.log.sign_checkpoint(LogHead { size: 1, root }).await.unwrap();
-        let proof = TlogProof { extra: Vec::new(), index: 0, hashes: Vec::new(), checkpoint };
-        json!({ "index": 0, "proof": proof.to_string(), "consistency": [] })
+        TlogProof { extra: Vec::new(), index: 0, hashes: Vec::new(), checkpoint }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads request bodies: media type, size, deadline, strict JSON (see [`strict`]), and the rules of each shape.
 
 use crate::error::{ApiError, Code};
-use crate::openapi::example_of;
+use crate::openapi::examples::example_of;
 use crate::state::{App, UnknownFields};
 use crate::wire::RequestShape;
 use axum::extract::{FromRequest, Request};

@@ -22,9 +22,6 @@ pub struct Filters(BTreeMap<&'static str, String>);
 
 impl Filters {
     /// Reads the filters `known`. The parameters `others` are read elsewhere.
-    ///
-    /// # Errors
-    /// `invalid_request`: another parameter, a value given twice or that is not text.
     pub fn parse(query: &str, known: &[&'static str], others: &[&str]) -> Result<Self, ApiError> {
         let mut filters = BTreeMap::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -57,9 +54,6 @@ impl Filters {
     }
 
     /// The value of a filter that is one of some words.
-    ///
-    /// # Errors
-    /// `invalid_request` for another word.
     pub fn word<T: Copy>(
         &self,
         name: &str,
@@ -70,9 +64,6 @@ impl Filters {
     }
 
     /// The filters `created_after_ms` and `created_before_ms`.
-    ///
-    /// # Errors
-    /// `invalid_request` for anything but whole numbers.
     pub fn created(&self) -> Result<Created, ApiError> {
         let time = |name| {
             let digits = |text| query::digits(text).map(EpochMs);

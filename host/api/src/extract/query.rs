@@ -3,9 +3,6 @@
 use crate::error::{ApiError, Code};
 
 /// The value of a parameter; `None` when it is absent.
-///
-/// # Errors
-/// `invalid_request` when it is given twice.
 pub fn once<'a>(query: &'a str, name: &str) -> Result<Option<&'a str>, ApiError> {
     let value = |pair: &'a str| {
         let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -24,9 +21,6 @@ pub fn once_with_slashes(query: &str, name: &str) -> Result<Option<String>, ApiE
 }
 
 /// The parameter `limit`: the maximum number of entries in the answer.
-///
-/// # Errors
-/// `invalid_request` for anything but a whole number from 1 to `max`.
 pub fn limit(query: &str, default: u32, max: u32) -> Result<u32, ApiError> {
     let wrong = || invalid_query(format!("`limit` must be a whole number from 1 to {max}"));
     let Some(text) = once(query, "limit")? else { return Ok(default) };
@@ -50,9 +44,6 @@ pub fn digits(text: &str) -> Option<u64> {
 }
 
 /// A value that is one of some words.
-///
-/// # Errors
-/// `invalid_request` for another word.
 pub fn word<T: Copy>(
     name: &str,
     text: &str,
@@ -67,9 +58,6 @@ pub fn word<T: Copy>(
 }
 
 /// As [`optional_number`], for a required parameter.
-///
-/// # Errors
-/// As [`optional_number`], and `invalid_request` when it is absent.
 pub fn required_number(query: &str, name: &str) -> Result<u64, ApiError> {
     optional_number(query, name)?
         .ok_or_else(|| invalid_query(format!("`{name}` must be given, as a whole number")))

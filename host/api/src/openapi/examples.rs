@@ -3,6 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
+/// A valid body of this shape, as JSON, with the members of all its examples.
+#[must_use]
+pub(crate) fn example_of<T: utoipa::ToSchema>() -> Vec<u8> {
+    let examples = for_shape(&T::name());
+    let values = examples.as_object().into_iter().flatten().filter_map(|(_, example)| example.get("value"));
+    let members = values.filter_map(Value::as_object).flatten();
+    let all: Map<String, Value> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
+    Value::Object(all).to_string().into_bytes()
+}
+
 /// The examples of a request shape, by name.
 pub(super) fn for_shape(shape: &str) -> Value {
     match shape {

@@ -3,39 +3,21 @@
 use super::{each_operation, referenced_shape};
 use serde_json::{Map, Value, json};
 
-/// The endpoints for an operation, by family.
-const ON_OPERATION: [(&str, &[&str]); 2] = [
-    (
-        "operation",
-        &[
-            "show",
-            "approve",
-            "reject",
-            "cancel",
-            "execute",
-            "publish",
-            "node_recovery",
-            "evidence",
-            "audit_replay",
-        ],
-    ),
-    (
-        "custody_operation",
-        &[
-            "show",
-            "approve",
-            "reject",
-            "cancel",
-            "execute",
-            "publish",
-            "node_recovery",
-            "external_export",
-            "abort",
-            "evidence",
-            "audit_replay",
-        ],
-    ),
+/// The endpoints for an operation of either family.
+const ON_OPERATION: [&str; 9] = [
+    "show",
+    "approve",
+    "reject",
+    "cancel",
+    "execute",
+    "publish",
+    "node_recovery",
+    "evidence",
+    "audit_replay",
 ];
+
+/// The endpoints for a custody operation alone.
+const ON_CUSTODY_OPERATION: [&str; 2] = ["external_export", "abort"];
 
 /// The endpoints for a key.
 const ON_KEY: [&str; 7] = ["show", "operations", "sign", "refresh", "reshare", "rotate", "recover"];
@@ -68,10 +50,10 @@ fn links(family: &str, at: &str) -> Map<String, Value> {
         let link = json!({ "operationId": name, "parameters": parameters });
         (name, link)
     };
-    let actions = ON_OPERATION.into_iter().filter(|(of, _)| *of == family).flat_map(|(_, actions)| actions);
-    let mut links: Map<_, _> =
-        actions.map(|action| link(format!("{family}_{action}"), json!({ "operationId": id }))).collect();
+    let on_operation = |action| link(format!("{family}_{action}"), json!({ "operationId": id }));
+    let mut links: Map<_, _> = ON_OPERATION.map(on_operation).into_iter().collect();
     if family == "custody_operation" {
+        links.extend(ON_CUSTODY_OPERATION.map(on_operation));
         let key = format!("$response.body#{at}/key_ref");
         links.extend(ON_KEY.map(|action| link(format!("custody_key_{action}"), json!({ "keyRef": key }))));
     }

@@ -1,6 +1,7 @@
 //! Schemas: what utoipa derives, in the forms that generators of clients understand, and the members that depend on a kind.
 
 use super::referenced_shape;
+use gateway_domain::openapi::INLINE;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -25,11 +26,46 @@ const INTENTS: [(&str, &str); 7] = [
 /// Completes the schemas of components.
 pub(super) fn complete(document: &mut Value) {
     let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") else { return };
+    let values: Schemas = INLINE.iter().filter_map(|name| schemas.remove_entry(*name)).collect();
+    for schema in schemas.values_mut() {
+        inline(schema, &values);
+        // What no caller writes with other members may get new ones.
+        schema.as_object_mut().map(|schema| schema.remove("additionalProperties"));
+    }
     flatten(schemas);
     complete_intents(schemas);
+    complete_result(schemas);
     complete_approval_signature(schemas);
     if let Some(Value::Object(body)) = schemas.get_mut("ErrorBody") {
         body.insert("additionalProperties".to_owned(), json!(false));
+    }
+}
+
+/// Replaces each reference to the schema of a value by that schema. A description of the value's own stands before the member's.
+fn inline(schema: &mut Value, values: &Schemas) {
+    let value = |schema: &Value| values.get(referenced_shape(schema)?).cloned();
+    let described = |mut value: Value, by: &Value| {
+        if let (Some(members), Some(description)) = (value.as_object_mut(), by.get("description")) {
+            members.entry("description").or_insert_with(|| description.clone());
+        }
+        value
+    };
+    let nullable = match schema.get("oneOf").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([one, other]) => [one, other].into_iter().find_map(|it| Some(described(value(it)?, it))),
+        _ => None,
+    };
+    if let Some(mut found) = nullable {
+        found["type"] = json!([found["type"], "null"]);
+        *schema = found;
+    } else if let Some(found) = value(schema) {
+        *schema = described(found, schema);
+    } else {
+        let below: &mut dyn Iterator<Item = &mut Value> = match schema {
+            Value::Object(members) => &mut members.values_mut(),
+            Value::Array(entries) => &mut entries.iter_mut(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
+        };
+        below.for_each(|it| inline(it, values));
     }
 }
 
@@ -92,7 +128,11 @@ fn complete_intents(schemas: &mut Schemas) {
     let Some(identity) = schemas.get("IntentView").cloned() else { return };
     let (mut intents, mut views) = (Vec::new(), Vec::new());
     for (kind, name) in INTENTS {
-        let Some(intent) = schemas.get(name).cloned() else { continue };
+        let Some(mut intent) = schemas.get(name).cloned() else { continue };
+        // Requests of payments have none.
+        if let Some(Value::Object(members)) = intent.get_mut("properties").filter(|_| kind == "payment") {
+            members.remove("taproot");
+        }
         let description = intent.get("description").cloned();
         let tag = json!({
             "required": ["kind"],
@@ -111,6 +151,13 @@ fn complete_intents(schemas: &mut Schemas) {
     }
     schemas.insert("Intent".to_owned(), union("An intent, by `kind`.", &intents));
     schemas.insert("IntentView".to_owned(), union("An intent with its hash and key, by `kind`.", &views));
+}
+
+/// An operation without a published signature has a result without members.
+fn complete_result(schemas: &mut Schemas) {
+    if let Some(Value::Object(result)) = schemas.get_mut("OperationResult") {
+        result.remove("required");
+    }
 }
 
 /// A union of objects, with `kind` as its discriminator.

@@ -1,6 +1,6 @@
 //! `/v1/custody/keys`.
 
-use super::lifecycle::{Answer, requester, submission_warnings};
+use super::operations::{Answer, requester_of, submission_warnings};
 use crate::error::ApiError;
 use crate::error::Code::{self, *};
 use crate::extract::list::{ListQuery, PAGE_DEFAULT, PAGE_MAX};
@@ -12,8 +12,8 @@ use crate::wire::custody::{
     CustodyKeyRotateRequest, CustodySignRequest, KeyRequest, RecoveryContributionsRequest,
 };
 use crate::wire::custody_view::{
-    CustodyKeyState, CustodyKeyView, CustodyKeysResponse, CustodyOperationResponse,
-    CustodyOperationsResponse, KeyDerivation, RecoveryContributions,
+    CustodyKeyView, CustodyKeysResponse, CustodyOperationResponse, CustodyOperationsResponse, KeyDerivation,
+    RecoveryContributions,
 };
 use crate::wire::{bind_caller, body_digest};
 use axum::Json;
@@ -74,7 +74,7 @@ fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenan
     get, path = "/v1/custody/keys", operation_id = "custody_key_list", tag = "custody",
     security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyKeysResponse)),
     params(
-        ("state" = Option<CustodyKeyState>, Query, description = "Only keys in this state"),
+        ("state" = Option<KeyState>, Query, description = "Only keys in this state"),
         ("key_ref" = Option<String>, Query, description = "Only the key of this name"),
         ("created_after_ms" = Option<u64>, Query, description = "Only keys created later, milliseconds since 1970"),
         ("created_before_ms" = Option<u64>, Query, description = "Only keys created earlier, milliseconds since 1970"),
@@ -161,7 +161,7 @@ pub async fn operations(
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
     let found = app.engine().key_operations(&target, before, n_max).await?;
     let next_cursor = found.next.map(|next| next.to_string());
-    Ok(Json(super::custody_operations::views(&app, &found.records, next_cursor).await?))
+    Ok(Json(super::operations::custody::page(&app, &found.records, next_cursor).await?))
 }
 
 macro_rules! on_key {
@@ -231,7 +231,7 @@ pub async fn recovery_contributions(
     State(app): State<App>,
     body: Body<RecoveryContributionsRequest>,
 ) -> Answer<RecoveryContributions> {
-    requester(&caller.principal, body.value.client.clone(), &body.unknown)?;
+    requester_of(&caller, &body)?;
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
     let contributions = app.engine().contributions(&target, body.checked).await?;
     Ok((warning::headers(&Warning::unknown_members(&body.unknown)), Json(contributions.into())))
@@ -266,6 +266,6 @@ async fn submission_answer(
     rejects: RejectsMismatch,
 ) -> Answer<CustodyOperationResponse> {
     let (warnings, headers) = submission_warnings(unknown, submitted, rejects)?;
-    let operation = super::custody_operations::view(app, &submitted.record, warnings).await?;
+    let operation = super::operations::custody::view(app, &submitted.record, warnings).await?;
     Ok((headers, Json(CustodyOperationResponse { operation })))
 }

@@ -6,9 +6,7 @@ use crate::extract::Caller;
 use crate::extract::list::Filters;
 use crate::extract::query::{self, invalid_query};
 use crate::state::App;
-use crate::wire::custody_view::CustodyOperationType;
 use crate::wire::events::EventView;
-use crate::wire::view::OperationState;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
@@ -49,8 +47,8 @@ const FILTERS: [&str; 4] = ["state", "operation_type", "key_ref", "operation_id"
     extensions(("x-errors" = json!([EventNotInLog]))),
     responses((status = 200, description = "events named `operation`, with JSON as data: `operation_id`, `href`, `seq`, `type`, `state`, `operation_type`, `key_ref`, `at_ms`", body = String, content_type = "text/event-stream")),
     params(
-        ("state" = Option<OperationState>, Query, description = "Only events after which the operation is in this state"),
-        ("operation_type" = Option<CustodyOperationType>, Query, description = "Only operations of this type"),
+        ("state" = Option<DomainState>, Query, description = "Only events after which the operation is in this state"),
+        ("operation_type" = Option<OperationType>, Query, description = "Only operations of this type"),
         ("key_ref" = Option<String>, Query, description = "Only operations on this key"),
         ("operation_id" = Option<String>, Query, description = "Only this operation", pattern = "^[0-9a-f]{64}$"),
         ("from" = Option<u64>, Query, description = "Index of the first event in the log of all events, to begin there; without it and `Last-Event-ID`, from now on"),

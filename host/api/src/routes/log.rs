@@ -5,13 +5,13 @@ use crate::error::ApiError;
 use crate::error::Code::{self, *};
 use crate::extract::{Caller, query};
 use crate::state::App;
-use crate::wire::log::{LogConsistencyView, LogInclusionView};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{Uri, header};
 use axum::response::IntoResponse;
 use gateway_auth::Scope::*;
 use gateway_domain::ids::OperationId;
+use gateway_engine::ports::{LogConsistency, LogInclusion};
 
 /// The head of the log, signed now, as a C2SP `checkpoint`. With `?witnessed=true` instead the newest checkpoint that a quorum of
 /// witnesses cosigned, with their lines. Before the first of these, 404.
@@ -53,7 +53,7 @@ pub async fn key(_caller: Caller, State(app): State<App>) -> impl IntoResponse {
 /// Proves that the log of `second` events begins with the log of `first` events.
 #[utoipa::path(
     get, path = "/v1/log/consistency", operation_id = "log_consistency", tag = "log",
-    security(("bearer" = [AuditRead])), responses((status = 200, body = LogConsistencyView)),
+    security(("bearer" = [AuditRead])), responses((status = 200, body = LogConsistency)),
     params(
         ("first" = u64, Query, description = "Size of the earlier log, in events", minimum = 1),
         ("second" = u64, Query, description = "Size of the later log; at most the current size", minimum = 1),
@@ -63,7 +63,7 @@ pub async fn consistency(
     _caller: Caller,
     uri: Uri,
     State(app): State<App>,
-) -> Result<Json<LogConsistencyView>, ApiError> {
+) -> Result<Json<LogConsistency>, ApiError> {
     let query = uri.query().unwrap_or_default();
     let (first, second) = (query::required_number(query, "first")?, query::required_number(query, "second")?);
     let proof = app.engine().log_consistency(first, second).await?;
@@ -71,13 +71,13 @@ pub async fn consistency(
         let rule = "`first` must be at least 1 and at most `second`, which must be at most the log's size";
         query::invalid_query(rule.to_owned())
     };
-    Ok(Json(proof.ok_or_else(out_of_range)?.into()))
+    Ok(Json(proof.ok_or_else(out_of_range)?))
 }
 
 /// Proves that the log of `size` events has the event at `index`.
 #[utoipa::path(
     get, path = "/v1/log/inclusion", operation_id = "log_inclusion", tag = "log",
-    security(("bearer" = [AuditRead])), responses((status = 200, body = LogInclusionView)),
+    security(("bearer" = [AuditRead])), responses((status = 200, body = LogInclusion)),
     params(
         ("index" = u64, Query, description = "The event's index in the log, from 0"),
         ("size" = u64, Query, description = "Size of the log; at most the current size", minimum = 1),
@@ -87,14 +87,14 @@ pub async fn inclusion(
     _caller: Caller,
     uri: Uri,
     State(app): State<App>,
-) -> Result<Json<LogInclusionView>, ApiError> {
+) -> Result<Json<LogInclusion>, ApiError> {
     let query = uri.query().unwrap_or_default();
     let (index, size) = (query::required_number(query, "index")?, query::required_number(query, "size")?);
     let proof = app.engine().log_inclusion(index, size).await?;
     let out_of_range = || {
         query::invalid_query("`index` must be below `size`, which must be at most the log's size".to_owned())
     };
-    Ok(Json(proof.ok_or_else(out_of_range)?.into()))
+    Ok(Json(proof.ok_or_else(out_of_range)?))
 }
 
 /// Proves that an event of an operation is in the log, as a C2SP `tlog-proof` file with the witnessed checkpoint if that has

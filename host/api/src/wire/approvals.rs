@@ -45,9 +45,6 @@ pub struct ApprovalSignature {
 
 impl ApprovalSignature {
     /// Parses the signature. `at`: its JSON pointer.
-    ///
-    /// # Errors
-    /// [`Fault`] at the member that is missing, malformed, or of the other kind.
     pub fn parse(&self, at: &str) -> Result<Signature, Fault> {
         let Self { kind, public_key, credential_id, authenticator_data, client_data_json, signature } = self;
         let webauthn = [
@@ -102,13 +99,10 @@ pub struct ApprovalStatementView {
     /// The tenant that owns the operation.
     pub tenant: String,
     /// The operation's id.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub operation_id: Hex32,
     /// Id of the key that signs, is created, or changes.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub key_id: Hex32,
     /// Hash of the operation's intent.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub intent_hash: Hex32,
     /// The subject id of the client that submitted the operation.
     pub submitter: String,

@@ -20,10 +20,10 @@ pub struct PolicyBundlesResponse {
     #[schema(required = true)]
     pub candidate: Option<CandidateBundleView>,
     /// The offers that are refused now; at most one of each kind.
-    pub refused: Vec<RefusedOfferView>,
+    pub refused: Vec<RefusedOffer>,
     /// The last refusal, even if the offer has been withdrawn; null if there was none since the start.
     #[schema(required = true)]
-    pub last_refusal: Option<RefusedOfferView>,
+    pub last_refusal: Option<RefusedOffer>,
     /// Activations and rollbacks, newest first.
     pub history: Vec<ActivatedBundleView>,
 }
@@ -38,7 +38,6 @@ pub struct BundleView {
     /// The sequence number. A newer version has a higher one.
     pub sequence: u64,
     /// SHA-256 of the canonical manifest.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub bundle_hash: Hex32,
     /// Interfaces that the component imports.
     pub capabilities: Vec<String>,
@@ -77,7 +76,6 @@ pub struct ActivatedBundleView {
     #[schema(required = true)]
     pub bundle: Option<BundleView>,
     /// SHA-256 of the canonical manifest.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub bundle_hash: Hex32,
     /// `activate` or `rollback`.
     pub kind: String,
@@ -128,28 +126,14 @@ pub struct ShadowView {
     pub fuel_candidate: u64,
 }
 
-/// A refused offer.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RefusedOfferView {
-    /// `bundle`, `activation`, `candidate`, `trust_roots`, or `active` for the active bundle when it may no longer evaluate.
-    pub offer: String,
-    /// SHA-256 of the bundle's canonical manifest; null if it is unknown.
-    #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
-    pub bundle_hash: Option<Hex32>,
-    /// The reason, for people.
-    pub why: String,
-    /// Time of the refusal, epoch milliseconds.
-    pub at_ms: u64,
-}
-
 impl From<PolicyStatus> for PolicyBundlesResponse {
     fn from(status: PolicyStatus) -> Self {
         Self {
             active: status.active.map(Into::into),
             fault: status.fault.map(str::to_owned),
             candidate: status.candidate.map(Into::into),
-            refused: status.refused.into_iter().map(Into::into).collect(),
-            last_refusal: status.last_refusal.map(Into::into),
+            refused: status.refused,
+            last_refusal: status.last_refusal,
             history: status.history.into_iter().map(Into::into).collect(),
         }
     }
@@ -208,12 +192,5 @@ impl From<ShadowCounts> for ShadowView {
             fuel_active: counts.fuel_active,
             fuel_candidate: counts.fuel_candidate,
         }
-    }
-}
-
-impl From<RefusedOffer> for RefusedOfferView {
-    fn from(refused: RefusedOffer) -> Self {
-        let RefusedOffer { at_ms, offer, bundle_hash, why } = refused;
-        Self { offer: offer.to_owned(), bundle_hash, why, at_ms: at_ms.0 }
     }
 }

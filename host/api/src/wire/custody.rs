@@ -1,13 +1,13 @@
 //! Request shapes of the custody family.
 
 use super::names::key_ref;
-use super::operations::{Bip32, Taproot, parse_fence_token};
-use super::{ClientBinding, PublicationMode, RequestShape, not_empty, participants, roster, threshold};
+use super::operations::{Taproot, parse_bip32, parse_fence_token};
+use super::{ClientBinding, RequestShape, not_empty, roster, threshold};
 use crate::state::Options;
 use gateway_domain::ids::{EpochName, Hex32, KeyRef};
 use gateway_domain::intent::{
-    self, AssetAction, EPOCH_CHARACTERS_MAX, Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate,
-    SigningTerms,
+    self, AssetAction, Bip32, EPOCH_CHARACTERS_MAX, Intent, KeyCreate, Lifecycle, PublicationMode, Recover,
+    Refresh, Reshare, Rotate, SigningTerms,
 };
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::{Publish, RequestedRecovery};
@@ -47,7 +47,7 @@ pub struct CustodyKeyCreateRequest {
     #[schema(minimum = 2, maximum = 64)]
     pub threshold: u16,
     /// The share holders: 0-based indices, each once.
-    #[schema(schema_with = participants)]
+    #[schema(value_type = Roster)]
     pub participants: Vec<u16>,
     /// A signature profile, or an alias of one.
     #[schema(min_length = 1)]
@@ -104,13 +104,11 @@ pub struct CustodySignRequest {
     #[schema(min_length = 1)]
     pub chain_id: String,
     /// The 32 bytes to sign.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub request_digest: Hex32,
     /// Root of the typed data from which the caller computed the digest; not verified.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub typed_data_root: Hex32,
     /// 0-based signer indices, each once.
-    #[schema(schema_with = participants)]
+    #[schema(value_type = Roster)]
     pub requested_participants: Vec<u16>,
     /// The child key that signs; without it the key itself. Only for keys of `frost-secp256k1-sha256-tr`.
     pub bip32: Option<Bip32>,
@@ -150,14 +148,14 @@ impl RequestShape for CustodySignRequest {
         let terms = SigningTerms {
             requested_participants: roster("/requested_participants", &self.requested_participants)?,
             threshold: None,
-            bip32: self.bip32.as_ref().map(Bip32::parse).transpose()?,
+            bip32: self.bip32.as_ref().map(parse_bip32).transpose()?,
             taproot: self
                 .taproot
                 .as_ref()
                 .map(|taproot| intent::Taproot { merkle_root: taproot.merkle_root }),
             epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(parse_fence_token).transpose()?,
             public_key_artifact_ref: None,
-            publication_mode: self.publication_mode.into(),
+            publication_mode: self.publication_mode,
         };
         Ok(Intent::AssetAction(AssetAction {
             asset_id: not_empty("/asset_id", &self.asset_id)?,
@@ -201,7 +199,7 @@ macro_rules! change_request {
                 Ok(Lifecycle {
                     target_epoch: epoch(&self.target_epoch)?,
                     reason: not_empty("/reason", &self.reason)?,
-                    publication_mode: self.publication_mode.into(),
+                    publication_mode: self.publication_mode,
                     metadata: texts("/metadata", &self.metadata.clone().unwrap_or_default())?,
                     public_key_artifact_ref: None,
                 })
@@ -244,7 +242,7 @@ change_request! {
     /// Body of `POST /v1/custody/keys/{keyRef}/reshare`.
     CustodyKeyReshareRequest {
         /// The new share holders.
-        #[schema(schema_with = participants)]
+        #[schema(value_type = Roster)]
         new_participants: Vec<u16>,
         /// The number of these participants that must sign together.
         #[schema(minimum = 2, maximum = 64)]
@@ -264,7 +262,7 @@ change_request! {
         #[schema(min_length = 1)]
         new_key_ref: String,
         /// The share holders of the new key.
-        #[schema(schema_with = participants)]
+        #[schema(value_type = Roster)]
         participants: Vec<u16>,
         /// The number of these participants that must sign together.
         #[schema(minimum = 2, maximum = 64)]
@@ -288,7 +286,7 @@ change_request! {
         #[schema(maximum = 1023)]
         recovering_participant: u16,
         /// The helpers: at least the key's threshold, without the recovering participant.
-        #[schema(schema_with = participants)]
+        #[schema(value_type = Roster)]
         helper_participants: Vec<u16>,
         /// The content ids of the helpers' contributions, in the order of `helper_participants`, as
         /// `POST /v1/custody/keys/{keyRef}/recover/contributions` answers them: part of the approved intent, and compared by the
@@ -355,7 +353,7 @@ pub struct RecoveryContributionsRequest {
     #[schema(maximum = 1023)]
     pub recovering_participant: u16,
     /// The helpers: at least the key's threshold, without the recovering participant.
-    #[schema(schema_with = participants)]
+    #[schema(value_type = Roster)]
     pub helper_participants: Vec<u16>,
     /// The caller.
     pub client: Option<ClientBinding>,

@@ -2,9 +2,8 @@
 
 use super::view::{OperationView, roster};
 use gateway_domain::contribution::{Contributions, HelperAdmission};
-use gateway_domain::ed25519::Signature;
 use gateway_domain::ids::{Hex32, OperationId};
-use gateway_domain::intent::{Intent, OperationType};
+use gateway_domain::intent::{Intent, OperationType, SignatureProfile};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{ExternalExport, Operation, target};
 use gateway_engine::ports::{DerivedKeys, Record};
@@ -25,7 +24,6 @@ pub struct CustodyOperationView {
     #[serde(flatten)]
     pub operation: OperationView,
     /// The type of operation.
-    #[schema(value_type = CustodyOperationType)]
     pub operation_type: OperationType,
     /// The name of the key in the request.
     pub key_ref: String,
@@ -37,7 +35,7 @@ pub struct CustodyOperationView {
     #[schema(required = true)]
     pub target_key_ref: Option<String>,
     /// The name of that epoch if it is a Hex32, else the tagged SHA-256 of the name. Null for a signature.
-    #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
+    #[schema(required = true)]
     pub target_epoch_hex: Option<Hex32>,
     /// The threshold in that epoch. Null for a signature.
     #[schema(required = true)]
@@ -46,21 +44,7 @@ pub struct CustodyOperationView {
     pub target_participants: Vec<u16>,
     /// The last recorded state on an external rail; absent until one is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<super::external_export::ExternalExportView>)]
     pub external_export: Option<ExternalExport>,
-}
-
-/// The types of custody operations.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the contract's own words")]
-pub enum CustodyOperationType {
-    KeyCreate,
-    Sign,
-    Refresh,
-    Reshare,
-    Rotate,
-    Recover,
 }
 
 impl CustodyOperationView {
@@ -103,40 +87,18 @@ fn asset_id(operation: &Operation, key: Option<&CustodyKey>) -> String {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecoveryContributions {
     /// Root of the epoch that the contributions are for. In another epoch they are others.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub active_epoch_root: Hex32,
     /// For `helper_share_cids` of the recovery, whose `helper_participants` must then be ascending.
     #[schema(value_type = Vec<String>)]
     pub helper_share_cids: Vec<Hex32>,
     /// For `expected_helper_admission_root` of the recovery.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub expected_helper_admission_root: Hex32,
     /// The helpers' signed statements, by participant ascending.
-    pub admissions: Vec<HelperAdmissionView>,
-}
-
-/// A helper's signed statement which contribution it would make.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct HelperAdmissionView {
-    /// The helper.
-    pub participant: u16,
-    /// The content id of its contribution.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
-    pub cid: Hex32,
-    /// Ed25519, over the DSSE encoding of the canonical JSON `{case, cid, participant}` with the payload type
-    /// `application/vnd.svc.helper-admission.v1+json`. `case` has `key_id`, `epoch_root` and the members of the request.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{128}$")]
-    pub signature: Signature,
+    pub admissions: Vec<HelperAdmission>,
 }
 
 impl From<Contributions> for RecoveryContributions {
     fn from(Contributions { case, admissions, root }: Contributions) -> Self {
-        let view = |HelperAdmission { participant, cid, signature }| HelperAdmissionView {
-            participant: participant.0,
-            cid,
-            signature,
-        };
-        let admissions: Vec<_> = admissions.into_iter().map(view).collect();
         Self {
             active_epoch_root: case.epoch_root,
             helper_share_cids: admissions.iter().map(|admission| admission.cid).collect(),
@@ -172,10 +134,8 @@ pub struct CustodyKeyView {
     /// The key's name.
     pub key_ref: String,
     /// The key's state.
-    #[schema(value_type = CustodyKeyState)]
     pub state: KeyState,
     /// The key's id.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub key_id: Hex32,
     /// `<profile>:<public key hex>`; empty until the key is generated.
     pub public_key_artifact_ref: String,
@@ -188,7 +148,7 @@ pub struct CustodyKeyView {
     #[schema(pattern = "^([0-9a-f]{64})?$")]
     pub payments_public_key_hex: String,
     /// The signature profile.
-    #[schema(value_type = super::intent_view::SignatureProfile)]
+    #[schema(value_type = SignatureProfile)]
     pub signature_profile: String,
     /// The tenant that owns the key.
     pub tenant_id: String,
@@ -201,7 +161,6 @@ pub struct CustodyKeyView {
     /// The name of the key's current epoch.
     pub active_epoch: String,
     /// The root of that epoch, used as the fence token of signatures; 64 zeros until the key is generated.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub active_epoch_root: Hex32,
     /// Time at which that epoch began, milliseconds since 1970; null until the key is generated.
     #[schema(required = true)]
@@ -211,7 +170,6 @@ pub struct CustodyKeyView {
     /// The share holders, by index.
     pub participants: Vec<u16>,
     /// Id of the key's latest operation.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub latest_operation_id: Hex32,
     /// The name of the key that this one replaces; absent if it replaces no key.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -227,13 +185,11 @@ pub struct KeyDerivation {
     /// The key's name.
     pub key_ref: String,
     /// The key's id.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub key_id: Hex32,
     /// The signature profile.
-    #[schema(value_type = super::intent_view::SignatureProfile)]
+    #[schema(value_type = SignatureProfile)]
     pub signature_profile: String,
     /// The key's state; a rotated key no longer signs.
-    #[schema(value_type = CustodyKeyState)]
     pub state: KeyState,
     /// The path of the child; null for the key itself.
     #[schema(required = true)]
@@ -252,21 +208,6 @@ pub struct KeyDerivation {
     /// Null if the key cannot sign for it: for Ed25519, and for a rotated key.
     #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
     pub taproot_output_key_hex: Option<String>,
-}
-
-/// The states of a key.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the contract's own words")]
-pub enum CustodyKeyState {
-    Creating,
-    Active,
-    Refreshing,
-    Resharing,
-    Recovering,
-    Rotating,
-    Rotated,
-    Failed,
 }
 
 impl KeyDerivation {

@@ -4,14 +4,9 @@ use super::view;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::State;
-use gateway_domain::time::EpochMs;
 use gateway_engine::Notice;
 use serde::Serialize;
 use serde_json::json;
-use std::num::NonZeroU8;
-use time::OffsetDateTime;
-use time::format_description::well_known::Iso8601;
-use time::format_description::well_known::iso8601::{Config, EncodedConfig, TimePrecision};
 
 /// An event of an operation.
 #[derive(Debug, Serialize)]
@@ -50,15 +45,6 @@ impl From<&Notice> for EventView {
     }
 }
 
-/// A moment in UTC to the millisecond, as RFC 3339 has it; `None` for one that has no such form.
-#[must_use]
-pub fn rfc3339(at: EpochMs) -> Option<String> {
-    const MILLISECONDS: TimePrecision = TimePrecision::Second { decimal_digits: NonZeroU8::new(3) };
-    const FORM: EncodedConfig = Config::DEFAULT.set_time_precision(MILLISECONDS).encode();
-    let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.0) * 1_000_000).ok()?;
-    at.format(&Iso8601::<FORM>).ok()
-}
-
 /// An event as a webhook gets it: the payload of Standard Webhooks 1.0.
 #[derive(Debug, Serialize)]
 pub struct WebhookEvent {
@@ -75,7 +61,7 @@ impl WebhookEvent {
     /// The id of the message, which is the hash of the event and so the same whenever it is sent, and its body.
     #[must_use]
     pub fn message(notice: &Notice) -> (String, String) {
-        let timestamp = rfc3339(notice.at).unwrap_or_default();
+        let timestamp = notice.at.rfc3339().unwrap_or_default();
         let event =
             Self { kind: format!("operation.{}", notice.change), timestamp, data: EventView::from(notice) };
         (notice.event_hash.to_string(), json!(event).to_string())

@@ -1,11 +1,17 @@
 //! The shapes of evidence and audit logs, for the OpenAPI document only: `gateway_evidence` writes the documents.
 //! `host/docs/evidence.md` says how to verify them.
 
-use super::external_export::ExternalExportView;
-use super::intent_view::{Intent, OperationResult};
-use super::policy::PolicyDecision;
-use super::view::OperationState;
-use utoipa::ToSchema;
+use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::{Family, Intent};
+use gateway_domain::openapi::words;
+use gateway_domain::operation::{EffectId, ExternalExport, SignatureResult, State};
+use gateway_domain::policy::Decision;
+use gateway_domain::receipt::NodeReceipt;
+use gateway_domain::redaction::rules::CHANGES;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// A page of an operation's evidence, for offline verification.
 #[derive(ToSchema)]
@@ -18,19 +24,17 @@ pub struct EvidenceDocument {
     /// The tenant that owns the operation.
     pub tenant: String,
     /// The client that submitted it.
-    pub submitter: Submitter,
+    pub submitter: ClientBinding,
     /// The intent as submitted.
     pub intent: Intent,
     /// `SHA-256("svc/intent/v1" || canonical intent)`.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub intent_hash: String,
+    pub intent_hash: Hex32,
     /// The name of the key that signs, is created or is changed.
     pub key_ref: String,
     /// The id of that key.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub key_id: String,
+    pub key_id: Hex32,
     /// The approvals that count, oldest first.
-    pub approvals: Vec<EvidenceApproval>,
+    pub approvals: Vec<Approval>,
     /// Every recorded policy evaluation, oldest first.
     pub policy: Vec<EvidenceEvaluation>,
     /// The authority's signed decision; null before admission.
@@ -41,16 +45,16 @@ pub struct EvidenceDocument {
     /// The completed effects, in order.
     pub effects: Vec<CompletedEffect>,
     /// Hash of the result; null before execution.
-    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
-    pub result_ref: Option<String>,
+    #[schema(required = true)]
+    pub result_ref: Option<Hex32>,
     /// The published signature.
-    pub result: OperationResult,
+    pub result: SignatureResult,
     /// Id of the nodes' publication receipts; null before publication.
     #[schema(required = true)]
     pub publication_receipt: Option<String>,
     /// The last recorded state on an external rail; null before one is recorded.
     #[schema(required = true)]
-    pub external_export: Option<ExternalExportView>,
+    pub external_export: Option<ExternalExport>,
     /// The key as the operation's events leave it.
     pub key: EvidenceKey,
     /// The time of the statement, milliseconds since 1970.
@@ -73,18 +77,15 @@ pub struct AuditDocument {
 #[derive(ToSchema)]
 pub struct EvidencePage {
     /// The operation's id.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub operation_id: String,
+    pub operation_id: Hex32,
     /// The family of the operation.
-    pub family: OperationFamily,
+    pub family: Family,
     /// The operation's state.
-    pub state: OperationState,
+    pub state: State,
     /// The hash of the operation's last event.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub record_root: String,
+    pub record_root: Hex32,
     /// The root of the log of all events right after that event.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub ledger_root: String,
+    pub ledger_root: Hex32,
     /// The proof that that event is in the log.
     #[schema(required = true)]
     pub log: Option<EvidenceLog>,
@@ -93,54 +94,12 @@ pub struct EvidencePage {
     /// Whether this page lacks some of them.
     pub truncated: bool,
     /// The hash of the event before the first one on this page; 64 zeros if the page begins with the first event.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub previous_hash: String,
+    pub previous_hash: Hex32,
     /// `after_seq` of the next page; null on the last one.
     #[schema(required = true)]
     pub next_after_seq: Option<u64>,
     /// The events on this page, oldest first.
     pub events: Vec<EvidenceEvent>,
-}
-
-/// The families of operations.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum OperationFamily {
-    /// Payments under `/v1/operations`.
-    Product,
-    /// Keys and their signatures under `/v1/custody`.
-    Custody,
-}
-
-/// The client that submitted an operation.
-#[derive(ToSchema)]
-pub struct Submitter {
-    /// The client's id.
-    pub client_id: String,
-    /// The subject's id.
-    pub subject_id: String,
-    /// The subject's roles.
-    pub roles: Vec<String>,
-    /// The caller's scopes.
-    pub scopes: Vec<String>,
-    /// The tenant, if the caller named or had one.
-    pub tenant: Option<String>,
-}
-
-/// An approval.
-#[derive(ToSchema)]
-pub struct EvidenceApproval {
-    /// The approver's subject id.
-    pub subject_id: String,
-    /// The approver's roles.
-    pub roles: Vec<String>,
-    /// The time by the approver's clock, milliseconds since 1970.
-    pub claimed_at_ms: i64,
-    /// The time at which the gateway received it, milliseconds since 1970.
-    pub approved_at_ms: u64,
-    /// The approver's signature, if the approval is signed: see `host/docs/approvals.md`.
-    #[schema(value_type = Option<Object>)]
-    pub signature: Option<serde_json::Value>,
 }
 
 /// A policy evaluation.
@@ -151,18 +110,15 @@ pub struct EvidenceEvaluation {
     /// The step at which the policy was asked: `submit`, `approval` or `admission`.
     pub moment: String,
     /// The decision.
-    pub decision: PolicyDecision,
+    pub decision: Decision,
     /// The id of the bundle.
     pub bundle_id: String,
     /// SHA-256 of the bundle's canonical manifest.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub bundle_hash: String,
+    pub bundle_hash: Hex32,
     /// The digest of the policy's input.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub input_hash: String,
+    pub input_hash: Hex32,
     /// The digest of the policy's output.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub output_hash: String,
+    pub output_hash: Hex32,
     /// The fuel that the evaluation used.
     pub fuel_used: u64,
 }
@@ -171,8 +127,7 @@ pub struct EvidenceEvaluation {
 #[derive(ToSchema)]
 pub struct EvidenceDecision {
     /// The hash of the decision.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub admission_hash: String,
+    pub admission_hash: Hex32,
     /// The decision as a DSSE envelope.
     #[schema(value_type = Object)]
     pub envelope: serde_json::Value,
@@ -184,22 +139,7 @@ pub struct StepReceipts {
     /// The step: `admission`, `policy-receipt`, `execute`, `commit-epoch`, `publish` or `discard`.
     pub step: String,
     /// A receipt of each node.
-    pub receipts: Vec<NodeReceiptView>,
-}
-
-/// A node's receipt.
-#[derive(ToSchema)]
-pub struct NodeReceiptView {
-    /// The node, by index.
-    pub participant: u16,
-    /// The hash of the step, chained to the node's earlier ones of this operation.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub transition_hash: String,
-    /// The position of the receipt in the node's own log, from 0.
-    pub log_index: u64,
-    /// The node's Ed25519 signature over both.
-    #[schema(pattern = "^[0-9a-f]{128}$")]
-    pub node_signature: String,
+    pub receipts: Vec<NodeReceipt>,
 }
 
 /// A completed effect, which a node recovery may name.
@@ -208,30 +148,15 @@ pub struct CompletedEffect {
     /// The effect's id.
     pub effect_id: String,
     /// The digest of its outcome.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub result_root: String,
+    pub result_root: Hex32,
 }
 
 /// A key as an operation's events leave it. Members that the events do not show are null.
 #[derive(ToSchema)]
 pub struct EvidenceKey {
-    /// The key's name.
-    pub key_ref: String,
-    /// The key's id.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub key_id: String,
-    /// `<profile>:<public key hex>`.
-    #[schema(required = true)]
-    pub public_key_artifact_ref: Option<String>,
-    /// The public key that verifies payments without `bip32`.
-    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
-    pub payments_public_key_hex: Option<String>,
-    /// The name of the key's epoch.
-    #[schema(required = true)]
-    pub active_epoch: Option<String>,
-    /// The root of that epoch.
-    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
-    pub active_epoch_root: Option<String>,
+    /// The members of either key.
+    #[serde(flatten)]
+    pub key: EvidenceSuccessor,
     /// The key that replaces this one, once a rotation is executed.
     #[schema(required = true)]
     pub successor: Option<EvidenceSuccessor>,
@@ -243,20 +168,19 @@ pub struct EvidenceSuccessor {
     /// The key's name.
     pub key_ref: String,
     /// The key's id.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub key_id: String,
+    pub key_id: Hex32,
     /// `<profile>:<public key hex>`.
     #[schema(required = true)]
     pub public_key_artifact_ref: Option<String>,
     /// The public key that verifies payments without `bip32`.
-    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
-    pub payments_public_key_hex: Option<String>,
+    #[schema(required = true)]
+    pub payments_public_key_hex: Option<Hex32>,
     /// The name of the key's epoch.
     #[schema(required = true)]
     pub active_epoch: Option<String>,
     /// The root of that epoch.
-    #[schema(required = true, pattern = "^[0-9a-f]{64}$")]
-    pub active_epoch_root: Option<String>,
+    #[schema(required = true)]
+    pub active_epoch_root: Option<Hex32>,
 }
 
 /// The proof that the operation's last event is in the log of all events.
@@ -276,8 +200,7 @@ pub struct EvidenceEvent {
     /// The event's number in the operation, from 1.
     pub seq: u64,
     /// The hash of this event and of the hash of the previous one.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub event_hash: String,
+    pub event_hash: Hex32,
     /// The event as it was hashed.
     pub event: EventContent,
     /// The openings of the commitments that this document discloses.
@@ -312,40 +235,7 @@ pub struct SettledEffect {
 #[derive(ToSchema)]
 pub struct Commitment {
     /// The hash of the value's place, a salt and the value.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub commitment: String,
-}
-
-/// The id of an effect. `effect_id` in requests is its members in this order, joined by dots.
-#[derive(ToSchema)]
-pub struct EffectId {
-    /// The operation's id.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub operation: String,
-    /// The step.
-    pub step: EffectStep,
-    /// The attempt, from 1.
-    pub attempt: u32,
-}
-
-/// The steps of an operation that have effects.
-#[derive(ToSchema)]
-#[schema(rename_all = "kebab-case")]
-pub enum EffectStep {
-    /// The policy is evaluated over the approvals, and the authority signs the decision.
-    Decision,
-    /// The nodes store the decision.
-    Admission,
-    /// The nodes sign the policy receipt.
-    PolicyReceipt,
-    /// The nodes sign, or make new shares.
-    Execute,
-    /// The nodes use the new shares.
-    CommitEpoch,
-    /// The nodes sign the publication receipt.
-    Publish,
-    /// The nodes discard the operation.
-    Discard,
+    pub commitment: Hex32,
 }
 
 /// A change of an operation; each type has further members, which `host/docs/evidence.md` names.
@@ -356,60 +246,13 @@ pub struct EventChange {
     pub kind: EventType,
 }
 
-/// The types of changes, in the order of an operation's life.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum EventType {
-    /// The operation was created.
-    Submitted,
-    /// It waits for approvals.
-    ApprovalRequested,
-    /// An approval was received and counts.
-    ApprovalRecorded,
-    /// Approvals that no longer verify stop counting.
-    ApprovalsLapsed,
-    /// An approver rejected the operation.
-    RejectionRecorded,
-    /// Development only: a key is created without the approvals that are missing.
-    ApprovalsWaived,
-    /// An approval arrived after the quorum, and changes nothing.
-    LateApprovalRecorded,
-    /// The quorum is reached.
-    QuorumReached,
-    /// The policy allowed the operation, and the authority signed the decision.
-    DecisionSigned,
-    /// Enough nodes verified and stored the decision.
-    AdmissionApplied,
-    /// A client requested the execution.
-    ExecutionRequested,
-    /// Enough nodes signed the policy receipt.
-    ReceiptMaterialized,
-    /// The nodes began to sign, or to make shares.
-    CeremonyStarted,
-    /// An attempt failed, and another follows.
-    AttemptLost,
-    /// Every receiver has stored its new share.
-    EpochDecided,
-    /// The nodes use the new shares.
-    EpochAcked,
-    /// The signature or the new shares exist.
-    Executed,
-    /// The publication began.
-    PublicationRequested,
-    /// The result is published.
-    Published,
-    /// The operation ends, once its nodes have discarded it.
-    Aborted,
-    /// Receivers of new shares discarded the operation: it has failed, and the key is free.
-    DiscardAcked,
-    /// An approver declared receivers lost, and the operation does without them.
-    NodesGivenUp,
-    /// The operation failed.
-    Failed,
-    /// A request with the same idempotency key had another body.
-    ReplayNoted,
-    /// An effect was recovered by a request.
-    RecoveryRecorded,
-    /// The result moved on an external rail.
-    ExternallyExported,
+/// The types of changes.
+pub struct EventType;
+
+impl PartialSchema for EventType {
+    fn schema() -> RefOr<Schema> {
+        words("The types of changes.", CHANGES.iter().map(|(name, _)| *name))
+    }
 }
+
+impl ToSchema for EventType {}

@@ -9,15 +9,6 @@ use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The state of an export.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
-#[expect(missing_docs, reason = "the contract's own words")]
-pub enum ExternalExportState {
-    Submitted,
-    Accepted,
-    Settled,
-}
-
 /// Body of `POST .../external-export`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct CustodyExternalExportRequest {
@@ -27,10 +18,9 @@ pub struct CustodyExternalExportRequest {
     #[schema(min_length = 1)]
     pub rail: String,
     /// The caller's reference for this step.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub export_ref: Hex32,
     /// The state, which only goes forward.
-    pub state: ExternalExportState,
+    pub state: ExportState,
     /// The rail's id of the transfer.
     #[schema(min_length = 1)]
     pub external_id: String,
@@ -51,30 +41,10 @@ impl RequestShape for CustodyExternalExportRequest {
         let export = ExternalExport {
             rail: not_empty("/rail", &self.rail)?,
             export_ref: self.export_ref,
-            state: match self.state {
-                ExternalExportState::Submitted => ExportState::Submitted,
-                ExternalExportState::Accepted => ExportState::Accepted,
-                ExternalExportState::Settled => ExportState::Settled,
-            },
+            state: self.state,
             external_id: not_empty("/external_id", &self.external_id)?,
             exported_at_ms: self.exported_at_ms,
         };
         Ok(Export { publication_receipt: self.publication_receipt.clone(), export, requester: None })
     }
-}
-
-/// A recorded state on an external rail.
-#[derive(ToSchema)]
-pub struct ExternalExportView {
-    /// The rail's name.
-    pub rail: String,
-    /// The caller's reference for this step.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub export_ref: String,
-    /// The state.
-    pub state: ExternalExportState,
-    /// The rail's id for the export.
-    pub external_id: String,
-    /// The time by the caller's clock, milliseconds since 1970; not verified.
-    pub exported_at_ms: i64,
 }

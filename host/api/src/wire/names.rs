@@ -9,9 +9,6 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 
 /// Checks the name of a new key, as [`name`] does; and it is not `.` or `..`, which clients remove from paths. Keys that were named before
 /// this rule stay readable.
-///
-/// # Errors
-/// [`Fault`] with the rule that the name breaks.
 pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
     if text == "." || text == ".." {
         return Err(Fault::at(pointer, "must not be `.` or `..`, which clients remove from paths"));
@@ -20,9 +17,6 @@ pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
 }
 
 /// Checks a name: visible characters with single spaces between them, in Unicode's normalization form C.
-///
-/// # Errors
-/// [`Fault`] with the rule that the name breaks.
 pub fn name(pointer: &str, text: &str) -> Result<String, Fault> {
     let name = not_empty(pointer, text)?;
     let wrong = |message: String| Err(Fault::at(pointer, message));

@@ -2,12 +2,12 @@
 
 use super::approvals::ApprovalSignature;
 use super::names::{key_ref, name};
-use super::view::OperationView;
-use super::{ClientBinding, PublicationMode, RequestShape, not_empty, participants, roster, threshold};
+use super::{ClientBinding, RequestShape, not_empty, roster, threshold};
 use crate::state::Options;
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::{Bip32 as DomainBip32, Intent, Payment, SigningTerms};
+use gateway_domain::intent::{Bip32, Intent, Payment, PublicationMode, SigningTerms};
 use gateway_domain::operation::SIGNATURE_SCOPE;
+use gateway_domain::roster::Roster;
 use gateway_engine::{Approve, Publish, Recover};
 use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
@@ -38,22 +38,10 @@ pub struct PaymentIntent {
     pub reference: Option<String>,
 }
 
-/// A non-hardened child key (BIP 32).
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-pub struct Bip32 {
-    /// The network: part of the approved intent, and not interpreted.
-    #[schema(min_length = 1)]
-    pub network: String,
-    /// Two decimal indices below 2^31 without leading zeros, separated by `/`.
-    #[schema(pattern = "^(0|[1-9][0-9]{0,9})/(0|[1-9][0-9]{0,9})$")]
-    pub path: String,
-}
-
 /// A Taproot output (BIP 341). Its output key signs; the internal key is the key, or the child key that `bip32` names.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Taproot {
     /// The root of the output's script tree. Without it only the key can spend the output (BIP 86).
-    #[schema(value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
     pub merkle_root: Option<Hex32>,
 }
 
@@ -71,7 +59,7 @@ pub struct SignOperationRequest {
     /// The child key that signs, below the key's child for payments; without it that child itself.
     pub bip32: Option<Bip32>,
     /// 0-based signer indices, each once.
-    #[schema(schema_with = participants)]
+    #[schema(value_type = Roster)]
     pub requested_participants: Vec<u16>,
     /// The number of signers, if it is more than the key's threshold.
     #[schema(minimum = 2, maximum = 64)]
@@ -96,11 +84,11 @@ impl RequestShape for SignOperationRequest {
         let terms = SigningTerms {
             threshold: threshold.transpose()?,
             requested_participants,
-            bip32: self.bip32.as_ref().map(Bip32::parse).transpose()?,
+            bip32: self.bip32.as_ref().map(parse_bip32).transpose()?,
             taproot: None,
             epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(parse_fence_token).transpose()?,
             public_key_artifact_ref: None,
-            publication_mode: self.publication_mode.into(),
+            publication_mode: self.publication_mode,
         };
         let key_ref = self.key_ref.as_deref().map(|name| key_ref("/key_ref", name)).transpose()?;
         Ok(Intent::Payment(Payment {
@@ -128,13 +116,10 @@ fn currency(text: &str) -> Result<String, Fault> {
     not_empty("/payment/currency", text)
 }
 
-impl Bip32 {
-    pub(super) fn parse(&self) -> Result<DomainBip32, Fault> {
-        let network = not_empty("/bip32/network", &self.network)?;
-        let bip32 = DomainBip32 { network, path: self.path.clone() };
-        bip32.indices().map_err(|invalid| Fault::at("/bip32/path", invalid.to_string()))?;
-        Ok(bip32)
-    }
+pub(super) fn parse_bip32(bip32: &Bip32) -> Result<Bip32, Fault> {
+    not_empty("/bip32/network", &bip32.network)?;
+    bip32.indices().map_err(|invalid| Fault::at("/bip32/path", invalid.to_string()))?;
+    Ok(bip32.clone())
 }
 
 pub(super) fn parse_fence_token(token: String) -> Result<String, Fault> {
@@ -144,13 +129,6 @@ pub(super) fn parse_fence_token(token: String) -> Result<String, Fault> {
         return Err(Fault::at("/epoch_fence_token_hex", message));
     }
     Ok(token)
-}
-
-/// Answer of `POST /v1/operations/sign`.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SignOperationResponse {
-    /// The operation.
-    pub operation: OperationView,
 }
 
 /// Body of `POST .../approve`.
@@ -265,7 +243,6 @@ pub struct NodeRecoveryRequest {
     #[schema(min_length = 1)]
     pub effect_id: String,
     /// The result root that the caller expects the effect to have.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub result_root: Hex32,
     /// Ignored secret: must be an object, and is discarded unread.
     #[schema(value_type = Option<Object>)]
@@ -288,40 +265,4 @@ impl RequestShape for NodeRecoveryRequest {
     fn client(&self) -> Option<&ClientBinding> {
         self.client.as_ref()
     }
-}
-
-/// Answer of `POST .../node-recovery`.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct OperationNodeRecoveryResponse {
-    /// The recovery of the effect.
-    pub recovery: RecoveryView,
-    /// The operation.
-    pub operation: OperationView,
-}
-
-/// The outcomes of a recovery.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum RecoveryOutcomeName {
-    /// The effect is completed.
-    Complete,
-    /// The operation has no completed effect with this id.
-    UnknownEffect,
-}
-
-/// The recovery of an effect.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RecoveryView {
-    /// The effect's id in the request.
-    pub effect_id: String,
-    /// The outcome.
-    #[schema(value_type = RecoveryOutcomeName)]
-    pub outcome: String,
-    /// The result root in the request. For a completed effect it is the effect's own.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
-    pub result_root: Hex32,
-    /// Time of the first request for this effect and outcome, epoch milliseconds.
-    pub recovered_at_ms: u64,
-    /// The nodes that take part in the operation.
-    pub participants: Vec<u16>,
 }

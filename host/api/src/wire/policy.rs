@@ -60,7 +60,6 @@ fn preview_approval(vote: Approve) -> Approval {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PolicyPreview {
     /// `ALLOW` or `DENY`.
-    #[schema(value_type = PolicyDecision)]
     pub decision: Decision,
     /// Id of the bundle that was evaluated.
     pub bundle_id: String,
@@ -73,16 +72,6 @@ pub struct PolicyPreview {
     pub obligations: Vec<String>,
     /// The facts that the policy read, as `name=value`, in the order of reading.
     pub facts: Vec<String>,
-}
-
-/// The decision.
-#[derive(ToSchema)]
-#[schema(rename_all = "UPPERCASE")]
-pub enum PolicyDecision {
-    /// The operation may proceed.
-    Allow,
-    /// The operation may not proceed.
-    Deny,
 }
 
 impl From<&Outcome> for PolicyPreview {

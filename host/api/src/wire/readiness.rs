@@ -1,8 +1,7 @@
 //! Response shapes of the readiness probe.
 
-use super::bundles::RefusedOfferView;
 use gateway_domain::ids::Hex32;
-use gateway_engine::ports::{Damage, NodesStatus};
+use gateway_engine::ports::{Damage, NodesStatus, RefusedOffer};
 use gateway_engine::{Readiness, Unavailable};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -83,7 +82,7 @@ pub struct PolicyCheckView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<&'static str>,
     /// The offers of bundles that are refused now; they do not fail the check.
-    pub refused: Vec<RefusedOfferView>,
+    pub refused: Vec<RefusedOffer>,
 }
 
 /// The result of the nodes check.
@@ -161,7 +160,7 @@ impl ReadinessView {
                     status: check_status(policy.fault.is_none()),
                     bundle_hash: policy.bundle_hash,
                     detail: policy.fault,
-                    refused: policy.refused.into_iter().map(Into::into).collect(),
+                    refused: policy.refused,
                 },
                 approvers: readiness.approvers.into(),
                 authority: readiness.authority.into(),

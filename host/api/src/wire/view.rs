@@ -1,31 +1,30 @@
 //! [`OperationView`]: an operation as responses show it.
 
 use super::approvals::ApprovalStatementView;
-use super::intent_view::{IntentView, OperationResult};
 use super::policy::PolicyPreview;
 use crate::warning::Warning;
 use gateway_domain::approval::{LapsedApproval, Rejection};
-use gateway_domain::ids::{Hex32, OperationId};
-use gateway_domain::intent::Family;
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::names::is_same_person;
-use gateway_domain::operation::{Failure, NextAction, Operation, OwnStep, State};
+use gateway_domain::openapi::words;
+use gateway_domain::operation::{Failure, NextAction, Operation, OwnStep, Recovery, SignatureResult, State};
 use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Record;
 use gateway_evidence::summary::result;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// An operation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OperationView {
     /// The operation's id.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub operation_id: Hex32,
     /// The state.
-    #[schema(value_type = OperationState)]
     pub state: State,
     /// The intent as submitted, with `operation_type`, `intent_hash`, `key_ref` and `key_id`. Never changes.
     #[schema(value_type = IntentView)]
@@ -43,16 +42,15 @@ pub struct OperationView {
     /// Hashes and receipts of the operation.
     pub runtime: RuntimeView,
     /// The published signature; empty before publication, and for operations on keys.
-    #[schema(value_type = OperationResult)]
+    #[schema(value_type = SignatureResult)]
     pub result: Value,
     /// The actions that the operation's state allows now: the last path segment of each endpoint.
-    #[schema(value_type = Vec<ActionName>)]
-    pub next_actions: Vec<String>,
+    pub next_actions: &'static [NextAction],
     /// Method and path of each next action, and as `self` of the operation.
-    pub links: BTreeMap<String, Link>,
+    pub links: BTreeMap<&'static str, Link>,
     /// The step that the gateway completes by itself: read the operation again at `links.self` for its outcome. Null while it
     /// waits for a request, and at its end.
-    #[schema(required = true, value_type = Option<StepInProgress>)]
+    #[schema(required = true)]
     pub in_progress: Option<OwnStep>,
     /// Why the operation failed, or is being discarded; null otherwise.
     #[schema(required = true)]
@@ -67,6 +65,35 @@ pub struct OperationView {
     /// failed.
     #[schema(required = true)]
     pub expires_at_ms: Option<u64>,
+}
+
+/// The members that a view adds to the intent. The document has one schema for each kind of intent in its place, with these members.
+#[derive(Serialize, ToSchema)]
+struct IntentView {
+    /// The type of operation.
+    operation_type: OperationType,
+    /// `SHA-256("svc/intent/v1" || canonical intent)`: approvals, the admission decision and the nodes bind to it.
+    intent_hash: Hex32,
+    /// The name of the key that signs, is created or is changed.
+    key_ref: KeyRef,
+    /// The id of that key.
+    key_id: KeyId,
+}
+
+/// Answer of `POST /v1/operations/sign`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SignOperationResponse {
+    /// The operation.
+    pub operation: OperationView,
+}
+
+/// Answer of `POST .../node-recovery`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OperationNodeRecoveryResponse {
+    /// The recovery of the effect.
+    pub recovery: Recovery,
+    /// The operation.
+    pub operation: OperationView,
 }
 
 /// A page of operations.
@@ -109,60 +136,16 @@ impl From<&Failure> for FailureView {
     }
 }
 
-/// A step that the gateway completes by itself.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum StepInProgress {
-    /// The authority decides on the approved operation, and the nodes check and store the decision.
-    Admission,
-    /// The nodes sign, or change their shares.
-    Execution,
-    /// The nodes record that the result is published.
-    Publication,
-    /// The nodes erase what they have of an operation that fails.
-    Discard,
-}
-
-/// The states of an operation.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the state names of the interface")]
-pub enum OperationState {
-    Submitted,
-    PendingApproval,
-    Admitted,
-    ReceiptMaterialized,
-    Executing,
-    Executed,
-    Published,
-    Failed,
-}
-
 /// The states of an operation, in PascalCase.
-#[derive(ToSchema)]
-#[expect(missing_docs, reason = "the state names of the interface")]
-pub enum RuntimePhase {
-    Submitted,
-    PendingApproval,
-    Admitted,
-    ReceiptMaterialized,
-    Executing,
-    Executed,
-    Published,
-    Failed,
+struct RuntimePhase;
+
+impl PartialSchema for RuntimePhase {
+    fn schema() -> RefOr<Schema> {
+        words("The states of an operation, in PascalCase.", State::ALL.map(State::runtime_phase))
+    }
 }
 
-/// The endpoints that advance an operation, by the last segment of their paths.
-#[derive(ToSchema)]
-#[schema(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the last segments of the paths")]
-pub enum ActionName {
-    Approve,
-    Execute,
-    Publish,
-    NodeRecovery,
-    ExternalExport,
-}
+impl ToSchema for RuntimePhase {}
 
 /// Approvals so far.
 #[derive(Debug, Serialize, ToSchema)]
@@ -175,16 +158,7 @@ pub struct ApprovalsView {
     pub subjects: Vec<String>,
     /// Approvals that counted and no longer do; absent without any. Their approvers may approve again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lapsed: Vec<LapsedApprovalView>,
-}
-
-/// An approval that no longer counts.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LapsedApprovalView {
-    /// The approver's subject id.
-    pub subject_id: String,
-    /// The reason: `key_revoked`, `key_expired`, `too_old`, `role_not_held` and others (`host/docs/approvals.md`).
-    pub reason: String,
+    pub lapsed: Vec<LapsedApproval>,
 }
 
 /// A rejection, or an abort.
@@ -222,13 +196,10 @@ pub struct RuntimeView {
     #[schema(value_type = RuntimePhase)]
     pub phase: String,
     /// Head of the operation's hash chain.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub record_root: Hex32,
     /// Root of the log of all events right after the operation's last event.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub ledger_root: Hex32,
     /// Hash of the signed admission decision; 64 zeros until it is signed.
-    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub admission_hash: Hex32,
     /// Id of the nodes' policy receipts; empty until they are issued.
     pub policy_receipt_id: String,
@@ -236,7 +207,7 @@ pub struct RuntimeView {
     #[schema(required = true)]
     pub permit_binding_id: Option<String>,
     /// Hash of the result; null until the operation is executed.
-    #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
+    #[schema(required = true)]
     pub result_ref: Option<Hex32>,
     /// Id of the nodes' publication receipts; null until publication.
     #[schema(required = true)]
@@ -263,8 +234,6 @@ impl OperationView {
         warnings: Vec<Warning>,
     ) -> Self {
         let operation = &record.operation;
-        let next_actions = operation.next_actions().iter().map(|action| action.as_str().to_owned());
-        let next_actions: Vec<String> = next_actions.collect();
         Self {
             operation_id: operation.id.0,
             state: operation.state(),
@@ -275,8 +244,8 @@ impl OperationView {
             policy: PolicyPreview::from(&operation.policy),
             runtime: runtime(record),
             result: result(operation),
-            links: links(operation, &next_actions),
-            next_actions,
+            next_actions: operation.next_actions(),
+            links: links(operation),
             in_progress: operation.phase.in_progress(),
             failure: operation.failure.as_ref().map(FailureView::from),
             warnings,
@@ -291,13 +260,7 @@ fn approvals(operation: &Operation, lapsed: Vec<LapsedApproval>) -> ApprovalsVie
     let quorum = &operation.policy.quorum;
     let counts = |subject: &&String| !lapsed.iter().any(|one| is_same_person(&one.subject_id, subject));
     let subjects: Vec<String> = quorum.subjects.iter().filter(counts).cloned().collect();
-    let view = |LapsedApproval { subject_id, reason }| LapsedApprovalView { subject_id, reason };
-    ApprovalsView {
-        approved: subjects.len(),
-        required: quorum.required,
-        subjects,
-        lapsed: lapsed.into_iter().map(view).collect(),
-    }
+    ApprovalsView { approved: subjects.len(), required: quorum.required, subjects, lapsed }
 }
 
 fn approval_statement(operation: &Operation) -> Option<ApprovalStatementView> {
@@ -326,17 +289,17 @@ fn runtime(record: &Record) -> RuntimeView {
 
 /// The intent, with the operation's key, hash and type.
 fn intent(operation: &Operation) -> Value {
-    let mut summary = match serde_json::to_value(&operation.intent) {
-        Ok(Value::Object(members)) => members,
-        Ok(_) | Err(_) => Map::new(),
+    let view = IntentView {
+        operation_type: operation.intent.operation_type(),
+        intent_hash: operation.intent_hash,
+        key_ref: operation.key.key_ref.clone(),
+        key_id: operation.key.key_id,
     };
-    let add =
-        |summary: &mut Map<String, Value>, name: &str, value: Value| summary.insert(name.to_owned(), value);
-    add(&mut summary, "operation_type", json!(operation.intent.operation_type()));
-    add(&mut summary, "intent_hash", json!(operation.intent_hash));
-    add(&mut summary, "key_ref", json!(operation.key.key_ref));
-    add(&mut summary, "key_id", json!(operation.key.key_id));
-    Value::Object(summary)
+    let mut members = json!(operation.intent);
+    if let (Value::Object(members), Value::Object(added)) = (&mut members, json!(view)) {
+        members.extend(added);
+    }
+    members
 }
 
 /// The roster's participants, ascending.
@@ -353,15 +316,14 @@ pub(crate) fn path(family: Family, id: OperationId) -> String {
     }
 }
 
-fn links(operation: &Operation, next_actions: &[String]) -> BTreeMap<String, Link> {
+fn links(operation: &Operation) -> BTreeMap<&'static str, Link> {
     let own = path(operation.intent.family(), operation.id);
     let may_be_rejected = operation.may_be_rejected();
-    let action = |name: &String| (name.clone(), Link { method: "POST", href: format!("{own}/{name}") });
-    let mut links: BTreeMap<_, _> = next_actions.iter().map(action).collect();
     let ends = [("abort", operation.may_abort()), ("reject", may_be_rejected), ("cancel", may_be_rejected)];
-    for (end, _) in ends.into_iter().filter(|(_, is_possible)| *is_possible) {
-        links.insert(end.to_owned(), Link { method: "POST", href: format!("{own}/{end}") });
-    }
-    links.insert("self".to_owned(), Link { method: "GET", href: own });
+    let ends = ends.into_iter().filter_map(|(end, is_possible)| is_possible.then_some(end));
+    let actions = operation.next_actions().iter().map(|action| action.as_str()).chain(ends);
+    let action = |name| (name, Link { method: "POST", href: format!("{own}/{name}") });
+    let mut links: BTreeMap<_, _> = actions.map(action).collect();
+    links.insert("self", Link { method: "GET", href: own });
     links
 }

@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 /// The report of `bundle activate`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Activated {
-    /// The bundle.
     #[serde(flatten)]
     pub(crate) bundle: Verified,
     /// The folder that now has the bundle.

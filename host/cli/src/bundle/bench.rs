@@ -16,11 +16,8 @@ const WARM_UP: usize = 50;
 /// The report of `bundle bench`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Measured {
-    /// The bundle's name.
     pub(crate) bundle_id: String,
-    /// The bundle's hash.
     pub(crate) bundle_hash: Hex32,
-    /// The limits in the manifest.
     pub(crate) limits: Limits,
     /// Timed evaluations of each vector.
     pub(crate) rounds: usize,
@@ -37,9 +34,7 @@ pub(crate) struct Measured {
 /// The cost of one vector.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Cost {
-    /// The vector's file.
     pub(crate) file: String,
-    /// The vector's name.
     pub(crate) name: String,
     /// Wasm fuel, the same on every machine.
     pub(crate) fuel: u64,
@@ -86,9 +81,6 @@ fn us(ns: u64) -> String {
 }
 
 /// Evaluates each vector `rounds` times on one thread, each time with a new instance.
-///
-/// # Errors
-/// [`Error::Bundle`] for a bundle that cannot be loaded.
 pub(crate) fn bench(path: &Path, rounds: usize) -> Result<Measured, Error> {
     let files = source::read(path)?;
     let engine = PolicyEngine::new()?;

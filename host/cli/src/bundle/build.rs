@@ -41,13 +41,10 @@ impl Build {
 /// The report of `bundle build` and `bundle complete`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Built {
-    /// SHA-256 of the component.
     pub(crate) component: Hex32,
-    /// The component's size in bytes.
     pub(crate) component_bytes: usize,
     /// SHA-256 of the canonical manifest, which signatures cover.
     pub(crate) bundle_hash: Hex32,
-    /// Whether any file changed.
     pub(crate) changed: bool,
     /// The number of signatures of the previous bundle that were removed.
     pub(crate) signatures_dropped: usize,
@@ -77,9 +74,6 @@ pub(crate) fn build(build: &Build) -> Result<Built, Error> {
 }
 
 /// Completes the manifest of a bundle whose component was built by another tool, for languages other than Rust.
-///
-/// # Errors
-/// [`Error::Bundle`] for a draft or component that a bundle may not have, or [`Error::Write`].
 pub(crate) fn complete(bundle: &Path) -> Result<Built, Error> {
     let folder = source::folder(bundle)?;
     let before = BundleFiles::read(&folder)?;

@@ -37,7 +37,6 @@ const LOCATIONS: [&str; 3] = ["RUSTUP_HOME", "RUSTUP_DIST_SERVER", "RUSTUP_UPDAT
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// Name of the module's file, without extension.
     pub(crate) module: String,
     /// The cargo workspace, whose lock and profile apply.
     pub(crate) workspace: PathBuf,
@@ -63,9 +62,6 @@ struct MetadataTarget {
 }
 
 /// The `cdylib` package below `folder`: the one called `name`, or the only one.
-///
-/// # Errors
-/// [`Error::NoComponent`], [`Error::ManyComponents`], and errors of cargo.
 pub(crate) fn component_package(folder: &Path, name: Option<&str>) -> Result<Package, Error> {
     let unreadable = |source| Error::Read { path: folder.to_owned(), source };
     let below = folder.canonicalize().map_err(unreadable)?;
@@ -92,9 +88,6 @@ pub(crate) fn component_package(folder: &Path, name: Option<&str>) -> Result<Pac
 }
 
 /// Compiles the package and returns the module's file. Cargo's output goes to standard error.
-///
-/// # Errors
-/// [`Error::NoTarget`], and errors of cargo.
 pub(crate) fn build(package: &Package, locked: bool) -> Result<PathBuf, Error> {
     show_progress("compiling the component; the first time, this also compiles the SDK");
     let folder = &package.workspace;
@@ -113,9 +106,6 @@ pub(crate) fn build(package: &Package, locked: bool) -> Result<PathBuf, Error> {
 }
 
 /// Runs the sources' own tests on this machine. Their output goes to standard error.
-///
-/// # Errors
-/// [`Error::ToolFailed`] when one fails.
 pub(crate) fn test(folder: &Path) -> Result<(), Error> {
     show_progress("compiling and running the tests of the rules");
     let mut command = tool("cargo", folder);

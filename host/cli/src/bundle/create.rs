@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 /// The report of `bundle new`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Created {
-    /// The policy's folder.
     pub(crate) folder: PathBuf,
-    /// Number of files.
     pub(crate) n_files: usize,
 }
 
@@ -25,9 +23,6 @@ impl ToLines for Created {
 }
 
 /// Creates the folder `name` with a new policy in `into`.
-///
-/// # Errors
-/// [`Error::Exists`], [`Error::Write`].
 pub(crate) fn create(name: &PolicyName, into: &Path) -> Result<Created, Error> {
     let folder = into.join(name.as_str());
     if folder.exists() {

@@ -13,12 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 pub(crate) use verdicts::Verdicts;
 
-/// The differences between two bundles.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Difference {
-    /// Hash of the current bundle.
     pub(crate) old: Hex32,
-    /// Hash of the bundle that would replace it.
     pub(crate) new: Hex32,
     /// Changed members of the manifest, and changed data.
     pub(crate) changes: Vec<Change>,
@@ -31,10 +28,8 @@ pub(crate) struct Difference {
 pub(crate) struct Change {
     /// The member of the manifest, or the file and the JSON pointer in it.
     pub(crate) what: String,
-    /// The old value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) old: Option<String>,
-    /// The new value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) new: Option<String>,
 }
@@ -56,9 +51,6 @@ impl ToLines for Difference {
 }
 
 /// Compares two bundles, each a folder or an archive: their contents, and their answers to vectors.
-///
-/// # Errors
-/// [`Error::Bundle`] for a bundle that cannot be loaded.
 pub(crate) fn diff(old: &Path, new: &Path) -> Result<Difference, Error> {
     let engine = PolicyEngine::new()?;
     let load = |path: &Path| trial::load(&engine, &source::read(path)?);

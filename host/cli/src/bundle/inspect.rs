@@ -15,7 +15,6 @@ use std::path::Path;
 pub(crate) struct Inspected {
     /// SHA-256 of the canonical manifest.
     pub(crate) bundle_hash: Hex32,
-    /// The manifest.
     pub(crate) manifest: Manifest,
     /// The manifest's `capabilities`, explained.
     pub(crate) imports: Vec<Import>,
@@ -28,7 +27,6 @@ pub(crate) struct Inspected {
 /// One import of the component.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Import {
-    /// The name in the component.
     pub(crate) name: String,
     /// What it permits a policy to do.
     pub(crate) allows: String,
@@ -37,18 +35,12 @@ pub(crate) struct Import {
 /// A claimed signature, not verified.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Claim {
-    /// The signature's file.
     pub(crate) file: String,
-    /// The ids of the keys that it names.
     pub(crate) key_ids: Vec<String>,
-    /// Whether its payload is this manifest.
     pub(crate) is_of_this_manifest: bool,
 }
 
 /// Reads the bundle at `path`, which needs a valid manifest only.
-///
-/// # Errors
-/// [`Error::Bundle`], [`Error::NotABundle`].
 pub(crate) fn inspect(path: &Path) -> Result<Inspected, Error> {
     let files = source::read(path)?;
     let manifest = Manifest::parse(files.get(MANIFEST_FILE)?)?;

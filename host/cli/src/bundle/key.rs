@@ -19,7 +19,6 @@ const WARNING: &str = "PRIVATE. Anyone who has this file can sign bundles in you
 pub(crate) struct Key {
     /// The private half. It is zeroised on drop, and `Debug` does not show it.
     pub(crate) signing: SigningKey,
-    /// The public half.
     pub(crate) public: PublicKey,
 }
 
@@ -52,9 +51,6 @@ struct KeyFile<'a> {
 }
 
 /// Creates a key, and a file for it at `path` with mode 0600.
-///
-/// # Errors
-/// [`Error::Exists`], [`Error::NoRandomness`], or [`Error::KeyFile`] when it cannot be written.
 pub(crate) fn create(path: &Path) -> Result<PublicKey, Error> {
     if path.exists() {
         return Err(Error::Exists(path.to_owned()));
@@ -76,9 +72,6 @@ pub(crate) fn create(path: &Path) -> Result<PublicKey, Error> {
 }
 
 /// Loads the key in the file at `path`. Only its owner may read the file, unless it is the development key, which is public.
-///
-/// # Errors
-/// [`Error::KeyFormat`], [`Error::KeyMismatch`], [`Error::KeyFile`].
 pub(crate) fn load(path: &Path) -> Result<Key, Error> {
     let Content { bytes, private } = key_file::read_any_mode(path)?;
     let fault = |fault: String| Error::KeyFormat { path: path.to_owned(), fault };
@@ -98,9 +91,6 @@ pub(crate) fn load(path: &Path) -> Result<Key, Error> {
 }
 
 /// Writes trust roots that trust only `key`, in `role`.
-///
-/// # Errors
-/// [`Error::Exists`], [`Error::Write`].
 pub(crate) fn write_roots(path: &Path, role: &str, key: &PublicKey) -> Result<(), Error> {
     if path.exists() {
         return Err(Error::Exists(path.to_owned()));

@@ -35,9 +35,7 @@ pub(crate) fn write_all(folder: &Path, files: &BundleFiles) -> Result<(), Error>
 /// The report of `bundle pack`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Packed {
-    /// The archive's file.
     pub(crate) file: PathBuf,
-    /// SHA-256 of its bytes.
     pub(crate) sha256: Hex32,
 }
 

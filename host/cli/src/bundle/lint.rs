@@ -18,21 +18,15 @@ use std::path::Path;
 /// reproduce it. Only `expired` and `expires_soon` depend on the time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
-    /// The bundle's name.
     pub(crate) bundle_id: String,
-    /// The bundle's version.
     pub(crate) version: String,
     /// The sequence number: a newer version has a higher one.
     pub(crate) sequence: u64,
-    /// The bundle's hash.
     pub(crate) bundle_hash: Hex32,
-    /// The component's size in bytes.
     pub(crate) component_bytes: usize,
     /// The number of vectors. All were evaluated.
     pub(crate) n_vectors: usize,
-    /// The limits in the manifest.
     pub(crate) limits: Limits,
-    /// The most that any vector used.
     pub(crate) used: Used,
     /// The findings, most severe first.
     pub(crate) findings: Vec<Finding>,
@@ -41,24 +35,18 @@ pub(crate) struct Report {
 /// The most that any vector used.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Used {
-    /// Wasm fuel.
     pub(crate) fuel: u64,
-    /// Linear memory, bytes.
     pub(crate) memory_bytes: u64,
 }
 
-/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Finding {
-    /// The severity.
     pub(crate) level: Level,
     /// The rule that found it.
     pub(crate) rule: &'static str,
-    /// The message.
     pub(crate) text: String,
 }
 
-/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Level {
@@ -100,9 +88,6 @@ impl ToLines for Report {
 }
 
 /// Loads the bundle at `path`, evaluates its vectors, and applies every rule.
-///
-/// # Errors
-/// [`Error::Bundle`] for a bundle that cannot be loaded.
 pub(crate) fn lint(path: &Path, now: EpochMs) -> Result<Report, Error> {
     let files = source::read(path)?;
     let Trial { bundle, evaluator } = trial::load(&PolicyEngine::new()?, &files)?;

@@ -30,11 +30,9 @@ pub(crate) struct Rollback {
 /// The report of `bundle rollback` and `bundle countersign`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Recorded {
-    /// The record.
     pub(crate) record: ActivationRecord,
     /// Ids of all keys that signed the record, now and before.
     pub(crate) signers: Vec<String>,
-    /// The record's file.
     pub(crate) file: PathBuf,
 }
 
@@ -50,9 +48,6 @@ impl ToLines for Recorded {
 }
 
 /// Signs a record with these keys and writes it to `out`.
-///
-/// # Errors
-/// [`Error::Exists`], [`Error::Hash`], [`Error::Bundle`] for a reason that is empty or too long, [`Error::Write`].
 pub(crate) fn rollback(rollback: &Rollback, keys: &[Key], out: &Path) -> Result<Recorded, Error> {
     if out.exists() {
         return Err(Error::Exists(out.to_owned()));
@@ -68,9 +63,6 @@ pub(crate) fn rollback(rollback: &Rollback, keys: &[Key], out: &Path) -> Result<
 }
 
 /// Adds a signature to the record in `file`: the keys of several roles are seldom on one machine.
-///
-/// # Errors
-/// [`Error::Record`] or [`Error::Bundle`] when the file is not an activation record, [`Error::Read`], [`Error::Write`].
 pub(crate) fn countersign(file: &Path, key: &Key) -> Result<Recorded, Error> {
     let unreadable =
         |fault: serde_json::Error| Error::Record { path: file.to_owned(), fault: fault.to_string() };

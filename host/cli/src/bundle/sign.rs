@@ -13,9 +13,7 @@ use std::path::Path;
 pub(crate) struct Signed {
     /// SHA-256 of the canonical manifest, which the signature covers.
     pub(crate) bundle_hash: Hex32,
-    /// The name of the signature's file.
     pub(crate) file: String,
-    /// The signer's key.
     #[serde(flatten)]
     pub(crate) key: PublicKey,
 }

@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 
 /// The files of the bundle at `path`: a folder with a `manifest.json`, a source folder with one in `bundle/`, or an archive. Nothing is
 /// verified.
-///
-/// # Errors
-/// [`Error::NotABundle`], and errors of reading.
 pub(crate) fn read(path: &Path) -> Result<BundleFiles, Error> {
     if path.is_file() {
         return Ok(BundleFiles::read(path)?);
@@ -18,9 +15,6 @@ pub(crate) fn read(path: &Path) -> Result<BundleFiles, Error> {
 }
 
 /// The folder of the bundle at `path`, for commands that write into it.
-///
-/// # Errors
-/// [`Error::NotABundle`], [`Error::Archive`].
 pub(crate) fn folder(path: &Path) -> Result<PathBuf, Error> {
     if path.is_file() {
         return Err(Error::Archive(path.to_owned()));

@@ -67,9 +67,6 @@ const TOOLCHAIN: &str = include_str!("../../../../rust-toolchain.toml");
 const WIT_PATHS: (&str, &str) = ("path = \"../../wit\"", "path = \"../wit\"");
 
 /// The files of a new policy, by path.
-///
-/// # Errors
-/// [`Error::Template`] if the files embedded in this binary are inconsistent.
 pub(crate) fn files(name: &PolicyName) -> Result<BTreeMap<String, String>, Error> {
     let own = FILES.iter().map(|(path, text)| ((*path).to_owned(), with_name(text, name)));
     let shared =

@@ -12,15 +12,11 @@ use std::path::Path;
 /// The report of `bundle test`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Tested {
-    /// The bundle's name.
     pub(crate) bundle_id: String,
     /// The bundle's hash; of a draft, the hash that it would have if it were built now.
     pub(crate) bundle_hash: Hex32,
-    /// Number of vectors.
     pub(crate) n_vectors: usize,
-    /// Vectors that fail.
     pub(crate) failures: Vec<Failure>,
-    /// Number of declared codes of reasons and obligations.
     pub(crate) n_codes: usize,
     /// Declared codes that no vector's answer has.
     pub(crate) uncovered: Vec<String>,
@@ -29,13 +25,9 @@ pub(crate) struct Tested {
 /// A vector that fails.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Failure {
-    /// The vector's file.
     pub(crate) file: String,
-    /// The vector's name.
     pub(crate) name: String,
-    /// The answer in the vector.
     pub(crate) expected: Expectation,
-    /// The policy's answer.
     pub(crate) actual: Expectation,
     /// Why the policy gave no verdict; absent if it gave one.
     #[serde(skip_serializing_if = "Option::is_none")]

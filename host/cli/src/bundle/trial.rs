@@ -16,15 +16,11 @@ use zeroize::Zeroizing;
 pub(crate) struct Trial {
     /// The bundle; its signature is the temporary one.
     pub(crate) bundle: Bundle,
-    /// The linked policy.
     pub(crate) evaluator: Evaluator,
 }
 
 /// Loads the files as the gateway does, at a time when the bundle is valid. A draft (a bundle without signatures) is completed
 /// in memory first, because its files may have changed since the last build.
-///
-/// # Errors
-/// [`Error::Bundle`] for the first check that fails.
 pub(crate) fn load(engine: &PolicyEngine, files: &BundleFiles) -> Result<Trial, Error> {
     let is_draft = !files.iter().any(|(name, _)| is_signature(name));
     let files = if is_draft { pack::complete(engine, files)? } else { files.clone() };

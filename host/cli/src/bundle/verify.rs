@@ -12,9 +12,7 @@ use std::path::Path;
 /// The report of `bundle verify`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Verified {
-    /// The bundle's name.
     pub(crate) bundle_id: String,
-    /// The bundle's version.
     pub(crate) version: String,
     /// The sequence number: a newer version has a higher one.
     pub(crate) sequence: u64,
@@ -40,9 +38,6 @@ pub(crate) struct LastActivation {
 
 impl LastActivation {
     /// The activation of the bundle at `path`, whose signatures are not verified.
-    ///
-    /// # Errors
-    /// [`Error::NotABundle`], [`Error::Bundle`].
     pub(crate) fn of_bundle(path: &Path) -> Result<Self, Error> {
         let manifest = Manifest::parse(source::read(path)?.get(MANIFEST_FILE)?)?;
         Ok(Self { sequence: manifest.sequence, bundle_hash: manifest.hash()? })
@@ -71,9 +66,6 @@ impl ToLines for Verified {
 /// Runs the checks of an activation: signatures, pins, validity at `now`, the hash of every file, the imports, and the
 /// bundle's vectors under the limits of production. `pins` has the form of the setting `policy_pins`. `last` is the gateway's last
 /// activation, above whose sequence the bundle's must be; `None` skips this comparison.
-///
-/// # Errors
-/// [`Error::Bundle`] for the first check that fails.
 pub(crate) fn verify(
     files: BundleFiles,
     Trust { roots, pins }: &Trust,

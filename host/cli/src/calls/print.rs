@@ -1,7 +1,6 @@
 //! Results for people, and for programs.
 
 use super::{CallError, Form};
-use gateway_api::wire::events::rfc3339;
 use gateway_client::{Event, Key, Operation};
 use gateway_domain::time::EpochMs;
 use gateway_service::output::{self, Lines};
@@ -66,7 +65,7 @@ fn summary(operation: &Operation) -> String {
 
 /// A moment; one that has no form for people, as milliseconds since 1970.
 fn time(ms: u64) -> String {
-    rfc3339(EpochMs(ms)).unwrap_or_else(|| format!("{ms} ms"))
+    EpochMs(ms).rfc3339().unwrap_or_else(|| format!("{ms} ms"))
 }
 
 /// Tells on a terminal, while an operation is waited for, what it has come to since this was last called.

@@ -10,28 +10,30 @@ use std::str::FromStr;
 /// Indices from 2^31 on are hardened in BIP-32 and cannot be derived from a threshold key's public key.
 pub const BIP32_INDEX_MAX: u32 = (1 << 31) - 1;
 
-/// The terms of a signature, for both signing intents.
+/// The members of every signature.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SigningIntent))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SigningTerms {
-    /// The requested signers.
+    /// The requested signers, by index, ascending.
     pub requested_participants: Roster,
-    /// The requested number of signers, at least the key's threshold; `None` for the key's threshold.
+    /// The requested number of signers; absent for the key's threshold.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub threshold: Option<Threshold>,
-    /// The child key that signs: of the key, or for a payment of the key for payments.
+    /// The child key that signs, of a payment below the key's child for payments; absent for the key itself, or that child.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bip32: Option<Bip32>,
-    /// The Taproot output that is spent: its output key signs.
+    /// The Taproot output whose output key signs; absent if none does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub taproot: Option<Taproot>,
-    /// Root of the epoch that the caller expects, hexadecimal; execution in another epoch is refused.
+    /// The root of the epoch that the key must be in; absent for any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9a-f]{1,128}$"))]
     pub epoch_fence_token_hex: Option<String>,
-    /// The public key of the operation's key, as `<profile>:<public key hex>`; `None` if the key was not generated yet when the operation was
-    /// submitted. No caller states it: the gateway fills it in, approvers sign it, and each node compares it with the key.
+    /// The key's public key at submission, `<profile>:<public key hex>`; absent if the key was not generated yet.
+    // No caller states it: the gateway fills it in, approvers sign it, and each node compares it with the key.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub public_key_artifact_ref: Option<String>,
-    /// Who starts the publication.
+    /// The party that publishes.
     pub publication_mode: PublicationMode,
 }
 
@@ -43,63 +45,72 @@ impl SigningTerms {
     }
 }
 
-/// A payment, and the terms of its signature.
+/// A payment.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = PaymentTerms))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payment {
     /// The key that the caller named, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
     pub key_ref: Option<KeyRef>,
-    /// The account that pays.
+    /// The paying account.
     pub from_account: String,
-    /// The account that is paid.
+    /// The receiving account.
     pub to_account: String,
-    /// The amount in minor units of `currency`. May be zero or negative: it is for the policy to deny that.
+    /// Amount in minor units of the currency, a signed 64-bit integer.
+    // It may be zero or negative: it is for the policy to deny that.
     pub amount_minor: i64,
-    /// The currency, as the caller wrote it.
+    /// The currency.
     pub currency: String,
-    /// Free text of the caller.
+    /// Free text.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reference: Option<String>,
-    /// Signers, threshold, child key, fence, publication.
+    /// The members of every signature.
     #[serde(flatten)]
     pub terms: SigningTerms,
 }
 
-/// The contract's `CustodySignRequest`, without client and idempotency key.
+/// A signature over a digest.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = AssetActionIntent))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssetAction {
-    /// The asset that is moved.
+    /// The asset that moves.
     pub asset_id: String,
-    /// The kind of action, for example `transfer`.
+    /// Kind of asset action.
     pub action: String,
     /// The chain of the action.
     pub chain_id: String,
-    /// The 32 bytes that are signed.
+    /// The 32 bytes to sign.
     pub request_digest: Hex32,
-    /// Root of the typed data that the digest was computed from.
+    /// Root of the typed data from which the caller computed the digest; not verified.
     pub typed_data_root: Hex32,
     /// The caller's fields that accompany the digest.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub public_fields: BTreeMap<String, String>,
-    /// Signers, threshold, child key, fence, publication.
+    /// The members of every signature.
     #[serde(flatten)]
     pub terms: SigningTerms,
 }
 
-/// A non-hardened child key.
+/// A non-hardened child key (BIP 32).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Bip32 {
-    /// The network's name; it is signed with the request and not interpreted.
+    /// The network: part of the approved intent, and not interpreted.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1))]
     pub network: String,
-    /// The path, as `digits/digits` without leading zeros, so that each child has one path. [`Bip32::indices`] parses it.
+    /// Two decimal indices below 2^31 without leading zeros, separated by `/`.
+    // Each child has one path. `Bip32::indices` parses it.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^(0|[1-9][0-9]{0,9})/(0|[1-9][0-9]{0,9})$"))]
     pub path: String,
 }
 
-/// A Taproot output (BIP-341), whose output key signs in place of the key, child key or key for payments, which is its internal key.
+/// A Taproot output (BIP 341). Its output key signs; the internal key is the key, or the child key that `bip32` names.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Taproot {
-    /// The root of the output's script tree; without one only the key can spend the output, as in BIP-86.
+    /// The root of the output's script tree. Without it only the key can spend the output (BIP 86).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub merkle_root: Option<Hex32>,
 }

@@ -20,20 +20,25 @@ pub struct Effect {
     pub nodes: BTreeSet<ParticipantIndex>,
 }
 
-/// A signature, its key and the bytes that it signs.
+/// The published signature. Without members before publication, and for operations on keys.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = OperationResult))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignatureResult {
-    /// The signature profile, for example `frost-ed25519-sha512`.
+    /// The signature profile.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::intent::SignatureProfile))]
     pub signature_profile: String,
-    /// The public key that verifies it (the child's, when derived): 32 bytes, hexadecimal.
+    /// The public key that the signature verifies with: the key's, of a payment the key's `payments_public_key_hex`, or that of a child
+    /// key or output key of these.
     pub public_key_hex: String,
     /// The 32 bytes that are signed.
     pub signed_digest: Hex32,
-    /// 64 bytes, hexadecimal.
+    /// The signature, 64 bytes.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9a-f]{128}$"))]
     pub signature_hex: String,
-    /// The participants that signed.
+    /// The nodes that signed, by index.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<u16>))]
     pub signers: Roster,
-    /// Hash of the FROST signing package: the signers' receipts name it.
+    /// The hash of the signing package, which the signers' receipts name.
     pub package_hash: Hex32,
 }
 

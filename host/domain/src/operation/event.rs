@@ -277,37 +277,41 @@ impl Change {
     }
 }
 
-/// The answer to a node recovery (`host/docs/interface.md`, section *Node recovery*).
+/// The recovery of an effect.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RecoveryView))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recovery {
-    /// The effect's id, as the caller gave it.
+    /// The effect's id in the request.
     pub effect_id: String,
-    /// The result of the lookup.
+    /// The outcome.
     pub outcome: RecoveryOutcome,
-    /// The result root that the caller gave; for a completed effect it equals the effect's.
+    /// The result root in the request. For a completed effect it is the effect's own.
     pub result_root: Hex32,
-    /// The time of the first answer.
+    /// Time of the first request for this effect and outcome, epoch milliseconds.
     pub recovered_at_ms: EpochMs,
     /// The nodes that take part in the operation.
     pub participants: Vec<ParticipantIndex>,
 }
 
-/// The state of a published result on an external rail.
+/// A recorded state on an external rail.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ExternalExportView))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalExport {
     /// The rail's name.
     pub rail: String,
     /// The caller's reference for this step.
     pub export_ref: Hex32,
-    /// The state of the export.
+    /// The state.
     pub state: ExportState,
     /// The rail's id for the export.
     pub external_id: String,
-    /// The time of the step by the caller's clock, unverified.
+    /// The time by the caller's clock, milliseconds since 1970; not verified.
     pub exported_at_ms: i64,
 }
 
-/// The state of an export; it only goes forward.
+/// The state of an export.
+// It only goes forward.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ExternalExportState))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants are the contract's words")]
 pub enum ExportState {
@@ -328,7 +332,8 @@ impl ExportState {
     }
 }
 
-/// The result of a node recovery.
+/// The outcomes of a recovery.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RecoveryOutcomeName))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryOutcome {

@@ -60,7 +60,8 @@ pub enum Phase {
     Failed,
 }
 
-/// The contract's `state`.
+/// The states of an operation.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = OperationState))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants are the contract's words")]
@@ -136,8 +137,10 @@ impl State {
     }
 }
 
-/// An endpoint that advances the operation, by the last segment of its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The endpoints that advance an operation, by the last segment of their paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ActionName))]
 #[expect(missing_docs, reason = "the variants are the last segments of the paths")]
 pub enum NextAction {
     Approve,
@@ -162,6 +165,7 @@ impl NextAction {
 }
 
 /// A step that the gateway completes by itself.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StepInProgress))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OwnStep {

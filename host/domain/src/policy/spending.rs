@@ -9,7 +9,7 @@ pub const VELOCITY: &str = "velocity.";
 pub const HOUR_MS: u64 = 3_600_000;
 
 /// The longer window, milliseconds.
-pub const DAY_MS: u64 = 86_400_000;
+pub use crate::time::DAY_MS;
 
 /// Payments of one tenant in one currency that were admitted within a window and have not failed. Amounts are in minor
 /// units; a negative amount counts as zero, so that it cannot make room for others.

@@ -39,7 +39,8 @@ pub const EVENT: &Shape = &[&[
     ("settles", Members(&[&[("id", Open), ("result_root", Parties)]])),
 ]];
 
-const CHANGES: &[(&str, &Shape)] = &[
+/// The changes of events, by their `type`.
+pub const CHANGES: &[(&str, &Shape)] = &[
     ("submitted", &[SUBMISSION]),
     ("approval_requested", &[&[("required", Open)]]),
     ("approval_recorded", &[&[("approval", Members(APPROVAL)), ("policy", Members(OUTCOME))]]),

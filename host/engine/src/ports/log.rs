@@ -4,40 +4,46 @@ use crate::error::Unavailable;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{SignedCheckpoint, SignedStatement, VerifierKey};
+use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
 /// The log's head at one size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LogHeadView))]
 pub struct LogHead {
-    /// The number of events.
+    /// The number of events in the log.
     pub size: u64,
-    /// The root at that size.
+    /// The root of the log's Merkle tree at this size.
     pub root: Hex32,
 }
 
-/// A proof that an event is in the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Proof that an event is in the log (RFC 6962, section 2.1.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LogInclusionView))]
 pub struct LogInclusion {
     /// The event's index, from 0.
     pub index: u64,
-    /// The event's leaf.
+    /// SHA-256 of a zero byte followed by the event's hash.
     pub leaf_hash: Hex32,
-    /// The head that the proof leads to.
+    /// The head of the log at the requested size.
     pub head: LogHead,
-    /// The hashes from the leaf's sibling to the root's child.
+    /// The nodes of the proof, from the leaf's sibling upwards; empty for a log of one event.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub hashes: Vec<Hex32>,
 }
 
-/// A proof that a larger log begins with a smaller one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Proof that the later log begins with the earlier one (RFC 6962, section 2.1.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LogConsistencyView))]
 pub struct LogConsistency {
-    /// The head of the smaller log.
+    /// The earlier head.
     pub first: LogHead,
-    /// The head of the larger log.
+    /// The later head.
     pub second: LogHead,
-    /// In the order of RFC 6962, section 2.1.2; empty for equal sizes.
+    /// The nodes of the proof; empty when both heads are the same.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub hashes: Vec<Hex32>,
 }
 

@@ -4,6 +4,7 @@ use crate::error::Unavailable;
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
+use serde::Serialize;
 
 /// The files of a bundle by name, ascending. They are not trusted: each reader verifies them again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,17 +123,20 @@ pub struct ActivatedBundle {
     pub bundle: Option<BundleDescription>,
 }
 
-/// A file offered to the policy engine, and why it was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A refused offer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RefusedOfferView))]
 pub struct RefusedOffer {
-    /// The time of the refusal.
-    pub at_ms: EpochMs,
-    /// The kind of offer: `bundle`, `trust_roots`, `activation`, `candidate`, `last_good`.
+    /// `bundle`, `activation`, `candidate`, `trust_roots`, or `active` for the active bundle when it may no longer evaluate.
     pub offer: &'static str,
-    /// Hash of the bundle, if it is known.
+    /// SHA-256 of the bundle's canonical manifest; null if it is unknown.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub bundle_hash: Option<Hex32>,
-    /// The reason, one line for people, without paths or secrets.
+    /// The reason, for people.
+    // One line, without paths or secrets.
     pub why: String,
+    /// Time of the refusal, epoch milliseconds.
+    pub at_ms: EpochMs,
 }
 
 /// Comparison of a candidate with the active bundle. Each evaluation of the candidate is counted in `n_evaluated` and

@@ -1,7 +1,7 @@
 //! Checks that the authority signed this operation, with these approvals, as this policy allowed it.
 
 use super::operation::Replayed;
-use super::report::{Findings, Report};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission, Derivation};
 use gateway_domain::approval::{approvals_root, n_distinct_people};

@@ -3,7 +3,7 @@
 //! checked.
 
 use super::operation::Replayed;
-use super::report::{Findings, Report};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::approval::{ApprovalError, ApprovalSignature, Statement};
 use gateway_domain::operation::{Change, Event, Operation};

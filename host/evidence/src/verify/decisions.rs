@@ -1,13 +1,13 @@
 //! Checks each policy evaluation: the digests of its input and output, its facts, and with a bundle its result.
 
 use super::operation::Replayed;
-use super::report::{Findings, Report};
-use super::{Reader, RerunPolicy};
+use super::{EvidenceReader, RerunPolicy};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::operation::{Evaluation, evaluations};
 use std::collections::BTreeSet;
 
-pub(crate) fn check(replayed: &Replayed, reader: &Reader<'_>, report: &mut Report) {
+pub(crate) fn check(replayed: &Replayed, reader: &EvidenceReader<'_>, report: &mut Report) {
     let found = evaluations(&replayed.events);
     let mut findings = Findings::default();
     for evaluation in &found {

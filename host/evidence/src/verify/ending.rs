@@ -4,16 +4,16 @@
 //! discarded, stays so: receipts show it. Everything else, "not yet" and "failed before the nodes acted", is only the gateway's word. The nodes'
 //! own logs show whether they did more until then.
 
-use super::Reader;
+use super::EvidenceReader;
 use super::operation::Replayed;
-use super::report::{Findings, Report};
+use crate::report::{Findings, Report};
 use gateway_domain::operation::{Change, EffectStep, Operation, Phase, Plan, State};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
 const NAME: &str = "ending";
 
-pub(crate) fn check(replayed: &Replayed, reader: &Reader<'_>, report: &mut Report) {
+pub(crate) fn check(replayed: &Replayed, reader: &EvidenceReader<'_>, report: &mut Report) {
     if replayed.operation.admission.is_none() {
         let why = "what was submitted, and who approved or ended it, is claimed by the gateway alone: no authority has signed a decision";
         report.not_checked("submission", why);
@@ -58,7 +58,7 @@ fn discard_line(plan: &Plan, n_discarded: usize) -> String {
 }
 
 /// Reports an end that only the gateway claims, and whether the nodes' own logs contradict it.
-fn check_claimed(replayed: &Replayed, reader: &Reader<'_>, report: &mut Report) {
+fn check_claimed(replayed: &Replayed, reader: &EvidenceReader<'_>, report: &mut Report) {
     let operation = &replayed.operation;
     let begun = begun(replayed);
     let mut beyond = Vec::new();
@@ -119,7 +119,7 @@ fn begun(replayed: &Replayed) -> BTreeSet<EffectStep> {
 }
 
 /// The nodes whose log could show more, and is not given, not sound, or lost entries. Before a decision any node could have acted.
-fn missing_logs(operation: &Operation, reader: &Reader<'_>) -> BTreeSet<ParticipantIndex> {
+fn missing_logs(operation: &Operation, reader: &EvidenceReader<'_>) -> BTreeSet<ParticipantIndex> {
     let planned = operation.planned_nodes();
     let nodes = if planned.is_empty() { reader.roots.nodes.keys().copied().collect() } else { planned };
     let is_whole = |node: &ParticipantIndex| {

@@ -1,8 +1,8 @@
 //! Checks the hash chain, the times, and that disclosed fields match their commitments.
 
 use super::pages::{Document, hash};
-use super::report::{Findings, Report};
 use crate::document::{Entry, Kind};
+use crate::report::{Findings, Report};
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::Hex32;
 use gateway_domain::operation::Event;

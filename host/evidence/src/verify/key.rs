@@ -2,8 +2,8 @@
 //! the reader's roots.
 
 use super::operation::Replayed;
-use super::report::{Findings, Report};
 use crate::package::Package;
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use crate::summary::public_key;
 use gateway_domain::admission::Target;

@@ -1,9 +1,9 @@
 //! Checks the log proof: the last event is in a signed log of all events, and `ledger_root` is that log's root right after
 //! this event. With a policy of witnesses, also that a quorum of them cosigned this log.
 
-use super::Reader;
+use super::EvidenceReader;
 use super::pages::{Document, hash};
-use super::report::{Findings, Report};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{SignedCheckpoint, TlogProof, WitnessPolicy, leaf_hash, verify_consistency};
@@ -29,7 +29,11 @@ struct Proven {
 }
 
 /// Checks the proof of each page. Returns the size of each page's signed log, or `None` if its proof fails.
-pub(crate) fn check(document: &Document, reader: &Reader<'_>, report: &mut Report) -> Vec<Option<u64>> {
+pub(crate) fn check(
+    document: &Document,
+    reader: &EvidenceReader<'_>,
+    report: &mut Report,
+) -> Vec<Option<u64>> {
     let (mut findings, mut proven, mut seen) = (Findings::default(), Vec::new(), String::new());
     for page in &document.pages {
         let section = page.get("log").cloned().unwrap_or_default();

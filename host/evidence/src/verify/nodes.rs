@@ -6,8 +6,8 @@
 //! package of the attempt that made the signature shown: two replicas of a gateway can make two packages for one attempt.
 
 use super::operation::Replayed;
-use super::report::{Findings, Report, Status};
 use crate::node_logs::{Logged, NodeLogs, releases};
+use crate::report::{Findings, Report, Status};
 use crate::summary::for_each_event;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;

@@ -1,10 +1,10 @@
 //! Replays the events and checks that the document's members follow from them.
 
-use super::Reader;
+use super::EvidenceReader;
 use super::events::History;
 use super::pages::Document;
-use super::report::{Findings, Report};
 use crate::document::Kind;
+use crate::report::{Findings, Report};
 use crate::summary::{IDENTITY, for_each_event, summary};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::{
@@ -23,7 +23,7 @@ pub(crate) struct Replayed {
 pub(crate) fn check(
     document: &Document,
     history: History,
-    reader: &Reader<'_>,
+    reader: &EvidenceReader<'_>,
     report: &mut Report,
 ) -> Option<Replayed> {
     let mut findings = check_requested(document, reader);
@@ -63,7 +63,7 @@ fn summary_line(replayed: &Replayed) -> String {
 }
 
 /// Checks that the document is about the operation that the reader requested.
-fn check_requested(document: &Document, reader: &Reader<'_>) -> Findings {
+fn check_requested(document: &Document, reader: &EvidenceReader<'_>) -> Findings {
     let mut findings = Findings::default();
     let actual = document.members.get("operation_id").and_then(Value::as_str).unwrap_or_default();
     if let Some(requested) = reader.operation_id {

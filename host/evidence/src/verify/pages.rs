@@ -1,7 +1,7 @@
 //! Checks the form: a known format, exactly the members of the document's kind, and pages that agree.
 
-use super::report::{Findings, Report};
 use crate::document::{Entry, Kind};
+use crate::report::{Findings, Report};
 use gateway_domain::ids::Hex32;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

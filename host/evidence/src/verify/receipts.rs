@@ -1,7 +1,7 @@
 //! Verifies the signature of each receipt, and that each event has the receipts it requires.
 
 use super::operation::Replayed;
-use super::report::{Findings, Report};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use crate::summary::for_each_event;
 use gateway_domain::operation::{Change, Operation, Phase, Plan, SignatureResult, signed_receipts};

@@ -1,7 +1,7 @@
 //! Checks the threshold signature: the admitted digest, key and signers.
 
 use super::operation::Replayed;
-use super::report::{Findings, Report};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use crate::signature::{self, signing_key};
 use crate::summary::public_key;

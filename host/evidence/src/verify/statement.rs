@@ -1,10 +1,10 @@
 //! Checks the statement that the log's key signed for each page: that this was the operation's last event, at a time that can be.
 
-use super::Reader;
+use super::EvidenceReader;
 use super::operation::Replayed;
 use super::pages::{Document, hash};
-use super::report::{Findings, Report};
-use crate::document::{LAST_EVENT, Statement};
+use crate::document::{LAST_EVENT, LastEventStatement};
+use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
@@ -22,14 +22,14 @@ pub(crate) fn check(
     document: &Document,
     replayed: &Replayed,
     log_sizes: &[Option<u64>],
-    reader: &Reader<'_>,
+    reader: &EvidenceReader<'_>,
     report: &mut Report,
 ) {
     let (mut findings, mut seen) = (Findings::default(), String::new());
     let last_at_ms = replayed.operation.updated_at_ms;
     for (page, log_size) in document.pages.iter().zip(log_sizes) {
         let stated_at_ms = EpochMs(page.get("stated_at_ms").and_then(Value::as_u64).unwrap_or(0));
-        let statement = Statement {
+        let statement = LastEventStatement {
             operation_id: replayed.operation.id,
             record_root: hash(&document.members, "record_root").unwrap_or(Hex32::ZERO),
             log_size: log_size.unwrap_or(0),
@@ -54,7 +54,12 @@ pub(crate) fn check(
 
 /// Checks that the log's key signed exactly this statement. One from other evidence differs in operation, last event, log size or
 /// time.
-fn check_statement(page: &Map<String, Value>, expected: &Statement, roots: &Roots, findings: &mut Findings) {
+fn check_statement(
+    page: &Map<String, Value>,
+    expected: &LastEventStatement,
+    roots: &Roots,
+    findings: &mut Findings,
+) {
     let note = page.get("statement").and_then(Value::as_str).unwrap_or_default();
     let statement: SignedStatement = match note.parse() {
         Ok(statement) => statement,
@@ -85,7 +90,7 @@ fn check_statement(page: &Map<String, Value>, expected: &Statement, roots: &Root
 }
 
 /// The names of the members in which the statement differs from the expected one.
-fn differing_members(expected: &Statement, stated: &Value) -> Vec<String> {
+fn differing_members(expected: &LastEventStatement, stated: &Value) -> Vec<String> {
     let canonical = canonical::to_bytes(expected).unwrap_or_default();
     let expected: Map<String, Value> = serde_json::from_slice(&canonical).unwrap_or_default();
     let differs = |(name, value): &(String, Value)| stated.get(name) != Some(value);

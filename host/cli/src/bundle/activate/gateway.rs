@@ -57,9 +57,6 @@ pub(crate) struct GatewayArgs {
 
 impl GatewayArgs {
     /// A client of the gateway; `None` without `--gateway`. Sends nothing.
-    ///
-    /// # Errors
-    /// [`Error::Url`], and errors of the token and of the certificates.
     pub(crate) fn client(&self) -> Result<Option<Gateway>, Error> {
         let Some(text) = &self.url else { return Ok(None) };
         let url = parse(text)?;
@@ -163,9 +160,6 @@ struct Refused {
 impl Gateway {
     /// Polls until `hash` is the active bundle, the gateway reports that it refused it after its answer `before`, or the time is
     /// over. Within the time, a gateway that does not answer is asked again.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], [`Error::NotActive`], or why the last request failed.
     pub(super) fn wait_until_active(
         &self,
         hash: Hex32,
@@ -200,9 +194,6 @@ impl Gateway {
     }
 
     /// The gateway's bundles.
-    ///
-    /// # Errors
-    /// [`Error::Gateway`], [`Error::GatewayStatus`], [`Error::GatewayAnswer`].
     pub(super) fn bundles(&self) -> Result<Bundles, Error> {
         let unexpected = |fault: String| Error::GatewayAnswer { url: self.shown(), fault };
         let bytes = self.runtime.block_on(self.get())?;

@@ -13,7 +13,6 @@ pub(crate) struct Verdicts {
     /// The number of vectors that both bundles ran.
     #[serde(rename = "n_asked")]
     pub(crate) n_vectors: usize,
-    /// The vectors with different verdicts.
     pub(crate) differences: Vec<Difference>,
     /// Vectors that only the old bundle ran.
     pub(crate) only_old: Vec<OneSided>,
@@ -24,9 +23,7 @@ pub(crate) struct Verdicts {
 /// A vector of one bundle that sets a fact which the other bundle does not declare, so that only one of them can run it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct OneSided {
-    /// The vector's file.
     pub(crate) file: String,
-    /// The vector's name.
     pub(crate) name: String,
     /// The first fact that the other bundle does not declare.
     pub(crate) undeclared_fact: String,
@@ -37,13 +34,9 @@ pub(crate) struct OneSided {
 /// A vector on which the bundles' verdicts differ.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Difference {
-    /// The vector's file.
     pub(crate) file: String,
-    /// The vector's name.
     pub(crate) name: String,
-    /// The old bundle's verdict.
     pub(crate) old: Expectation,
-    /// The new bundle's verdict.
     pub(crate) new: Expectation,
 }
 

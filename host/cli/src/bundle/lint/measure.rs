@@ -16,7 +16,6 @@ pub(super) struct Usage {
     pub(super) memory_bytes: u64,
     /// The codes of reasons and obligations in the answers.
     pub(super) codes: BTreeSet<String>,
-    /// Names of facts that the policy read.
     pub(super) facts: BTreeSet<String>,
     pub(super) allows: bool,
     pub(super) denies: bool,
