@@ -2,9 +2,9 @@
 
 use crate::database::{Database, read_only};
 use crate::error::failed;
-use crate::frontier::LogFrontier;
 use crate::postgres;
-use crate::rows::ReadRows;
+use crate::record::frontier::LogFrontier;
+use crate::sql::rows::ReadRows;
 use gateway_engine::Unavailable;
 use sqlx::{PgConnection, SqliteConnection};
 use std::fmt::Display;

@@ -1,10 +1,10 @@
 //! The database under a store: a SQLite file with one writing process, or a PostgreSQL database that replicas share.
 
-use crate::encode::policies::{ActivationRow, BundleRows};
-use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::{CopyError, OpenError, unavailable};
 use crate::postgres::{self, Peers, Postgres, Presence};
-use crate::rows::Pool;
+use crate::record::encode::policies::{ActivationRow, BundleRows};
+use crate::record::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
+use crate::sql::rows::Pool;
 use crate::sqlite::{self, Sqlite};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;

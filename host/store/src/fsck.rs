@@ -19,8 +19,8 @@ mod snapshot;
 mod tree;
 
 use crate::error::{OpenError, unavailable};
-use crate::history;
-use crate::row::{Cell, Row};
+use crate::record::history;
+use crate::sql::row::{Cell, Row};
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_engine::Unavailable;

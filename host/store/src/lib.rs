@@ -14,41 +14,26 @@
 //! [`ReadLog`]: gateway_engine::ports::ReadLog
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 
-mod cache;
 mod change;
-mod checked;
 #[cfg(test)]
 mod contract;
 mod database;
 mod decisions;
-mod decode;
-mod encode;
 mod error;
-mod frontier;
 mod fsck;
-mod history;
-mod lists;
-mod log;
-mod policies;
 mod postgres;
-mod previews;
-mod read;
-mod retention;
-mod row;
-mod rows;
-mod spending;
+mod record;
+mod sql;
 mod sqlite;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod webhooks;
-mod work;
 
 pub use database::{Counters, backup, is_postgres, production_fault, restore};
 pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, RecordedDecision};
 pub use error::{CopyError, OpenError};
 pub use fsck::{Checked, Finding, Fsck, Head};
 pub use postgres::{CONNECTIONS, OpenError as PostgresError, Peer, Peers, Presence};
-pub use read::Unfinished;
-pub use retention::{Expiring, ROWS_PER_TRANSACTION_MAX, SPENDING_KEPT_MS_MIN, Size};
+pub use store::read::Unfinished;
+pub use store::retention::{Expiring, ROWS_PER_TRANSACTION_MAX, SPENDING_KEPT_MS_MIN, Size};
 pub use store::{HISTOGRAMS, Store};

@@ -19,11 +19,11 @@ mod work;
 mod writer;
 
 use crate::database::Counters;
-use crate::encode::policies::{ActivationRow, BundleRows};
-use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
 use crate::error::failed;
-use crate::lists::{ByIndex, Lists, list_of_keys, list_of_operations};
-use crate::rows::{Pool, Statements};
+use crate::record::encode::policies::{ActivationRow, BundleRows};
+use crate::record::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
+use crate::sql::rows::{Pool, Statements};
+use crate::store::lists::{ByIndex, Lists, list_of_keys, list_of_operations};
 use activation::{ActivationJob, ProbeJob};
 use commit::CommitJob;
 pub use connect::{CONNECTIONS, OpenError};

@@ -1,12 +1,23 @@
 //! The store: the engine's ports on a database, and the records that it caches.
 
-use crate::cache::LruCache;
-use crate::checked::Damaged;
+mod cache;
+mod checked;
+pub(crate) mod lists;
+pub(crate) mod log;
+pub(crate) mod policies;
+mod previews;
+pub(crate) mod read;
+pub(crate) mod retention;
+mod webhooks;
+pub(crate) mod work;
+
 use crate::database::{Counters, Database, Reader, is_postgres};
-use crate::encode::{self, TokenRow};
 use crate::error::OpenError;
 use crate::postgres::{Peers, Presence};
-use crate::previews::Previews;
+use crate::record::encode::{self, TokenRow};
+use crate::store::cache::LruCache;
+use crate::store::checked::Damaged;
+use crate::store::previews::Previews;
 use crate::{postgres, sqlite};
 use async_trait::async_trait;
 use gateway_domain::ids::{KeyId, OperationId};

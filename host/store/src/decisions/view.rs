@@ -2,10 +2,11 @@
 
 use super::{Cursor, DecisionPosition, RecordedDecision};
 use crate::database::Reader;
-use crate::decode::{self, integer};
 use crate::error::{OpenError, failed};
-use crate::row::{Cell, Row};
-use crate::{encode, policies, read};
+use crate::record::decode::{self, integer};
+use crate::record::encode;
+use crate::sql::row::{Cell, Row};
+use crate::store::{policies, read};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};

@@ -1,8 +1,8 @@
 //! Checks idempotency claims and the keys' lists of operations: each row must belong to an existing operation.
 
 use super::{Cell, Check, Row, Stop};
-use crate::encode::{claim_row, family, listed_keys};
-use crate::row::{Expected, is};
+use crate::record::encode::{claim_row, family, listed_keys};
+use crate::sql::row::{Expected, is};
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family};
 use gateway_domain::operation::Operation;

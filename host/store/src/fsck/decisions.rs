@@ -2,8 +2,8 @@
 //! counts them.
 
 use super::{Cell, Check, Row, Stop};
-use crate::encode::{EvaluationRow, FORMAT, decision, preview, row_hash};
-use crate::row::{Columns, is};
+use crate::record::encode::{EvaluationRow, FORMAT, decision, preview, row_hash};
+use crate::sql::row::{Columns, is};
 use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;

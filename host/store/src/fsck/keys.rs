@@ -2,9 +2,9 @@
 
 use super::snapshot::Snapshot;
 use super::{Check, Stop};
-use crate::encode::{FORMAT, KeyRow, key_row};
-use crate::history::KeyFold;
-use crate::row::{Cell, Expected, Row, is};
+use crate::record::encode::{FORMAT, KeyRow, key_row};
+use crate::record::history::KeyFold;
+use crate::sql::row::{Cell, Expected, Row, is};
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Change, Event, Operation, replay};

@@ -1,11 +1,11 @@
 //! Checks the events of each operation, and the rows that are derived from them alone.
 
 use super::{Check, Stop};
-use crate::encode::{
+use crate::record::encode::{
     FORMAT, OperationRow, Spending, SpendingRow, instant, listed_keys, operation_row, spending,
 };
-use crate::history::{self, Chain, EVENTS, History};
-use crate::row::{Cell, Expected, Row, is};
+use crate::record::history::{self, Chain, EVENTS, History};
+use crate::sql::row::{Cell, Expected, Row, is};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
 

@@ -2,9 +2,9 @@
 
 use super::snapshot::Snapshot;
 use super::{Cell, Check, Row, Stop};
-use crate::decode;
-use crate::encode::policies::{activation, file_hash, rows_hash};
-use crate::row::{Columns, Expected, is};
+use crate::record::decode;
+use crate::record::encode::policies::{activation, file_hash, rows_hash};
+use crate::sql::row::{Columns, Expected, is};
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::StoredBundle;
 

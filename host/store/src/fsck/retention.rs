@@ -1,8 +1,8 @@
 //! Checks the watermarks of rows that were deleted on purpose.
 
 use super::{Check, Stop};
-use crate::encode::instant;
-use crate::retention::{Expiring, NEWEST};
+use crate::record::encode::instant;
+use crate::store::retention::{Expiring, NEWEST};
 use gateway_domain::policy::spending::DAY_MS;
 use gateway_domain::time::EpochMs;
 

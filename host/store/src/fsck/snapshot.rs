@@ -3,8 +3,9 @@
 use super::Stop;
 use crate::database::Reader;
 use crate::error::{OpenError, failed};
-use crate::row::{Cell, Row};
-use crate::{postgres, rows, sqlite};
+use crate::sql::row::{Cell, Row};
+use crate::sql::rows;
+use crate::{postgres, sqlite};
 
 /// SQLITE_CORRUPT (sqlite.org/rescode.html).
 const CORRUPT: i32 = 11;

@@ -4,7 +4,7 @@
 //! node above it. If no node differs, all nodes match the leaves.
 
 use super::{Check, Head, Stop};
-use crate::row::{Cell, Row};
+use crate::sql::row::{Cell, Row};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{Frontier, leaf_hash, node_hash};
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Stores an activation, after comparing it with the high-water mark in the same transaction.
 
-use crate::encode::instant;
-use crate::encode::policies::{ActivationRow, BundleRows, LAST_ACTIVATION, Place};
-use crate::frontier::LogFrontier;
 use crate::postgres::job::{Job, NodeColumns};
+use crate::record::encode::instant;
+use crate::record::encode::policies::{ActivationRow, BundleRows, LAST_ACTIVATION, Place};
+use crate::record::frontier::LogFrontier;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Activated;

@@ -3,9 +3,9 @@
 //! The first part of the statement has all conditions, and the other parts write only if it wrote its row. So a commit with a version
 //! conflict writes nothing, and needs no rollback. No other commit runs at the same time, since each holds the end of the log.
 
-use crate::encode::{FORMAT, KeyRow, Rows, Spending, SpendingRow, TokenRow};
-use crate::frontier::{Appended, LogFrontier};
 use crate::postgres::job::{Job, NodeColumns};
+use crate::record::encode::{FORMAT, KeyRow, Rows, Spending, SpendingRow, TokenRow};
+use crate::record::frontier::{Appended, LogFrontier};
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::RateLimited;
 use sqlx::postgres::PgRow;

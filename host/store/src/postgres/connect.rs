@@ -1,7 +1,7 @@
 //! The server and its connections: settings of a session, and what a server must be.
 
 use crate::error::has_code;
-use crate::rows::PgReaders;
+use crate::sql::rows::PgReaders;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Row as _};
 use std::fmt;

@@ -1,9 +1,9 @@
 //! Writes a policy decision that changed no operation and is no preview, and takes the token of a refusal.
 
-use crate::encode::{DecisionRow, FORMAT, TokenRow, row_hash};
-use crate::frontier::LogFrontier;
 use crate::postgres::commit::{exhausted, unsigned};
 use crate::postgres::job::Job;
+use crate::record::encode::{DecisionRow, FORMAT, TokenRow, row_hash};
+use crate::record::frontier::LogFrontier;
 use gateway_engine::ports::RateLimited;
 use sqlx::PgConnection;
 

@@ -1,6 +1,6 @@
 //! A change that waits for the writer.
 
-use crate::frontier::{Appended, LogFrontier};
+use crate::record::frontier::{Appended, LogFrontier};
 use sqlx::PgConnection;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -116,7 +116,7 @@ impl NodeColumns {
         let nodes = &appended.nodes;
         Self {
             levels: nodes.iter().map(|node| i64::from(node.level)).collect(),
-            positions: nodes.iter().map(|node| crate::encode::integer(node.index)).collect(),
+            positions: nodes.iter().map(|node| crate::record::encode::integer(node.index)).collect(),
             hashes: nodes.iter().map(|node| node.hash.as_bytes().to_vec()).collect(),
         }
     }

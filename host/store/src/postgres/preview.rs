@@ -1,9 +1,9 @@
 //! Writes previews, and deletes the oldest ones.
 
-use crate::encode::{EvaluationRow, FORMAT, row_hash};
-use crate::frontier::LogFrontier;
 use crate::postgres::decision::next_index;
 use crate::postgres::job::Job;
+use crate::record::encode::{EvaluationRow, FORMAT, row_hash};
+use crate::record::frontier::LogFrontier;
 use sqlx::PgConnection;
 
 const INSERT: &str = "WITH written AS (

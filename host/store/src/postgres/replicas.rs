@@ -1,8 +1,8 @@
 //! What the replicas of a database say of themselves, so that one with other keys or another policy is noticed.
 
 use crate::error::{failed, unavailable};
-use crate::row::{Cell, Row};
-use crate::rows::Pool;
+use crate::sql::row::{Cell, Row};
+use crate::sql::rows::Pool;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;

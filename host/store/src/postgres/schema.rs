@@ -3,7 +3,7 @@
 //! A security check: in a database without a constraint or trigger, another program could write rows that ours never would.
 
 use super::migrate;
-use crate::rows::{PgReaders, Pool};
+use crate::sql::rows::{PgReaders, Pool};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use std::collections::BTreeMap;
 

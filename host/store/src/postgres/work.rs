@@ -1,9 +1,9 @@
 //! Shares the work of the reconcilers between replicas: each operation is given to one of them for a while.
 
 use crate::error::failed;
-use crate::row::Cell;
-use crate::rows::Pool;
-use crate::work::{as_json, due, tenants};
+use crate::sql::row::Cell;
+use crate::sql::rows::Pool;
+use crate::store::work::{as_json, due, tenants};
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Deferral, Due, WAIT_MAX_MS};
 

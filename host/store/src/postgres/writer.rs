@@ -2,12 +2,12 @@
 
 use crate::database::Counters;
 use crate::error::has_code;
-use crate::frontier::{self, LogFrontier};
 use crate::postgres::connect::{ANSWER_WITHIN, OpenError, Server};
 use crate::postgres::job::{Job, Queued, WriteError, catch_panic, ticket};
 use crate::postgres::replicas::MayWrite;
-use crate::row::Row;
-use crate::rows::ReadRows;
+use crate::record::frontier::{self, LogFrontier};
+use crate::sql::row::Row;
+use crate::sql::rows::ReadRows;
 use gateway_domain::ids::Hex32;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Stores an activation, after comparing it with the high-water mark in the same transaction.
 
-use crate::encode::integer;
-use crate::encode::policies::{ActivationRow, BundleRows, FileRow, LAST_ACTIVATION, Place};
-use crate::frontier::LogFrontier;
+use crate::record::encode::integer;
+use crate::record::encode::policies::{ActivationRow, BundleRows, FileRow, LAST_ACTIVATION, Place};
+use crate::record::frontier::LogFrontier;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Activated;
@@ -106,7 +106,7 @@ impl Job for ProbeJob {
     async fn apply(&self, conn: &mut SqliteConnection, _log: &mut LogFrontier) -> Result<(), sqlx::Error> {
         let sql = "INSERT INTO write_probe (id, at_ms) VALUES (1, ?1)
              ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
-        sqlx::query(sql).bind(crate::encode::instant(self.0)).execute(conn).await?;
+        sqlx::query(sql).bind(crate::record::encode::instant(self.0)).execute(conn).await?;
         Ok(())
     }
 }

@@ -3,8 +3,8 @@
 //! The first statement has all conditions. The following ones write only if `changes() > 0`, that is, if the
 //! statement before wrote something. So a commit with a version conflict writes nothing, and needs no rollback.
 
-use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending, TokenRow, integer};
-use crate::frontier::{Appended, LogFrontier};
+use crate::record::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending, TokenRow, integer};
+use crate::record::frontier::{Appended, LogFrontier};
 use crate::sqlite::quota;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::Completed;

@@ -1,7 +1,7 @@
 //! Writes a policy decision that changed no operation and is no preview.
 
-use crate::encode::{DecisionRow, FORMAT, TokenRow, row_hash};
-use crate::frontier::LogFrontier;
+use crate::record::encode::{DecisionRow, FORMAT, TokenRow, row_hash};
+use crate::record::frontier::LogFrontier;
 use crate::sqlite::{next_index, quota};
 use gateway_engine::ports::RateLimited;
 use gateway_sqlite::Job;

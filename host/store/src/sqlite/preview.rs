@@ -1,7 +1,7 @@
 //! Writes previews: one SQL text, which takes one round trip to SQLite's thread.
 
-use crate::encode::{EvaluationRow, FORMAT, row_hash};
-use crate::frontier::LogFrontier;
+use crate::record::encode::{EvaluationRow, FORMAT, row_hash};
+use crate::record::frontier::LogFrontier;
 use crate::sqlite::next_index;
 use gateway_sqlite::Job;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};

@@ -2,7 +2,7 @@
 //!
 //! A quota is one number, the instant at which it is full again. See `gateway_engine::Token` for the arithmetic.
 
-use crate::encode::TokenRow;
+use crate::record::encode::TokenRow;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
 /// Rows of full quotas that are deleted when a token is taken. It is more than one, so that the table shrinks.

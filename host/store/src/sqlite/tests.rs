@@ -200,13 +200,13 @@ async fn queries_for_work_use_their_indexes() {
     let folder = Folder::new();
     let store = folder.open().await;
     for (sql, index) in [
-        (crate::read::PENDING, "operations_awaiting_approvals"),
-        (crate::read::ADMITTED, "operations_awaiting_execution"),
+        (crate::store::read::PENDING, "operations_awaiting_approvals"),
+        (crate::store::read::ADMITTED, "operations_awaiting_execution"),
     ] {
         let plan = plan(&folder, sql).await;
         assert!(plan.len() == 1 && plan[0].contains(index), "{plan:?}");
     }
-    let owing = plan(&folder, crate::work::OWING).await;
+    let owing = plan(&folder, crate::store::work::OWING).await;
     let searches = owing.iter().filter(|step| step.starts_with("SEARCH"));
     let is_indexed =
         |step: &&String| step.contains("COVERING INDEX operations_owing") || step.contains("rowid=?");
@@ -219,7 +219,7 @@ async fn queries_for_work_use_their_indexes() {
 async fn queries_use_their_indexes() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let spent = plan(&folder, crate::spending::SPENT).await;
+    let spent = plan(&folder, crate::record::spending::SPENT).await;
     for index in ["spending_of_account", "spending_to_recipient"] {
         let uses = |step: &String| {
             step.contains(&format!("USING COVERING INDEX {index} (tenant=? AND")) && step.contains("at_ms>?")

@@ -1,11 +1,11 @@
 //! Writes the waits of operations that the reconciler could not drive.
 
-use crate::frontier::LogFrontier;
+use crate::record::frontier::LogFrontier;
 use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
 
 pub(super) struct DeferJob {
-    /// As [`crate::work::as_json`] writes them.
+    /// As [`crate::store::work::as_json`] writes them.
     pub(super) deferrals: String,
     pub(super) now_ms: i64,
 }

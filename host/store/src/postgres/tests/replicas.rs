@@ -7,9 +7,9 @@ use crate::contract::samples::{
     refresh, submission, written,
 };
 use crate::contract::webhooks::{ONE, OTHER, claim};
-use crate::frontier::LogFrontier;
 use crate::postgres::Postgres;
 use crate::postgres::job::Job;
+use crate::record::frontier::LogFrontier;
 use crate::{Peers, Presence, Store};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;

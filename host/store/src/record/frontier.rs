@@ -1,11 +1,11 @@
 //! The right edge of the log of all events. The writer keeps it in memory, so that a commit computes the log's new
 //! root without a read.
 
-use crate::decode;
-use crate::encode::{integer, policies};
-use crate::log::LAST;
-use crate::row::Row;
-use crate::rows::{ReadRows, Statements};
+use crate::record::decode;
+use crate::record::encode::{integer, policies};
+use crate::sql::row::Row;
+use crate::sql::rows::{ReadRows, Statements};
+use crate::store::log::LAST;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{Completed, Frontier, NodePosition, Subtree, leaf_hash};
 

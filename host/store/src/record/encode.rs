@@ -3,8 +3,8 @@
 pub(crate) mod policies;
 
 use crate::error::{failed, unavailable};
-use crate::rows::ReadRows;
-use crate::spending::spending_totals;
+use crate::record::spending::spending_totals;
+use crate::sql::rows::ReadRows;
 use gateway_domain::canonical;
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
@@ -16,7 +16,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord, SpendingRead};
 use gateway_engine::{Token, Unavailable};
 
-/// The format of the bodies that are written. [`crate::decode`] must be able to read every released format; so far
+/// The format of the bodies that are written. [`crate::record::decode`] must be able to read every released format; so far
 /// there is one.
 pub(crate) const FORMAT: i64 = 1;
 

@@ -3,8 +3,8 @@
 //! Previews that arrive while others are being written are written together.
 
 use crate::database::Database;
-use crate::encode::EvaluationRow;
 use crate::error::unavailable;
+use crate::record::encode::EvaluationRow;
 use gateway_engine::Unavailable;
 use parking_lot::Mutex;
 use std::sync::Arc;

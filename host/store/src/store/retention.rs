@@ -4,11 +4,11 @@
 //! was deleted on purpose from one that is missing. Replicas may all delete: each transaction begins with the oldest rows that are left.
 
 use crate::change::Change;
-use crate::decode;
-use crate::encode::instant;
 use crate::error::failed;
-use crate::row::Row;
-use crate::rows::ReadRows;
+use crate::record::decode;
+use crate::record::encode::instant;
+use crate::sql::row::Row;
+use crate::sql::rows::ReadRows;
 use crate::store::Store;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
 use gateway_domain::time::EpochMs;

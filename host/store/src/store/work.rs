@@ -1,9 +1,9 @@
 //! The reconciler's work list: the operations that owe a step, when each is due, and their waits.
 
 use crate::database::{Database, read_only};
-use crate::encode::instant;
 use crate::error::failed;
-use crate::row::Row;
+use crate::record::encode::instant;
+use crate::sql::row::Row;
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;

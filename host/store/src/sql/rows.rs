@@ -3,9 +3,9 @@
 //! Both databases understand the same SQL with parameters `$1`, `$2`, ..., but for JSON and lists: [`Statements`].
 
 use crate::error::has_code;
-use crate::lists::Lists;
 use crate::postgres::Server;
-use crate::row::{Cell, Row};
+use crate::sql::row::{Cell, Row};
+use crate::store::lists::Lists;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgRow, PgValueRef};
 use sqlx::sqlite::{SqliteRow, SqliteValueRef};

@@ -1,10 +1,10 @@
 //! Bundles and activations.
 
-use crate::decode;
-use crate::encode::policies as encode;
 use crate::error::failed;
-use crate::row::Row;
-use crate::rows::Pool;
+use crate::record::decode;
+use crate::record::encode::policies as encode;
+use crate::sql::row::Row;
+use crate::sql::rows::Pool;
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;

@@ -1,8 +1,8 @@
 //! Spending totals of recent payments.
 
-use crate::encode::instant;
-use crate::row::{Cell, Row};
-use crate::rows::ReadRows;
+use crate::record::encode::instant;
+use crate::sql::row::{Cell, Row};
+use crate::sql::rows::ReadRows;
 use gateway_domain::ids::Tenant;
 use gateway_domain::intent::Payment;
 use gateway_domain::policy::SpendingTotals;
@@ -11,7 +11,7 @@ use gateway_domain::time::EpochMs;
 
 /// One statement, so that both sums see one state. Amounts are summed in 32-bit halves, because SQLite fails if a sum
 /// exceeds 64 bits; PostgreSQL sums to a decimal number, which is cast back.
-pub(super) const SPENT: &str = "SELECT * FROM
+pub(crate) const SPENT: &str = "SELECT * FROM
     (SELECT CAST(coalesce(sum(amount_minor >> 32), 0) AS BIGINT) AS day_high,
         CAST(coalesce(sum(amount_minor & 4294967295), 0) AS BIGINT) AS day_low,
         CAST(coalesce(sum(amount_minor >> 32) FILTER (WHERE at_ms > $6), 0) AS BIGINT) AS hour_high,
@@ -26,7 +26,7 @@ pub(super) const SPENT: &str = "SELECT * FROM
 
 /// The totals, including payments after `now`: if the clock was set back, they must still count towards limits. `None` if the
 /// database does not answer with numbers.
-pub(super) async fn spending_totals<C: ReadRows>(
+pub(crate) async fn spending_totals<C: ReadRows>(
     conn: &mut C,
     tenant: &Tenant,
     payment: &Payment,

@@ -4,9 +4,9 @@
 //! Heads and proofs are checked before they are returned. The root after the last entry is stored with that entry, and the tree
 //! nodes that are read must hash up to it, so a damaged node is detected, even in a proof about an old size of the log.
 
-use crate::decode::{self, integer};
 use crate::error::{failed, unavailable};
-use crate::row::Row;
+use crate::record::decode::{self, integer};
+use crate::sql::row::Row;
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};

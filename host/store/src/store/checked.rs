@@ -1,15 +1,15 @@
 //! Reads operations and keys from disk, and refuses a row that differs from the record rebuilt from its events.
 //!
 //! Another program may have changed a row, for example while the gateway was stopped, and the gateway must not act on
-//! such a row. Records that were checked, or that this process wrote, are cached ([`crate::cache`]).
+//! such a row. Records that were checked, or that this process wrote, are cached ([`crate::store::cache`]).
 
-use crate::encode::{key_row, operation_row};
 use crate::error::failed;
 use crate::fsck::Finding;
 use crate::fsck::keys::columns as key_columns;
 use crate::fsck::operations::operation_columns;
-use crate::history::{self, Chain, History, KeyFold, Report, report};
-use crate::row::{Cell, Row};
+use crate::record::encode::{key_row, operation_row};
+use crate::record::history::{self, Chain, History, KeyFold, Report, report};
+use crate::sql::row::{Cell, Row};
 use crate::store::Store;
 use gateway_domain::ids::{KeyId, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
@@ -30,7 +30,7 @@ const REMEMBERED_MAX: usize = 1024;
 
 /// The records found damaged when last read.
 #[derive(Debug, Default)]
-pub(super) struct Damaged(Mutex<BTreeMap<Subject, String>>);
+pub(crate) struct Damaged(Mutex<BTreeMap<Subject, String>>);
 
 impl Damaged {
     /// Adds a damaged record to the list, or removes one that is sound again.
@@ -51,7 +51,7 @@ impl Damaged {
         }
     }
 
-    pub(super) fn list(&self) -> Vec<Damage> {
+    pub(crate) fn list(&self) -> Vec<Damage> {
         let damaged = self.0.lock();
         damaged.iter().map(|(subject, detail)| Damage { subject: *subject, detail: detail.clone() }).collect()
     }
@@ -59,7 +59,7 @@ impl Damaged {
 
 impl Store {
     /// The operation, if its row matches its events.
-    pub(super) async fn operation_checked(
+    pub(crate) async fn operation_checked(
         &self,
         id: OperationId,
         tenant: Option<&Tenant>,
@@ -88,7 +88,7 @@ impl Store {
     }
 
     /// The key, if its row matches the events of the operations that changed it.
-    pub(super) async fn key_checked(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
+    pub(crate) async fn key_checked(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
         let to_unavailable = |error| failed(format_args!("key `{id}` could not be read"), &error);
         let read = async {
             let pool = self.database.pool();

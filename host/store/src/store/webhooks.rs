@@ -3,11 +3,11 @@
 //! These rows are not hashed as records are: they decide when an event is sent, and each event can be compared with its operation.
 
 use crate::change::Change;
-use crate::decode::integer;
-use crate::encode::instant;
 use crate::error::failed;
-use crate::row::{Cell, Row};
-use crate::rows::ReadRows;
+use crate::record::decode::integer;
+use crate::record::encode::instant;
+use crate::sql::row::{Cell, Row};
+use crate::sql::rows::ReadRows;
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::Tenant;

@@ -3,11 +3,11 @@
 //! A page reads along one index, chosen by what was asked for: that of the key, of the type, of the state, or of all. What else was asked
 //! for is compared row by row, over a limited number of rows.
 
-use crate::decode;
-use crate::encode::{self, instant};
 use crate::error::failed;
-use crate::row::{Cell, Row};
-use crate::rows::{Connection, Pool, ReadRows as _};
+use crate::record::decode;
+use crate::record::encode::{self, instant};
+use crate::sql::row::{Cell, Row};
+use crate::sql::rows::{Connection, Pool, ReadRows as _};
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::canonical::CanonicalError;

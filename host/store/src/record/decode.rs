@@ -1,9 +1,9 @@
 //! Decodes rows into values. The error for a row that cannot be read says what the row holds.
 
 use crate::decisions::{DecisionPosition, RecordedDecision};
-use crate::encode::{self, FORMAT};
 use crate::error::{failed, unavailable};
-use crate::row::{Cell, Row};
+use crate::record::encode::{self, FORMAT};
+use crate::sql::row::{Cell, Row};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::redaction::Salt;

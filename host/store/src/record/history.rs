@@ -3,9 +3,9 @@
 //! The gateway compares an operation or key that it reads from disk with the rebuilt one. `ledger fsck` compares all
 //! records.
 
-use crate::encode::FORMAT;
 use crate::fsck::Finding;
-use crate::row::Row;
+use crate::record::encode::FORMAT;
+use crate::sql::row::Row;
 use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;

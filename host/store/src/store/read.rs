@@ -1,14 +1,14 @@
 //! Reads on the read-only connections. `checked` reads operations and keys.
 
-use crate::decode;
-use crate::encode::{self, instant, integer};
 use crate::error::{failed, unavailable};
 use crate::fsck::keys;
-use crate::row::{Cell, Row};
-use crate::rows::{Pool, ReadRows as _};
-use crate::spending;
+use crate::record::decode;
+use crate::record::encode::{self, instant, integer};
+use crate::record::spending;
+use crate::sql::row::{Cell, Row};
+use crate::sql::rows::{Pool, ReadRows as _};
 use crate::store::Store;
-use crate::work;
+use crate::store::work;
 use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
@@ -29,10 +29,10 @@ const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = $1 ORD
 /// The empty blob sorts before every id.
 const KEYS_AFTER: &str = "SELECT key_id, body FROM custody_keys
     WHERE key_id > $1 ORDER BY key_id LIMIT $2";
-pub(super) const PENDING: &str = "SELECT operation_id, tenant, waited_ms FROM operations
+pub(crate) const PENDING: &str = "SELECT operation_id, tenant, waited_ms FROM operations
     WHERE awaits_approvals = 1 AND created_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
     ORDER BY created_at_ms LIMIT $4";
-pub(super) const ADMITTED: &str = "SELECT operation_id, tenant, waited_ms FROM operations
+pub(crate) const ADMITTED: &str = "SELECT operation_id, tenant, waited_ms FROM operations
     WHERE state = 'admitted' AND owes = 0 AND updated_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
     ORDER BY updated_at_ms LIMIT $4";
 
@@ -277,7 +277,7 @@ impl ReadOperations for Store {
 }
 
 /// The events of an operation with each one's hash, oldest first.
-pub(super) async fn events(pool: &Pool, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError> {
+pub(crate) async fn events(pool: &Pool, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError> {
     let rows = pool.rows(EVENTS, &[id.0.into()]).await;
     let to_unavailable =
         |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
