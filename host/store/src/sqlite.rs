@@ -41,19 +41,7 @@ use work::{DeferJob, NoWaitsJob};
 const APPLICATION_ID: ApplicationId = ApplicationId::new(*b"OpGw");
 
 const MIGRATIONS: &[Migration] = &[
-    migration(1, "operations", include_str!("../migrations/sqlite/0001_operations.sql")),
-    migration(2, "key_operations", include_str!("../migrations/sqlite/0002_key_operations.sql")),
-    migration(3, "policy_bundles", include_str!("../migrations/sqlite/0003_policy_bundles.sql")),
-    migration(4, "spending", include_str!("../migrations/sqlite/0004_spending.sql")),
-    migration(5, "decision_inputs", include_str!("../migrations/sqlite/0005_decision_inputs.sql")),
-    migration(6, "event_salts", include_str!("../migrations/sqlite/0006_event_salts.sql")),
-    migration(7, "row_hashes", include_str!("../migrations/sqlite/0007_row_hashes.sql")),
-    migration(8, "key_quorums", include_str!("../migrations/sqlite/0008_key_quorums.sql")),
-    migration(9, "admission_budgets", include_str!("../migrations/sqlite/0009_admission_budgets.sql")),
-    migration(10, "logged_activations", include_str!("../migrations/sqlite/0010_logged_activations.sql")),
-    migration(11, "retention", include_str!("../migrations/sqlite/0011_retention.sql")),
-    migration(12, "lists", include_str!("../migrations/sqlite/0012_lists.sql")),
-    migration(13, "webhooks", include_str!("../migrations/sqlite/0013_webhooks.sql")),
+    migration(1, "store", include_str!("../migrations/sqlite/0001_store.sql")),
 ];
 
 const fn migration(version: u32, name: &'static str, sql: &'static str) -> Migration {

@@ -131,33 +131,6 @@ async fn conflicting_decision_spends_nothing() {
 }
 
 #[tokio::test]
-async fn spending_migration_adds_payments_decided_earlier() {
-    let folder = Folder::new();
-    let store = folder.open().await;
-    for byte in 1..=3 {
-        let record = written(&*store, opening_payment(byte)).await;
-        if byte > 1 {
-            let decided = written(&*store, following(&record, EpochMs(5), vec![decision_signed()])).await;
-            if byte > 2 {
-                written(&*store, following(&decided, EpochMs(6), vec![failed()])).await;
-            }
-        }
-    }
-    type Row = (Vec<u8>, String, String, String, String, i64, i64);
-    let rows = async || -> Vec<Row> {
-        sqlx::query_as("SELECT * FROM spending").fetch_all(&mut folder.connection().await).await.unwrap()
-    };
-    let written = rows().await;
-    assert_eq!(written.len(), 1);
-    store.close().await;
-    folder.tamper("DROP TABLE spending").await;
-    folder.tamper("DELETE FROM _sqlx_migrations WHERE version = 4").await;
-    let store = folder.open().await;
-    assert_eq!(rows().await, written);
-    drop(store);
-}
-
-#[tokio::test]
 async fn refusal_is_stored_in_searchable_columns() {
     let folder = Folder::new();
     let store = folder.open().await;
