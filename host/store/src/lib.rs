@@ -29,11 +29,12 @@ mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use database::{Counters, backup, is_postgres, production_fault, restore};
+pub use change::Counters;
+pub use database::{CopyError, OpenError, backup, is_postgres, production_fault, restore};
 pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, RecordedDecision};
-pub use error::{CopyError, OpenError};
-pub use fsck::{Checked, Finding, Fsck, Head};
+pub use fsck::{Checked, Fsck, Head};
 pub use postgres::{CONNECTIONS, OpenError as PostgresError, Peer, Peers, Presence};
+pub use record::finding::Finding;
 pub use store::read::Unfinished;
 pub use store::retention::{Expiring, ROWS_PER_TRANSACTION_MAX, SPENDING_KEPT_MS_MIN, Size};
 pub use store::{HISTOGRAMS, Store};

@@ -2,6 +2,7 @@
 
 pub(crate) mod decode;
 pub(crate) mod encode;
+pub(crate) mod finding;
 pub(crate) mod frontier;
 pub(crate) mod history;
 pub(crate) mod spending;

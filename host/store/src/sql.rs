@@ -1,4 +1,5 @@
-//! Rows as either database stores them, and the connections that read them.
+//! The SQL that both databases share: rows as stored, connections, and the words in which the databases differ.
 
+pub(crate) mod connection;
 pub(crate) mod row;
-pub(crate) mod rows;
+pub(crate) mod statements;

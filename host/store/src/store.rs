@@ -11,17 +11,19 @@ pub(crate) mod retention;
 mod webhooks;
 pub(crate) mod work;
 
-use crate::database::{Counters, Database, Reader, is_postgres};
-use crate::error::OpenError;
+use crate::change::{Change, CommitWrite, Counters, DecisionWrite};
+use crate::database::{Database, OpenError, is_postgres};
 use crate::postgres::{Peers, Presence};
-use crate::record::encode::{self, TokenRow};
+use crate::record::encode::{self, instant};
+use crate::record::finding::Damaged;
+use crate::sql::connection::Connection;
 use crate::store::cache::LruCache;
-use crate::store::checked::Damaged;
 use crate::store::previews::Previews;
 use crate::{postgres, sqlite};
 use async_trait::async_trait;
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
+use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
     Commit, CommitOperations, Committed, DecisionRecord, Deferral, KeyChange, PreviewRecord, RateLimited,
@@ -32,8 +34,6 @@ use metrics::histogram;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument;
-
-const DECISION_UNWRITTEN: &str = "a policy decision could not be written";
 
 /// Durable commits and reads in one SQLite file, which this process alone writes, or in a PostgreSQL database, which other
 /// replicas write too. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
@@ -75,7 +75,7 @@ impl Store {
     /// # Errors
     /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn read_only(location: &str) -> Result<Self, OpenError> {
-        Ok(Self::of(Database::ReadOnly(Reader::open(location).await?)))
+        Ok(Self::of(Database::read_only(location).await?))
     }
 
     fn of(database: Database) -> Self {
@@ -93,7 +93,7 @@ impl Store {
     /// # Errors
     /// [`OpenError`]: the location does not name a database.
     pub fn exists(location: &str) -> Result<bool, OpenError> {
-        if is_postgres(location) { Ok(true) } else { sqlite::exists(location) }
+        if is_postgres(location) { Ok(true) } else { Ok(sqlite::exists(location)?) }
     }
 
     /// Connects to the database's server once, if it has one, and changes nothing.
@@ -123,7 +123,7 @@ impl Store {
     /// Open connections to a server that read, and how many of them are idle. `None` for a file.
     #[must_use]
     pub fn readers(&self) -> Option<(u32, u32)> {
-        self.database.readers()
+        self.database.pool().n_open_and_idle()
     }
 
     /// The totals of the writes so far.
@@ -154,7 +154,7 @@ impl Store {
     async fn commit_and_cache(
         &self,
         commit: Commit,
-        token: Option<TokenRow>,
+        token: Option<Token>,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
         let started = Instant::now();
         let span = tracing::info_span!(target: "trace", "store.commit", n_events = commit.events.len());
@@ -173,13 +173,13 @@ impl Store {
     async fn write_and_cache(
         &self,
         commit: Commit,
-        token: Option<TokenRow>,
+        token: Option<Token>,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
         let rows = encode::commit(&commit)?;
-        let record_root = rows.operation.record_root;
-        let Commit { operation, keys, .. } = commit;
+        let Commit { operation, previous_record_root, keys, .. } = commit;
+        let record_root = rows.events.last().map_or(previous_record_root, |last| last.hash);
         let what = format!("operation `{}` could not be written", operation.id);
-        match self.database.commit(rows, token, what).await {
+        match self.database.write(CommitWrite { rows, token }, what).await {
             Ok(RateLimited::Written { written: ledger_root, full_at_us }) => {
                 let record = Record { operation, record_root, ledger_root };
                 self.operations.update(record.operation.id, record.clone());
@@ -203,6 +203,31 @@ impl Store {
     }
 }
 
+impl Store {
+    async fn write_decision(
+        &self,
+        record: DecisionRecord,
+        token: Option<Token>,
+    ) -> Result<RateLimited<()>, Unavailable> {
+        let (operation_id, repeats) = (record.operation_id, record.input.moment == Moment::Admission);
+        let write = DecisionWrite { operation_id, row: encode::decision(&record)?, repeats, token };
+        self.database.write(write, "a policy decision could not be written").await
+    }
+}
+
+/// Finds out whether the database can be written.
+pub(crate) struct Probe(pub(crate) EpochMs);
+
+impl Change for Probe {
+    type Output = ();
+
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<(), sqlx::Error> {
+        let sql = "INSERT INTO write_probe (id, at_ms) VALUES (1, $1)
+             ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
+        conn.rows(sql, &[instant(self.0).into()]).await.map(drop)
+    }
+}
+
 #[async_trait]
 impl CommitOperations for Store {
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
@@ -213,8 +238,7 @@ impl CommitOperations for Store {
     }
 
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
-        let row = encode::decision(&record)?;
-        self.database.decision(row, None, DECISION_UNWRITTEN).await.map(drop)
+        self.write_decision(record, None).await.map(drop)
     }
 
     async fn commit_with_token(
@@ -222,7 +246,7 @@ impl CommitOperations for Store {
         commit: Commit,
         token: Token,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
-        self.commit_and_cache(commit, Some(encode::token(&token))).await
+        self.commit_and_cache(commit, Some(token)).await
     }
 
     async fn decision_record_with_token(
@@ -230,8 +254,7 @@ impl CommitOperations for Store {
         record: DecisionRecord,
         token: Token,
     ) -> Result<RateLimited<()>, Unavailable> {
-        let row = encode::decision(&record)?;
-        self.database.decision(row, Some(encode::token(&token)), DECISION_UNWRITTEN).await
+        self.write_decision(record, Some(token)).await
     }
 
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {
@@ -239,10 +262,10 @@ impl CommitOperations for Store {
     }
 
     async fn defer(&self, deferrals: &[Deferral], now: EpochMs) -> Result<(), Unavailable> {
-        self.database.defer(deferrals, now).await
+        work::defer(&self.database, deferrals, now).await
     }
 
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
-        self.database.probe(at).await
+        self.database.probe(Probe(at)).await
     }
 }

@@ -1,8 +1,7 @@
 //! Reads decision records on a connection of its own.
 
 use super::{Cursor, DecisionPosition, RecordedDecision};
-use crate::database::Reader;
-use crate::error::{OpenError, failed};
+use crate::database::{OpenError, Pool};
 use crate::record::decode::{self, integer};
 use crate::record::encode;
 use crate::sql::row::{Cell, Row};
@@ -10,6 +9,7 @@ use crate::store::{policies, read};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
+use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{EventId, ReadError, StoredBundle};
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ const PREVIEW: &str = "SELECT row_hash AS hash FROM policy_previews WHERE previe
 /// A read-only view of a store's decisions, for tools that run beside the gateway.
 #[derive(Debug)]
 pub struct Decisions {
-    reader: Reader,
+    pool: Pool,
 }
 
 impl Decisions {
@@ -58,7 +58,7 @@ impl Decisions {
     /// # Errors
     /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
-        Ok(Self { reader: Reader::open(location).await? })
+        Ok(Self { pool: Pool::open(location).await? })
     }
 
     /// The part of the cursor that names no record of this store, if there is one. Of a refusal or preview that was dropped since, nothing
@@ -70,8 +70,10 @@ impl Decisions {
         let parts = [(EVENT, cursor.event), (REFUSAL, cursor.refusal), (PREVIEW, cursor.preview)];
         for (sql, part) in parts {
             let Some(id) = part else { continue };
-            let rows = self.reader.pool().rows(sql, &[encode::integer(id.index).into()]).await;
-            let rows = rows.map_err(|error| failed("a policy decision could not be read", &error))?;
+            let rows = self
+                .pool
+                .rows(sql, &[encode::integer(id.index).into()], "a policy decision could not be read")
+                .await?;
             let is_known = rows.first().is_some_and(|row| match row.hash("hash") {
                 Some(hash) => EventId::new(id.index, hash) == id,
                 None => matches!(row.cell("hash"), Cell::Null),
@@ -118,8 +120,8 @@ impl Decisions {
     /// # Errors
     /// As [`Self::page`].
     pub async fn of_operation(&self, id: OperationId) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let events = self.reader.pool().rows(EVENTS_OF, &[id.0.into(), i64::MAX.into()]).await;
-        self.evaluations(events.map_err(|error| failed("events could not be read", &error))?).await
+        let bound = [id.0.into(), i64::MAX.into()];
+        self.evaluations(self.pool.rows(EVENTS_OF, &bound, "events could not be read").await?).await
     }
 
     /// One refusal or fault.
@@ -147,12 +149,12 @@ impl Decisions {
     /// # Errors
     /// [`Unavailable`] if the store does not answer.
     pub async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
-        policies::bundle(self.reader.pool(), hash).await
+        policies::bundle(&self.pool, hash).await
     }
 
     /// Closes the connection.
     pub async fn close(&self) {
-        self.reader.close().await;
+        self.pool.close().await;
     }
 
     async fn evaluations_after(
@@ -188,8 +190,7 @@ impl Decisions {
 
     /// Rows with the columns `ledger_index`, `operation_id`, `seq` and `event_hash`.
     async fn events(&self, sql: &str, bound: i64) -> Result<Vec<Row>, Unavailable> {
-        let events = self.reader.pool().rows(sql, &[bound.into(), EVENTS_PER_PAGE.into()]).await;
-        events.map_err(|error| failed("events could not be read", &error))
+        self.pool.rows(sql, &[bound.into(), EVENTS_PER_PAGE.into()], "events could not be read").await
     }
 
     /// The evaluations in these events, in the same order. The input of an evaluation is reconstructed from the
@@ -215,7 +216,7 @@ impl Decisions {
 
     /// The evaluations of an operation by `seq`, with a `ledger_index` and a hash of 0, which the caller replaces.
     async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, RecordedDecision>, Unavailable> {
-        let hashed = read::events(self.reader.pool(), id).await.map_err(ReadError::into_unavailable)?;
+        let hashed = read::events(&self.pool, id).await.map_err(ReadError::into_unavailable)?;
         let n_intact = n_intact(&hashed);
         let events: Vec<Event> = hashed.into_iter().map(|chained| chained.event).collect();
         let recorded = evaluations(&events).into_iter().map(|evaluation| {
@@ -241,10 +242,39 @@ impl Decisions {
         position: fn(u64) -> DecisionPosition,
     ) -> Result<Vec<RecordedDecision>, Unavailable> {
         let n_max = i64::try_from(n_max).unwrap_or(i64::MAX);
-        let rows = self.reader.pool().rows(sql, &[encode::integer(after).into(), n_max.into()]).await;
-        let rows = rows.map_err(|error| failed("policy decisions could not be read", &error))?;
-        rows.iter().map(|row| decode::decision(position, row)).collect()
+        let rows = self
+            .pool
+            .rows(sql, &[encode::integer(after).into(), n_max.into()], "policy decisions could not be read")
+            .await?;
+        rows.iter().map(|row| decoded(position, row)).collect()
     }
+}
+
+/// The decision in a row with the columns `place`, `at_ms`, `operation_id`, `format`, `row_hash`, `input` and `outcome`.
+fn decoded(position: fn(u64) -> DecisionPosition, row: &Row) -> Result<RecordedDecision, Unavailable> {
+    let index = integer("a policy decision", row, "place")?;
+    let position = position(index.unsigned_abs());
+    let what = match position {
+        DecisionPosition::Event { .. } | DecisionPosition::Refusal(_) => format!("policy decision {index}"),
+        DecisionPosition::Preview(_) => format!("policy preview {index}"),
+    };
+    let operation_id = match row.cell("operation_id") {
+        Cell::Null => None,
+        Cell::Integer(_) | Cell::Real | Cell::Text(_) | Cell::Blob(_) => Some(decode::operation_id(row)?),
+    };
+    let at_ms = integer(&what, row, "at_ms")?;
+    let (input, outcome) = (decode::text(&what, row, "input")?, decode::text(&what, row, "outcome")?);
+    let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, input, outcome));
+    let hash = decode::hash(&what, row, "row_hash")?;
+    Ok(RecordedDecision {
+        position,
+        operation_id,
+        at_ms: EpochMs(at_ms.unsigned_abs()),
+        hash,
+        is_intact: hash == expected,
+        input: decode::parsed(&what, row, "input")?,
+        outcome: decode::parsed(&what, row, "outcome")?,
+    })
 }
 
 /// The index of the last record read; 0 for none.

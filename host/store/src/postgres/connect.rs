@@ -1,20 +1,18 @@
 //! The server and its connections: settings of a session, and what a server must be.
 
 use crate::error::has_code;
-use crate::sql::rows::PgReaders;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Row as _};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Connections of one replica unless its settings say otherwise: one writes, the others read. A read takes some hundred microseconds.
 pub const CONNECTIONS: u32 = 9;
 
 /// Time to connect, or to get a read connection, before a request is answered with 503.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time for the server to answer on an idle connection, before the next is tried. After a server moved to another machine, none of its
 /// connections is closed, and all of them are tried within [`CONNECT_WITHIN`].
@@ -26,7 +24,7 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 /// Settings of each session, whatever the defaults of the server, the database and the user are. They are statements, since a pooler
 /// ignores or refuses them when a connection is made.
-const SESSION: &str = "SET jit = off;
+pub(super) const SESSION: &str = "SET jit = off;
     SET bytea_output = hex;
     SET standard_conforming_strings = on;
     SET quote_all_identifiers = off;
@@ -40,7 +38,7 @@ pub(super) const LIMITS: &str = "SET statement_timeout = '10s';
     SET tcp_user_timeout = '10s'";
 
 /// Settings of a session that reads the whole database.
-const NO_LIMITS: &str =
+pub(super) const NO_LIMITS: &str =
     "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0";
 
 /// The oldest version of the server that has everything that the statements use.
@@ -200,7 +198,7 @@ impl Server {
     }
 
     /// How to connect, with the password that its file has now.
-    pub(crate) fn options(&self) -> PgConnectOptions {
+    pub(super) fn options(&self) -> PgConnectOptions {
         Self::parse(&self.url).map_or_else(|_| self.options.clone(), |server| server.options)
     }
 
@@ -250,34 +248,6 @@ impl Server {
         Ok(before == after && before != beside)
     }
 
-    /// The read connections of a replica. A standby could show an older state than was acknowledged.
-    pub(super) async fn pool(&self, n_max: u32) -> Result<PgReaders, OpenError> {
-        let pool = PgPoolOptions::new()
-            .max_connections(n_max)
-            .after_connect(|conn, _| Box::pin(begin_session(conn, false)))
-            // The pool's own test has no limit but that of the whole wait for a connection.
-            .test_before_acquire(false)
-            .before_acquire(|conn, _| Box::pin(check_alive(conn)));
-        self.readers(pool, ANSWER_WITHIN).await
-    }
-
-    /// The connections of a tool that reads the whole database: one for its long transaction, one beside it.
-    pub(super) async fn reader(&self) -> Result<PgReaders, OpenError> {
-        let pool = PgPoolOptions::new().max_connections(2).after_connect(|conn, _| {
-            Box::pin(async {
-                set(conn, SESSION).await?;
-                set(conn, NO_LIMITS).await
-            })
-        });
-        self.readers(pool, Duration::MAX).await
-    }
-
-    async fn readers(&self, pool: PgPoolOptions, answer_within: Duration) -> Result<PgReaders, OpenError> {
-        let pool = pool.acquire_timeout(CONNECT_WITHIN).connect_with(self.options()).await;
-        let pool = pool.map_err(|error| self.failed(error))?;
-        Ok(PgReaders { pool, server: Arc::new(self.clone()), answer_within })
-    }
-
     pub(super) fn failed(&self, error: sqlx::Error) -> OpenError {
         let server = self.name();
         let message = |error: &sqlx::Error| {
@@ -307,13 +277,13 @@ impl Server {
 const REFUSALS: [&str; 4] = ["28", "3D", "53", "57"];
 
 /// Sets what a session needs, and checks its server.
-async fn begin_session(conn: &mut PgConnection, writes: bool) -> Result<(), sqlx::Error> {
+pub(super) async fn begin_session(conn: &mut PgConnection, writes: bool) -> Result<(), sqlx::Error> {
     set(conn, SESSION).await?;
     set(conn, LIMITS).await?;
     check_server(conn, writes).await
 }
 
-async fn set(conn: &mut PgConnection, settings: &'static str) -> Result<(), sqlx::Error> {
+pub(super) async fn set(conn: &mut PgConnection, settings: &'static str) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(settings).execute(conn).await.map(drop)
 }
 
@@ -353,7 +323,7 @@ async fn check_server(conn: &mut PgConnection, writes: bool) -> Result<(), sqlx:
 }
 
 /// Checks that the server answers on an idle connection.
-async fn check_alive(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
+pub(super) async fn check_alive(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let answered = tokio::time::timeout(IDLE_ANSWERS_WITHIN, conn.ping()).await;
     answered.map_err(|_| sqlx::Error::PoolTimedOut)?.map(|()| true)
 }

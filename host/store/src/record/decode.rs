@@ -1,9 +1,8 @@
 //! Decodes rows into values. The error for a row that cannot be read says what the row holds.
 
-use crate::decisions::{DecisionPosition, RecordedDecision};
 use crate::error::{failed, unavailable};
-use crate::record::encode::{self, FORMAT};
-use crate::sql::row::{Cell, Row};
+use crate::record::encode::FORMAT;
+use crate::sql::row::Row;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::redaction::Salt;
@@ -32,36 +31,6 @@ pub(crate) fn key_quorum(text: &str) -> Result<KeyQuorum, Unavailable> {
     let participants = Roster::parse(&participants).map_err(|_| unusable())?;
     let threshold = threshold.parse().ok().and_then(|threshold| participants.threshold(threshold).ok());
     Ok(KeyQuorum { threshold: threshold.ok_or_else(unusable)?, participants })
-}
-
-/// The decision in a row with the columns `place`, `at_ms`, `operation_id`, `format`, `row_hash`, `input` and `outcome`.
-pub(crate) fn decision(
-    position: fn(u64) -> DecisionPosition,
-    row: &Row,
-) -> Result<RecordedDecision, Unavailable> {
-    let index = integer("a policy decision", row, "place")?;
-    let position = position(index.unsigned_abs());
-    let what = match position {
-        DecisionPosition::Event { .. } | DecisionPosition::Refusal(_) => format!("policy decision {index}"),
-        DecisionPosition::Preview(_) => format!("policy preview {index}"),
-    };
-    let operation_id = match row.cell("operation_id") {
-        Cell::Null => None,
-        Cell::Integer(_) | Cell::Real | Cell::Text(_) | Cell::Blob(_) => Some(operation_id(row)?),
-    };
-    let at_ms = integer(&what, row, "at_ms")?;
-    let (input, outcome) = (text(&what, row, "input")?, text(&what, row, "outcome")?);
-    let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, input, outcome));
-    let hash = hash(&what, row, "row_hash")?;
-    Ok(RecordedDecision {
-        position,
-        operation_id,
-        at_ms: EpochMs(at_ms.unsigned_abs()),
-        hash,
-        is_intact: hash == expected,
-        input: parsed(&what, row, "input")?,
-        outcome: parsed(&what, row, "outcome")?,
-    })
 }
 
 /// The activation in a row.
@@ -105,7 +74,12 @@ pub(crate) fn hash(what: impl Display, row: &Row, column: &str) -> Result<Hex32,
     row.hash(column).ok_or_else(|| unavailable(format_args!("{what} has a hash that is not 32 bytes")))
 }
 
-fn parsed<T: DeserializeOwned>(what: &str, row: &Row, column: &str) -> Result<T, Unavailable> {
+/// The JSON in `body`, of any format; `None` if it cannot be read.
+pub(crate) fn body<T: DeserializeOwned>(row: &Row) -> Option<T> {
+    row.text("body").and_then(|body| serde_json::from_str(body).ok())
+}
+
+pub(crate) fn parsed<T: DeserializeOwned>(what: &str, row: &Row, column: &str) -> Result<T, Unavailable> {
     let format = integer(what, row, "format")?;
     if format != FORMAT {
         return Err(unavailable(format_args!(

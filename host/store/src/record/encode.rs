@@ -1,34 +1,42 @@
 //! Encodes commits as rows. This runs in the caller's task, so that the single writer only writes.
+//!
+//! A table's columns are listed once, here: a write inserts them, and a check compares stored rows with them.
 
 pub(crate) mod policies;
 
 use crate::error::{failed, unavailable};
 use crate::record::spending::spending_totals;
-use crate::sql::rows::ReadRows;
+use crate::sql::connection::Connection;
+use crate::sql::row::{Cell, Columns};
 use gateway_domain::canonical;
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
 use gateway_domain::intent::{Family, Intent, Payment};
-use gateway_domain::operation::{Change, Operation, Phase, Step, next};
-use gateway_domain::policy::{Input, Moment, Outcome};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Change, Event, Operation, Phase, Step, next};
+use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord, SpendingRead};
-use gateway_engine::{Token, Unavailable};
 
-/// The format of the bodies that are written. [`crate::record::decode`] must be able to read every released format; so far
+/// The format of the bodies that are written. [`decode`](crate::record::decode) must be able to read every released format; so far
 /// there is one.
 pub(crate) const FORMAT: i64 = 1;
 
 /// A commit as rows.
 pub(crate) struct Rows {
-    pub(crate) operation: OperationRow,
+    pub(crate) id: OperationId,
+    /// 0 if the operation must not exist yet.
+    pub(crate) revision_before: i64,
+    pub(crate) record_root_before: Hex32,
+    pub(crate) operation: Columns,
     /// In order; never empty.
     pub(crate) events: Vec<EventRow>,
     pub(crate) keys: Vec<KeyRow>,
     /// The keys whose lists of custody operations get the operation.
     pub(crate) listed_keys: Vec<KeyId>,
-    pub(crate) claim: Option<ClaimRow>,
+    pub(crate) claim: Option<Columns>,
     pub(crate) spending: Option<Spending>,
     /// The spending totals that the commit is conditional on.
     pub(crate) spending_read: Option<SpendingCheck>,
@@ -43,148 +51,101 @@ pub(crate) struct SpendingCheck {
 
 impl SpendingCheck {
     /// Whether the totals have changed since they were read.
-    pub(crate) async fn is_outdated<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn is_outdated<C: Connection>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
         let Self { tenant, payment, read } = self;
         Ok(spending_totals(conn, tenant, payment, read.now).await? != Some(read.totals))
     }
 }
 
-pub(crate) struct OperationRow {
-    pub(crate) id: OperationId,
-    pub(crate) tenant: String,
-    pub(crate) family: &'static str,
-    pub(crate) key_id: KeyId,
-    pub(crate) state: &'static str,
-    pub(crate) owes: bool,
-    pub(crate) awaits_approvals: bool,
-    /// 0 if the operation must not exist yet.
-    pub(crate) revision_before: i64,
-    pub(crate) revision: i64,
-    pub(crate) record_root_before: Hex32,
-    pub(crate) record_root: Hex32,
-    pub(crate) created_at_ms: i64,
-    pub(crate) updated_at_ms: i64,
-    pub(crate) body: String,
-}
-
+/// An event, without its index in the log.
 pub(crate) struct EventRow {
-    pub(crate) seq: i64,
     pub(crate) hash: Hex32,
-    pub(crate) salt: Salt,
-    pub(crate) body: String,
+    pub(crate) columns: Columns,
 }
 
 pub(crate) struct KeyRow {
     pub(crate) id: KeyId,
-    pub(crate) tenant: String,
-    pub(crate) key_ref: String,
-    pub(crate) state: &'static str,
-    pub(crate) busy_with: Option<OperationId>,
     /// `None` if the key must not exist yet.
     pub(crate) revision_before: Option<i64>,
-    pub(crate) revision: i64,
-    pub(crate) body: String,
-}
-
-pub(crate) struct ClaimRow {
-    /// Empty for the product family.
-    pub(crate) key_ref: String,
-    pub(crate) idempotency_key: String,
+    pub(crate) columns: Columns,
 }
 
 /// The change of the spending totals by a commit.
 pub(crate) enum Spending {
-    /// The payment's admission was decided: it counts from now on.
-    Admitted(SpendingRow),
+    /// The payment's admission was decided at this time: it counts from now on.
+    Admitted { at_ms: i64, columns: Columns },
     /// The payment failed after its admission was decided: it no longer counts.
     Voided,
 }
 
-pub(crate) struct SpendingRow {
-    pub(crate) account: String,
-    pub(crate) recipient: String,
-    pub(crate) currency: String,
-    pub(crate) at_ms: i64,
-    pub(crate) amount_minor: i64,
-}
-
-/// A policy decision that changed no operation.
-pub(crate) struct DecisionRow {
-    pub(crate) operation_id: OperationId,
-    pub(crate) tenant: String,
-    pub(crate) intent_hash: Hex32,
-    pub(crate) submitter: String,
-    /// Whether the gateway repeats the evaluation each time it drives the operation.
-    pub(crate) repeats: bool,
-    pub(crate) evaluation: EvaluationRow,
-}
-
-/// The token that a submission takes from its client's quota. See `gateway_engine::Token`.
-pub(crate) struct TokenRow {
-    pub(crate) tenant: String,
-    pub(crate) client_id: String,
-    pub(crate) now_us: i64,
-    pub(crate) increment_us: i64,
-    pub(crate) latest_us: i64,
-    pub(crate) trusted_until_us: i64,
-}
-
-/// The columns that every decision record has: time, input and outcome of the evaluation.
+/// A decision record that no operation changed with, without its index.
 #[derive(Debug)]
 pub(crate) struct EvaluationRow {
-    pub(crate) at_ms: i64,
-    /// Digest of the contents, from which [`row_hash`] is computed once the row has its index.
-    pub(crate) contents: Hex32,
-    pub(crate) input: String,
-    pub(crate) outcome: String,
+    /// Digest of the contents, from which the row's hash is computed once the row has its index.
+    contents: Hex32,
+    columns: Columns,
+}
+
+impl EvaluationRow {
+    pub(crate) fn cell(&self, name: &str) -> Option<Cell> {
+        self.columns.iter().find(|(known, _)| *known == name).map(|(_, cell)| cell.clone())
+    }
+
+    /// The columns at an index, which is in this column.
+    pub(crate) fn at(&self, column: &'static str, index: i64) -> Columns {
+        let mut columns = self.columns.clone();
+        columns.extend([(column, index.into()), ("row_hash", row_hash(index, self.contents).into())]);
+        columns
+    }
 }
 
 /// The rows of a commit.
 pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
-    let id = commit.operation.id;
+    let Commit { operation, previous_record_root, .. } = commit;
+    let id = operation.id;
     let n_events = u64::try_from(commit.events.len()).unwrap_or(u64::MAX);
-    let revision_before = commit.operation.revision.checked_sub(n_events).filter(|_| n_events > 0);
-    let Some(revision_before) = revision_before else {
+    let revision_before = operation.revision.checked_sub(n_events).filter(|_| n_events > 0);
+    let Some(revision_before) = revision_before.map(integer) else {
         return Err(unavailable(format_args!("a commit of operation `{id}` is inconsistent")));
     };
-    let events = events(commit, integer(revision_before))?;
-    let record_root = events.last().map_or(commit.previous_record_root, |last| last.hash);
-    let keys = commit.keys.iter().map(key_row).collect::<Result<_, _>>()?;
-    let operation = operation_row(commit, integer(revision_before), record_root)?;
-    let listed_keys = if revision_before == 0 { listed_keys(&commit.operation) } else { Vec::new() };
-    let claim = commit.claim.as_ref().map(|claim| claim_row(commit, claim));
-    let spending_read = match (&commit.operation.intent, commit.spending) {
-        (Intent::Payment(payment), Some(read)) => {
-            Some(SpendingCheck { tenant: commit.operation.tenant.clone(), payment: payment.clone(), read })
-        }
-        _ => None,
+    let events = events(commit, revision_before)?;
+    let record_root = events.last().map_or(*previous_record_root, |last| last.hash);
+    let key = |change: &KeyChange| {
+        let (id, revision_before) = (change.key.key_id, change.revision_before.map(integer));
+        Ok(KeyRow { id, revision_before, columns: key_columns(&change.key)? })
     };
-    Ok(Rows { operation, events, keys, listed_keys, claim, spending: spending(commit), spending_read })
-}
-
-/// The row of a decision.
-pub(crate) fn decision(record: &DecisionRecord) -> Result<DecisionRow, Unavailable> {
-    let DecisionRecord { at_ms, operation_id, input, outcome } = record;
-    Ok(DecisionRow {
-        operation_id: *operation_id,
-        tenant: input.tenant.0.clone(),
-        intent_hash: input.intent_hash,
-        submitter: serde_json::to_string(&input.submitter).map_err(|error| unwritable_decision(&error))?,
-        repeats: input.moment == Moment::Admission,
-        evaluation: evaluation(*at_ms, Some(*operation_id), input, outcome)?,
+    let spending_read = if let Intent::Payment(payment) = &operation.intent {
+        let (tenant, payment) = (operation.tenant.clone(), payment.clone());
+        commit.spending.map(|read| SpendingCheck { tenant, payment, read })
+    } else {
+        None
+    };
+    Ok(Rows {
+        id,
+        revision_before,
+        record_root_before: *previous_record_root,
+        operation: operation_columns(operation, record_root)?,
+        events,
+        keys: commit.keys.iter().map(key).collect::<Result<_, Unavailable>>()?,
+        listed_keys: if revision_before == 0 { listed_keys(operation) } else { Vec::new() },
+        claim: commit.claim.as_ref().map(|claim| claim_columns(operation, claim)),
+        spending: spending(operation, &commit.events),
+        spending_read,
     })
 }
 
-/// The columns of a token.
-pub(crate) fn token(token: &Token) -> TokenRow {
-    TokenRow {
-        tenant: token.tenant.0.clone(),
-        client_id: token.client_id.clone(),
-        now_us: integer(token.now_us),
-        increment_us: integer(token.increment_us),
-        latest_us: integer(token.latest_us),
-        trusted_until_us: integer(token.trusted_until_us),
-    }
+/// The row of a decision.
+pub(crate) fn decision(record: &DecisionRecord) -> Result<EvaluationRow, Unavailable> {
+    let DecisionRecord { at_ms, operation_id, input, outcome } = record;
+    let submitter = serde_json::to_string(&input.submitter).map_err(|error| unwritable_decision(&error))?;
+    let mut row = evaluation(*at_ms, Some(*operation_id), input, outcome)?;
+    row.columns.extend([
+        ("tenant", input.tenant.0.as_str().into()),
+        ("operation_id", operation_id.0.into()),
+        ("intent_hash", input.intent_hash.into()),
+        ("submitter", submitter.into()),
+    ]);
+    Ok(row)
 }
 
 /// The row of a preview.
@@ -201,7 +162,14 @@ fn evaluation(
     let at_ms = instant(at_ms);
     let input = serde_json::to_string(input).map_err(|error| unwritable_decision(&error))?;
     let outcome = serde_json::to_string(outcome).map_err(|error| unwritable_decision(&error))?;
-    Ok(EvaluationRow { at_ms, contents: contents(at_ms, operation_id, &input, &outcome), input, outcome })
+    let contents = contents(at_ms, operation_id, &input, &outcome);
+    let columns = vec![
+        ("at_ms", at_ms.into()),
+        ("format", FORMAT.into()),
+        ("input", input.into()),
+        ("outcome", outcome.into()),
+    ];
+    Ok(EvaluationRow { contents, columns })
 }
 
 fn unwritable_decision(error: &serde_json::Error) -> Unavailable {
@@ -223,11 +191,6 @@ pub(crate) fn row_hash(index: i64, contents: Hex32) -> Hex32 {
     canonical::digest_bytes("svc/decision-place/v1", &parts.concat())
 }
 
-/// An instant as a column. Larger values are stored as `i64::MAX`.
-pub(crate) fn instant(at: EpochMs) -> i64 {
-    integer(at.0)
-}
-
 fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavailable> {
     let id = commit.operation.id;
     let mut rows = Vec::with_capacity(commit.events.len());
@@ -240,7 +203,15 @@ fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavai
         let salt = if redacted.hides_nothing() { Salt::UNUSED } else { fresh };
         let hash = event_hash(previous, &redacted.event).map_err(to_unavailable)?;
         let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
-        rows.push(EventRow { seq, hash, salt, body });
+        let columns = vec![
+            ("operation_id", id.0.into()),
+            ("seq", seq.into()),
+            ("event_hash", hash.into()),
+            ("salt", Cell::Blob(salt.as_bytes().to_vec())),
+            ("format", FORMAT.into()),
+            ("body", body.into()),
+        ];
+        rows.push(EventRow { hash, columns });
         previous = hash;
     }
     Ok(rows)
@@ -253,70 +224,78 @@ fn fresh_salt() -> Result<Salt, Unavailable> {
     Ok(Salt::new(random))
 }
 
-pub(crate) fn operation_row(
-    commit: &Commit,
-    revision_before: i64,
-    record_root: Hex32,
-) -> Result<OperationRow, Unavailable> {
-    let operation = &commit.operation;
-    Ok(OperationRow {
-        id: operation.id,
-        tenant: operation.tenant.0.clone(),
-        family: family(operation.intent.family()),
-        key_id: operation.key.key_id,
-        state: operation.state().as_str(),
-        owes: next(operation) != Step::Rest,
-        awaits_approvals: operation.phase == Phase::PendingApproval,
-        revision_before,
-        revision: integer(operation.revision),
-        record_root_before: commit.previous_record_root,
-        record_root,
-        created_at_ms: instant(operation.created_at_ms),
-        updated_at_ms: instant(operation.updated_at_ms),
-        body: serde_json::to_string(operation).map_err(|error| unwritable(operation.id, &error))?,
-    })
+/// What follows from an operation's events. `ledger_root` follows from the whole log, and `due_ms` and `waited_ms` from nothing.
+pub(crate) fn operation_columns(operation: &Operation, record_root: Hex32) -> Result<Columns, Unavailable> {
+    let body = serde_json::to_string(operation).map_err(|error| unwritable(operation.id, &error))?;
+    Ok(vec![
+        ("operation_id", operation.id.0.into()),
+        ("tenant", operation.tenant.0.as_str().into()),
+        ("family", family(operation.intent.family()).into()),
+        ("key_id", operation.key.key_id.0.into()),
+        ("state", operation.state().as_str().into()),
+        ("owes", (next(operation) != Step::Rest).into()),
+        ("awaits_approvals", (operation.phase == Phase::PendingApproval).into()),
+        ("revision", integer(operation.revision).into()),
+        ("record_root", record_root.into()),
+        ("created_at_ms", instant(operation.created_at_ms).into()),
+        ("updated_at_ms", instant(operation.updated_at_ms).into()),
+        ("format", FORMAT.into()),
+        ("body", body.into()),
+    ])
 }
 
-pub(crate) fn key_row(change: &KeyChange) -> Result<KeyRow, Unavailable> {
-    let KeyChange { key, revision_before } = change;
+pub(crate) fn key_columns(key: &CustodyKey) -> Result<Columns, Unavailable> {
     let id = key.key_id;
     let unwritable = |error| failed(format_args!("key `{id}` cannot be written as JSON"), &error);
-    Ok(KeyRow {
-        id,
-        tenant: key.tenant.0.clone(),
-        key_ref: key.key_ref.0.clone(),
-        state: key.state.as_str(),
-        busy_with: key.busy_with,
-        revision_before: revision_before.map(integer),
-        revision: integer(key.revision),
-        body: serde_json::to_string(key).map_err(unwritable)?,
-    })
+    Ok(vec![
+        ("key_id", id.0.into()),
+        ("tenant", key.tenant.0.as_str().into()),
+        ("key_ref", key.key_ref.0.as_str().into()),
+        ("state", key.state.as_str().into()),
+        ("busy_with", key.busy_with.map(|id| id.0).into()),
+        ("revision", integer(key.revision).into()),
+        ("format", FORMAT.into()),
+        ("body", serde_json::to_string(key).map_err(unwritable)?.into()),
+    ])
 }
 
-pub(crate) fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
-    let key_ref = match commit.operation.intent.family() {
-        Family::Product => String::new(),
-        Family::Custody => commit.operation.key.key_ref.0.clone(),
+/// The claim, and the operation that has it.
+pub(crate) fn claim_columns(operation: &Operation, idempotency_key: &str) -> Columns {
+    let of = operation.intent.family();
+    // Claims of the product family span keys.
+    let key_ref = match of {
+        Family::Product => "",
+        Family::Custody => &operation.key.key_ref.0,
     };
-    ClaimRow { key_ref, idempotency_key: idempotency_key.to_owned() }
+    vec![
+        ("tenant", operation.tenant.0.as_str().into()),
+        ("family", family(of).into()),
+        ("key_ref", key_ref.into()),
+        ("idempotency_key", idempotency_key.into()),
+        ("operation_id", operation.id.0.into()),
+    ]
 }
 
-/// The change of the spending totals by a commit: only payments change them. A payment that is decided and fails in
-/// one commit counts as failed.
-pub(crate) fn spending(commit: &Commit) -> Option<Spending> {
-    let Intent::Payment(payment) = &commit.operation.intent else { return None };
-    let last = |is_it: fn(&Change) -> bool| commit.events.iter().rfind(|event| is_it(&event.change));
-    if commit.operation.admission.is_some() && last(|it| matches!(it, Change::Failed { .. })).is_some() {
+/// The change of the spending totals by these events, after which the operation is this: only payments change them. A payment that is
+/// decided and fails in one commit counts as failed.
+pub(crate) fn spending(operation: &Operation, events: &[Event]) -> Option<Spending> {
+    let Intent::Payment(payment) = &operation.intent else { return None };
+    let last = |is_it: fn(&Change) -> bool| events.iter().rfind(|event| is_it(&event.change));
+    if operation.admission.is_some() && last(|it| matches!(it, Change::Failed { .. })).is_some() {
         return Some(Spending::Voided);
     }
     let decided = last(|it| matches!(it, Change::DecisionSigned { .. }))?;
-    Some(Spending::Admitted(SpendingRow {
-        account: payment.from_account.clone(),
-        recipient: payment.to_account.clone(),
-        currency: payment.currency.clone(),
-        at_ms: instant(decided.at_ms),
-        amount_minor: payment.amount_minor.max(0),
-    }))
+    let at_ms = instant(decided.at_ms);
+    let columns = vec![
+        ("operation_id", operation.id.0.into()),
+        ("tenant", operation.tenant.0.as_str().into()),
+        ("account", payment.from_account.as_str().into()),
+        ("recipient", payment.to_account.as_str().into()),
+        ("currency", payment.currency.as_str().into()),
+        ("at_ms", at_ms.into()),
+        ("amount_minor", payment.amount_minor.max(0).into()),
+    ];
+    Some(Spending::Admitted { at_ms, columns })
 }
 
 /// The keys that list an operation: none for the product family, two for a rotation.
@@ -336,6 +315,11 @@ pub(crate) const fn family(family: Family) -> &'static str {
         Family::Product => "product",
         Family::Custody => "custody",
     }
+}
+
+/// An instant as a column. Larger values are stored as `i64::MAX`.
+pub(crate) fn instant(at: EpochMs) -> i64 {
+    integer(at.0)
 }
 
 /// A column cannot hold more than `i64::MAX`; larger numbers are stored as that.

@@ -3,12 +3,20 @@
 
 use crate::record::decode;
 use crate::record::encode::{integer, policies};
+use crate::sql::connection::Connection;
 use crate::sql::row::Row;
-use crate::sql::rows::{ReadRows, Statements};
-use crate::store::log::LAST;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{Completed, Frontier, NodePosition, Subtree, leaf_hash};
 
+/// The last entry of the log, an event or an activation, with the root stored beside it. The last event of the log is also
+/// the last event of its operation, whose row holds the root right after it.
+pub(crate) const LAST: &str = "SELECT ledger_index, ledger_root FROM (
+        SELECT ledger_index, (SELECT ledger_root FROM operations AS of_it
+            WHERE of_it.operation_id = events.operation_id) AS ledger_root
+        FROM events ORDER BY ledger_index DESC LIMIT 1) AS last_event
+    UNION ALL SELECT ledger_index, ledger_root FROM (
+        SELECT ledger_index, ledger_root FROM policy_activations ORDER BY ledger_index DESC LIMIT 1) AS last_activation
+    ORDER BY ledger_index DESC LIMIT 1";
 const ENTRIES: &str =
     "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM policy_activations) AS n_entries";
 const LEAF: &str = "SELECT hash FROM ledger_leaves WHERE ledger_index = $1";
@@ -58,18 +66,15 @@ impl LogFrontier {
 }
 
 /// Loads the frontier, and counts all entries to detect a missing one: the last activation is the policy's high-water mark.
-pub(crate) async fn load_and_check<C: ReadRows>(
-    conn: &mut C,
-    statements: &Statements,
-) -> Result<LogFrontier, sqlx::Error> {
+pub(crate) async fn load_and_check<C: Connection>(conn: &mut C) -> Result<LogFrontier, sqlx::Error> {
     let frontier = load(conn).await?;
     check_entries(conn, frontier.0.n_leaves()).await?;
-    check_activations(conn, statements).await?;
+    check_activations(conn).await?;
     Ok(frontier)
 }
 
 /// Loads the frontier in one state of the database. Reads one node for each peak: a log of n entries has at most log2(n) + 1.
-pub(crate) async fn load<C: ReadRows>(conn: &mut C) -> Result<LogFrontier, sqlx::Error> {
+pub(crate) async fn load<C: Connection>(conn: &mut C) -> Result<LogFrontier, sqlx::Error> {
     let last = conn.rows(LAST, &[]).await?;
     let last = last.first();
     let n_leaves = last.and_then(|row| row.integer("ledger_index"));
@@ -94,7 +99,7 @@ fn peaks(size: u64) -> impl Iterator<Item = NodePosition> + Send {
 }
 
 /// Checks that every index up to the last has an entry, and that no node is stored for further entries.
-async fn check_entries<C: ReadRows>(conn: &mut C, n_leaves: u64) -> Result<(), sqlx::Error> {
+async fn check_entries<C: Connection>(conn: &mut C, n_leaves: u64) -> Result<(), sqlx::Error> {
     let n_entries = conn.rows(ENTRIES, &[]).await?;
     let n_entries = n_entries.first().and_then(|row| row.integer("n_entries")).unwrap_or_default();
     if n_entries.unsigned_abs() != n_leaves {
@@ -108,7 +113,7 @@ async fn check_entries<C: ReadRows>(conn: &mut C, n_leaves: u64) -> Result<(), s
 }
 
 /// Checks the hash chain of the activations and that the last one ever added is still there. There are few of them.
-async fn check_activations<C: ReadRows>(conn: &mut C, statements: &Statements) -> Result<(), sqlx::Error> {
+async fn check_activations<C: Connection>(conn: &mut C) -> Result<(), sqlx::Error> {
     let (mut previous, mut reached) = (Hex32::ZERO, None);
     for row in conn.rows(ACTIVATIONS, &[]).await? {
         let stored = decode::activation(&row).and_then(|activation| policies::activation(&activation));
@@ -119,12 +124,13 @@ async fn check_activations<C: ReadRows>(conn: &mut C, statements: &Statements) -
         }
         reached = row.integer("sequence");
     }
-    let counted = conn.rows(statements.counted, &["policy_activations".into()]).await?;
+    let counted = conn.statements().counted();
+    let counted = conn.rows(&counted, &["policy_activations".into()]).await?;
     let counted = counted.first().and_then(|row| row.integer("seq"));
     if counted == reached { Ok(()) } else { Err(damaged("the last policy activation is missing")) }
 }
 
-async fn peak<C: ReadRows>(
+async fn peak<C: Connection>(
     conn: &mut C,
     NodePosition { level, index }: NodePosition,
 ) -> Result<Hex32, sqlx::Error> {

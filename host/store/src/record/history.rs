@@ -3,8 +3,8 @@
 //! The gateway compares an operation or key that it reads from disk with the rebuilt one. `ledger fsck` compares all
 //! records.
 
-use crate::fsck::Finding;
 use crate::record::encode::FORMAT;
+use crate::record::finding::{Report, report};
 use crate::sql::row::Row;
 use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
@@ -12,12 +12,15 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::key::transitions::{self, Keys};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::redaction::Salt;
-use gateway_engine::ports::Commit;
 use std::collections::BTreeMap;
 
 pub(crate) const EVENTS: &str =
     "SELECT ledger_index, operation_id, seq, event_hash, salt, format, body FROM events
     WHERE operation_id = $1 ORDER BY seq";
+
+/// Columns of `operations` that do not follow from its events: the log's root follows from all entries, and nothing follows from the others
+/// but when the reconciler tries again.
+pub(crate) const CHECKED_ELSEWHERE: [&str; 3] = ["ledger_root", "due_ms", "waited_ms"];
 
 /// The result of following an operation's chain of events.
 pub(crate) struct Chain {
@@ -31,8 +34,9 @@ pub(crate) struct Chain {
 
 /// An operation from its first event to its last.
 pub(crate) struct History {
-    /// All events and the resulting operation, as if they had been one commit.
-    pub(crate) commit: Commit,
+    /// After all events.
+    pub(crate) operation: Operation,
+    pub(crate) events: Vec<Event>,
     pub(crate) record_root: Hex32,
 }
 
@@ -43,14 +47,6 @@ struct Walk {
     previous: Option<Hex32>,
     events: Vec<Event>,
     is_sound: bool,
-}
-
-/// Receives the findings.
-pub(crate) type Report<'a> = dyn FnMut(Finding) + Send + 'a;
-
-/// Reports a finding.
-pub(crate) fn report(to: &mut Report<'_>, table: &str, row: impl Into<String>, what: impl Into<String>) {
-    to(Finding { table: table.to_owned(), row: row.into(), what: what.into() });
 }
 
 /// Follows the chain of an operation. `rows` are ordered by `seq`.
@@ -122,10 +118,7 @@ impl Walk {
             report(findings, "events", name(first), "not the submission of its operation");
             return None;
         };
-        let events = self.events;
-        let (previous_record_root, keys, claim) = (Hex32::ZERO, Vec::new(), None);
-        let commit = Commit { operation, events, previous_record_root, keys, claim, spending: None };
-        Some(History { commit, record_root })
+        Some(History { operation, events: self.events, record_root })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Spending totals of recent payments.
 
 use crate::record::encode::instant;
+use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, Row};
-use crate::sql::rows::ReadRows;
 use gateway_domain::ids::Tenant;
 use gateway_domain::intent::Payment;
 use gateway_domain::policy::SpendingTotals;
@@ -26,7 +26,7 @@ pub(crate) const SPENT: &str = "SELECT * FROM
 
 /// The totals, including payments after `now`: if the clock was set back, they must still count towards limits. `None` if the
 /// database does not answer with numbers.
-pub(crate) async fn spending_totals<C: ReadRows>(
+pub(crate) async fn spending_totals<C: Connection>(
     conn: &mut C,
     tenant: &Tenant,
     payment: &Payment,

@@ -1,8 +1,11 @@
-//! What `fsck` checks of a SQLite file beside its rows: the schema, with the one that the migrations create.
+//! The schema of a SQLite file, and how a stored one differs from it.
 
-use super::MIGRATIONS;
+use gateway_sqlite::Migration;
 use gateway_sqlite::schema::{self, differences};
 use sqlx::SqliteConnection;
+
+pub(crate) const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "store", sql: include_str!("../../migrations/sqlite/0001_store.sql") }];
 
 /// The objects that differ from those that the migrations create, and how.
 pub(crate) async fn faults(conn: &mut SqliteConnection) -> Result<Vec<(String, &'static str)>, sqlx::Error> {
@@ -11,6 +14,6 @@ pub(crate) async fn faults(conn: &mut SqliteConnection) -> Result<Vec<(String, &
 }
 
 /// Names of the migrations, in order.
-pub(crate) fn migrations() -> impl Iterator<Item = &'static str> {
-    MIGRATIONS.iter().map(|migration| migration.name)
+pub(crate) fn migrations() -> Vec<&'static str> {
+    MIGRATIONS.iter().map(|migration| migration.name).collect()
 }

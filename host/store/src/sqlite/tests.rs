@@ -3,12 +3,14 @@
 mod damage;
 mod log;
 
+use super::sql::STATEMENTS;
 use crate::contract::Deployment;
 use crate::contract::quota::{nth, token};
 use crate::contract::samples::{
     decision, decision_signed, failed, following, id, key_create, note, on_key, opening, opening_payment,
     submission, written,
 };
+use crate::store::lists;
 use crate::{Decisions, Fsck, Store};
 use gateway_domain::key::KeyState;
 use gateway_domain::policy::Moment;
@@ -179,7 +181,7 @@ async fn queries_for_work_use_their_indexes() {
         let plan = plan(&folder, sql).await;
         assert!(plan.len() == 1 && plan[0].contains(index), "{plan:?}");
     }
-    let owing = plan(&folder, crate::store::work::OWING).await;
+    let owing = plan(&folder, STATEMENTS.owing).await;
     let searches = owing.iter().filter(|step| step.starts_with("SEARCH"));
     let is_indexed =
         |step: &&String| step.contains("COVERING INDEX operations_owing") || step.contains("rowid=?");
@@ -199,42 +201,40 @@ async fn queries_use_their_indexes() {
         };
         assert!(spent.iter().any(uses), "{spent:?}");
     }
-    let lists = &super::STATEMENTS.lists;
-    let by_index = &lists.operations;
-    for (sql, search) in [
-        (by_index.all, "operations_listed (tenant=? AND family=? AND created_at_ms>? AND created_at_ms<?)"),
+    let of_kind = lists::of_kind(&STATEMENTS);
+    let operations = [
+        ("TRUE", "operations_listed (tenant=? AND family=? AND created_at_ms>? AND created_at_ms<?)"),
         (
-            by_index.undecided,
+            "awaits_approvals = 1",
             "operations_undecided (tenant=? AND family=? AND created_at_ms>? AND created_at_ms<?)",
         ),
         (
-            by_index.in_state,
+            "state = $7",
             "operations_in_state (tenant=? AND family=? AND state=? AND created_at_ms>? AND created_at_ms<?)",
         ),
-        (
-            by_index.of_kind,
-            "operations_of_kind (tenant=? AND <expr>=? AND created_at_ms>? AND created_at_ms<?)",
-        ),
-        (
-            by_index.on_key,
-            "operations_on_key (key_id=? AND family=? AND created_at_ms>? AND created_at_ms<?)",
-        ),
-        (by_index.one, "sqlite_autoindex_operations_1 (operation_id=?)"),
-        (lists.keys, "custody_keys_listed (tenant=? AND <expr>>? AND <expr><?)"),
-        (lists.keys_named, "sqlite_autoindex_custody_keys_2 (tenant=? AND key_ref=?)"),
-    ] {
+        (&of_kind, "operations_of_kind (tenant=? AND <expr>=? AND created_at_ms>? AND created_at_ms<?)"),
+        ("key_id = $9", "operations_on_key (key_id=? AND family=? AND created_at_ms>? AND created_at_ms<?)"),
+        ("operation_id = $10", "sqlite_autoindex_operations_1 (operation_id=?)"),
+    ];
+    let keys = [
+        ("TRUE", "custody_keys_listed (tenant=? AND <expr>>? AND <expr><?)"),
+        ("key_ref = $7", "sqlite_autoindex_custody_keys_2 (tenant=? AND key_ref=?)"),
+    ];
+    let operations = operations.map(|(which, search)| (lists::of_operations(&STATEMENTS, which), search));
+    let keys = keys.map(|(which, search)| (lists::of_keys(&STATEMENTS, which), search));
+    for (sql, search) in operations.iter().chain(&keys) {
         let plan = plan(&folder, sql).await;
-        assert!(plan[0].ends_with(search), "{plan:?}");
+        assert!(plan[0].ends_with(*search), "{plan:?}");
         assert!(plan.len() == 1 || search.starts_with("sqlite_"), "sorted: {plan:?}");
     }
-    let quorums = plan(&folder, super::STATEMENTS.key_quorums).await;
+    let quorums = plan(&folder, &crate::store::read::key_quorums(&STATEMENTS)).await;
     let of_keys: Vec<_> = quorums.iter().filter(|step| step.contains("custody_keys")).collect();
     assert_eq!(
         of_keys,
         ["SEARCH custody_keys USING COVERING INDEX custody_keys_quorum (<expr>>?)"],
         "{quorums:?}"
     );
-    let nodes = plan(&folder, super::STATEMENTS.log_nodes).await;
+    let nodes = plan(&folder, STATEMENTS.log_nodes).await;
     for search in [
         "SEARCH ledger_nodes USING PRIMARY KEY (level=? AND position=?)",
         "SEARCH events USING INTEGER PRIMARY KEY (rowid=?)",
@@ -242,7 +242,7 @@ async fn queries_use_their_indexes() {
     ] {
         assert!(nodes.iter().any(|step| step == search), "{nodes:?}");
     }
-    let changes = plan(&folder, super::STATEMENTS.changes).await;
+    let changes = plan(&folder, STATEMENTS.changes).await;
     for index in ["events_changing_key", "events_making_successor"] {
         let search = format!("SEARCH events USING INDEX {index}");
         assert!(changes.iter().any(|step| step.contains(&search)), "{changes:?}");

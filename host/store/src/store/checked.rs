@@ -4,18 +4,16 @@
 //! such a row. Records that were checked, or that this process wrote, are cached ([`crate::store::cache`]).
 
 use crate::error::failed;
-use crate::fsck::Finding;
-use crate::fsck::keys::columns as key_columns;
-use crate::fsck::operations::operation_columns;
-use crate::record::encode::{key_row, operation_row};
-use crate::record::history::{self, Chain, History, KeyFold, Report, report};
+use crate::record::encode::{key_columns, operation_columns};
+use crate::record::finding::{Finding, Report, report};
+use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, History, KeyFold};
+use crate::sql::connection::Connection as _;
 use crate::sql::row::{Cell, Row};
 use crate::store::Store;
 use gateway_domain::ids::{KeyId, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::replay;
-use gateway_engine::ports::{Damage, KeyChange, ReadError, Record, Subject};
-use parking_lot::Mutex;
+use gateway_engine::ports::{ReadError, Record, Subject};
 use std::collections::BTreeMap;
 
 const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = $1";
@@ -24,38 +22,6 @@ const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = $1";
 
 /// The finding for a row without events.
 const NO_EVENTS: &str = "no events produce it";
-
-/// The most damaged records in the list. Further ones are refused too, but not listed.
-const REMEMBERED_MAX: usize = 1024;
-
-/// The records found damaged when last read.
-#[derive(Debug, Default)]
-pub(crate) struct Damaged(Mutex<BTreeMap<Subject, String>>);
-
-impl Damaged {
-    /// Adds a damaged record to the list, or removes one that is sound again.
-    fn update<T>(&self, subject: Subject, rebuilt: Result<T, Finding>) -> Result<T, ReadError> {
-        let mut damaged = self.0.lock();
-        match rebuilt {
-            Ok(sound) => {
-                damaged.remove(&subject);
-                Ok(sound)
-            }
-            Err(finding) => {
-                let detail = finding.to_string();
-                if damaged.len() < REMEMBERED_MAX || damaged.contains_key(&subject) {
-                    damaged.insert(subject, detail.clone());
-                }
-                Err(ReadError::Damaged(Damage { subject, detail }))
-            }
-        }
-    }
-
-    pub(crate) fn list(&self) -> Vec<Damage> {
-        let damaged = self.0.lock();
-        damaged.iter().map(|(subject, detail)| Damage { subject: *subject, detail: detail.clone() }).collect()
-    }
-}
 
 impl Store {
     /// The operation, if its row matches its events.
@@ -117,19 +83,19 @@ fn operation_from_events(id: OperationId, stored: &Row, events: &[Row]) -> Resul
     match (findings.into_iter().next(), record) {
         (None, Some(record)) => Ok(record),
         (Some(finding), _) => Err(finding),
-        (None, None) => Err(finding("operations", stored.named(&["operation_id"]), NO_EVENTS)),
+        (None, None) => Err(Finding::new("operations", stored.named(&["operation_id"]), NO_EVENTS)),
     }
 }
 
 fn rebuilt_record(stored: &Row, chain: &Chain, findings: &mut Report<'_>) -> Option<Record> {
-    let History { commit, record_root } = chain.history.as_ref()?;
-    let expected = operation_row(commit, 0, *record_root).ok()?;
-    if let Some(columns) = stored.differences(&operation_columns(&expected)) {
+    let History { operation, record_root, .. } = chain.history.as_ref()?;
+    let expected = operation_columns(operation, *record_root).ok()?;
+    if let Some(columns) = stored.differences(&expected, &CHECKED_ELSEWHERE) {
         let what = format!("{columns} do not match its events");
         report(findings, "operations", stored.named(&["operation_id"]), what);
     }
     let ledger_root = stored.hash("ledger_root")?;
-    Some(Record { operation: commit.operation.clone(), record_root: *record_root, ledger_root })
+    Some(Record { operation: operation.clone(), record_root: *record_root, ledger_root })
 }
 
 /// The key rebuilt from the events, if the row is the same; else the first finding.
@@ -141,14 +107,16 @@ fn key_from_events(id: KeyId, stored: Option<&Row>, changes: &[Row]) -> Result<C
     }
     let name = format!("key_id {id}");
     let Some(stored) = stored else {
-        return Err(finding("custody_keys", name, "missing, but events produce it"));
+        return Err(Finding::new("custody_keys", name, "missing, but events produce it"));
     };
-    let Some(key) = rebuilt else { return Err(finding("custody_keys", name, NO_EVENTS)) };
-    let expected = key_row(&KeyChange { key: key.clone(), revision_before: None });
-    let expected = expected.map_err(|error| finding("custody_keys", name.clone(), error.detail))?;
-    match stored.differences(&key_columns(&expected)) {
+    let Some(key) = rebuilt else { return Err(Finding::new("custody_keys", name, NO_EVENTS)) };
+    let expected = key_columns(&key);
+    let expected = expected.map_err(|error| Finding::new("custody_keys", name.clone(), error.detail))?;
+    match stored.differences(&expected, &[]) {
         None => Ok(key),
-        Some(columns) => Err(finding("custody_keys", name, format!("{columns} do not match its events"))),
+        Some(columns) => {
+            Err(Finding::new("custody_keys", name, format!("{columns} do not match its events")))
+        }
     }
 }
 
@@ -160,13 +128,12 @@ fn rebuilt_keys(changes: &[Row], findings: &mut Report<'_>) -> BTreeMap<KeyId, C
         let Some(first) = rows.first() else { continue };
         let id = first.cell("operation_id").to_string();
         let chain = history::follow(&id, rows, findings);
-        let Some(History { commit, record_root }) = chain.history else { continue };
+        let Some(History { operation, events, record_root }) = chain.history else { continue };
         if first.integer("revision") != Some(chain.last_seq) || first.hash("record_root") != Some(record_root)
         {
             report(findings, "operations", format!("operation_id {id}"), "its row does not match its events");
         }
-        let operation_id = commit.operation.id.0;
-        let events = commit.events.into_iter().map(|event| (operation_id, event));
+        let events = events.into_iter().map(|event| (operation.id.0, event));
         events_in_order.extend(chain.ledger_indexes.into_iter().zip(events));
     }
     let mut fold = KeyFold::default();
@@ -178,8 +145,4 @@ fn rebuilt_keys(changes: &[Row], findings: &mut Report<'_>) -> BTreeMap<KeyId, C
         }
     }
     fold.keys
-}
-
-fn finding(table: &str, row: String, what: impl Into<String>) -> Finding {
-    Finding { table: table.to_owned(), row, what: what.into() }
 }

@@ -3,11 +3,13 @@
 //! A page reads along one index, chosen by what was asked for: that of the key, of the type, of the state, or of all. What else was asked
 //! for is compared row by row, over a limited number of rows.
 
+use crate::database::{Pool, Reader};
 use crate::error::failed;
 use crate::record::decode;
 use crate::record::encode::{self, instant};
+use crate::sql::connection::Connection as _;
 use crate::sql::row::{Cell, Row};
-use crate::sql::rows::{Connection, Pool, ReadRows as _};
+use crate::sql::statements::Statements;
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::canonical::CanonicalError;
@@ -23,67 +25,37 @@ const ROWS_COMPARED_MAX: u32 = 2_000;
 /// The most tenants whose records one list has. Only a deployment without authentication lists more than one.
 const TENANTS_MAX: i64 = 1_000;
 
-/// The statements of lists. `$1` is the tenant, `$2` and `$3` the place after which a page begins, `$4` the time after which all its
-/// records were created, and `$5` the maximum of rows. Each row has `id`, `created_at_ms`, and whether it `fits`.
-#[derive(Debug)]
-pub(crate) struct Lists {
-    /// `$6` is the family, `$7` the state, `$8` the kind of intent, `$9` the key, and `$10` the operation; those that are empty are not
-    /// compared.
-    pub(crate) operations: ByIndex,
-    /// `$6` is the state and `$7` the name; those that are empty are not compared.
-    pub(crate) keys: &'static str,
-    pub(crate) keys_named: &'static str,
+/// A list of operations along the index that has the rows of `which`. `$1` is the tenant, `$2` and `$3` the place after which a page begins,
+/// `$4` the time after which all its records were created, and `$5` the maximum of rows; `$6` is the family, `$7` the state, `$8` the kind of
+/// intent, `$9` the key, and `$10` the operation; those that are empty are not compared. Each row has `id`, `created_at_ms`, and whether it
+/// `fits`.
+pub(crate) fn of_operations(statements: &Statements, which: &str) -> String {
+    let Statements { is_json, intent_kind, .. } = statements;
+    format!(
+        "SELECT operation_id AS id, created_at_ms, ($7 = '' OR state = $7) AND ($8 = '' OR
+         CASE WHEN {is_json} THEN {intent_kind} END = $8) AND (length($9) = 0 OR key_id = $9)
+         AND (length($10) = 0 OR operation_id = $10) AS fits
+         FROM operations WHERE tenant = $1 AND family = $6 AND {which}
+         AND created_at_ms > $4 AND created_at_ms <= $2 AND (created_at_ms < $2 OR operation_id < $3)
+         ORDER BY created_at_ms DESC, operation_id DESC LIMIT $5"
+    )
 }
 
-/// The statements of operations, by the index that they read.
-#[derive(Debug)]
-pub(crate) struct ByIndex {
-    pub(crate) all: &'static str,
-    pub(crate) undecided: &'static str,
-    pub(crate) in_state: &'static str,
-    pub(crate) of_kind: &'static str,
-    pub(crate) on_key: &'static str,
-    pub(crate) one: &'static str,
+/// The custody operations of one kind. Payments are of one kind.
+pub(crate) fn of_kind(Statements { is_json, intent_kind, .. }: &Statements) -> String {
+    format!("family = 'custody' AND {is_json} AND {intent_kind} = $8")
 }
 
-/// A list of operations along the index that has the rows of `$which`.
-macro_rules! list_of_operations {
-    ($kind:literal, $which:literal) => {
-        concat!(
-            "SELECT operation_id AS id, created_at_ms, ($7 = '' OR state = $7) AND ($8 = '' OR ",
-            $kind,
-            " = $8) AND (length($9) = 0 OR key_id = $9) AND (length($10) = 0 OR operation_id = $10) AS fits
-             FROM operations WHERE tenant = $1 AND family = $6 AND ",
-            $which,
-            " AND created_at_ms > $4 AND created_at_ms <= $2 AND (created_at_ms < $2 OR operation_id < $3)
-             ORDER BY created_at_ms DESC, operation_id DESC LIMIT $5"
-        )
-    };
+/// A list of keys, as [`of_operations`]. `$6` is the state and `$7` the name; those that are empty are not compared.
+pub(crate) fn of_keys(statements: &Statements, which: &str) -> String {
+    let Statements { is_json, key_created_at: created, .. } = statements;
+    format!(
+        "SELECT key_id AS id, {created} AS created_at_ms, ($6 = '' OR state = $6) AND ($7 = '' OR key_ref = $7) AS fits
+         FROM custody_keys WHERE tenant = $1 AND {is_json} AND {which}
+         AND {created} > $4 AND {created} <= $2 AND ({created} < $2 OR key_id < $3)
+         ORDER BY {created} DESC, key_id DESC LIMIT $5"
+    )
 }
-pub(crate) use list_of_operations;
-
-/// A list of the keys of `$which`, whose time of creation is `$created`.
-macro_rules! list_of_keys {
-    ($created:literal, $which:literal) => {
-        concat!(
-            "SELECT key_id AS id, ",
-            $created,
-            " AS created_at_ms, ($6 = '' OR state = $6) AND ($7 = '' OR key_ref = $7) AS fits
-             FROM custody_keys WHERE tenant = $1 AND ",
-            $which,
-            " AND ",
-            $created,
-            " > $4 AND ",
-            $created,
-            " <= $2 AND (",
-            $created,
-            " < $2 OR key_id < $3) ORDER BY ",
-            $created,
-            " DESC, key_id DESC LIMIT $5"
-        )
-    };
-}
-pub(crate) use list_of_keys;
 
 /// The tenants that have operations, from one to the next in an index. Every key has an operation.
 pub(crate) const TENANTS: &str = "WITH RECURSIVE tenants (tenant) AS (
@@ -100,8 +72,8 @@ impl ListRecords for Store {
         after: Option<Place>,
         n_max: u32,
     ) -> Result<Listed, Unavailable> {
-        let lists = &self.database.pool().statements().lists.operations;
-        let search = |tenant: &Tenant| Search::of_operations(lists, tenant, filter);
+        let statements = self.database.pool().statements();
+        let search = |tenant: &Tenant| Search::of_operations(statements, tenant, filter);
         listed(self.database.pool(), visibility, search, filter.created, after, n_max).await
     }
 
@@ -112,15 +84,15 @@ impl ListRecords for Store {
         after: Option<Place>,
         n_max: u32,
     ) -> Result<Listed, Unavailable> {
-        let lists = &self.database.pool().statements().lists;
-        let search = |_: &Tenant| Ok(Some(Search::of_keys(lists, filter)));
+        let statements = self.database.pool().statements();
+        let search = |_: &Tenant| Ok(Some(Search::of_keys(statements, filter)));
         listed(self.database.pool(), visibility, search, filter.created, after, n_max).await
     }
 }
 
 /// A statement, and what is bound beside the bounds of the page.
 struct Search {
-    sql: &'static str,
+    sql: String,
     bound: Vec<Cell>,
     /// Whether its index has rows that may not fit.
     compares_rows: bool,
@@ -129,7 +101,7 @@ struct Search {
 impl Search {
     /// `None` when no operation can fit.
     fn of_operations(
-        by_index: &ByIndex,
+        statements: &Statements,
         tenant: &Tenant,
         filter: &OperationFilter,
     ) -> Result<Option<Self>, CanonicalError> {
@@ -146,39 +118,41 @@ impl Search {
             .map(|claim| intent::operation_id(tenant, *family, key_ref.as_ref(), claim));
         let one = one.transpose()?;
         let state = state.map_or("", |state| state.as_str());
-        // The statement, and how many of the conditions below its index is restricted to.
-        let (sql, n_in_index) = if one.is_some() {
-            (by_index.one, 4)
+        let of_kind = of_kind(statements);
+        // The rows of an index, and how many of the conditions below it is restricted to.
+        let (which, n_in_index) = if one.is_some() {
+            ("operation_id = $10", 4)
         } else if filter.awaits_approvals {
-            (by_index.undecided, 0)
+            ("awaits_approvals = 1", 0)
         } else if key.is_some() {
-            (by_index.on_key, 1)
+            ("key_id = $9", 1)
         } else if !kind.is_empty() {
-            (by_index.of_kind, 1)
+            (of_kind.as_str(), 1)
         } else if !state.is_empty() {
-            (by_index.in_state, 1)
+            ("state = $7", 1)
         } else {
-            (by_index.all, 0)
+            ("TRUE", 0)
         };
+        let sql = of_operations(statements, which);
         let given = [!state.is_empty(), !kind.is_empty(), key.is_some(), one.is_some()];
         let n_given = given.into_iter().filter(|is_given| *is_given).count();
-        let blob = |id: Option<Hex32>| id.map_or_else(|| Cell::Blob(Vec::new()), Cell::from);
         let bound = vec![
             encode::family(*family).into(),
             state.into(),
             kind.into(),
-            blob(key.map(|id| id.0)),
-            blob(one.map(|id| id.0)),
+            Cell::blob(key.map(|id| id.0)),
+            Cell::blob(one.map(|id| id.0)),
         ];
         Ok(Some(Self { sql, bound, compares_rows: n_given > n_in_index }))
     }
 
-    fn of_keys(lists: &Lists, filter: &KeyFilter) -> Self {
+    fn of_keys(statements: &Statements, filter: &KeyFilter) -> Self {
         let state = filter.state.map_or("", |state| state.as_str());
-        let (sql, name) = match &filter.key_ref {
-            Some(key_ref) => (lists.keys_named, key_ref.0.as_str()),
-            None => (lists.keys, ""),
+        let (which, name) = match &filter.key_ref {
+            Some(key_ref) => ("key_ref = $7", key_ref.0.as_str()),
+            None => ("TRUE", ""),
         };
+        let sql = of_keys(statements, which);
         Self { sql, bound: vec![state.into(), name.into()], compares_rows: !state.is_empty() }
     }
 }
@@ -216,7 +190,7 @@ async fn listed(
 
 /// The fitting rows of one tenant, and the last row that was read if there may be more.
 async fn page(
-    conn: &mut Connection,
+    conn: &mut Reader,
     tenant: &Tenant,
     search: Search,
     created_after: Option<EpochMs>,
@@ -227,12 +201,12 @@ async fn page(
     let mut bound = vec![
         tenant.0.as_str().into(),
         from.map_or(i64::MAX, |place| instant(place.created_at)).into(),
-        from.map_or_else(|| Cell::Blob(Vec::new()), |place| place.id.into()),
+        Cell::blob(from.map(|place| place.id)),
         created_after.map_or(-1, instant).into(),
         i64::from(n_rows).into(),
     ];
     bound.extend(search.bound);
-    let rows = conn.rows(search.sql, &bound).await;
+    let rows = conn.rows(&search.sql, &bound).await;
     let rows = rows.map_err(|error| failed("a list could not be read", &error))?;
     let is_cut = rows.len() >= usize::try_from(n_rows).unwrap_or(usize::MAX);
     // A row whose id was damaged is left out.

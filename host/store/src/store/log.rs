@@ -4,8 +4,9 @@
 //! Heads and proofs are checked before they are returned. The root after the last entry is stored with that entry, and the tree
 //! nodes that are read must hash up to it, so a damaged node is detected, even in a proof about an old size of the log.
 
-use crate::error::{failed, unavailable};
+use crate::error::unavailable;
 use crate::record::decode::{self, integer};
+use crate::record::frontier::LAST;
 use crate::sql::row::Row;
 use crate::store::Store;
 use async_trait::async_trait;
@@ -18,15 +19,6 @@ use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion, LoggedEvent, 
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The last entry of the log, an event or an activation, with the root stored beside it. The last event of the log is also
-/// the last event of its operation, whose row holds the root right after it.
-pub(crate) const LAST: &str = "SELECT ledger_index, ledger_root FROM (
-        SELECT ledger_index, (SELECT ledger_root FROM operations AS of_it
-            WHERE of_it.operation_id = events.operation_id) AS ledger_root
-        FROM events ORDER BY ledger_index DESC LIMIT 1) AS last_event
-    UNION ALL SELECT ledger_index, ledger_root FROM (
-        SELECT ledger_index, ledger_root FROM policy_activations ORDER BY ledger_index DESC LIMIT 1) AS last_activation
-    ORDER BY ledger_index DESC LIMIT 1";
 const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = $1 AND seq = $2";
 const LAST_EVENT: &str =
     "SELECT ledger_index, operation_id, seq, event_hash FROM events ORDER BY ledger_index DESC LIMIT 1";
@@ -44,24 +36,28 @@ impl ReadLog for Store {
 
     async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable> {
         let Ok(seq) = i64::try_from(seq) else { return Ok(None) };
-        let rows = self.database.pool().rows(INDEX, &[id.0.into(), seq.into()]).await;
-        let to_unavailable = |error| {
-            failed(format_args!("the log index of an event of operation `{id}` could not be read"), &error)
-        };
-        let index = rows.map_err(to_unavailable)?.first().and_then(|row| row.integer("ledger_index"));
+        let what = format!("the log index of an event of operation `{id}` could not be read");
+        let rows = self.database.pool().rows(INDEX, &[id.0.into(), seq.into()], what).await?;
+        let index = rows.first().and_then(|row| row.integer("ledger_index"));
         Ok(index.map(i64::unsigned_abs))
     }
 
     async fn last_event(&self) -> Result<Option<LoggedEvent>, Unavailable> {
-        let rows = self.database.pool().rows(LAST_EVENT, &[]).await;
-        let rows = rows.map_err(|error| failed("the end of the log could not be read", &error))?;
+        let rows = self.database.pool().rows(LAST_EVENT, &[], "the end of the log could not be read").await?;
         rows.first().map(logged).transpose()
     }
 
     async fn events_from(&self, index: u64, n_max: u32) -> Result<Vec<LoggedEvent>, Unavailable> {
         let Ok(index) = i64::try_from(index) else { return Ok(Vec::new()) };
-        let rows = self.database.pool().rows(EVENTS_FROM, &[index.into(), i64::from(n_max).into()]).await;
-        let rows = rows.map_err(|error| failed("the end of the log could not be read", &error))?;
+        let rows = self
+            .database
+            .pool()
+            .rows(
+                EVENTS_FROM,
+                &[index.into(), i64::from(n_max).into()],
+                "the end of the log could not be read",
+            )
+            .await?;
         rows.iter().map(logged).collect()
     }
 
@@ -99,8 +95,7 @@ impl ReadLog for Store {
 impl Store {
     /// The head stored with the last entry, unchecked.
     async fn last_head(&self) -> Result<LogHead, Unavailable> {
-        let rows = self.database.pool().rows(LAST, &[]).await;
-        let rows = rows.map_err(|error| failed("the head of the log could not be read", &error))?;
+        let rows = self.database.pool().rows(LAST, &[], "the head of the log could not be read").await?;
         let Some(row) = rows.first() else { return Ok(LogHead { size: 0, root: empty_root() }) };
         let index = integer("the last entry of the log", row, "ledger_index")?;
         let root = row.hash("ledger_root").ok_or_else(|| damaged("its last entry has no valid root"))?;
@@ -140,8 +135,8 @@ impl Nodes {
         let leaves: Vec<u64> = leaves.into_iter().map(|at| at.index).collect();
         let pool = store.database.pool();
         let bound = [json!(inner).to_string().as_str().into(), json!(leaves).to_string().as_str().into()];
-        let rows = pool.rows(pool.statements().log_nodes, &bound).await;
-        let rows = rows.map_err(|error| failed("the nodes of the log could not be read", &error))?;
+        let rows =
+            pool.rows(pool.statements().log_nodes, &bound, "the nodes of the log could not be read").await?;
         let mut hashes = BTreeMap::new();
         for row in rows {
             let (level, index) = (integer("a node", &row, "level")?, integer("a node", &row, "position")?);

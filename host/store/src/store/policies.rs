@@ -1,10 +1,10 @@
 //! Bundles and activations.
 
-use crate::error::failed;
+use crate::change::ActivationWrite;
+use crate::database::Pool;
 use crate::record::decode;
 use crate::record::encode::policies as encode;
 use crate::sql::row::Row;
-use crate::sql::rows::Pool;
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
@@ -26,12 +26,16 @@ impl StorePolicies for Store {
         bundle: StoredBundle,
     ) -> Result<Activated, Unavailable> {
         let (activation, bundle) = (encode::activation(&activation)?, encode::bundle(bundle)?);
-        self.database.activation(activation, bundle, "a policy activation could not be written").await
+        let write = ActivationWrite { activation, bundle };
+        self.database.write(write, "a policy activation could not be written").await
     }
 
     async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
-        let rows = self.database.pool().rows(ACTIVATIONS, &[i64::from(n_max).into()]).await;
-        let rows = rows.map_err(|error| failed("the policy activations could not be read", &error))?;
+        let rows = self
+            .database
+            .pool()
+            .rows(ACTIVATIONS, &[i64::from(n_max).into()], "the policy activations could not be read")
+            .await?;
         rows.iter().map(decode::activation).collect()
     }
 
@@ -40,18 +44,23 @@ impl StorePolicies for Store {
     }
 
     async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable> {
-        let rows = self.database.pool().rows(FILE, &[bundle_hash.into(), name.into()]).await;
-        let rows =
-            rows.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))?;
+        let rows = self
+            .database
+            .pool()
+            .rows(
+                FILE,
+                &[bundle_hash.into(), name.into()],
+                format!("bundle `{bundle_hash}` could not be read"),
+            )
+            .await?;
         Ok(rows.first().and_then(|row| row.bytes("bytes")).map(<[u8]>::to_vec))
     }
 }
 
 /// The files of a bundle that was active once, including its signatures.
 pub(crate) async fn bundle(pool: &Pool, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
-    let rows = pool.rows(FILES, &[bundle_hash.into()]).await;
     let rows =
-        rows.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))?;
+        pool.rows(FILES, &[bundle_hash.into()], format!("bundle `{bundle_hash}` could not be read")).await?;
     let Some(first) = rows.first() else { return Ok(None) };
     let what = format!("a file of bundle `{bundle_hash}`");
     let bundle_id = decode::text(&what, first, "bundle_id")?.to_owned();

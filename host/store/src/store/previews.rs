@@ -2,6 +2,7 @@
 //!
 //! Previews that arrive while others are being written are written together.
 
+use crate::change::PreviewsWrite;
 use crate::database::Database;
 use crate::error::unavailable;
 use crate::record::encode::EvaluationRow;
@@ -59,7 +60,8 @@ impl Previews {
 
     async fn write_all(&self, database: &Database) {
         while let Some((rows, n_kept, answers)) = self.next() {
-            let written = database.previews(rows, n_kept, "a preview could not be written").await;
+            let written =
+                database.write(PreviewsWrite { rows, n_kept }, "a preview could not be written").await;
             for answer in answers {
                 let _caller_gone = answer.send(written.clone());
             }

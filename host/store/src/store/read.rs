@@ -1,12 +1,13 @@
 //! Reads on the read-only connections. `checked` reads operations and keys.
 
+use crate::database::Pool;
 use crate::error::{failed, unavailable};
-use crate::fsck::keys;
 use crate::record::decode;
-use crate::record::encode::{self, instant, integer};
+use crate::record::encode::{instant, integer, key_columns};
 use crate::record::spending;
+use crate::sql::connection::Connection as _;
 use crate::sql::row::{Cell, Row};
-use crate::sql::rows::{Pool, ReadRows as _};
+use crate::sql::statements::Statements;
 use crate::store::Store;
 use crate::store::work;
 use async_trait::async_trait;
@@ -16,7 +17,7 @@ use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Damage, Due, KeyChange, KeyQuorum, ReadError, ReadOperations, Record, Subject};
+use gateway_engine::ports::{Damage, Due, KeyQuorum, ReadError, ReadOperations, Record, Subject};
 use gateway_engine::{Unavailable, Visibility};
 use tracing::Instrument;
 
@@ -41,6 +42,15 @@ const ENDED: &str = "SELECT operation_id FROM operations
     WHERE operation_id > $1 AND state IN ('published', 'failed') AND updated_at_ms >= $2 AND updated_at_ms < $3
     ORDER BY operation_id LIMIT $4";
 
+/// At most `$1` different quorums of keys that sign, from one to the next in an index.
+pub(crate) fn key_quorums(Statements { key_quorum, .. }: &Statements) -> String {
+    format!(
+        "WITH RECURSIVE quorums (quorum) AS (SELECT '' UNION ALL SELECT (
+             SELECT {key_quorum} FROM custody_keys WHERE {key_quorum} > quorum ORDER BY {key_quorum} LIMIT 1)
+         FROM quorums WHERE quorum IS NOT NULL) SELECT quorum FROM quorums WHERE quorum > '' LIMIT $1"
+    )
+}
+
 const UNFINISHED: &str = "SELECT count(*) AS n_operations, coalesce(min(updated_at_ms), 0) AS since FROM operations WHERE owes = 1";
 
 /// The operations that owe a step.
@@ -59,8 +69,7 @@ impl Store {
     /// [`Unavailable`] when the database does not answer.
     pub async fn unfinished(&self) -> Result<Unfinished, Unavailable> {
         let what = "the unfinished operations could not be counted";
-        let rows = self.database.pool().rows(UNFINISHED, &[]).await;
-        let rows = rows.map_err(|error| failed(what, &error))?;
+        let rows = self.database.pool().rows(UNFINISHED, &[], what).await?;
         let integer = |name| match rows.first() {
             Some(row) => decode::integer("the unfinished operations", row, name).map(i64::unsigned_abs),
             None => Ok(0),
@@ -91,13 +100,13 @@ impl Store {
             return Ok(true);
         }
         let id = cached.operation.id;
-        let rows = self.database.pool().rows(REVISION, &[id.0.into()]).await;
-        let to_unavailable = |error| failed(format_args!("operation `{id}` could not be read"), &error);
+        let what = format!("operation `{id}` could not be read");
+        let rows = self.database.pool().rows(REVISION, &[id.0.into()], what).await?;
         let is_current = |row: &Row| {
             row.integer("revision") == Some(integer(cached.operation.revision))
                 && row.hash("record_root") == Some(cached.record_root)
         };
-        Ok(rows.map_err(to_unavailable)?.first().is_some_and(is_current))
+        Ok(rows.first().is_some_and(is_current))
     }
 
     /// As [`Self::is_current`], for a key.
@@ -105,14 +114,16 @@ impl Store {
         if !self.database.is_shared() {
             return Ok(true);
         }
-        let rows = self.database.pool().rows(KEY_ROW, &[id.0.into()]).await;
-        let rows = rows.map_err(|error| failed(format_args!("key `{id}` could not be read"), &error))?;
+        let rows = self
+            .database
+            .pool()
+            .rows(KEY_ROW, &[id.0.into()], format!("key `{id}` could not be read"))
+            .await?;
         let (Some(stored), Some(key)) = (rows.first(), cached) else {
             return Ok(rows.is_empty() && cached.is_none());
         };
         // After a failover that lost commits, another key may have the revision.
-        let row = encode::key_row(&KeyChange { key: key.clone(), revision_before: None })?;
-        Ok(stored.integer("revision") == Some(row.revision) && stored.text("body") == Some(&row.body))
+        Ok(stored.differences(&key_columns(key)?, &[]).is_none())
     }
 
     /// The operations of the newest `n_max` events, in any order.
@@ -137,14 +148,17 @@ impl Store {
         before: EpochMs,
         n_max: u32,
     ) -> Result<Vec<OperationId>, Unavailable> {
-        let after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
-        let bound = [after, instant(from).into(), instant(before).into(), i64::from(n_max).into()];
+        let bound = [
+            Cell::blob(after.map(|id| id.0)),
+            instant(from).into(),
+            instant(before).into(),
+            i64::from(n_max).into(),
+        ];
         self.operation_ids(ENDED, &bound).await
     }
 
     async fn operation_ids(&self, sql: &str, bound: &[Cell]) -> Result<Vec<OperationId>, Unavailable> {
-        let rows = self.database.pool().rows(sql, bound).await;
-        let rows = rows.map_err(|error| failed("operations could not be listed", &error))?;
+        let rows = self.database.pool().rows(sql, bound, "operations could not be listed").await?;
         rows.iter().map(decode::operation_id).collect()
     }
 }
@@ -176,7 +190,7 @@ impl ReadOperations for Store {
         n_of_tenant_max: u32,
         n_max: u32,
     ) -> Result<Vec<Due>, Unavailable> {
-        self.database.owing(now, n_of_tenant_max, n_max).await
+        work::owing(&self.database, now, n_of_tenant_max, n_max).await
     }
 
     async fn operations_overdue(
@@ -190,7 +204,7 @@ impl ReadOperations for Store {
         let mut overdue = Vec::new();
         for (sql, before) in [(PENDING, submitted_before), (ADMITTED, admitted_before)] {
             let bound = [instant(before).into(), now.into(), latest.into(), i64::from(n_max).into()];
-            overdue.extend(work::due(self.database.pool().rows(sql, &bound).await)?);
+            overdue.extend(work::due(&self.database, sql, &bound).await?);
         }
         Ok(overdue)
     }
@@ -203,9 +217,8 @@ impl ReadOperations for Store {
     ) -> Result<Vec<(u64, OperationId)>, Unavailable> {
         let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
         let bound = [id.0.into(), before.into(), i64::from(n_max).into()];
-        let rows = self.database.pool().rows(KEY_OPERATIONS, &bound).await;
         let what = format!("the operations of key `{id}` could not be read");
-        let rows = rows.map_err(|error| failed(&what, &error))?;
+        let rows = self.database.pool().rows(KEY_OPERATIONS, &bound, what).await?;
         let listed = |row: &Row| {
             let index = decode::integer("an operation of a key", row, "ledger_index")?;
             Ok((index.unsigned_abs(), decode::operation_id(row)?))
@@ -215,8 +228,8 @@ impl ReadOperations for Store {
 
     async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
         let bound = [key_ref.0.as_str().into(), i64::from(n_max).into()];
-        let rows = self.database.pool().rows(KEYS_NAMED, &bound).await;
-        let rows = rows.map_err(|error| failed("keys could not be looked up by name", &error))?;
+        let rows =
+            self.database.pool().rows(KEYS_NAMED, &bound, "keys could not be looked up by name").await?;
         rows.iter().map(decode::key_id).collect()
     }
 
@@ -235,22 +248,27 @@ impl ReadOperations for Store {
     async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
         let to_unavailable = |error| failed("keys could not be read", &error);
         let mut conn = self.database.pool().acquire().await.map_err(to_unavailable)?;
-        let mut after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
+        let mut after = Cell::blob(after.map(|id| id.0));
         let (mut found, n_max) = (Vec::new(), usize::try_from(n_max).unwrap_or(usize::MAX));
         while found.len() < n_max {
             let n_wanted = i64::try_from(n_max - found.len()).unwrap_or(i64::MAX);
             let page = conn.rows(KEYS_AFTER, &[after, n_wanted.into()]).await.map_err(to_unavailable)?;
             let Some(last) = page.last() else { break };
             after = last.cell("key_id").clone();
-            found.extend(page.iter().filter_map(keys::key));
+            found.extend(page.iter().filter_map(decode::body::<CustodyKey>));
         }
         Ok(found)
     }
 
     async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
         let pool = self.database.pool();
-        let rows = pool.rows(pool.statements().key_quorums, &[i64::from(n_max).into()]).await;
-        let rows = rows.map_err(|error| failed("the keys' quorums could not be read", &error))?;
+        let rows = pool
+            .rows(
+                &key_quorums(pool.statements()),
+                &[i64::from(n_max).into()],
+                "the keys' quorums could not be read",
+            )
+            .await?;
         rows.iter().map(|row| decode::key_quorum(decode::text("a key", row, "quorum")?)).collect()
     }
 
@@ -271,17 +289,16 @@ impl ReadOperations for Store {
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {
-        let answer = self.database.pool().rows("SELECT 1 AS one", &[]).await;
-        answer.map(drop).map_err(|error| failed("the database does not answer", &error))
+        let what = "the database does not answer";
+        self.database.pool().rows("SELECT 1 AS one", &[], what).await.map(drop)
     }
 }
 
 /// The events of an operation with each one's hash, oldest first.
 pub(crate) async fn events(pool: &Pool, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError> {
-    let rows = pool.rows(EVENTS, &[id.0.into()]).await;
-    let to_unavailable =
-        |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
-    let rows = rows.map_err(to_unavailable)?;
+    let rows = pool
+        .rows(EVENTS, &[id.0.into()], format!("the events of operation `{id}` could not be read"))
+        .await?;
     let damaged = |error: Unavailable| Damage { subject: Subject::Operation(id), detail: error.detail };
     let events: Result<_, _> = rows.iter().map(|row| decode::event(id, row)).collect();
     Ok(events.map_err(damaged)?)

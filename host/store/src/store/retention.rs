@@ -4,11 +4,10 @@
 //! was deleted on purpose from one that is missing. Replicas may all delete: each transaction begins with the oldest rows that are left.
 
 use crate::change::Change;
-use crate::error::failed;
 use crate::record::decode;
 use crate::record::encode::instant;
+use crate::sql::connection::Connection;
 use crate::sql::row::Row;
-use crate::sql::rows::ReadRows;
 use crate::store::Store;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
 use gateway_domain::time::EpochMs;
@@ -80,7 +79,7 @@ impl Store {
     /// [`Unavailable`] if nothing was deleted, because the store failed.
     pub async fn drop_rows(&self, table: Expiring, before: EpochMs) -> Result<u64, Unavailable> {
         let what = format!("old rows of `{}` could not be deleted", table.table());
-        self.database.change(DropRows { table, before }, what).await
+        self.database.write(DropRows { table, before }, what).await
     }
 
     /// What is in the store.
@@ -105,8 +104,7 @@ impl Store {
                 "SELECT through_index FROM policy_previews_dropped WHERE id = 1"
             ),
         );
-        let rows = pool.rows(&sql, &[]).await;
-        let rows = rows.map_err(|error| failed("the size of the store could not be read", &error))?;
+        let rows = pool.rows(&sql, &[], "the size of the store could not be read").await?;
         let integer = |name| match rows.first() {
             Some(row) => decode::integer("the size of the store", row, name),
             None => Ok(0),
@@ -136,7 +134,7 @@ impl Change for DropRows {
     /// The number of deleted rows.
     type Output = u64;
 
-    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<u64, sqlx::Error> {
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<u64, sqlx::Error> {
         let (n_rows, through) = match self.table {
             Expiring::Spending => self.spending(conn).await?,
             Expiring::Refusals => self.refusals(conn).await?,
@@ -150,7 +148,7 @@ impl Change for DropRows {
 
 impl DropRows {
     /// Deletes payments. Returns their number, and when the newest of them was decided.
-    async fn spending<C: ReadRows>(&self, conn: &mut C) -> Result<(u64, Option<i64>), sqlx::Error> {
+    async fn spending<C: Connection>(&self, conn: &mut C) -> Result<(u64, Option<i64>), sqlx::Error> {
         let newest = conn.rows(NEWEST, &[]).await?;
         let Some(newest) = newest.first().and_then(|row| row.integer("updated_at_ms")) else {
             return Ok((0, None));
@@ -162,7 +160,7 @@ impl DropRows {
     }
 
     /// Deletes refusals up to the first one that is not due. Returns their number and the last index.
-    async fn refusals<C: ReadRows>(&self, conn: &mut C) -> Result<(u64, Option<i64>), sqlx::Error> {
+    async fn refusals<C: Connection>(&self, conn: &mut C) -> Result<(u64, Option<i64>), sqlx::Error> {
         let oldest = conn.rows(OLDEST_REFUSALS, &[limit().into()]).await?;
         let before = instant(self.before);
         let is_due = |row: &&Row| row.integer("at_ms").is_some_and(|at_ms| at_ms < before);

@@ -3,11 +3,10 @@
 //! These rows are not hashed as records are: they decide when an event is sent, and each event can be compared with its operation.
 
 use crate::change::Change;
-use crate::error::failed;
 use crate::record::decode::integer;
 use crate::record::encode::instant;
+use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, Row};
-use crate::sql::rows::ReadRows;
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::Tenant;
@@ -65,9 +64,15 @@ impl KeepWebhooks for Store {
     }
 
     async fn dead_letters(&self, name: &str, n_max: u32) -> Result<Vec<DeadLetter>, Unavailable> {
-        let rows = self.database.pool().rows(DEAD_LETTERS, &[name.into(), i64::from(n_max).into()]).await;
-        let rows =
-            rows.map_err(|error| failed(format_args!("the webhook `{name}` could not be read"), &error))?;
+        let rows = self
+            .database
+            .pool()
+            .rows(
+                DEAD_LETTERS,
+                &[name.into(), i64::from(n_max).into()],
+                format!("the webhook `{name}` could not be read"),
+            )
+            .await?;
         let letter = |row: &Row| {
             let number = |column| integer("a dead letter", row, column).map(i64::unsigned_abs);
             Ok(DeadLetter {
@@ -84,7 +89,7 @@ impl KeepWebhooks for Store {
         // Only this process has a file, whatever an earlier one has claimed.
         let now = if self.database.is_shared() { claim.now } else { EpochMs(u64::MAX) };
         let claim = WebhookClaim { now, ..claim };
-        match self.database.change_apart(Claim(claim), what).await? {
+        match self.database.write_apart(Claim(claim), what).await? {
             true => self.webhook(&name).await,
             false => Ok(None),
         }
@@ -93,26 +98,25 @@ impl KeepWebhooks for Store {
     async fn webhook_advance(&self, progress: WebhookProgress) -> Result<bool, Unavailable> {
         let what = format!("the place of the webhook `{}` could not be written", progress.name);
         if progress.dead_letters.is_empty() {
-            return self.database.change_apart(Advance(progress), what).await;
+            return self.database.write_apart(Advance(progress), what).await;
         }
-        self.database.change(Advance(progress), what).await
+        self.database.write(Advance(progress), what).await
     }
 
     async fn dead_letters_dismiss(&self, name: &str, through: u64) -> Result<bool, Unavailable> {
         let what = format!("the dead letters of the webhook `{name}` could not be deleted");
-        self.database.change(Dismiss { name: name.to_owned(), through: index(through) }, what).await
+        self.database.write(Dismiss { name: name.to_owned(), through: index(through) }, what).await
     }
 
     async fn webhook_set_back(&self, name: &str, position: u64) -> Result<bool, Unavailable> {
         let what = format!("the place of the webhook `{name}` could not be written");
-        self.database.change(SetBack { name: name.to_owned(), position: index(position) }, what).await
+        self.database.write(SetBack { name: name.to_owned(), position: index(position) }, what).await
     }
 }
 
 impl Store {
     async fn webhooks_where(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Webhook>, Unavailable> {
-        let rows = self.database.pool().rows(sql, bound).await;
-        let rows = rows.map_err(|error| failed("the webhooks could not be read", &error))?;
+        let rows = self.database.pool().rows(sql, bound, "the webhooks could not be read").await?;
         rows.iter().map(webhook).collect()
     }
 }
@@ -142,7 +146,7 @@ struct Claim(WebhookClaim);
 impl Change for Claim {
     type Output = bool;
 
-    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
         let WebhookClaim { name, tenant, holder, now, until } = &self.0;
         conn.rows(ADD, &[name.as_str().into()]).await?;
         let tenant = tenant.as_ref().map_or("", |tenant| &tenant.0);
@@ -163,7 +167,7 @@ struct Advance(WebhookProgress);
 impl Change for Advance {
     type Output = bool;
 
-    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
         let WebhookProgress { name, holder, n_resends, from, position, failure, dead_letters, until } =
             &self.0;
         let (why, since) =
@@ -205,7 +209,7 @@ struct Dismiss {
 impl Change for Dismiss {
     type Output = bool;
 
-    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
         let name = || Cell::from(self.name.as_str());
         conn.rows(DISMISS, &[name(), self.through.into()]).await?;
         Ok(!conn.rows("SELECT name FROM webhooks WHERE name = $1", &[name()]).await?.is_empty())
@@ -220,7 +224,7 @@ struct SetBack {
 impl Change for SetBack {
     type Output = bool;
 
-    async fn run<C: ReadRows>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
         let bound = [self.name.as_str().into(), self.position.into()];
         if conn.rows(SET_BACK, &bound).await?.is_empty() {
             return Ok(false);

@@ -1,6 +1,7 @@
 //! Several stores on one database, as replicas have it.
 
 use super::{Scratch, findings};
+use crate::change::Change;
 use crate::contract::Deployment;
 use crate::contract::samples::{
     decision, decision_signed, following, id, key_create, note, on_key, opening, opening_payment, preview,
@@ -8,14 +9,14 @@ use crate::contract::samples::{
 };
 use crate::contract::webhooks::{ONE, OTHER, claim};
 use crate::postgres::Postgres;
-use crate::postgres::job::Job;
-use crate::record::frontier::LogFrontier;
+use crate::sql::connection::Connection;
+use crate::store::Probe;
 use crate::{Peers, Presence, Store};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, Committed, ReadLog, ReadOperations, Record};
-use sqlx::{Executor as _, PgConnection};
+use sqlx::Executor as _;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -222,11 +223,11 @@ async fn work_is_given_to_one_replica_until_it_dies() {
 
 struct Panics;
 
-impl Job for Panics {
+impl Change for Panics {
     type Output = ();
 
-    async fn apply(&self, conn: &mut PgConnection, _log: &mut LogFrontier) -> Result<(), sqlx::Error> {
-        conn.execute("INSERT INTO write_probe (id, at_ms) VALUES (1, 7)").await?;
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<(), sqlx::Error> {
+        conn.rows("INSERT INTO write_probe (id, at_ms) VALUES (1, 7)", &[]).await?;
         panic!("a test");
     }
 }
@@ -236,7 +237,8 @@ async fn change_that_panics_writes_nothing_and_the_others_are_written() {
     let scratch = Scratch::new();
     let postgres = Postgres::open(&scratch.url(), crate::CONNECTIONS).await.unwrap();
     let rows = || sqlx::query_as::<_, (i64, i64)>("SELECT id, at_ms FROM write_probe");
-    let (panicked, probed) = tokio::join!(postgres.write(Panics, "it panics"), postgres.probe(EpochMs(8)));
+    let (panicked, probed) =
+        tokio::join!(postgres.write(Panics, "it panics"), postgres.write(Probe(EpochMs(8)), "it fails"));
     assert!(panicked.is_err());
     assert_eq!(probed, Ok(()));
     assert_eq!(rows().fetch_all(&mut scratch.connection().await).await.unwrap(), [(1, 8)]);

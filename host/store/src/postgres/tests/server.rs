@@ -3,8 +3,10 @@
 use super::{Scratch, findings};
 use crate::contract::Deployment;
 use crate::contract::samples::{opening_payment, written};
+use crate::database::Pool;
 use crate::postgres::connect::Server;
 use crate::postgres::migrate;
+use crate::sql::connection::Connection as _;
 use crate::{Decisions, Fsck, Presence, Store};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations as _, ReadOperations as _};
@@ -276,7 +278,7 @@ async fn connections_that_were_cut_off_are_given_up_and_replaced() {
     let network = Network::new(server.to_owned()).await;
     let store = Store::open_with(&url.replace(server, &network.address.to_string()), 3).await.unwrap();
     // Two connections read: one statement, and one in a transaction.
-    let pool = store.database.pool();
+    let Pool::Postgres(pool) = store.database.pool() else { panic!() };
     let slow = "SELECT pg_sleep(1)";
     let statement = async || pool.rows(slow, &[]).await;
     let transaction = async || {

@@ -3,12 +3,13 @@
 
 use super::instant;
 use crate::error::{failed, unavailable};
+use crate::sql::row::{Cell, Columns, Row};
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::ids::Hex32;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activation, StoredBundle};
 
-/// The row of an activation, without its hash.
+/// The row of an activation, without its hash and its place in the log.
 pub(crate) struct ActivationRow {
     pub(crate) sequence: i64,
     pub(crate) at_ms: i64,
@@ -28,14 +29,23 @@ impl ActivationRow {
             &(previous, sequence, at_ms, bundle_hash, kind, signers, reason),
         )
     }
+
+    pub(crate) fn columns(&self) -> Columns {
+        let Self { sequence, at_ms, bundle_hash, kind, signers, reason } = self;
+        vec![
+            ("sequence", (*sequence).into()),
+            ("at_ms", (*at_ms).into()),
+            ("bundle_hash", (*bundle_hash).into()),
+            ("kind", (*kind).into()),
+            ("signers", signers.as_str().into()),
+            ("reason", reason.as_str().into()),
+        ]
+    }
 }
 
 /// Selects the last activation.
 pub(crate) const LAST_ACTIVATION: &str =
     "SELECT sequence, bundle_hash, row_hash FROM policy_activations ORDER BY sequence DESC LIMIT 1";
-
-/// Sequence, bundle hash and row hash, as [`LAST_ACTIVATION`] selects them.
-pub(crate) type LastActivation = (i64, Vec<u8>, Vec<u8>);
 
 /// Where a new activation belongs.
 pub(crate) enum Place {
@@ -48,16 +58,17 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Compares an activation with the last one.
-    pub(crate) fn of(activation: &ActivationRow, last: Option<LastActivation>) -> Result<Self, sqlx::Error> {
-        let Some((reached, bundle_hash, row_hash)) = last else { return Ok(Self::Behind(Hex32::ZERO)) };
+    /// Compares an activation with the row of [`LAST_ACTIVATION`].
+    pub(crate) fn of(activation: &ActivationRow, last: Option<&Row>) -> Result<Self, sqlx::Error> {
+        let Some(last) = last else { return Ok(Self::Behind(Hex32::ZERO)) };
+        let damaged = |what: &'static str| sqlx::Error::Decode(what.into());
+        let reached = last.integer("sequence");
+        let reached = reached.ok_or_else(|| damaged("an activation's sequence is not a number"))?;
         if reached < activation.sequence {
-            let previous = row_hash.try_into().map(Hex32::new);
-            let previous =
-                previous.map_err(|_| sqlx::Error::Decode("an activation's hash is not 32 bytes".into()))?;
-            return Ok(Self::Behind(previous));
+            let previous = last.hash("row_hash");
+            return previous.map(Self::Behind).ok_or_else(|| damaged("an activation's hash is not 32 bytes"));
         }
-        Ok(match bundle_hash == activation.bundle_hash.as_bytes() {
+        Ok(match last.hash("bundle_hash") == Some(activation.bundle_hash) {
             true => Self::Active,
             false => Self::Superseded { reached: reached.unsigned_abs() },
         })
@@ -67,16 +78,9 @@ impl Place {
 /// The rows of a bundle and its files.
 pub(crate) struct BundleRows {
     pub(crate) bundle_hash: Hex32,
-    pub(crate) bundle_id: String,
-    pub(crate) row_hash: Hex32,
+    pub(crate) bundle: Columns,
     /// Sorted by name.
-    pub(crate) files: Vec<FileRow>,
-}
-
-pub(crate) struct FileRow {
-    pub(crate) name: String,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) row_hash: Hex32,
+    pub(crate) files: Vec<Columns>,
 }
 
 /// The row of an activation.
@@ -99,15 +103,28 @@ pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unava
 pub(crate) fn bundle(bundle: StoredBundle) -> Result<BundleRows, Unavailable> {
     let StoredBundle { bundle_hash, bundle_id, files } = bundle;
     let to_unavailable = |error| failed(format_args!("bundle `{bundle_hash}` cannot be hashed"), &error);
-    let row = |(name, bytes): (String, Vec<u8>)| {
-        let row_hash = file_hash(bundle_hash, &name, &bytes)?;
-        Ok(FileRow { name, bytes, row_hash })
+    let mut listed = Vec::with_capacity(files.len());
+    for (name, bytes) in files {
+        let row_hash = file_hash(bundle_hash, &name, &bytes).map_err(to_unavailable)?;
+        listed.push((name, row_hash, bytes));
+    }
+    listed.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    let names: Vec<_> = listed.iter().map(|(name, row_hash, _)| (name.as_str(), *row_hash)).collect();
+    let row_hash = rows_hash(bundle_hash, &bundle_id, &names).map_err(to_unavailable)?;
+    let bundle = vec![
+        ("bundle_hash", bundle_hash.into()),
+        ("bundle_id", bundle_id.into()),
+        ("row_hash", row_hash.into()),
+    ];
+    let file = |(name, row_hash, bytes): (String, Hex32, Vec<u8>)| {
+        vec![
+            ("bundle_hash", bundle_hash.into()),
+            ("name", name.into()),
+            ("bytes", Cell::Blob(bytes)),
+            ("row_hash", row_hash.into()),
+        ]
     };
-    let mut files: Vec<_> = files.into_iter().map(row).collect::<Result<_, _>>().map_err(to_unavailable)?;
-    files.sort_by(|one, other| one.name.cmp(&other.name));
-    let listed: Vec<_> = files.iter().map(|file| (file.name.as_str(), file.row_hash)).collect();
-    let row_hash = rows_hash(bundle_hash, &bundle_id, &listed).map_err(to_unavailable)?;
-    Ok(BundleRows { bundle_hash, bundle_id, row_hash, files })
+    Ok(BundleRows { bundle_hash, bundle, files: listed.into_iter().map(file).collect() })
 }
 
 /// The hash of one file's row.
