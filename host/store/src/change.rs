@@ -13,4 +13,4 @@ pub(crate) use commit::CommitWrite;
 pub(crate) use decision::DecisionWrite;
 pub(crate) use preview::PreviewsWrite;
 pub use write::Counters;
-pub(crate) use write::{Change, Write};
+pub(crate) use write::{Change, InTurn, Write};

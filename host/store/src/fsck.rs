@@ -42,9 +42,6 @@ pub struct Fsck {
 impl Fsck {
     /// Opens the database at `location`, in the form that [`Store::open`](crate::Store::open) takes. A gateway may have it
     /// open.
-    ///
-    /// # Errors
-    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
         Ok(Self { snapshot: Snapshot::open(location).await? })
     }
@@ -63,9 +60,6 @@ impl Fsck {
     }
 
     /// As [`Self::check`]. `progress` gets how many parts of how many are checked.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn check_with_progress(
         &mut self,
         findings: &mut (dyn FnMut(Finding) + Send),
@@ -105,9 +99,6 @@ impl Fsck {
     }
 
     /// The hashes of the stored bundles.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn bundle_hashes(&mut self) -> Result<Vec<Hex32>, Unavailable> {
         let rows = self.snapshot.rows(policies::BUNDLES, &[]).await;
         let hashes = |rows: Vec<Row>| rows.iter().filter_map(|row| row.hash("bundle_hash")).collect();
@@ -115,18 +106,12 @@ impl Fsck {
     }
 
     /// A stored bundle, without files whose names are not text: [`Self::check`] reports those.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn bundle(&mut self, bundle_hash: Hex32) -> Result<StoredBundle, Unavailable> {
         unless_damaged(policies::stored(&mut self.snapshot, bundle_hash).await)
     }
 
     /// A page of keys by id, starting after `after`, and the `after` of the next page; `None` at the end. Skips rows
     /// that cannot be read: [`Self::check`] reports those.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn keys_after(
         &mut self,
         after: Option<KeyId>,
@@ -135,9 +120,6 @@ impl Fsck {
     }
 
     /// One key, read like [`Self::keys_after`].
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn key(&mut self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
         unless_damaged(keys::stored_one(&mut self.snapshot, id).await)
     }

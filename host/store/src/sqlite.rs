@@ -5,7 +5,7 @@ pub(crate) mod sql;
 #[cfg(test)]
 mod tests;
 
-use crate::change::{Change, Counters, Write};
+use crate::change::{Counters, InTurn, Write};
 use crate::error::{failed, unavailable};
 use crate::record::frontier::{self, LogFrontier};
 use crate::sql::connection::Connection;
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Marks a database file as the gateway's.
 const APPLICATION_ID: ApplicationId = ApplicationId::new(*b"OpGw");
 
-/// Ends the waits of all operations that owe a step.
+/// After a restart, every operation is tried at once.
 const END_WAITS: &str = "UPDATE operations SET due_ms = 0, waited_ms = 0
     WHERE operation_id IN (SELECT operation_id FROM operations WHERE owes = 1) AND due_ms > 0";
 
@@ -43,7 +43,8 @@ impl Sqlite {
         let database = Database::open(options(location)?.create()).await?;
         let opened = Self { database, n_statements: Arc::default() };
         // A failure shows at the next write. Until then operations wait, for a minute at most.
-        let _waits_end_anyway = opened.write(EndWaits, "the waits could not be ended").await;
+        let _waits_end_anyway =
+            opened.write(InTurn(vec![(END_WAITS, vec![])]), "the waits could not be ended").await;
         Ok(opened)
     }
 
@@ -159,7 +160,6 @@ impl<W: Write> Job for WriteJob<W> {
     }
 }
 
-/// A connection that counts its statements.
 struct Counted<'a> {
     conn: &'a mut SqliteConnection,
     n_statements: u64,
@@ -174,16 +174,5 @@ impl Connection for Counted<'_> {
         let n_statements = sql.split(sql::BETWEEN_STATEMENTS).count() as u64;
         self.n_statements = self.n_statements.saturating_add(n_statements);
         self.conn.rows(sql, bound).await
-    }
-}
-
-/// After a restart, every operation is tried at once.
-struct EndWaits;
-
-impl Change for EndWaits {
-    type Output = ();
-
-    async fn run<C: Connection>(&self, conn: &mut C) -> Result<(), sqlx::Error> {
-        conn.rows(END_WAITS, &[]).await.map(drop)
     }
 }

@@ -11,12 +11,12 @@ pub(crate) mod retention;
 mod webhooks;
 pub(crate) mod work;
 
-use crate::change::{Change, CommitWrite, Counters, DecisionWrite};
+use crate::change::{CommitWrite, Counters, DecisionWrite, InTurn};
 use crate::database::{Database, OpenError, is_postgres};
 use crate::postgres::{Peers, Presence};
-use crate::record::encode::{self, instant};
+use crate::record::encode;
 use crate::record::finding::Damaged;
-use crate::sql::connection::Connection;
+use crate::sql::row::instant;
 use crate::store::cache::LruCache;
 use crate::store::previews::Previews;
 use crate::{postgres, sqlite};
@@ -55,9 +55,6 @@ const DURATION: &str = "operation_gateway_store_commit_duration_seconds";
 impl Store {
     /// Opens the database at `location` and brings its schema up to date. The location is `postgres://user@host/database`, or a
     /// file (`sqlite://path`, `sqlite:path` or a path); a missing file is created, with its folder.
-    ///
-    /// # Errors
-    /// [`OpenError`]: the location is not a database of this program, is in use, or cannot be written durably.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
         Self::open_with(location, postgres::CONNECTIONS).await
     }
@@ -71,9 +68,6 @@ impl Store {
     }
 
     /// Opens a database for reading only, which a gateway may have open: every write fails.
-    ///
-    /// # Errors
-    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn read_only(location: &str) -> Result<Self, OpenError> {
         Ok(Self::of(Database::read_only(location).await?))
     }
@@ -89,17 +83,11 @@ impl Store {
     }
 
     /// Whether a database file exists at `location`; true for a database on a server. Creates nothing.
-    ///
-    /// # Errors
-    /// [`OpenError`]: the location does not name a database.
     pub fn exists(location: &str) -> Result<bool, OpenError> {
         if is_postgres(location) { Ok(true) } else { Ok(sqlite::exists(location)?) }
     }
 
     /// Connects to the database's server once, if it has one, and changes nothing.
-    ///
-    /// # Errors
-    /// [`OpenError`], as [`Self::open`].
     pub async fn reach(location: &str) -> Result<(), OpenError> {
         if is_postgres(location) {
             postgres::reach(location).await?;
@@ -135,9 +123,6 @@ impl Store {
     /// Says to the other replicas of the database that this one is here, for twenty seconds. `may_write` gets what they said; if it
     /// returns false, or the twenty seconds are over, this replica's writes fail until it has met the others again. A file has one
     /// process, which meets none.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the database does not answer.
     pub async fn meet(
         &self,
         presence: &Presence,
@@ -216,16 +201,10 @@ impl Store {
 }
 
 /// Finds out whether the database can be written.
-pub(crate) struct Probe(pub(crate) EpochMs);
-
-impl Change for Probe {
-    type Output = ();
-
-    async fn run<C: Connection>(&self, conn: &mut C) -> Result<(), sqlx::Error> {
-        let sql = "INSERT INTO write_probe (id, at_ms) VALUES (1, $1)
-             ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
-        conn.rows(sql, &[instant(self.0).into()]).await.map(drop)
-    }
+pub(crate) fn probe(at: EpochMs) -> InTurn {
+    let sql = "INSERT INTO write_probe (id, at_ms) VALUES (1, $1)
+         ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
+    InTurn(vec![(sql, vec![instant(at).into()])])
 }
 
 #[async_trait]
@@ -266,6 +245,6 @@ impl CommitOperations for Store {
     }
 
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
-        self.database.probe(Probe(at)).await
+        self.database.probe(probe(at)).await.map(drop)
     }
 }

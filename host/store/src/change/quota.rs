@@ -3,9 +3,8 @@
 //! A quota is one number, the instant at which it is full again. See [`Token`] for the arithmetic.
 
 use crate::change::script::Script;
-use crate::record::encode::integer;
 use crate::sql::connection::Connection;
-use crate::sql::row::Row;
+use crate::sql::row::{Row, integer};
 use gateway_engine::Token;
 use gateway_engine::ports::RateLimited;
 

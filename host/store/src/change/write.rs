@@ -2,6 +2,7 @@
 
 use crate::record::frontier::LogFrontier;
 use crate::sql::connection::Connection;
+use crate::sql::row::{Cell, Row};
 
 /// A write in a transaction that holds the end of the log.
 pub(crate) trait Write: Send + Sync + 'static {
@@ -38,6 +39,21 @@ impl<T: Change> Write for T {
         _log: &mut LogFrontier,
     ) -> Result<T::Output, sqlx::Error> {
         Change::run(self, conn).await
+    }
+}
+
+/// Statements one after the other, with their bound values. The caller gets the rows of the last one.
+pub(crate) struct InTurn(pub(crate) Vec<(&'static str, Vec<Cell>)>);
+
+impl Change for InTurn {
+    type Output = Vec<Row>;
+
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<Vec<Row>, sqlx::Error> {
+        let mut rows = Vec::new();
+        for (sql, bound) in &self.0 {
+            rows = conn.rows(sql, bound).await?;
+        }
+        Ok(rows)
     }
 }
 

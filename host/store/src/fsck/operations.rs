@@ -2,9 +2,9 @@
 
 use super::check::Check;
 use super::snapshot::Stop;
-use crate::record::encode::{Spending, instant, listed_keys, operation_columns, spending};
+use crate::record::encode::{Spending, listed_keys, operation_columns, spending};
 use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, EVENTS, History};
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Row, instant};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
 

@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use super::snapshot::Stop;
-use crate::record::encode::instant;
+use crate::sql::row::instant;
 use crate::store::retention::{Expiring, NEWEST};
 use gateway_domain::policy::spending::DAY_MS;
 use gateway_domain::time::EpochMs;

@@ -42,7 +42,6 @@ impl Snapshot {
         self.reader.rows(sql, bound).await.map_err(stop)
     }
 
-    /// The SQL of this database.
     pub(super) const fn statements(&self) -> &'static Statements {
         self.pool.statements()
     }
@@ -60,12 +59,10 @@ impl Snapshot {
         .map_err(stop)
     }
 
-    /// Whether this is a file.
     pub(super) const fn is_file(&self) -> bool {
         matches!(self.pool, Pool::Sqlite(_))
     }
 
-    /// Names of the migrations, in order.
     pub(super) fn migrations(&self) -> Vec<&'static str> {
         if self.is_file() { sqlite::schema::migrations() } else { postgres::schema::migrations() }
     }

@@ -44,102 +44,52 @@ pub(super) const NO_LIMITS: &str =
 /// The oldest version of the server that has everything that the statements use.
 const VERSION_MIN: i32 = 14;
 
-/// Why a PostgreSQL database could not be opened. Each displays as one line for an operator, without the URL's password.
+/// Why a PostgreSQL database could not be opened. Each displays as one line for an operator, without the URL's password. `server` is host,
+/// port and database.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages show what the fields are")]
 pub enum OpenError {
     /// The URL cannot be parsed. The message does not quote it, because it may hold a password.
     #[error("the database URL is not of the form `postgres://user:password@host:port/database`")]
     Url,
     /// The server does not answer, or it starts or stops.
     #[error("the PostgreSQL database {server} cannot be opened: {reason}")]
-    Unreachable {
-        /// Host, port and database.
-        server: String,
-        /// The server's message, or that of the operating system.
-        reason: String,
-    },
+    Unreachable { server: String, reason: String },
     /// The server refuses the user or the database, or its certificate is not accepted.
     #[error("the PostgreSQL database {server} cannot be opened: {reason}")]
-    Refused {
-        /// Host, port and database.
-        server: String,
-        /// The server's message, or that of the operating system.
-        reason: String,
-    },
+    Refused { server: String, reason: String },
     /// A statement failed.
     #[error("the PostgreSQL database {server} cannot be read")]
-    Failed {
-        /// Host, port and database.
-        server: String,
-        /// The error.
-        source: sqlx::Error,
-    },
+    Failed { server: String, source: sqlx::Error },
     /// The server would lose commits, or store text otherwise than it is hashed.
     #[error("the PostgreSQL database {server} cannot be used: {reason}")]
-    Unsuitable {
-        /// Host, port and database.
-        server: String,
-        /// What is wrong, and what to do.
-        reason: String,
-    },
+    Unsuitable { server: String, reason: String },
     /// The database has tables of another program.
     #[error(
         "the PostgreSQL database {server} has tables of another program, such as `{table}`: name an empty database"
     )]
-    Foreign {
-        /// Host, port and database.
-        server: String,
-        /// One of them.
-        table: String,
-    },
+    Foreign { server: String, table: String },
     /// A newer release migrated the database.
     #[error(
         "the PostgreSQL database {server} has schema version {found}, newer than the {known} this program knows"
     )]
-    NewerSchema {
-        /// Host, port and database.
-        server: String,
-        /// The first unknown version.
-        found: i64,
-        /// The newest version known.
-        known: i64,
-    },
+    NewerSchema { server: String, found: i64, known: i64 },
     /// An earlier release migrated the database, and it was opened only for reading.
     #[error(
         "the PostgreSQL database {server} has schema version {found} of {known}: start the gateway once, which brings it up to date"
     )]
-    OldSchema {
-        /// Host, port and database.
-        server: String,
-        /// The newest applied version.
-        found: i64,
-        /// The newest version known.
-        known: i64,
-    },
+    OldSchema { server: String, found: i64, known: i64 },
     /// The text of an applied migration has changed.
     #[error("migration {version} of the PostgreSQL database {server} was edited after it was applied")]
-    EditedMigration {
-        /// Host, port and database.
-        server: String,
-        /// Its version.
-        version: i64,
-    },
+    EditedMigration { server: String, version: i64 },
     /// The operating system provided no randomness.
     #[error("the operating system provided no randomness: {reason}")]
-    Randomness {
-        /// Its message.
-        reason: String,
-    },
+    Randomness { reason: String },
     /// The stored log is damaged.
     #[error(
         "the log of the PostgreSQL database {server} is damaged: {reason}; `operation-gateway ledger fsck` says what is"
     )]
-    Damaged {
-        /// Host, port and database.
-        server: String,
-        /// What is wrong.
-        reason: String,
-    },
+    Damaged { server: String, reason: String },
 }
 
 /// The database that a URL names.

@@ -38,9 +38,7 @@ type Applied<'a> = Pin<Box<dyn Future<Output = Result<(), sqlx::Error>> + Send +
 pub(super) trait Queued: Send {
     /// Runs the write and keeps its output, which replaces that of an earlier run.
     fn apply<'a>(&'a mut self, conn: &'a mut PgConnection, log: &'a mut LogFrontier) -> Applied<'a>;
-    /// Sends the output to the caller.
     fn answer(self: Box<Self>);
-    /// Sends an error to the caller instead.
     fn fail(self: Box<Self>, error: WriteError);
 }
 
@@ -50,7 +48,6 @@ struct Ticket<W: Write> {
     caller: oneshot::Sender<Result<W::Output, WriteError>>,
 }
 
-/// Wraps a write for the queue.
 pub(super) fn ticket<W: Write>(
     write: W,
     caller: oneshot::Sender<Result<W::Output, WriteError>>,

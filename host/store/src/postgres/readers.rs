@@ -11,14 +11,14 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgConnection, PgPool, Postgres};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A pool of read connections.
 #[derive(Clone, Debug)]
 pub(crate) struct PgReaders {
     pub(crate) pool: PgPool,
-    server: Server,
+    server: Arc<Server>,
     /// Time for the answer to one statement, after which the connection is given up.
     answer_within: Duration,
 }
@@ -61,7 +61,7 @@ impl PgReaders {
     async fn open(server: &Server, pool: PgPoolOptions, answer_within: Duration) -> Result<Self, OpenError> {
         let pool = pool.acquire_timeout(CONNECT_WITHIN).connect_with(server.options()).await;
         let pool = pool.map_err(|error| server.failed(error))?;
-        Ok(Self { pool, server: server.clone(), answer_within })
+        Ok(Self { pool, server: Arc::new(server.clone()), answer_within })
     }
 
     pub(crate) async fn acquire(&self) -> Result<PgReader, sqlx::Error> {
@@ -98,7 +98,6 @@ impl PgReaders {
 }
 
 impl PgReader {
-    /// Awaits the answer to a statement.
     async fn answer<T>(
         &mut self,
         statement: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,

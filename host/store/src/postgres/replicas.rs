@@ -124,7 +124,6 @@ impl MayWrite {
     }
 }
 
-/// Says that this replica is gone.
 pub(super) async fn leave(readers: &PgReaders, replica: &[u8]) -> Result<(), sqlx::Error> {
     readers.rows(LEAVE, &[Cell::Blob(replica.to_vec())]).await.map(drop)
 }

@@ -57,7 +57,6 @@ pub(crate) async fn faults(
     Ok(differences(&stored, &expected))
 }
 
-/// Names of the migrations, in order.
 pub(crate) fn migrations() -> Vec<&'static str> {
     migrate::migrations().map(|(name, _)| name).collect()
 }

@@ -204,12 +204,10 @@ impl Failure {
     }
 }
 
-/// Whether the connection was lost.
 const fn is_lost(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_))
 }
 
-/// Awaits the server.
 async fn within<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
@@ -305,7 +303,6 @@ impl Session {
         if is_end(&log) { Ok(log) } else { Err(frontier::damaged("its end is not the stored one")) }
     }
 
-    /// Reads the log for the first time.
     async fn load(&mut self) -> Result<(), sqlx::Error> {
         let mut conn = self.take_connection().await?;
         // Counting all entries takes long in a large log, so it is done without the lock, in one state of the database.

@@ -33,7 +33,6 @@ pub(crate) fn key_quorum(text: &str) -> Result<KeyQuorum, Unavailable> {
     Ok(KeyQuorum { threshold: threshold.ok_or_else(unusable)?, participants })
 }
 
-/// The activation in a row.
 pub(crate) fn activation(row: &Row) -> Result<Activation, Unavailable> {
     let what = "an activation";
     let kinds = [ActivationKind::Activate, ActivationKind::Rollback];

@@ -7,7 +7,7 @@ pub(crate) mod policies;
 use crate::error::{failed, unavailable};
 use crate::record::spending::spending_totals;
 use crate::sql::connection::Connection;
-use crate::sql::row::{Cell, Columns};
+use crate::sql::row::{Cell, Columns, instant, integer};
 use gateway_domain::canonical;
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
@@ -24,7 +24,6 @@ use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord, Sp
 /// there is one.
 pub(crate) const FORMAT: i64 = 1;
 
-/// A commit as rows.
 pub(crate) struct Rows {
     pub(crate) id: OperationId,
     /// 0 if the operation must not exist yet.
@@ -99,7 +98,6 @@ impl EvaluationRow {
     }
 }
 
-/// The rows of a commit.
 pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
     let Commit { operation, previous_record_root, .. } = commit;
     let id = operation.id;
@@ -134,7 +132,6 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
     })
 }
 
-/// The row of a decision.
 pub(crate) fn decision(record: &DecisionRecord) -> Result<EvaluationRow, Unavailable> {
     let DecisionRecord { at_ms, operation_id, input, outcome } = record;
     let submitter = serde_json::to_string(&input.submitter).map_err(|error| unwritable_decision(&error))?;
@@ -148,7 +145,6 @@ pub(crate) fn decision(record: &DecisionRecord) -> Result<EvaluationRow, Unavail
     Ok(row)
 }
 
-/// The row of a preview.
 pub(crate) fn preview(record: &PreviewRecord) -> Result<EvaluationRow, Unavailable> {
     evaluation(record.at_ms, None, &record.input, &record.outcome)
 }
@@ -315,16 +311,6 @@ pub(crate) const fn family(family: Family) -> &'static str {
         Family::Product => "product",
         Family::Custody => "custody",
     }
-}
-
-/// An instant as a column. Larger values are stored as `i64::MAX`.
-pub(crate) fn instant(at: EpochMs) -> i64 {
-    integer(at.0)
-}
-
-/// A column cannot hold more than `i64::MAX`; larger numbers are stored as that.
-pub(crate) fn integer(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn unwritable(id: OperationId, error: &serde_json::Error) -> Unavailable {

@@ -29,10 +29,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Receives the findings.
 pub(crate) type Report<'a> = dyn FnMut(Finding) + Send + 'a;
 
-/// Reports a finding.
 pub(crate) fn report(to: &mut Report<'_>, table: &str, row: impl Into<String>, what: impl Into<String>) {
     to(Finding::new(table, row, what));
 }

@@ -2,9 +2,9 @@
 //! root without a read.
 
 use crate::record::decode;
-use crate::record::encode::{integer, policies};
+use crate::record::encode::policies;
 use crate::sql::connection::Connection;
-use crate::sql::row::Row;
+use crate::sql::row::{Row, integer};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{Completed, Frontier, NodePosition, Subtree, leaf_hash};
 
@@ -33,11 +33,9 @@ pub(crate) struct LogFrontier(
 
 /// The log after some more entries.
 pub(crate) struct Appended {
-    /// The frontier after them.
     pub(crate) frontier: LogFrontier,
     /// The inner nodes that they complete.
     pub(crate) nodes: Vec<Completed>,
-    /// The root after them.
     pub(crate) root: Hex32,
 }
 
@@ -49,7 +47,6 @@ impl LogFrontier {
         Appended { root: frontier.root(), nodes, frontier: Self(frontier) }
     }
 
-    /// The root of the log.
     pub(crate) fn root(&self) -> Hex32 {
         self.0.root()
     }

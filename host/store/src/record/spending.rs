@@ -1,8 +1,7 @@
 //! Spending totals of recent payments.
 
-use crate::record::encode::instant;
 use crate::sql::connection::Connection;
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Row, instant};
 use gateway_domain::ids::Tenant;
 use gateway_domain::intent::Payment;
 use gateway_domain::policy::SpendingTotals;

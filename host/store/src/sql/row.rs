@@ -1,6 +1,7 @@
 //! Stored rows with any content, and the values that their columns get or should have.
 
 use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
 use std::fmt;
 use std::sync::Arc;
 
@@ -136,3 +137,13 @@ impl Row {
 
 /// Columns of one row, by name.
 pub(crate) type Columns = Vec<(&'static str, Cell)>;
+
+/// An instant as a column. Larger values are stored as `i64::MAX`.
+pub(crate) fn instant(at: EpochMs) -> i64 {
+    integer(at.0)
+}
+
+/// A column cannot hold more than `i64::MAX`; larger numbers are stored as that.
+pub(crate) fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -40,7 +40,6 @@ pub(crate) struct Statements {
     pub(crate) join: fn(&[Part]) -> String,
 }
 
-/// One write of a script.
 pub(crate) struct Part {
     pub(crate) sql: String,
     /// Whether its rows are wanted. Of the first write they always are.

@@ -13,7 +13,6 @@ pub(crate) async fn faults(conn: &mut SqliteConnection) -> Result<Vec<(String, &
     Ok(differences(stored, schema::expected(MIGRATIONS).await?))
 }
 
-/// Names of the migrations, in order.
 pub(crate) fn migrations() -> Vec<&'static str> {
     MIGRATIONS.iter().map(|migration| migration.name).collect()
 }

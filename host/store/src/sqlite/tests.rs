@@ -4,6 +4,7 @@ mod damage;
 mod log;
 
 use super::sql::STATEMENTS;
+use crate::Store;
 use crate::contract::Deployment;
 use crate::contract::quota::{nth, token};
 use crate::contract::samples::{
@@ -11,14 +12,12 @@ use crate::contract::samples::{
     submission, written,
 };
 use crate::store::lists;
-use crate::{Decisions, Fsck, Store};
 use gateway_domain::key::KeyState;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, Committed, RateLimited, ReadError, ReadOperations};
 use gateway_engine::{Dependency, Unavailable};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
-use std::sync::Arc;
 use tempfile::TempDir;
 
 struct Folder(TempDir);
@@ -50,28 +49,12 @@ impl Folder {
 }
 
 impl Deployment for Folder {
-    type Store = Store;
-
-    async fn open(&self) -> Arc<Store> {
-        Arc::new(Store::open(&self.path()).await.unwrap())
+    fn location(&self) -> String {
+        self.path()
     }
-
-    async fn decisions(&self) -> Decisions {
-        Decisions::open(&self.path()).await.unwrap()
-    }
-
-    async fn fsck(&self) -> Fsck {
-        Fsck::open(&self.path()).await.unwrap()
-    }
-
-    async fn return_work(&self) {}
 
     async fn tamper(&self, sql: &str) {
         Self::tamper(self, sql).await;
-    }
-
-    async fn close(&self, store: Arc<Store>) {
-        store.close().await;
     }
 }
 
@@ -100,7 +83,7 @@ async fn n_rows(folder: &Folder) -> Vec<i64> {
 async fn conflicting_commit_changes_no_table_and_not_the_log() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let record = written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    let record = written(&store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
     let before = n_rows(&folder).await;
     assert_eq!(before, [1, 2, 1, 1, 1, 0, 1, 0]);
     let second = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
@@ -111,7 +94,7 @@ async fn conflicting_commit_changes_no_table_and_not_the_log() {
     assert_eq!(store.commit(claimed).await.unwrap(), Committed::Conflict);
     assert_eq!(n_rows(&folder).await, before);
     assert_eq!(store.counters().rollbacks, 0, "a conflict is not a rollback");
-    written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+    written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
     assert_eq!(n_rows(&folder).await, [1, 3, 1, 1, 1, 0, 1, 0]);
 }
 
@@ -119,15 +102,15 @@ async fn conflicting_commit_changes_no_table_and_not_the_log() {
 async fn conflicting_decision_spends_nothing() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let record = written(&*store, opening_payment(1)).await;
+    let record = written(&store, opening_payment(1)).await;
     let decision = following(&record, EpochMs(2), vec![decision_signed()]);
-    written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+    written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
     assert_eq!(store.commit(decision).await.unwrap(), Committed::Conflict);
     assert_eq!(folder.n_rows("spending").await, 0);
     let record = store.operation_load(id(1)).await.unwrap().unwrap();
-    let decided = written(&*store, following(&record, EpochMs(2), vec![decision_signed()])).await;
+    let decided = written(&store, following(&record, EpochMs(2), vec![decision_signed()])).await;
     let failure = following(&decided, EpochMs(3), vec![failed()]);
-    written(&*store, following(&decided, EpochMs(3), vec![note(1)])).await;
+    written(&store, following(&decided, EpochMs(3), vec![note(1)])).await;
     assert_eq!(store.commit(failure).await.unwrap(), Committed::Conflict);
     assert_eq!(folder.n_rows("spending").await, 1, "a conflicting failure voids nothing");
 }
@@ -258,7 +241,7 @@ async fn queries_use_their_indexes() {
 async fn quorums_are_listed_only_for_keys_in_states_that_sign() {
     let folder = Folder::new();
     let store = folder.open().await;
-    written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    written(&store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
     for state in [
         KeyState::Creating,
         KeyState::Active,

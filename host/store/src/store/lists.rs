@@ -6,9 +6,9 @@
 use crate::database::{Pool, Reader};
 use crate::error::failed;
 use crate::record::decode;
-use crate::record::encode::{self, instant};
+use crate::record::encode;
 use crate::sql::connection::Connection as _;
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Row, instant};
 use crate::sql::statements::Statements;
 use crate::store::Store;
 use async_trait::async_trait;

@@ -3,10 +3,10 @@
 use crate::database::Pool;
 use crate::error::{failed, unavailable};
 use crate::record::decode;
-use crate::record::encode::{instant, integer, key_columns};
+use crate::record::encode::key_columns;
 use crate::record::spending;
 use crate::sql::connection::Connection as _;
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Row, instant, integer};
 use crate::sql::statements::Statements;
 use crate::store::Store;
 use crate::store::work;
@@ -64,9 +64,6 @@ pub struct Unfinished {
 
 impl Store {
     /// The operations that owe a step, for metrics.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the database does not answer.
     pub async fn unfinished(&self) -> Result<Unfinished, Unavailable> {
         let what = "the unfinished operations could not be counted";
         let rows = self.database.pool().rows(UNFINISHED, &[], what).await?;
@@ -127,9 +124,6 @@ impl Store {
     }
 
     /// The operations of the newest `n_max` events, in any order.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the store failed.
     pub async fn operations_of_newest_events(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
         let sql = "SELECT DISTINCT operation_id FROM \
                    (SELECT operation_id FROM events ORDER BY ledger_index DESC LIMIT $1) AS newest";
@@ -138,9 +132,6 @@ impl Store {
 
     /// At most `n_max` operations that were published or have failed, by id, starting after `after`, whose last event is from
     /// `from` or later, and from before `before`. Reads through all operations.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the store failed.
     pub async fn operations_ended(
         &self,
         after: Option<OperationId>,

@@ -5,9 +5,8 @@
 
 use crate::change::Change;
 use crate::record::decode;
-use crate::record::encode::instant;
 use crate::sql::connection::Connection;
-use crate::sql::row::Row;
+use crate::sql::row::{Row, instant};
 use crate::store::Store;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
 use gateway_domain::time::EpochMs;
@@ -83,9 +82,6 @@ impl Store {
     }
 
     /// What is in the store.
-    ///
-    /// # Errors
-    /// [`Unavailable`] if the store does not answer.
     pub async fn size(&self) -> Result<Size, Unavailable> {
         let pool = self.database.pool();
         let statements = pool.statements();

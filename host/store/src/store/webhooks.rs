@@ -2,11 +2,10 @@
 //!
 //! These rows are not hashed as records are: they decide when an event is sent, and each event can be compared with its operation.
 
-use crate::change::Change;
-use crate::record::decode::integer;
-use crate::record::encode::instant;
+use crate::change::{Change, InTurn};
+use crate::record::decode;
 use crate::sql::connection::Connection;
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Row, instant, integer};
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::Tenant;
@@ -39,6 +38,7 @@ const ADD_DEAD: &str =
 const KEEP_NEWEST_DEAD: &str = "DELETE FROM webhook_dead_letters WHERE name = $1 AND ledger_index < (SELECT min(ledger_index) FROM
     (SELECT ledger_index FROM webhook_dead_letters WHERE name = $1 ORDER BY ledger_index DESC LIMIT $2) AS newest)";
 const DISMISS: &str = "DELETE FROM webhook_dead_letters WHERE name = $1 AND ledger_index <= $2";
+const EXISTS: &str = "SELECT name FROM webhooks WHERE name = $1";
 const SET_BACK: &str = "UPDATE webhooks SET position = $2, resends = resends + 1
     WHERE name = $1 AND position >= $2 RETURNING name";
 const DROP_DEAD: &str = "DELETE FROM webhook_dead_letters WHERE name = $1 AND ledger_index >= $2";
@@ -74,7 +74,7 @@ impl KeepWebhooks for Store {
             )
             .await?;
         let letter = |row: &Row| {
-            let number = |column| integer("a dead letter", row, column).map(i64::unsigned_abs);
+            let number = |column| decode::integer("a dead letter", row, column).map(i64::unsigned_abs);
             Ok(DeadLetter {
                 index: number("ledger_index")?,
                 at: EpochMs(number("at_ms")?),
@@ -85,13 +85,22 @@ impl KeepWebhooks for Store {
     }
 
     async fn webhook_claim(&self, claim: WebhookClaim) -> Result<Option<Webhook>, Unavailable> {
-        let (name, what) = (claim.name.clone(), format!("the webhook `{}` could not be claimed", claim.name));
+        let WebhookClaim { name, tenant, holder, now, until } = claim;
         // Only this process has a file, whatever an earlier one has claimed.
-        let now = if self.database.is_shared() { claim.now } else { EpochMs(u64::MAX) };
-        let claim = WebhookClaim { now, ..claim };
-        match self.database.write_apart(Claim(claim), what).await? {
-            true => self.webhook(&name).await,
-            false => Ok(None),
+        let now = if self.database.is_shared() { now } else { EpochMs(u64::MAX) };
+        let of = || Cell::from(name.as_str());
+        let tenant = Cell::from(tenant.map_or_else(String::new, |tenant| tenant.0));
+        let holder = Cell::Blob(holder.to_vec());
+        let claim = InTurn(vec![
+            (ADD, vec![of()]),
+            (DROP_OTHERS_DEAD, vec![of(), tenant.clone()]),
+            (CLAIM, vec![of(), tenant, holder, instant(now).into(), instant(until).into()]),
+        ]);
+        let what = format!("the webhook `{name}` could not be claimed");
+        if self.database.write_apart(claim, what).await?.is_empty() {
+            Ok(None)
+        } else {
+            self.webhook(&name).await
         }
     }
 
@@ -105,12 +114,14 @@ impl KeepWebhooks for Store {
 
     async fn dead_letters_dismiss(&self, name: &str, through: u64) -> Result<bool, Unavailable> {
         let what = format!("the dead letters of the webhook `{name}` could not be deleted");
-        self.database.write(Dismiss { name: name.to_owned(), through: index(through) }, what).await
+        let dismiss =
+            InTurn(vec![(DISMISS, vec![name.into(), integer(through).into()]), (EXISTS, vec![name.into()])]);
+        Ok(!self.database.write(dismiss, what).await?.is_empty())
     }
 
     async fn webhook_set_back(&self, name: &str, position: u64) -> Result<bool, Unavailable> {
         let what = format!("the place of the webhook `{name}` could not be written");
-        self.database.write(SetBack { name: name.to_owned(), position: index(position) }, what).await
+        self.database.write(SetBack { name: name.to_owned(), position: integer(position) }, what).await
     }
 }
 
@@ -122,7 +133,7 @@ impl Store {
 }
 
 fn webhook(row: &Row) -> Result<Webhook, Unavailable> {
-    let number = |column| integer("a webhook", row, column).map(i64::unsigned_abs);
+    let number = |column| decode::integer("a webhook", row, column).map(i64::unsigned_abs);
     let since = row.integer("failing_since_ms").map(|ms| EpochMs(ms.unsigned_abs()));
     let failure = since.zip(row.text("failure"));
     Ok(Webhook {
@@ -134,32 +145,6 @@ fn webhook(row: &Row) -> Result<Webhook, Unavailable> {
         failure: failure.map(|(since, why)| WebhookFailure { since, why: why.to_owned() }),
         n_dead_letters: number("n_dead")?,
     })
-}
-
-/// An index, as a column has it; one beyond every index is the largest.
-fn index(index: u64) -> i64 {
-    i64::try_from(index).unwrap_or(i64::MAX)
-}
-
-struct Claim(WebhookClaim);
-
-impl Change for Claim {
-    type Output = bool;
-
-    async fn run<C: Connection>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
-        let WebhookClaim { name, tenant, holder, now, until } = &self.0;
-        conn.rows(ADD, &[name.as_str().into()]).await?;
-        let tenant = tenant.as_ref().map_or("", |tenant| &tenant.0);
-        conn.rows(DROP_OTHERS_DEAD, &[name.as_str().into(), tenant.into()]).await?;
-        let bound = [
-            name.as_str().into(),
-            tenant.into(),
-            Cell::Blob(holder.to_vec()),
-            instant(*now).into(),
-            instant(*until).into(),
-        ];
-        Ok(!conn.rows(CLAIM, &bound).await?.is_empty())
-    }
 }
 
 struct Advance(WebhookProgress);
@@ -175,12 +160,12 @@ impl Change for Advance {
         let bound = [
             name.as_str().into(),
             Cell::Blob(holder.to_vec()),
-            index(*n_resends).into(),
-            index(*position).into(),
+            integer(*n_resends).into(),
+            integer(*position).into(),
             why.into(),
             since.into(),
             instant(*until).into(),
-            index(*from).into(),
+            integer(*from).into(),
         ];
         if conn.rows(ADVANCE, &bound).await?.is_empty() {
             return Ok(false);
@@ -188,7 +173,7 @@ impl Change for Advance {
         for letter in dead_letters {
             let bound = [
                 name.as_str().into(),
-                index(letter.index).into(),
+                integer(letter.index).into(),
                 instant(letter.at).into(),
                 letter.why.as_str().into(),
             ];
@@ -198,21 +183,6 @@ impl Change for Advance {
             conn.rows(KEEP_NEWEST_DEAD, &[name.as_str().into(), DEAD_LETTERS_KEPT.into()]).await?;
         }
         Ok(true)
-    }
-}
-
-struct Dismiss {
-    name: String,
-    through: i64,
-}
-
-impl Change for Dismiss {
-    type Output = bool;
-
-    async fn run<C: Connection>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
-        let name = || Cell::from(self.name.as_str());
-        conn.rows(DISMISS, &[name(), self.through.into()]).await?;
-        Ok(!conn.rows("SELECT name FROM webhooks WHERE name = $1", &[name()]).await?.is_empty())
     }
 }
 

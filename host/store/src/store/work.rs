@@ -1,10 +1,8 @@
 //! The reconciler's work list: the operations that owe a step, when each is due, and their waits.
 
-use crate::change::Change;
+use crate::change::InTurn;
 use crate::database::{Database, read_only};
-use crate::record::encode::instant;
-use crate::sql::connection::Connection;
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Row, instant};
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
@@ -54,21 +52,7 @@ pub(crate) async fn defer(
     let waits = deferrals
         .iter()
         .map(|one| json!({ "id": one.id.0, "wait_ms": one.wait_ms, "waited_ms": one.waited_ms }));
-    let defer = Defer { waits: Value::Array(waits.collect()).to_string(), now_ms: instant(now) };
-    database.write_apart(defer, "the waits could not be stored").await
-}
-
-struct Defer {
-    /// A JSON array.
-    waits: String,
-    now_ms: i64,
-}
-
-impl Change for Defer {
-    type Output = ();
-
-    async fn run<C: Connection>(&self, conn: &mut C) -> Result<(), sqlx::Error> {
-        let sql = conn.statements().defer;
-        conn.rows(sql, &[self.waits.as_str().into(), self.now_ms.into()]).await.map(drop)
-    }
+    let bound = vec![Value::Array(waits.collect()).to_string().into(), instant(now).into()];
+    let defer = InTurn(vec![(database.pool().statements().defer, bound)]);
+    database.write_apart(defer, "the waits could not be stored").await.map(drop)
 }

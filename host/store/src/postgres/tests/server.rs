@@ -95,7 +95,7 @@ async fn database_of_another_program_or_release_is_refused_and_unchanged() {
     scratch.tamper("ALTER TABLE operations ADD COLUMN added BIGINT; CREATE TABLE added (id BIGINT)").await;
     // During an update, the release before starts on what the next one only added to.
     let store = scratch.open().await;
-    written(&*store, opening_payment(1)).await;
+    written(&store, opening_payment(1)).await;
     store.close().await;
     // Commands that compare everything want exactly their own schema.
     let expected = "has schema version 9, newer than the 1 this program knows";
@@ -190,11 +190,11 @@ async fn defaults_of_a_database_change_nothing() {
     }
     let store = scratch.open().await;
     for n in 1..=20 {
-        written(&*store, opening_payment(n)).await;
+        written(&store, opening_payment(n)).await;
     }
     store.close().await;
     let store = scratch.open().await;
-    written(&*store, opening_payment(21)).await;
+    written(&store, opening_payment(21)).await;
     assert_eq!(store.operations_owing(EpochMs(1), 8, 8).await.map(|due| due.len()), Ok(0));
     store.close().await;
     assert_eq!(findings(&scratch).await, []);

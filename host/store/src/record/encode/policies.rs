@@ -1,9 +1,8 @@
 //! Rows of bundles and activations. They are not derived from events, so each has a hash of itself. The hash reveals
 //! damage, but a program that can write the database can also write the hash.
 
-use super::instant;
 use crate::error::{failed, unavailable};
-use crate::sql::row::{Cell, Columns, Row};
+use crate::sql::row::{Cell, Columns, Row, instant};
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::ids::Hex32;
 use gateway_engine::Unavailable;
@@ -75,7 +74,6 @@ impl Place {
     }
 }
 
-/// The rows of a bundle and its files.
 pub(crate) struct BundleRows {
     pub(crate) bundle_hash: Hex32,
     pub(crate) bundle: Columns,
@@ -83,7 +81,6 @@ pub(crate) struct BundleRows {
     pub(crate) files: Vec<Columns>,
 }
 
-/// The row of an activation.
 pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unavailable> {
     let to_unavailable = |error| failed("an activation's signers cannot be written as JSON", &error);
     // Sequences are compared, so a clamped one would be wrong.
@@ -99,7 +96,6 @@ pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unava
     })
 }
 
-/// The rows of a bundle.
 pub(crate) fn bundle(bundle: StoredBundle) -> Result<BundleRows, Unavailable> {
     let StoredBundle { bundle_hash, bundle_id, files } = bundle;
     let to_unavailable = |error| failed(format_args!("bundle `{bundle_hash}` cannot be hashed"), &error);
@@ -127,7 +123,6 @@ pub(crate) fn bundle(bundle: StoredBundle) -> Result<BundleRows, Unavailable> {
     Ok(BundleRows { bundle_hash, bundle, files: listed.into_iter().map(file).collect() })
 }
 
-/// The hash of one file's row.
 pub(crate) fn file_hash(bundle_hash: Hex32, name: &str, bytes: &[u8]) -> Result<Hex32, CanonicalError> {
     canonical::digest("svc/bundle-file-row/v1", &(bundle_hash, name, canonical::digest_bytes("", bytes)))
 }
