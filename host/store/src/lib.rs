@@ -6,8 +6,8 @@
 //! operations and keys with their events.
 //!
 //! Start at [`Store::open`]. Tools that run beside a gateway read decisions with [`Decisions::open`] and check the store's
-//! consistency with [`Fsck::open`]. `encode` makes rows and `decode` reads them. `sqlite` and `postgres` write; both are read by the
-//! same code, through `rows`. `contract` is the test suite that both must pass.
+//! consistency with [`Fsck::open`]. `record` has what is kept, as rows; `change` has each write, which `sqlite` and `postgres` run; both
+//! are read by the same code. `contract` is the test suite that both must pass.
 //!
 //! [`CommitOperations`]: gateway_engine::ports::CommitOperations
 //! [`StorePolicies`]: gateway_engine::ports::StorePolicies

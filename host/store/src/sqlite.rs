@@ -1,6 +1,5 @@
 //! SQLite: one file, one writer that commits waiting writes together, and read-only connections.
 
-pub(crate) mod schema;
 pub(crate) mod sql;
 #[cfg(test)]
 mod tests;
@@ -13,9 +12,9 @@ use crate::sql::row::{Cell, Row};
 use crate::sql::statements::Statements;
 use gateway_engine::Unavailable;
 use gateway_sqlite::{
-    ApplicationId, CopyError, Database, Job, OpenError, Options, Reader, State, WriteError, check_writable,
+    ApplicationId, CopyError, Database, Job, Migration, OpenError, Options, Reader, State, WriteError,
+    check_writable, schema,
 };
-use schema::MIGRATIONS;
 use sqlx::{SqliteConnection, SqlitePool};
 use std::error::Error;
 use std::fmt::Display;
@@ -25,6 +24,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Marks a database file as the gateway's.
 const APPLICATION_ID: ApplicationId = ApplicationId::new(*b"OpGw");
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "store", sql: include_str!("../migrations/sqlite/0001_store.sql") }];
 
 /// After a restart, every operation is tried at once.
 const END_WAITS: &str = "UPDATE operations SET due_ms = 0, waited_ms = 0
@@ -114,6 +116,19 @@ pub(crate) async fn check(location: &str) -> Result<(), OpenError> {
 /// One read-only connection to a file that another process may have open.
 pub(crate) async fn reader(location: &str) -> Result<SqlitePool, OpenError> {
     Ok(Reader::open(options(location)?).await?.pool().clone())
+}
+
+/// The objects of the schema that differ from those that the migrations create, and how.
+pub(crate) async fn schema_faults(
+    conn: &mut SqliteConnection,
+) -> Result<Vec<(String, &'static str)>, sqlx::Error> {
+    let stored = schema::objects(conn).await?;
+    Ok(schema::differences(stored, schema::expected(MIGRATIONS).await?))
+}
+
+/// Names of the migrations, in order.
+pub(crate) fn migrations() -> Vec<&'static str> {
+    MIGRATIONS.iter().map(|migration| migration.name).collect()
 }
 
 /// Writes a copy of the database at `location` to a new file, also while a gateway writes.

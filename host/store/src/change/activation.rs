@@ -46,7 +46,7 @@ impl ActivationWrite {
             " ON CONFLICT (bundle_hash) DO UPDATE SET row_hash = excluded.row_hash RETURNING bundle_hash";
         script.insert_all("policy_bundles", [bundle.clone()], end);
         let hash = script.bind(*bundle_hash);
-        script.add(format!("DELETE FROM policy_bundle_files WHERE bundle_hash = {hash}"), false);
+        script.add(format!("DELETE FROM policy_bundle_files WHERE bundle_hash = {hash}"));
         script.run(conn).await?;
         if files.is_empty() {
             return Ok(());

@@ -99,7 +99,7 @@ impl CommitWrite {
             }
             Some(Spending::Voided) => {
                 let (id, is_written) = (script.bind(rows.id.0), statements.first_wrote);
-                script.add(format!("DELETE FROM spending WHERE {is_written} AND operation_id = {id}"), false);
+                script.add(format!("DELETE FROM spending WHERE {is_written} AND operation_id = {id}"));
             }
         }
         if let Some(quota) = &quota {
@@ -136,7 +136,7 @@ impl CommitWrite {
             "UPDATE operations SET {set} WHERE operation_id = {id} AND revision = {revision}
              AND record_root = {record_root} AND {conditions}{RETURNING}"
         );
-        script.add(sql, true);
+        script.add(sql);
     }
 
     /// The conditions on other tables than `operations`.

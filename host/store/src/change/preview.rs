@@ -35,8 +35,8 @@ impl Change for PreviewsWrite {
              ON CONFLICT (id) DO UPDATE SET through_index = excluded.through_index
              WHERE policy_previews_dropped.through_index < excluded.through_index RETURNING id"
         );
-        script.add(set_dropped, true);
-        script.add(format!("DELETE FROM policy_previews WHERE preview_index <= {through}"), false);
+        script.add(set_dropped);
+        script.add(format!("DELETE FROM policy_previews WHERE preview_index <= {through}"));
         script.run(conn).await.map(drop)
     }
 }

@@ -55,7 +55,7 @@ impl Quota {
              CASE WHEN {stored} > {latest} OR {now} > {latest} THEN {latest} WHEN {stored} > {now} THEN {stored} ELSE {now} END
              RETURNING full_at_us"
         );
-        script.add(sql, true);
+        script.add_returning(sql);
     }
 
     /// Adds the deletion of some full quotas of others: two, so that the table shrinks. It needs no condition, because a missing row means a
@@ -67,7 +67,7 @@ impl Quota {
              SELECT tenant, client_id FROM admission_budgets
              WHERE full_at_us <= {now} AND (tenant, client_id) <> ({tenant}, {client}) ORDER BY full_at_us LIMIT 2)"
         );
-        script.add(sql, false);
+        script.add(sql);
     }
 }
 

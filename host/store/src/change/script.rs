@@ -36,9 +36,14 @@ impl Script {
         columns.into_iter().map(|(name, cell)| (name, self.bind(cell))).unzip()
     }
 
-    /// Adds a write. One that `returns` rows ends with `RETURNING`, as the first one must.
-    pub(super) fn add(&mut self, sql: String, returns: bool) {
-        self.parts.push(Part { sql, returns });
+    /// Adds a write. The first one must return rows.
+    pub(super) fn add(&mut self, sql: String) {
+        self.parts.push(Part { sql, returns: false });
+    }
+
+    /// Adds a write that returns rows, which are wanted.
+    pub(super) fn add_returning(&mut self, sql: String) {
+        self.parts.push(Part { sql, returns: true });
     }
 
     /// Adds the insert of a row into a table, on this condition. `end` says what else: of a conflict, and what is returned.
@@ -52,7 +57,7 @@ impl Script {
         let (names, values) = self.bind_all(columns);
         let (names, values) = (names.join(", "), values.join(", "));
         let sql = format!("INSERT INTO {table} ({names}) SELECT {values} WHERE {condition}{end}");
-        self.add(sql, end.contains("RETURNING"));
+        self.add(sql);
     }
 
     /// Adds the insert of a row, if the first write wrote something.
@@ -72,7 +77,7 @@ impl Script {
             rows.map(|(names, values)| (names.join(", "), format!("({})", values.join(", ")))).unzip();
         let (names, rows) = (names.first().cloned().unwrap_or_default(), rows.join(", "));
         let sql = format!("INSERT INTO {table} ({names}) VALUES {rows}{end}");
-        self.add(sql, end.contains("RETURNING"));
+        self.add(sql);
     }
 
     /// Adds the inner nodes of the log that an append completes.
@@ -85,10 +90,7 @@ impl Script {
         let nodes = self.bind(json!(nodes).to_string());
         let rows = self.statements.nodes.replace("$nodes", &nodes);
         let is_written = self.statements.first_wrote;
-        self.add(
-            format!("INSERT INTO ledger_nodes (level, position, hash) {rows} WHERE {is_written}"),
-            false,
-        );
+        self.add(format!("INSERT INTO ledger_nodes (level, position, hash) {rows} WHERE {is_written}"));
     }
 
     /// Notes the last row of a numbered table, unless the database does.

@@ -57,18 +57,16 @@ impl Check<'_> {
     }
 
     pub(super) async fn activations(&mut self) -> Result<(), Stop> {
-        let (mut after, mut previous) = (vec![Cell::Integer(i64::MIN)], Some(Hex32::ZERO));
+        let (mut last, mut after, mut previous) =
+            (i64::MIN, vec![Cell::Integer(i64::MIN)], Some(Hex32::ZERO));
         while let Some(rows) = self.page(ACTIVATIONS, &["sequence"], &mut after).await? {
+            last = rows.last().and_then(|row| row.integer("sequence")).unwrap_or(last);
             self.checked.n_activations = self.checked.n_activations.saturating_add(rows.len() as u64);
             for row in &rows {
                 self.activation(row, previous);
                 previous = row.hash("row_hash");
             }
         }
-        let last = match after.as_slice() {
-            [Cell::Integer(last)] => *last,
-            _ => i64::MIN,
-        };
         let counted = self.snapshot.statements().counted();
         let counted = self.rows(&counted, &["policy_activations".into()]).await?;
         let counted = counted.first().and_then(|row| row.integer("seq"));

@@ -52,8 +52,8 @@ impl Snapshot {
             (Reader::Postgres(reader), Pool::Postgres(readers)) => {
                 postgres::schema::faults(reader.conn(), readers).await
             }
-            (Reader::Sqlite(conn), _) => sqlite::schema::faults(conn).await,
-            (Reader::SqliteSnapshot(tx), _) => sqlite::schema::faults(tx).await,
+            (Reader::Sqlite(conn), _) => sqlite::schema_faults(conn).await,
+            (Reader::SqliteSnapshot(tx), _) => sqlite::schema_faults(tx).await,
             (Reader::Postgres(_), Pool::Sqlite(_)) => Ok(Vec::new()),
         }
         .map_err(stop)
@@ -64,7 +64,7 @@ impl Snapshot {
     }
 
     pub(super) fn migrations(&self) -> Vec<&'static str> {
-        if self.is_file() { sqlite::schema::migrations() } else { postgres::schema::migrations() }
+        if self.is_file() { sqlite::migrations() } else { postgres::schema::migrations() }
     }
 
     pub(super) async fn close(self) {

@@ -131,10 +131,8 @@ pub(super) async fn leave(readers: &PgReaders, replica: &[u8]) -> Result<(), sql
 fn peer(row: &Row) -> Option<Peer> {
     let name = row.bytes("replica")?.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     let identity = row.text("identity").and_then(|text| serde_json::from_str(text).ok());
-    let policy = match row.cell("policy") {
-        Cell::Null => Some(None),
-        _ => row.hash("policy").map(Some),
-    };
+    let has_policy = *row.cell("policy") != Cell::Null;
+    let policy = if has_policy { row.hash("policy").map(Some) } else { Some(None) };
     let presence = identity.zip(policy).map(|(identity, policy)| Presence { identity, policy });
     let policies_for = row.integer("policies_for_s").and_then(|seconds| seconds.try_into().ok());
     Some(Peer {

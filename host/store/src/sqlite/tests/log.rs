@@ -83,6 +83,12 @@ async fn log_that_ends_with_an_activation_reopens_and_grows() {
     }
 }
 
+async fn assert_does_not_open(folder: &Folder, damage: &str) {
+    let refused = Store::open(&folder.path()).await;
+    let is_failure = matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. })));
+    assert!(is_failure, "{damage}: {refused:?}");
+}
+
 #[tokio::test]
 async fn store_with_a_damaged_log_does_not_open() {
     let damages = [
@@ -100,11 +106,7 @@ async fn store_with_a_damaged_log_does_not_open() {
         written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
         store.close().await;
         folder.tamper(damage).await;
-        let refused = Store::open(&folder.path()).await;
-        assert!(
-            matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
-            "{damage}"
-        );
+        assert_does_not_open(&folder, damage).await;
     }
 }
 
@@ -137,11 +139,7 @@ async fn store_with_a_removed_or_altered_activation_does_not_open() {
         reopened.close().await;
         folder.tamper(drop_triggers).await;
         folder.tamper(damage).await;
-        let refused = Store::open(&folder.path()).await;
-        assert!(
-            matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
-            "{damage}: {refused:?}"
-        );
+        assert_does_not_open(&folder, damage).await;
     }
 }
 
@@ -166,11 +164,7 @@ async fn store_whose_last_log_entry_was_removed_does_not_open() {
         for damage in &damages {
             folder.tamper(damage).await;
         }
-        let refused = Store::open(&folder.path()).await;
-        assert!(
-            matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
-            "{n_notes} {damages:?}: {refused:?}"
-        );
+        assert_does_not_open(&folder, &format!("{n_notes} {damages:?}")).await;
     }
 }
 
