@@ -141,9 +141,6 @@ pub(crate) fn is_disk_full(error: &sqlx::Error, path: &Path) -> bool {
 }
 
 /// Checks that this process could write the database now. Writes nothing.
-///
-/// # Errors
-/// [`OpenError::Missing`], [`OpenError::Unwritable`], [`OpenError::DiskFull`].
 pub fn check_writable(options: &Options) -> Result<(), OpenError> {
     // SQLite's side files are where the file is, not where a symbolic link to it is.
     let path = &*files::existing(&options.path)?;

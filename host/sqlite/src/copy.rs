@@ -19,38 +19,23 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Why a copy was not made, or not put in place.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages show what the fields are")]
 pub enum CopyError {
     /// The database cannot be opened, or another process writes it.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// There is a file already, which may be another copy.
     #[error("`{}` exists already", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// The copy has a log beside it: it was made of the files of a running program, and is in pieces.
     #[error("the copy `{}` has a log beside it, and only both together are the database: make copies with `backup`", path.display())]
-    HasLog {
-        /// The copy.
-        path: PathBuf,
-    },
+    HasLog { path: PathBuf },
     /// A file cannot be written.
     #[error("`{}` cannot be written", path.display())]
-    Unwritable {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    Unwritable { path: PathBuf, source: io::Error },
     /// SQLite could not write the copy.
     #[error("the copy `{}` cannot be written", path.display())]
-    Failed {
-        /// The copy.
-        path: PathBuf,
-        /// The error of SQLite.
-        source: sqlx::Error,
-    },
+    Failed { path: PathBuf, source: sqlx::Error },
 }
 
 impl Reader {
@@ -58,10 +43,6 @@ impl Reader {
     /// `on_progress` gets the bytes written so far, and about how many there will be.
     ///
     /// This is one long read: the writer's log grows meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// [`CopyError`]: `Exists`, `Unwritable`, `Failed`.
     pub async fn copy_to(&self, to: &Path, mut on_progress: impl FnMut(u64, u64)) -> Result<(), CopyError> {
         if let Some(path) = own_files(to).find(|path| fs::symlink_metadata(path).is_ok()) {
             return Err(CopyError::Exists { path });

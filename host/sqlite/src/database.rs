@@ -97,10 +97,6 @@ impl<S: State> Database<S> {
 
     /// A new read-only connection with an empty page cache: it reads what is in the files now, where a
     /// [`reader`](Self::reader) may answer from memory. The caller closes it.
-    ///
-    /// # Errors
-    ///
-    /// [`sqlx::Error`] if SQLite cannot open the file.
     pub async fn fresh_reader(&self) -> Result<SqliteConnection, sqlx::Error> {
         self.link.fresh_reader().await
     }

@@ -21,11 +21,6 @@ pub struct Reader {
 
 impl Reader {
     /// Opens a database whose schema is exactly that of the caller's migrations.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenError`]: `Missing`, `Exposed`, `ExposedFolder`, `ForeignBytes`, `ForeignApplication`, `OldSchema`, `ForeignSchema`,
-    /// `EditedMigration`, or an error of reading it.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let path = files::existing(&options.path)?;
         files::check_header(&path)?;

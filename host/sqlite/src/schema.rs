@@ -23,10 +23,6 @@ pub struct Object {
 }
 
 /// All objects of the schema by name, except those of SQLite and the migrator.
-///
-/// # Errors
-///
-/// [`sqlx::Error`] if the schema cannot be read.
 pub async fn objects(conn: &mut SqliteConnection) -> Result<Vec<Object>, sqlx::Error> {
     let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(SCHEMA).fetch_all(conn).await?;
     let is_ours = |name: &str| !name.starts_with("sqlite_") && name != "_sqlx_migrations";
@@ -35,10 +31,6 @@ pub async fn objects(conn: &mut SqliteConnection) -> Result<Vec<Object>, sqlx::E
 }
 
 /// The objects that the migrations create in a new database.
-///
-/// # Errors
-///
-/// [`sqlx::Error`] if a migration fails.
 pub async fn expected(migrations: &[Migration]) -> Result<Vec<Object>, sqlx::Error> {
     let mut conn = SqliteConnection::connect("sqlite::memory:").await?;
     for migration in migrations {

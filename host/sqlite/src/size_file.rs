@@ -46,10 +46,7 @@ impl SizeFile {
         Ok((Self { path: path.to_owned(), file, owner, written: Mutex::new(known) }, known))
     }
 
-    /// Notes that the database has this size, which must be durable. A lower one is ignored.
-    ///
-    /// # Errors
-    /// [`SizeFileError`]. The next call writes the size.
+    /// Notes that the database has this size, which must be durable. A lower one is ignored. If it fails, the next call writes the size.
     pub fn raise(&self, size: u64) -> Result<(), SizeFileError> {
         let mut written = self.written.lock();
         if size > *written {

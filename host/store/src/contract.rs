@@ -16,43 +16,32 @@ pub(crate) mod samples;
 pub(crate) mod spending;
 pub(crate) mod webhooks;
 
-use crate::{Decisions, Fsck};
-use gateway_engine::ports::{
-    CommitOperations, KeepWebhooks, ListRecords, ReadLog, ReadOperations, StorePolicies,
-};
+use crate::{Decisions, Fsck, Store};
 use std::sync::Arc;
-
-/// All ports of the engine that a store implements.
-pub(crate) trait Ports:
-    CommitOperations + ReadOperations + ListRecords + ReadLog + KeepWebhooks + StorePolicies + 'static
-{
-}
-
-impl<T> Ports for T where
-    T: CommitOperations + ReadOperations + ListRecords + ReadLog + KeepWebhooks + StorePolicies + 'static
-{
-}
 
 /// A database for one test, empty when first opened.
 pub(crate) trait Deployment {
-    type Store: Ports;
+    fn location(&self) -> String;
 
-    async fn open(&self) -> Arc<Self::Store>;
+    async fn open(&self) -> Arc<Store> {
+        Arc::new(Store::open(&self.location()).await.unwrap())
+    }
 
     /// Opens the decision records as a tool does. The store may be open.
-    async fn decisions(&self) -> Decisions;
+    async fn decisions(&self) -> Decisions {
+        Decisions::open(&self.location()).await.unwrap()
+    }
 
     /// Opens the check as a tool does. The store may be open.
-    async fn fsck(&self) -> Fsck;
+    async fn fsck(&self) -> Fsck {
+        Fsck::open(&self.location()).await.unwrap()
+    }
 
     /// Ends the time for which operations were given to replicas, if the store does that.
-    async fn return_work(&self);
+    async fn return_work(&self) {}
 
     /// Runs a statement beside the store, as another program could.
     async fn tamper(&self, sql: &str);
-
-    /// Closes the store and releases the database.
-    async fn close(&self, store: Arc<Self::Store>);
 }
 
 /// Expands to one test per case. `$deployment` is evaluated for each.

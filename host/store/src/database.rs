@@ -1,106 +1,66 @@
 //! The database under a store: a SQLite file with one writing process, or a PostgreSQL database that replicas share.
 
-use crate::encode::policies::{ActivationRow, BundleRows};
-use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
-use crate::error::{CopyError, OpenError, unavailable};
-use crate::postgres::{self, Peers, Postgres, Presence};
-use crate::rows::Pool;
-use crate::sqlite::{self, Sqlite};
-use gateway_domain::ids::Hex32;
-use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, RateLimited};
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
+mod location;
+mod pool;
 
-/// Totals of the writes since the store was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Commits run in a transaction, conflicts included.
-    pub jobs: u64,
-    /// Transactions committed; several jobs may share one.
-    pub transactions: u64,
-    /// Transactions rolled back.
-    pub rollbacks: u64,
-    /// SQL statements run for jobs; BEGIN and COMMIT are not counted.
-    pub statements: u64,
-}
+use crate::change::{Change, Counters, Write};
+use crate::error::{failed, unavailable};
+use crate::postgres::{Peers, Postgres, Presence};
+use crate::sqlite::Sqlite;
+use gateway_engine::Unavailable;
+pub use location::{CopyError, OpenError, backup, is_postgres, production_fault, restore};
+pub(crate) use pool::{Pool, Reader};
+use std::fmt::Display;
 
 /// An open database. Every write returns after it is durable.
 #[derive(Debug)]
-pub(crate) enum Database {
+pub(crate) struct Database {
+    pool: Pool,
+    writer: Writer,
+}
+
+#[derive(Debug)]
+enum Writer {
     Sqlite(Sqlite),
     Postgres(Postgres),
     /// For tools that read a store which a gateway may have open. Every write fails.
-    ReadOnly(Reader),
-}
-
-/// Whether the location is a PostgreSQL database, which replicas share.
-#[must_use]
-pub fn is_postgres(location: &str) -> bool {
-    ["postgres://", "postgresql://"].iter().any(|scheme| location.starts_with(scheme))
-}
-
-/// Writes a copy of the store at `location` to a new file, also while a gateway writes. `on_progress` gets the bytes written so far, and
-/// about how many there will be.
-///
-/// # Errors
-/// [`CopyError`]. A PostgreSQL database is refused: it is copied with PostgreSQL's own programs.
-pub async fn backup(location: &str, to: &Path, on_progress: impl FnMut(u64, u64)) -> Result<(), CopyError> {
-    refuse_postgres(location)?;
-    Ok(Sqlite::backup(location, to, on_progress).await?)
-}
-
-/// Puts a copy, which the caller has checked, in the place of the store at `location`, which no gateway may have open. Returns the file
-/// in which the store that was there is kept.
-pub async fn restore(location: &str, copy: &Path) -> Result<Option<PathBuf>, CopyError> {
-    refuse_postgres(location)?;
-    Ok(Sqlite::restore(location, copy).await?)
-}
-
-fn refuse_postgres(location: &str) -> Result<(), CopyError> {
-    if is_postgres(location) { Err(CopyError::Postgres) } else { Ok(()) }
-}
-
-/// What forbids this location in production, to follow the name of its setting.
-#[must_use]
-pub fn production_fault(location: &str) -> Option<&'static str> {
-    if is_postgres(location) { postgres::production_fault(location) } else { None }
+    ReadOnly,
 }
 
 impl Database {
     pub(crate) async fn open(location: &str, n_connections: u32) -> Result<Self, OpenError> {
-        Ok(match is_postgres(location) {
-            true => Self::Postgres(Postgres::open(location, n_connections).await?),
-            false => Self::Sqlite(Sqlite::open(location).await?),
-        })
+        if is_postgres(location) {
+            let database = Postgres::open(location, n_connections).await?;
+            let pool = Pool::Postgres(database.readers().clone());
+            return Ok(Self { pool, writer: Writer::Postgres(database) });
+        }
+        let database = Sqlite::open(location).await?;
+        let pool = Pool::Sqlite(database.reader().clone());
+        Ok(Self { pool, writer: Writer::Sqlite(database) })
+    }
+
+    pub(crate) async fn read_only(location: &str) -> Result<Self, OpenError> {
+        Ok(Self { pool: Pool::open(location).await?, writer: Writer::ReadOnly })
     }
 
     /// Whether other processes may write at the same time.
     pub(crate) const fn is_shared(&self) -> bool {
-        matches!(self, Self::Postgres(_) | Self::ReadOnly(_))
+        matches!(self.writer, Writer::Postgres(_) | Writer::ReadOnly)
+    }
+
+    pub(crate) const fn is_read_only(&self) -> bool {
+        matches!(self.writer, Writer::ReadOnly)
     }
 
     pub(crate) const fn pool(&self) -> &Pool {
-        match self {
-            Self::Sqlite(database) => database.pool(),
-            Self::Postgres(database) => database.pool(),
-            Self::ReadOnly(reader) => reader.pool(),
-        }
-    }
-
-    /// Open read connections to a server, and how many of them are idle. `None` for a file.
-    pub(crate) fn readers(&self) -> Option<(u32, u32)> {
-        let Pool::Postgres(readers) = self.pool() else { return None };
-        let n_open = readers.pool.size();
-        Some((n_open, u32::try_from(readers.pool.num_idle()).unwrap_or(u32::MAX).min(n_open)))
+        &self.pool
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        match self {
-            Self::Sqlite(database) => database.counters(),
-            Self::Postgres(database) => database.counters(),
-            Self::ReadOnly(_) => Counters::default(),
+        match &self.writer {
+            Writer::Sqlite(database) => database.counters(),
+            Writer::Postgres(database) => database.counters(),
+            Writer::ReadOnly => Counters::default(),
         }
     }
 
@@ -110,83 +70,53 @@ impl Database {
         presence: &Presence,
         may_write: impl FnOnce(&Peers) -> bool,
     ) -> Result<(), Unavailable> {
-        match self {
-            Self::Sqlite(_) | Self::ReadOnly(_) => Ok(()),
-            Self::Postgres(database) => database.meet(presence, may_write).await,
+        match &self.writer {
+            Writer::Sqlite(_) | Writer::ReadOnly => Ok(()),
+            Writer::Postgres(database) => database.meet(presence, may_write).await,
         }
     }
 
     /// Finishes the queued writes. Later calls fail.
     pub(crate) async fn close(&self) {
-        match self {
-            Self::Sqlite(database) => database.close().await,
-            Self::Postgres(database) => database.close().await,
-            Self::ReadOnly(reader) => reader.close().await,
+        match &self.writer {
+            Writer::Sqlite(database) => database.close().await,
+            Writer::Postgres(database) => database.close().await,
+            Writer::ReadOnly => self.pool.close().await,
         }
     }
 
-    /// Writes a commit, and takes the token if there is one. Returns the log's root after it.
-    pub(crate) async fn commit(
+    /// Runs a write. `what` is the text of the error if it fails.
+    pub(crate) async fn write<W: Write>(
         &self,
-        rows: Rows,
-        token: Option<TokenRow>,
+        write: W,
         what: impl Display + Send,
-    ) -> Result<RateLimited<Hex32>, Unavailable> {
-        match self {
-            Self::Sqlite(database) => database.commit(rows, token, what).await,
-            Self::Postgres(database) => database.commit(rows, token, what).await,
-            Self::ReadOnly(_) => Err(read_only()),
+    ) -> Result<W::Output, Unavailable> {
+        match &self.writer {
+            Writer::Sqlite(database) => database.write(write, what).await,
+            Writer::Postgres(database) => database.write(write, what).await,
+            Writer::ReadOnly => Err(read_only()),
         }
     }
 
-    /// Writes a decision that changed no operation, and takes the token if there is one.
-    pub(crate) async fn decision(
+    /// Runs a change of which each statement stands by itself, beside the commits of operations if the database can do that.
+    pub(crate) async fn write_apart<T: Change>(
         &self,
-        row: DecisionRow,
-        token: Option<TokenRow>,
+        change: T,
         what: impl Display + Send,
-    ) -> Result<RateLimited<()>, Unavailable> {
-        match self {
-            Self::Sqlite(database) => database.decision(row, token, what).await,
-            Self::Postgres(database) => database.decision(row, token, what).await,
-            Self::ReadOnly(_) => Err(read_only()),
+    ) -> Result<T::Output, Unavailable> {
+        if !matches!(self.writer, Writer::Postgres(_)) {
+            return self.write(change, what).await;
         }
+        let written = async { change.run(&mut self.pool.acquire().await?).await };
+        written.await.map_err(|error: sqlx::Error| failed(what, &error))
     }
 
-    /// Writes previews, of which there is at least one, and deletes all but the `n_kept` newest.
-    pub(crate) async fn previews(
-        &self,
-        rows: Vec<EvaluationRow>,
-        n_kept: u32,
-        what: impl Display + Send,
-    ) -> Result<(), Unavailable> {
-        match self {
-            Self::Sqlite(database) => database.previews(rows, n_kept, what).await,
-            Self::Postgres(database) => database.previews(rows, n_kept, what).await,
-            Self::ReadOnly(_) => Err(read_only()),
-        }
-    }
-
-    /// Writes an activation, if its sequence is above the last one's.
-    pub(crate) async fn activation(
-        &self,
-        activation: ActivationRow,
-        bundle: BundleRows,
-        what: impl Display + Send,
-    ) -> Result<Activated, Unavailable> {
-        match self {
-            Self::Sqlite(database) => database.activation(activation, bundle, what).await,
-            Self::Postgres(database) => database.activation(activation, bundle, what).await,
-            Self::ReadOnly(_) => Err(read_only()),
-        }
-    }
-
-    /// Writes a probe.
-    pub(crate) async fn probe(&self, at: EpochMs) -> Result<(), Unavailable> {
-        match self {
-            Self::Sqlite(database) => database.probe(at).await,
-            Self::Postgres(database) => database.probe(at).await,
-            Self::ReadOnly(_) => Err(read_only()),
+    /// Runs a write that finds out whether the database can be written.
+    pub(crate) async fn probe<W: Write>(&self, write: W) -> Result<W::Output, Unavailable> {
+        let what = "the database cannot be written";
+        match &self.writer {
+            Writer::Sqlite(database) => database.probe(write, what).await,
+            Writer::Postgres(_) | Writer::ReadOnly => self.write(write, what).await,
         }
     }
 }
@@ -194,28 +124,4 @@ impl Database {
 /// The error of every write to a store that is open for reading.
 pub(crate) fn read_only() -> Unavailable {
     unavailable("the store is open for reading only")
-}
-
-/// A read-only connection to a store that a gateway may have open, whose schema is exactly that of this release.
-#[derive(Debug)]
-pub(crate) struct Reader {
-    pool: Pool,
-}
-
-impl Reader {
-    pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
-        let pool = match is_postgres(location) {
-            true => postgres::reader(location).await?,
-            false => sqlite::reader(location).await?,
-        };
-        Ok(Self { pool })
-    }
-
-    pub(crate) const fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
-    pub(crate) async fn close(&self) {
-        self.pool.close().await;
-    }
 }

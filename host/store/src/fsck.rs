@@ -8,90 +8,30 @@
 //! A program that can write the database can rewrite all of it consistently. Only a comparison of the log with a root kept
 //! elsewhere detects that: [`Checked::head`].
 
+mod check;
 mod claims;
 mod decisions;
 mod file;
-pub(crate) mod keys;
-pub(crate) mod operations;
+mod keys;
+mod operations;
 mod policies;
 mod retention;
 mod snapshot;
 mod tree;
 
-use crate::error::{OpenError, unavailable};
-use crate::history;
-use crate::row::{Cell, Row};
+use crate::database::OpenError;
+use crate::error::unavailable;
+use crate::record::finding::Finding;
+use crate::sql::row::Row;
+#[cfg(test)]
+pub(crate) use check::PAGE;
+use check::{Check, Dropped};
+pub use check::{Checked, Head};
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
-use retention::Dropped;
-use snapshot::Snapshot;
-use std::fmt;
-
-/// Rows read in one statement.
-pub(crate) const PAGE: i64 = 256;
-
-/// A fault of a row, a table or the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The table; `sqlite_schema` for the schema, `database` for the file.
-    pub table: String,
-    /// The key of the row; empty if the finding is about the whole table.
-    pub row: String,
-    /// What is wrong, without text from a stored body.
-    pub what: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { table, row, what } = self;
-        if row.is_empty() { write!(f, "{table}: {what}") } else { write!(f, "{table}, {row}: {what}") }
-    }
-}
-
-/// The numbers of checked rows, and the head of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
-    /// Rows of `events`.
-    pub n_events: u64,
-    /// Operations with a row or an event.
-    pub n_operations: u64,
-    /// Custody keys rebuilt from the events.
-    pub n_keys: u64,
-    /// Rows of `policy_decisions`.
-    pub n_decisions: u64,
-    /// Rows of `policy_previews`.
-    pub n_previews: u64,
-    /// Rows of `policy_activations`.
-    pub n_activations: u64,
-    /// The head of the log, to compare with a checkpoint kept elsewhere; `None` if leaves are missing.
-    pub head: Option<Head>,
-}
-
-/// The head of the log of all events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// The number of its entries.
-    pub n_leaves: u64,
-    /// Its root, computed from the leaves.
-    pub root: Hex32,
-}
-
-/// Why a part of the check ended early.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    /// The database cannot read damaged pages of its files. This is reported as a finding.
-    Damaged,
-    /// The database could not be read for another reason.
-    Failed(Unavailable),
-}
-
-impl From<Unavailable> for Stop {
-    fn from(error: Unavailable) -> Self {
-        Self::Failed(error)
-    }
-}
+use snapshot::{Snapshot, Stop};
 
 /// A read-only view of a store, as of its first read, for checking it.
 #[derive(Debug)]
@@ -102,9 +42,6 @@ pub struct Fsck {
 impl Fsck {
     /// Opens the database at `location`, in the form that [`Store::open`](crate::Store::open) takes. A gateway may have it
     /// open.
-    ///
-    /// # Errors
-    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
         Ok(Self { snapshot: Snapshot::open(location).await? })
     }
@@ -123,9 +60,6 @@ impl Fsck {
     }
 
     /// As [`Self::check`]. `progress` gets how many parts of how many are checked.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn check_with_progress(
         &mut self,
         findings: &mut (dyn FnMut(Finding) + Send),
@@ -165,9 +99,6 @@ impl Fsck {
     }
 
     /// The hashes of the stored bundles.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn bundle_hashes(&mut self) -> Result<Vec<Hex32>, Unavailable> {
         let rows = self.snapshot.rows(policies::BUNDLES, &[]).await;
         let hashes = |rows: Vec<Row>| rows.iter().filter_map(|row| row.hash("bundle_hash")).collect();
@@ -175,18 +106,12 @@ impl Fsck {
     }
 
     /// A stored bundle, without files whose names are not text: [`Self::check`] reports those.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn bundle(&mut self, bundle_hash: Hex32) -> Result<StoredBundle, Unavailable> {
         unless_damaged(policies::stored(&mut self.snapshot, bundle_hash).await)
     }
 
     /// A page of keys by id, starting after `after`, and the `after` of the next page; `None` at the end. Skips rows
     /// that cannot be read: [`Self::check`] reports those.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn keys_after(
         &mut self,
         after: Option<KeyId>,
@@ -195,9 +120,6 @@ impl Fsck {
     }
 
     /// One key, read like [`Self::keys_after`].
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn key(&mut self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
         unless_damaged(keys::stored_one(&mut self.snapshot, id).await)
     }
@@ -214,44 +136,4 @@ fn unless_damaged<T>(read: Result<T, Stop>) -> Result<T, Unavailable> {
         Stop::Damaged => unavailable("the database is damaged"),
         Stop::Failed(error) => error,
     })
-}
-
-/// A check in progress.
-pub(crate) struct Check<'a> {
-    snapshot: &'a mut Snapshot,
-    findings: &'a mut (dyn FnMut(Finding) + Send),
-    progress: &'a mut (dyn FnMut(u64, u64) + Send),
-    checked: Checked,
-    dropped: Dropped,
-}
-
-/// The parts of a long pass over a table, of which there are two: over operations, whose ids are evenly distributed, and over the log.
-const PARTS_OF_PASS: u64 = 1 << 16;
-
-impl Check<'_> {
-    fn finding(&mut self, table: &str, row: impl Into<String>, what: impl Into<String>) {
-        history::report(self.findings, table, row, what);
-    }
-
-    /// Reports how far the first or second pass is.
-    fn passed(&mut self, n_passes_before: u64, part: u64) {
-        let n_done = n_passes_before.saturating_mul(PARTS_OF_PASS).saturating_add(part.min(PARTS_OF_PASS));
-        (self.progress)(n_done, PARTS_OF_PASS.saturating_mul(2));
-    }
-
-    async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, Stop> {
-        self.snapshot.rows(sql, bound).await
-    }
-
-    /// The outcome of one part of the check; `None` if damaged pages ended it, which is reported as a finding.
-    fn ended<T>(&mut self, table: &str, outcome: Result<T, Stop>) -> Result<Option<T>, Unavailable> {
-        match outcome {
-            Ok(value) => Ok(Some(value)),
-            Err(Stop::Damaged) => {
-                self.finding(table, "", "cannot be read to its end: the file is damaged");
-                Ok(None)
-            }
-            Err(Stop::Failed(error)) => Err(error),
-        }
-    }
 }

@@ -6,49 +6,35 @@
 //! operations and keys with their events.
 //!
 //! Start at [`Store::open`]. Tools that run beside a gateway read decisions with [`Decisions::open`] and check the store's
-//! consistency with [`Fsck::open`]. `encode` makes rows and `decode` reads them. `sqlite` and `postgres` write; both are read by the
-//! same code, through `rows`. `contract` is the test suite that both must pass.
+//! consistency with [`Fsck::open`]. `record` has what is kept, as rows; `change` has each write, which `sqlite` and `postgres` run; both
+//! are read by the same code. `contract` is the test suite that both must pass.
 //!
 //! [`CommitOperations`]: gateway_engine::ports::CommitOperations
 //! [`StorePolicies`]: gateway_engine::ports::StorePolicies
 //! [`ReadLog`]: gateway_engine::ports::ReadLog
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 
-mod cache;
 mod change;
-mod checked;
 #[cfg(test)]
 mod contract;
 mod database;
 mod decisions;
-mod decode;
-mod encode;
 mod error;
-mod frontier;
 mod fsck;
-mod history;
-mod lists;
-mod log;
-mod policies;
 mod postgres;
-mod previews;
-mod read;
-mod retention;
-mod row;
-mod rows;
-mod spending;
+mod record;
+mod sql;
 mod sqlite;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod webhooks;
-mod work;
 
-pub use database::{Counters, backup, is_postgres, production_fault, restore};
+pub use change::Counters;
+pub use database::{CopyError, OpenError, backup, is_postgres, production_fault, restore};
 pub use decisions::{Cursor, DecisionPosition, Decisions, InvalidCursor, RecordedDecision};
-pub use error::{CopyError, OpenError};
-pub use fsck::{Checked, Finding, Fsck, Head};
+pub use fsck::{Checked, Fsck, Head};
 pub use postgres::{CONNECTIONS, OpenError as PostgresError, Peer, Peers, Presence};
-pub use read::Unfinished;
-pub use retention::{Expiring, ROWS_PER_TRANSACTION_MAX, SPENDING_KEPT_MS_MIN, Size};
+pub use record::finding::Finding;
+pub use store::read::Unfinished;
+pub use store::retention::{Expiring, ROWS_PER_TRANSACTION_MAX, SPENDING_KEPT_MS_MIN, Size};
 pub use store::{HISTOGRAMS, Store};

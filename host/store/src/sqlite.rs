@@ -1,304 +1,193 @@
-//! SQLite: one file, one writer that commits waiting jobs together, and read-only connections.
+//! SQLite: one file, one writer that commits waiting writes together, and read-only connections.
 
-mod activation;
-mod commit;
-mod decision;
-mod preview;
-mod quota;
-pub(crate) mod schema;
+pub(crate) mod sql;
 #[cfg(test)]
 mod tests;
-mod work;
 
-use crate::database::Counters;
-use crate::encode::instant;
-use crate::encode::policies::{ActivationRow, BundleRows};
-use crate::encode::{DecisionRow, EvaluationRow, Rows, TokenRow};
-use crate::error::{OpenError, failed, unavailable, unwritten};
-use crate::frontier::{self, LogFrontier};
-use crate::lists::{ByIndex, Lists, list_of_keys, list_of_operations};
-use crate::rows::{Pool, Statements};
-use crate::work::as_json;
-use activation::{ActivationJob, ProbeJob};
-use commit::CommitJob;
-use decision::{DecisionJob, DecisionWithTokenJob};
-use gateway_domain::ids::Hex32;
-use gateway_domain::time::EpochMs;
+use crate::change::{Counters, InTurn, Write};
+use crate::error::{failed, unavailable};
+use crate::record::frontier::{self, LogFrontier};
+use crate::sql::connection::Connection;
+use crate::sql::row::{Cell, Row};
+use crate::sql::statements::Statements;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Deferral, RateLimited};
 use gateway_sqlite::{
-    ApplicationId, CopyError, Database, Job, Migration, Options, Reader, State, check_writable,
+    ApplicationId, CopyError, Database, Job, Migration, OpenError, Options, Reader, State, WriteError,
+    check_writable, schema,
 };
-use preview::PreviewJob;
-use sqlx::SqliteConnection;
+use sqlx::{SqliteConnection, SqlitePool};
+use std::error::Error;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use work::{DeferJob, NoWaitsJob};
 
 /// Marks a database file as the gateway's.
 const APPLICATION_ID: ApplicationId = ApplicationId::new(*b"OpGw");
 
-const MIGRATIONS: &[Migration] = &[
-    migration(1, "operations", include_str!("../migrations/sqlite/0001_operations.sql")),
-    migration(2, "key_operations", include_str!("../migrations/sqlite/0002_key_operations.sql")),
-    migration(3, "policy_bundles", include_str!("../migrations/sqlite/0003_policy_bundles.sql")),
-    migration(4, "spending", include_str!("../migrations/sqlite/0004_spending.sql")),
-    migration(5, "decision_inputs", include_str!("../migrations/sqlite/0005_decision_inputs.sql")),
-    migration(6, "event_salts", include_str!("../migrations/sqlite/0006_event_salts.sql")),
-    migration(7, "row_hashes", include_str!("../migrations/sqlite/0007_row_hashes.sql")),
-    migration(8, "key_quorums", include_str!("../migrations/sqlite/0008_key_quorums.sql")),
-    migration(9, "admission_budgets", include_str!("../migrations/sqlite/0009_admission_budgets.sql")),
-    migration(10, "logged_activations", include_str!("../migrations/sqlite/0010_logged_activations.sql")),
-    migration(11, "retention", include_str!("../migrations/sqlite/0011_retention.sql")),
-    migration(12, "lists", include_str!("../migrations/sqlite/0012_lists.sql")),
-    migration(13, "webhooks", include_str!("../migrations/sqlite/0013_webhooks.sql")),
-];
+const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "store", sql: include_str!("../migrations/sqlite/0001_store.sql") }];
 
-const fn migration(version: u32, name: &'static str, sql: &'static str) -> Migration {
-    Migration { version, name, sql }
-}
+/// After a restart, every operation is tried at once.
+const END_WAITS: &str = "UPDATE operations SET due_ms = 0, waited_ms = 0
+    WHERE operation_id IN (SELECT operation_id FROM operations WHERE owes = 1) AND due_ms > 0";
 
-/// The index of a table's next row. Jobs run one after another, so each sees the rows of the ones before.
-async fn next_index(conn: &mut SqliteConnection, table: &'static str) -> Result<i64, sqlx::Error> {
-    let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
-    let last: Option<i64> = sqlx::query_scalar(sql).bind(table).fetch_optional(conn).await?;
-    Ok(last.unwrap_or_default().saturating_add(1))
-}
-
-/// Condition on the first event of an operation that may change a key. It must be the same text as in the indexes
-/// `events_changing_key` and `events_making_successor`: otherwise SQLite would not use them.
-macro_rules! opens_a_change {
-    () => {
-        "seq = 1 AND json_valid(body) AND (body ->> '$.change.intent.kind') NOT IN ('payment', 'asset_action')"
-    };
-}
-
-/// The expression of the index `custody_keys_quorum`. It must be the same text: otherwise SQLite would not use the index.
-macro_rules! key_quorum {
-    () => {
-        "CASE WHEN state IN ('active', 'refreshing', 'resharing', 'recovering', 'rotating')
-         THEN (body ->> '$.threshold') || ' ' || (body ->> '$.participants') END"
-    };
-}
-
-pub(crate) const STATEMENTS: Statements = Statements {
-    changes: concat!(
-        "WITH RECURSIVE line (key_id) AS (SELECT $1 UNION
-         SELECT body ->> '$.change.key.key_id' FROM line CROSS JOIN events
-         ON ",
-        opens_a_change!(),
-        " AND (body ->> '$.change.successor.key_id') = line.key_id),
-     changes (operation_id) AS (
-         SELECT operation_id FROM line CROSS JOIN events
-         ON ",
-        opens_a_change!(),
-        " AND (body ->> '$.change.key.key_id') = line.key_id
-         UNION SELECT operation_id FROM line CROSS JOIN events
-         ON ",
-        opens_a_change!(),
-        " AND (body ->> '$.change.successor.key_id') = line.key_id)
-     SELECT ledger_index, operation_id, seq, event_hash, salt, events.format, events.body,
-         operations.revision AS revision, operations.record_root AS record_root
-     FROM changes CROSS JOIN events USING (operation_id) LEFT JOIN operations USING (operation_id)
-     ORDER BY operation_id, seq"
-    ),
-    key_quorums: concat!(
-        "WITH RECURSIVE quorums (quorum) AS (SELECT '' UNION ALL SELECT (SELECT ",
-        key_quorum!(),
-        " FROM custody_keys WHERE ",
-        key_quorum!(),
-        " > quorum ORDER BY ",
-        key_quorum!(),
-        " LIMIT 1) FROM quorums WHERE quorum IS NOT NULL LIMIT $1 + 1) SELECT quorum FROM quorums WHERE quorum > ''"
-    ),
-    log_nodes: "SELECT level, position, hash FROM json_each($1) AS node
-        CROSS JOIN ledger_nodes ON level = node.value >> 57 AND position = node.value & ((1 << 57) - 1)
-        UNION ALL SELECT 0, ledger_index, hash FROM json_each($2) AS leaf
-        CROSS JOIN ledger_leaves ON ledger_index = leaf.value",
-    events_at: "SELECT operation_id, body FROM events
-        WHERE ledger_index IN (SELECT value FROM json_each($1)) ORDER BY ledger_index",
-    counters: "sqlite_sequence",
-    counted: "SELECT * FROM sqlite_sequence WHERE name = $1",
-    database_bytes: "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
-    lists: Lists {
-        operations: ByIndex {
-            all: list_of_operations!("CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END", "TRUE"),
-            undecided: list_of_operations!(
-                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
-                "awaits_approvals = 1"
-            ),
-            in_state: list_of_operations!(
-                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
-                "state = $7"
-            ),
-            of_kind: list_of_operations!(
-                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
-                "family = 'custody' AND json_valid(body) AND (body ->> '$.intent.kind') = $8"
-            ),
-            on_key: list_of_operations!(
-                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
-                "key_id = $9"
-            ),
-            one: list_of_operations!(
-                "CASE WHEN json_valid(body) THEN body ->> '$.intent.kind' END",
-                "operation_id = $10"
-            ),
-        },
-        keys: list_of_keys!("(body ->> '$.created_at_ms')", "json_valid(body)"),
-        keys_named: list_of_keys!("(body ->> '$.created_at_ms')", "json_valid(body) AND key_ref = $7"),
-    },
-};
-
-impl State for LogFrontier {
-    async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
-        frontier::load_and_check(conn, &STATEMENTS).await
-    }
-}
-
-/// An open SQLite file, which this process alone writes. Dropping it lets queued jobs finish.
+/// An open SQLite file, which this process alone writes. Dropping it lets queued writes finish.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     database: Database<LogFrontier>,
-    pool: Pool,
     n_statements: Arc<AtomicU64>,
 }
 
 impl Sqlite {
-    /// Writes a copy of the database at `location` to a new file, also while a gateway writes.
-    pub(crate) async fn backup(
-        location: &str,
-        to: &Path,
-        on_progress: impl FnMut(u64, u64),
-    ) -> Result<(), CopyError> {
-        let reader = Reader::open(Options::at(location, APPLICATION_ID, MIGRATIONS)?).await?;
-        let copied = reader.copy_to(to, on_progress).await;
-        reader.close().await;
-        copied
-    }
-
-    /// Puts a copy in the place of the database at `location`.
-    pub(crate) async fn restore(location: &str, copy: &Path) -> Result<Option<PathBuf>, CopyError> {
-        gateway_sqlite::restore(Options::at(location, APPLICATION_ID, MIGRATIONS)?, copy).await
-    }
-
-    /// Opens the database at `location` (`sqlite://path`, `sqlite:path` or a path) and brings its schema up to date.
-    /// Creates a missing file, and its folder.
+    /// Opens the database at `location` and brings its schema up to date. Creates a missing file, and its folder.
     pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
-        let options = Options::at(location, APPLICATION_ID, MIGRATIONS)?.create();
-        let database = Database::open(options).await?;
-        let pool = Pool::Sqlite(database.reader().clone());
-        let opened = Self { database, pool, n_statements: Arc::default() };
+        let database = Database::open(options(location)?.create()).await?;
+        let opened = Self { database, n_statements: Arc::default() };
         // A failure shows at the next write. Until then operations wait, for a minute at most.
-        let _waits_end_anyway = opened.write(NoWaitsJob, "the waits could not be ended").await;
+        let _waits_end_anyway =
+            opened.write(InTurn(vec![(END_WAITS, vec![])]), "the waits could not be ended").await;
         Ok(opened)
     }
 
-    pub(crate) const fn pool(&self) -> &Pool {
-        &self.pool
+    pub(crate) fn reader(&self) -> &SqlitePool {
+        self.database.reader()
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        let written = self.database.counters();
-        Counters {
-            jobs: written.jobs,
-            transactions: written.commits,
-            rollbacks: written.rollbacks,
-            statements: self.n_statements.load(Ordering::Relaxed),
-        }
+        let gateway_sqlite::Counters { jobs, commits: transactions, rollbacks } = self.database.counters();
+        Counters { jobs, transactions, rollbacks, statements: self.n_statements.load(Ordering::Relaxed) }
     }
 
     pub(crate) async fn close(&self) {
         self.database.close().await;
     }
 
-    pub(crate) async fn commit(
+    /// Runs a write. `what` is the text of the error if it fails. If the disk is full, the error says so, and the log has the path.
+    pub(crate) async fn write<W: Write>(
         &self,
-        rows: Rows,
-        token: Option<TokenRow>,
+        write: W,
         what: impl Display,
-    ) -> Result<RateLimited<Hex32>, Unavailable> {
-        let job = CommitJob { rows, token, n_statements: Arc::clone(&self.n_statements) };
-        self.write(job, what).await
-    }
-
-    pub(crate) async fn decision(
-        &self,
-        row: DecisionRow,
-        token: Option<TokenRow>,
-        what: impl Display,
-    ) -> Result<RateLimited<()>, Unavailable> {
-        let job = DecisionJob { row, n_statements: Arc::clone(&self.n_statements) };
-        match token {
-            Some(token) => self.write(DecisionWithTokenJob { decision: job, token }, what).await,
-            None => {
-                self.write(job, what).await?;
-                Ok(RateLimited::Written { written: (), full_at_us: 0 })
+    ) -> Result<W::Output, Unavailable> {
+        self.run(write).await.map_err(|error| match self.database.full_disk() {
+            Some(path) => {
+                let path = path.display();
+                tracing::error!(error = &error as &dyn Error, "{what}: the disk with `{path}` is full");
+                unavailable(format_args!("{what}: the disk is full"))
             }
-        }
-    }
-
-    pub(crate) async fn previews(
-        &self,
-        rows: Vec<EvaluationRow>,
-        n_kept: u32,
-        what: impl Display,
-    ) -> Result<(), Unavailable> {
-        let job = PreviewJob { rows, n_kept, n_statements: Arc::clone(&self.n_statements) };
-        self.write(job, what).await
-    }
-
-    pub(crate) async fn activation(
-        &self,
-        activation: ActivationRow,
-        bundle: BundleRows,
-        what: impl Display,
-    ) -> Result<Activated, Unavailable> {
-        let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
-        self.write(job, what).await
-    }
-
-    pub(crate) async fn probe(&self, at: EpochMs) -> Result<(), Unavailable> {
-        let Err(error) = self.database.write(ProbeJob(at)).await else { return Ok(()) };
-        // The operator who reads the readiness answer needs to know which disk needs room.
-        Err(match self.database.full_disk() {
-            Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
-            None => failed("the database cannot be written", &error),
+            None => failed(what, &error),
         })
     }
 
-    /// Makes the operations due again after their waits.
-    pub(crate) async fn defer(&self, deferrals: &[Deferral], now: EpochMs) -> Result<(), Unavailable> {
-        let job = DeferJob { deferrals: as_json(deferrals), now_ms: instant(now) };
-        self.write(job, "the waits could not be stored").await
+    /// As [`Self::write`], but the operator who reads this error needs to know which disk needs room.
+    pub(crate) async fn probe<W: Write>(
+        &self,
+        write: W,
+        what: impl Display,
+    ) -> Result<W::Output, Unavailable> {
+        self.run(write).await.map_err(|error| match self.database.full_disk() {
+            Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
+            None => failed(what, &error),
+        })
     }
 
-    /// Runs a job. `what` is the text of the error if it fails.
-    pub(crate) async fn write<J: Job<State = LogFrontier>>(
-        &self,
-        job: J,
-        what: impl Display,
-    ) -> Result<J::Output, Unavailable> {
-        self.database.write(job).await.map_err(|error| unwritten(&self.database, what, &error))
+    async fn run<W: Write>(&self, write: W) -> Result<W::Output, WriteError> {
+        self.database.write(WriteJob { write, n_statements: Arc::clone(&self.n_statements) }).await
     }
+}
+
+fn options(location: &str) -> Result<Options, OpenError> {
+    Options::at(location, APPLICATION_ID, MIGRATIONS)
 }
 
 /// Whether a database file exists at `location`. Creates nothing.
 pub(crate) fn exists(location: &str) -> Result<bool, OpenError> {
-    Ok(Options::at(location, APPLICATION_ID, MIGRATIONS)?.exists())
+    Ok(options(location)?.exists())
 }
 
 /// Checks that the file can be read as this release writes it, and that it could be written.
 pub(crate) async fn check(location: &str) -> Result<(), OpenError> {
-    let options = Options::at(location, APPLICATION_ID, MIGRATIONS)?;
+    let options = options(location)?;
     check_writable(&options)?;
     Reader::open(options).await?.close().await;
     Ok(())
 }
 
 /// One read-only connection to a file that another process may have open.
-pub(crate) async fn reader(location: &str) -> Result<Pool, OpenError> {
-    let reader = Reader::open(Options::at(location, APPLICATION_ID, MIGRATIONS)?).await?;
-    Ok(Pool::Sqlite(reader.pool().clone()))
+pub(crate) async fn reader(location: &str) -> Result<SqlitePool, OpenError> {
+    Ok(Reader::open(options(location)?).await?.pool().clone())
+}
+
+/// The objects of the schema that differ from those that the migrations create, and how.
+pub(crate) async fn schema_faults(
+    conn: &mut SqliteConnection,
+) -> Result<Vec<(String, &'static str)>, sqlx::Error> {
+    let stored = schema::objects(conn).await?;
+    Ok(schema::differences(stored, schema::expected(MIGRATIONS).await?))
+}
+
+/// Names of the migrations, in order.
+pub(crate) fn migrations() -> Vec<&'static str> {
+    MIGRATIONS.iter().map(|migration| migration.name).collect()
+}
+
+/// Writes a copy of the database at `location` to a new file, also while a gateway writes.
+pub(crate) async fn backup(
+    location: &str,
+    to: &Path,
+    on_progress: impl FnMut(u64, u64),
+) -> Result<(), CopyError> {
+    let reader = Reader::open(options(location)?).await?;
+    let copied = reader.copy_to(to, on_progress).await;
+    reader.close().await;
+    copied
+}
+
+/// Puts a copy in the place of the database at `location`.
+pub(crate) async fn restore(location: &str, copy: &Path) -> Result<Option<PathBuf>, CopyError> {
+    gateway_sqlite::restore(options(location)?, copy).await
+}
+
+impl State for LogFrontier {
+    async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+        frontier::load_and_check(conn).await
+    }
+}
+
+struct WriteJob<W> {
+    write: W,
+    n_statements: Arc<AtomicU64>,
+}
+
+impl<W: Write> Job for WriteJob<W> {
+    type State = LogFrontier;
+    type Output = W::Output;
+
+    async fn apply(
+        &self,
+        conn: &mut SqliteConnection,
+        log: &mut LogFrontier,
+    ) -> Result<W::Output, sqlx::Error> {
+        let mut conn = Counted { conn, n_statements: 0 };
+        let output = self.write.run(&mut conn, log).await?;
+        self.n_statements.fetch_add(conn.n_statements, Ordering::Relaxed);
+        Ok(output)
+    }
+}
+
+struct Counted<'a> {
+    conn: &'a mut SqliteConnection,
+    n_statements: u64,
+}
+
+impl Connection for Counted<'_> {
+    fn statements(&self) -> &'static Statements {
+        self.conn.statements()
+    }
+
+    async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
+        let n_statements = sql.split(sql::BETWEEN_STATEMENTS).count() as u64;
+        self.n_statements = self.n_statements.saturating_add(n_statements);
+        self.conn.rows(sql, bound).await
+    }
 }

@@ -1,16 +1,29 @@
 //! The store: the engine's ports on a database, and the records that it caches.
 
-use crate::cache::LruCache;
-use crate::checked::Damaged;
-use crate::database::{Counters, Database, Reader, is_postgres};
-use crate::encode::{self, TokenRow};
-use crate::error::OpenError;
+mod cache;
+mod checked;
+pub(crate) mod lists;
+pub(crate) mod log;
+pub(crate) mod policies;
+mod previews;
+pub(crate) mod read;
+pub(crate) mod retention;
+mod webhooks;
+pub(crate) mod work;
+
+use crate::change::{CommitWrite, Counters, DecisionWrite, InTurn};
+use crate::database::{Database, OpenError, is_postgres};
 use crate::postgres::{Peers, Presence};
-use crate::previews::Previews;
+use crate::record::encode;
+use crate::record::finding::Damaged;
+use crate::sql::row::instant;
+use crate::store::cache::LruCache;
+use crate::store::previews::Previews;
 use crate::{postgres, sqlite};
 use async_trait::async_trait;
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
+use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
     Commit, CommitOperations, Committed, DecisionRecord, Deferral, KeyChange, PreviewRecord, RateLimited,
@@ -21,8 +34,6 @@ use metrics::histogram;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument;
-
-const DECISION_UNWRITTEN: &str = "a policy decision could not be written";
 
 /// Durable commits and reads in one SQLite file, which this process alone writes, or in a PostgreSQL database, which other
 /// replicas write too. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
@@ -44,9 +55,6 @@ const DURATION: &str = "operation_gateway_store_commit_duration_seconds";
 impl Store {
     /// Opens the database at `location` and brings its schema up to date. The location is `postgres://user@host/database`, or a
     /// file (`sqlite://path`, `sqlite:path` or a path); a missing file is created, with its folder.
-    ///
-    /// # Errors
-    /// [`OpenError`]: the location is not a database of this program, is in use, or cannot be written durably.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
         Self::open_with(location, postgres::CONNECTIONS).await
     }
@@ -60,11 +68,8 @@ impl Store {
     }
 
     /// Opens a database for reading only, which a gateway may have open: every write fails.
-    ///
-    /// # Errors
-    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn read_only(location: &str) -> Result<Self, OpenError> {
-        Ok(Self::of(Database::ReadOnly(Reader::open(location).await?)))
+        Ok(Self::of(Database::read_only(location).await?))
     }
 
     fn of(database: Database) -> Self {
@@ -78,17 +83,11 @@ impl Store {
     }
 
     /// Whether a database file exists at `location`; true for a database on a server. Creates nothing.
-    ///
-    /// # Errors
-    /// [`OpenError`]: the location does not name a database.
     pub fn exists(location: &str) -> Result<bool, OpenError> {
-        if is_postgres(location) { Ok(true) } else { sqlite::exists(location) }
+        if is_postgres(location) { Ok(true) } else { Ok(sqlite::exists(location)?) }
     }
 
     /// Connects to the database's server once, if it has one, and changes nothing.
-    ///
-    /// # Errors
-    /// [`OpenError`], as [`Self::open`].
     pub async fn reach(location: &str) -> Result<(), OpenError> {
         if is_postgres(location) {
             postgres::reach(location).await?;
@@ -112,7 +111,7 @@ impl Store {
     /// Open connections to a server that read, and how many of them are idle. `None` for a file.
     #[must_use]
     pub fn readers(&self) -> Option<(u32, u32)> {
-        self.database.readers()
+        self.database.pool().n_open_and_idle()
     }
 
     /// The totals of the writes so far.
@@ -124,9 +123,6 @@ impl Store {
     /// Says to the other replicas of the database that this one is here, for twenty seconds. `may_write` gets what they said; if it
     /// returns false, or the twenty seconds are over, this replica's writes fail until it has met the others again. A file has one
     /// process, which meets none.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the database does not answer.
     pub async fn meet(
         &self,
         presence: &Presence,
@@ -143,7 +139,7 @@ impl Store {
     async fn commit_and_cache(
         &self,
         commit: Commit,
-        token: Option<TokenRow>,
+        token: Option<Token>,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
         let started = Instant::now();
         let span = tracing::info_span!(target: "trace", "store.commit", n_events = commit.events.len());
@@ -162,13 +158,13 @@ impl Store {
     async fn write_and_cache(
         &self,
         commit: Commit,
-        token: Option<TokenRow>,
+        token: Option<Token>,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
         let rows = encode::commit(&commit)?;
-        let record_root = rows.operation.record_root;
-        let Commit { operation, keys, .. } = commit;
+        let Commit { operation, previous_record_root, keys, .. } = commit;
+        let record_root = rows.events.last().map_or(previous_record_root, |last| last.hash);
         let what = format!("operation `{}` could not be written", operation.id);
-        match self.database.commit(rows, token, what).await {
+        match self.database.write(CommitWrite { rows, token }, what).await {
             Ok(RateLimited::Written { written: ledger_root, full_at_us }) => {
                 let record = Record { operation, record_root, ledger_root };
                 self.operations.update(record.operation.id, record.clone());
@@ -192,6 +188,25 @@ impl Store {
     }
 }
 
+impl Store {
+    async fn write_decision(
+        &self,
+        record: DecisionRecord,
+        token: Option<Token>,
+    ) -> Result<RateLimited<()>, Unavailable> {
+        let (operation_id, repeats) = (record.operation_id, record.input.moment == Moment::Admission);
+        let write = DecisionWrite { operation_id, row: encode::decision(&record)?, repeats, token };
+        self.database.write(write, "a policy decision could not be written").await
+    }
+}
+
+/// Finds out whether the database can be written.
+pub(crate) fn probe(at: EpochMs) -> InTurn {
+    let sql = "INSERT INTO write_probe (id, at_ms) VALUES (1, $1)
+         ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
+    InTurn(vec![(sql, vec![instant(at).into()])])
+}
+
 #[async_trait]
 impl CommitOperations for Store {
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
@@ -202,8 +217,7 @@ impl CommitOperations for Store {
     }
 
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
-        let row = encode::decision(&record)?;
-        self.database.decision(row, None, DECISION_UNWRITTEN).await.map(drop)
+        self.write_decision(record, None).await.map(drop)
     }
 
     async fn commit_with_token(
@@ -211,7 +225,7 @@ impl CommitOperations for Store {
         commit: Commit,
         token: Token,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
-        self.commit_and_cache(commit, Some(encode::token(&token))).await
+        self.commit_and_cache(commit, Some(token)).await
     }
 
     async fn decision_record_with_token(
@@ -219,8 +233,7 @@ impl CommitOperations for Store {
         record: DecisionRecord,
         token: Token,
     ) -> Result<RateLimited<()>, Unavailable> {
-        let row = encode::decision(&record)?;
-        self.database.decision(row, Some(encode::token(&token)), DECISION_UNWRITTEN).await
+        self.write_decision(record, Some(token)).await
     }
 
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {
@@ -228,10 +241,10 @@ impl CommitOperations for Store {
     }
 
     async fn defer(&self, deferrals: &[Deferral], now: EpochMs) -> Result<(), Unavailable> {
-        self.database.defer(deferrals, now).await
+        work::defer(&self.database, deferrals, now).await
     }
 
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
-        self.database.probe(at).await
+        self.database.probe(probe(at)).await.map(drop)
     }
 }

@@ -44,6 +44,16 @@ CREATE INDEX operations_owing ON operations (tenant, due_ms, updated_at_ms) WHER
 CREATE INDEX operations_awaiting_approvals ON operations (created_at_ms) WHERE awaits_approvals = 1;
 CREATE INDEX operations_awaiting_execution ON operations (updated_at_ms) WHERE state = 'admitted' AND owes = 0;
 
+-- Lists, newest first. Each index holds all that a list compares, in its order: a page reads as many rows as it shows, wherever in the
+-- list it is.
+CREATE INDEX operations_listed ON operations (tenant, family, created_at_ms, operation_id);
+CREATE INDEX operations_in_state ON operations (tenant, family, state, created_at_ms, operation_id);
+CREATE INDEX operations_on_key ON operations (key_id, family, created_at_ms, operation_id);
+CREATE INDEX operations_undecided ON operations (tenant, family, created_at_ms, operation_id) WHERE awaits_approvals = 1;
+-- Payments are of one kind.
+CREATE INDEX operations_of_kind ON operations (tenant, (body::jsonb #>> '{intent,kind}'), created_at_ms, operation_id)
+WHERE family = 'custody';
+
 CREATE TABLE events (
     -- The event's leaf in the log, from 0. Events and activations together have no gaps.
     ledger_index BIGINT NOT NULL PRIMARY KEY,
@@ -106,6 +116,7 @@ CREATE INDEX custody_keys_quorum ON custody_keys (
     (CASE WHEN state IN ('active', 'refreshing', 'resharing', 'recovering', 'rotating')
     THEN (body::jsonb ->> 'threshold') || ' ' || (body::jsonb ->> 'participants') END)
 );
+CREATE INDEX custody_keys_listed ON custody_keys (tenant, ((body::jsonb ->> 'created_at_ms')::bigint), key_id);
 
 -- Which custody operations each key has. A rotation is an operation of two keys. Rows are only added.
 CREATE TABLE key_operations (
@@ -133,6 +144,8 @@ CREATE TABLE spending (
 -- Each has everything that a sum needs.
 CREATE INDEX spending_of_account ON spending (tenant, account, currency, at_ms, amount_minor);
 CREATE INDEX spending_to_recipient ON spending (tenant, recipient, currency, at_ms, amount_minor);
+-- The oldest rows first.
+CREATE INDEX spending_at ON spending (at_ms);
 
 -- How many rows a numbered table ever had, or the last sequence of an activation: a last row that is missing is noticed.
 CREATE TABLE row_counters (
@@ -177,6 +190,13 @@ CREATE TABLE policy_previews (
 CREATE TABLE policy_previews_dropped (
     id            BIGINT NOT NULL PRIMARY KEY CHECK (id = 1),
     through_index BIGINT NOT NULL
+);
+
+-- How far rows of a table were deleted on purpose; no row before the first was. For `spending` the `at_ms` of the newest deleted row,
+-- for `policy_decisions` the last deleted index.
+CREATE TABLE rows_dropped (
+    name    TEXT   COLLATE "C" NOT NULL PRIMARY KEY CHECK (name IN ('spending', 'policy_decisions')),
+    through BIGINT NOT NULL
 );
 
 CREATE TABLE policy_bundles (
@@ -254,3 +274,51 @@ CREATE TABLE write_probe (
     id    BIGINT NOT NULL PRIMARY KEY CHECK (id = 1),
     at_ms BIGINT NOT NULL
 );
+
+-- How far the log was sent to each webhook.
+CREATE TABLE webhooks (
+    name          TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
+    -- Whose events it gets; without one, those of all tenants.
+    tenant        TEXT   COLLATE "C",
+    -- Index in the log of the first event that was not sent yet.
+    position      BIGINT NOT NULL CHECK (position >= 0),
+    -- How often it was set back.
+    resends       BIGINT NOT NULL DEFAULT 0,
+    -- The process that sends, random of each start, and until when no other one does.
+    holder        BYTEA  NOT NULL DEFAULT '',
+    held_until_ms BIGINT NOT NULL DEFAULT 0,
+    -- Why the last request was not accepted, and since when none was.
+    failure       TEXT   COLLATE "C",
+    failing_since_ms BIGINT
+);
+
+-- Events that a webhook refused, and that were passed over.
+CREATE TABLE webhook_dead_letters (
+    name          TEXT   COLLATE "C" NOT NULL REFERENCES webhooks (name),
+    ledger_index  BIGINT NOT NULL,
+    at_ms         BIGINT NOT NULL,
+    why           TEXT   COLLATE "C" NOT NULL,
+    PRIMARY KEY (name, ledger_index)
+);
+
+-- What replicas say of themselves. A replica that stops says so; one that dies leaves its row, which expires.
+CREATE TABLE replicas (
+    -- Random, of each start.
+    replica      BYTEA       NOT NULL PRIMARY KEY,
+    -- Of two that differ, the one that was here first is right.
+    since        TIMESTAMPTZ NOT NULL,
+    until        TIMESTAMPTZ NOT NULL,
+    -- A JSON object: what all replicas must have in common.
+    identity     TEXT        COLLATE "C" NOT NULL,
+    -- Hash of the active policy bundle, and since when it is this one.
+    policy       BYTEA,
+    policy_since TIMESTAMPTZ NOT NULL
+);
+
+-- The oldest release that can use the schema, by the last migration that it knows. A migration that only adds leaves it, so that the
+-- release before still starts during an update; one that takes away raises it, a release later.
+CREATE TABLE schema_usable_from (
+    id      BIGINT NOT NULL PRIMARY KEY CHECK (id = 1),
+    version BIGINT NOT NULL
+);
+INSERT INTO schema_usable_from (id, version) VALUES (1, 1);

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 pub(crate) async fn new_operation_is_read_back(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let commit = opening_payment(1);
-    let record = written(&*store, commit.clone()).await;
+    let record = written(&store, commit.clone()).await;
     assert_eq!(record.operation, commit.operation);
     assert_eq!(store.operation_load(id(1)).await.unwrap(), Some(record));
     let events = store.operation_events(id(1)).await.unwrap();
@@ -25,10 +25,10 @@ pub(crate) async fn new_operation_is_read_back(deployment: &impl Deployment) {
 
 pub(crate) async fn commits_build_on_each_other(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let mut record = written(&*store, opening_payment(1)).await;
+    let mut record = written(&store, opening_payment(1)).await;
     for byte in 1..=10 {
         let changes = (0..byte % 4 + 1).map(note).collect();
-        record = written(&*store, following(&record, EpochMs(u64::from(byte)), changes)).await;
+        record = written(&store, following(&record, EpochMs(u64::from(byte)), changes)).await;
         assert_eq!(store.operation_load(id(1)).await.unwrap().as_ref(), Some(&record));
     }
     let n_events = store.operation_events(id(1)).await.unwrap().len();
@@ -40,8 +40,8 @@ pub(crate) async fn replayed_claim_is_a_conflict(deployment: &impl Deployment) {
     let first = opening_payment(1);
     let mut second = opening_payment(2);
     second.claim.clone_from(&first.claim);
-    written(&*store, first).await;
-    assert_conflict(&*store, second).await;
+    written(&store, first).await;
+    assert_conflict(&store, second).await;
 }
 
 pub(crate) async fn claims_are_scoped_by_tenant_family_and_custody_key(deployment: &impl Deployment) {
@@ -55,51 +55,51 @@ pub(crate) async fn claims_are_scoped_by_tenant_family_and_custody_key(deploymen
         commit.claim = Some("the same".into());
         commit
     };
-    written(&*store, claim(1, "a", "treasury", false)).await;
-    written(&*store, claim(2, "b", "treasury", false)).await;
-    written(&*store, claim(3, "a", "treasury", true)).await;
-    written(&*store, claim(4, "a", "payroll", true)).await;
+    written(&store, claim(1, "a", "treasury", false)).await;
+    written(&store, claim(2, "b", "treasury", false)).await;
+    written(&store, claim(3, "a", "treasury", true)).await;
+    written(&store, claim(4, "a", "payroll", true)).await;
     // A product claim covers all keys; a custody claim covers one.
-    assert_conflict(&*store, claim(5, "a", "payroll", false)).await;
-    assert_conflict(&*store, claim(6, "a", "payroll", true)).await;
+    assert_conflict(&store, claim(5, "a", "payroll", false)).await;
+    assert_conflict(&store, claim(6, "a", "payroll", true)).await;
 }
 
 pub(crate) async fn stale_revision_is_a_conflict_and_writes_nothing(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let record = written(&*store, opening_payment(1)).await;
-    let next = written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
-    assert_conflict(&*store, following(&record, EpochMs(3), vec![note(2)])).await;
-    assert_conflict(&*store, following(&record, EpochMs(3), vec![note(2), note(3), note(4)])).await;
+    let record = written(&store, opening_payment(1)).await;
+    let next = written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
+    assert_conflict(&store, following(&record, EpochMs(3), vec![note(2)])).await;
+    assert_conflict(&store, following(&record, EpochMs(3), vec![note(2), note(3), note(4)])).await;
     let mut ahead = following(&next, EpochMs(4), vec![note(5)]);
     ahead.operation.revision += 1;
-    assert_conflict(&*store, ahead).await;
+    assert_conflict(&store, ahead).await;
     // The conflicts left no trace in the log: the next root follows from the events that were written.
-    let last = written(&*store, following(&next, EpochMs(5), vec![note(6)])).await;
-    super::log::assert_root(&*store, &[id(1)], last.ledger_root).await;
+    let last = written(&store, following(&next, EpochMs(5), vec![note(6)])).await;
+    super::log::assert_root(&store, &[id(1)], last.ledger_root).await;
 }
 
 pub(crate) async fn operation_cannot_be_created_twice(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    written(&*store, opening_payment(1)).await;
+    written(&store, opening_payment(1)).await;
     let mut again = opening_payment(1);
     again.claim = Some("another".into());
-    assert_conflict(&*store, again).await;
+    assert_conflict(&store, again).await;
     let mut unclaimed = opening_payment(1);
     unclaimed.claim = None;
-    assert_conflict(&*store, unclaimed).await;
+    assert_conflict(&store, unclaimed).await;
 }
 
 pub(crate) async fn wrong_previous_record_root_is_a_conflict(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let record = written(&*store, opening_payment(1)).await;
+    let record = written(&store, opening_payment(1)).await;
     let mut commit = following(&record, EpochMs(2), vec![note(1)]);
     commit.previous_record_root = hex32(9);
-    assert_conflict(&*store, commit).await;
+    assert_conflict(&store, commit).await;
 }
 
 pub(crate) async fn one_of_32_concurrent_commits_wins_each_revision(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let mut record = written(&*store, opening_payment(1)).await;
+    let mut record = written(&store, opening_payment(1)).await;
     for round in 0..8_u64 {
         let mut clients = JoinSet::new();
         for byte in 0..32 {

@@ -34,8 +34,8 @@ fn positions(found: &[(RecordedDecision, Cursor)]) -> Vec<DecisionPosition> {
 
 pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    written(&*store, golden()).await;
-    let record = written(&*store, opening_payment(2)).await;
+    written(&store, golden()).await;
+    let record = written(&store, opening_payment(2)).await;
     let policy = submission(2, payment()).policy;
     let counted = |subject| Change::ApprovalRecorded {
         approval: approval(subject, EpochMs(2)),
@@ -44,7 +44,7 @@ pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &imp
     let failure = Failure { code: "policy_rejected".into(), detail: String::new(), culprits: vec![] };
     let failed = Change::Failed { failure, policy: Some(policy.clone()), receipts: vec![] };
     let changes = vec![counted("alice"), note(1), counted("bob"), Change::QuorumReached, failed];
-    written(&*store, following(&record, EpochMs(9), changes)).await;
+    written(&store, following(&record, EpochMs(9), changes)).await;
     let refusal = decision(3, Moment::Submit);
     // A submission may be refused more than once.
     for _ in 0..2 {
@@ -110,7 +110,7 @@ pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &imp
 pub(crate) async fn cursor_of_another_history_is_unknown(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for byte in [1, 2] {
-        written(&*store, super::samples::opening(submission(byte, payment()), EpochMs(1))).await;
+        written(&store, super::samples::opening(submission(byte, payment()), EpochMs(1))).await;
         store.decision_record(decision(byte, Moment::Submit)).await.unwrap();
         store.preview_record(preview(EpochMs(byte.into())), 2).await.unwrap();
     }
@@ -169,7 +169,7 @@ pub(crate) async fn only_the_newest_previews_are_kept(deployment: &impl Deployme
     let decisions = deployment.decisions().await;
     assert_eq!(positions(&all(&decisions, Cursor::default(), 3).await), newest);
     // Indexes are not reused, even after a restart.
-    deployment.close(store).await;
+    store.close().await;
     let store = deployment.open().await;
     store.preview_record(preview(EpochMs(41)), 1).await.unwrap();
     assert_eq!(positions(&all(&decisions, Cursor::default(), 3).await), [DecisionPosition::Preview(41)]);
@@ -179,7 +179,7 @@ pub(crate) async fn only_the_newest_previews_are_kept(deployment: &impl Deployme
 pub(crate) async fn latest_decisions_are_merged_from_all_lists(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 10), (2, 40)] {
-        written(&*store, super::samples::opening(submission(byte, payment()), EpochMs(at))).await;
+        written(&store, super::samples::opening(submission(byte, payment()), EpochMs(at))).await;
     }
     for at in [20, 50] {
         store

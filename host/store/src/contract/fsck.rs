@@ -30,10 +30,10 @@ pub(crate) async fn store_larger_than_a_page_has_no_findings(deployment: &impl D
     let store = deployment.open().await;
     let (mut root, mut n_events) = (Hex32::ZERO, 0);
     for n in 0..N_OPERATIONS {
-        let key = written(&*store, on_key(nth(n, key_create()), None)).await;
-        let payment = written(&*store, nth(N_OPERATIONS + n, payment())).await;
-        written(&*store, following(&key, EpochMs(n), vec![note(1)])).await;
-        root = written(&*store, following(&payment, EpochMs(n), vec![decision_signed(), note(1)]))
+        let key = written(&store, on_key(nth(n, key_create()), None)).await;
+        let payment = written(&store, nth(N_OPERATIONS + n, payment())).await;
+        written(&store, following(&key, EpochMs(n), vec![note(1)])).await;
+        root = written(&store, following(&payment, EpochMs(n), vec![decision_signed(), note(1)]))
             .await
             .ledger_root;
         n_events += 2 + 2 + 1 + 2;

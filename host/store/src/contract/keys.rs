@@ -1,10 +1,11 @@
 //! A key is written in the commit of the operation that changes it, if its stored revision is the one that was read.
 
+use super::Deployment;
 use super::samples::{
     assert_conflict, following, hex32, key_create, on_key, on_keys, opening, refresh, rotate, submission,
     written,
 };
-use super::{Deployment, Ports};
+use crate::Store;
 use gateway_domain::ids::{EpochName, KeyId, KeyRef};
 use gateway_domain::intent::{Intent, KeyCreate};
 use gateway_domain::key::transitions::Keys;
@@ -36,12 +37,12 @@ fn executed(epoch: &str) -> Vec<Change> {
 }
 
 /// Loads both keys of the samples' rotation.
-async fn keys(store: &impl Ports) -> Keys {
+async fn keys(store: &Store) -> Keys {
     let subject = store.key_load(key_id()).await.unwrap();
     Keys { subject, successor: store.key_load(KeyId(hex32(14))).await.unwrap() }
 }
 
-async fn created(store: &impl Ports) -> (Record, CustodyKey) {
+async fn created(store: &Store) -> (Record, CustodyKey) {
     let record = written(store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
     (record, store.key_load(key_id()).await.unwrap().unwrap())
 }
@@ -49,15 +50,15 @@ async fn created(store: &impl Ports) -> (Record, CustodyKey) {
 pub(crate) async fn key_is_created_with_its_operation(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let commit = on_key(opening(submission(1, key_create()), EpochMs(1)), None);
-    written(&*store, commit.clone()).await;
+    written(&store, commit.clone()).await;
     assert_eq!(store.key_load(key_id()).await.unwrap().as_ref(), Some(&commit.keys[0].key));
 }
 
 pub(crate) async fn one_commit_may_advance_a_key_by_several_revisions(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let (record, key) = created(&*store).await;
+    let (record, key) = created(&store).await;
     let commit = on_key(following(&record, EpochMs(2), executed("1")), Some(&key));
-    written(&*store, commit.clone()).await;
+    written(&store, commit.clone()).await;
     let after = store.key_load(key_id()).await.unwrap();
     assert_eq!(after.as_ref(), Some(&commit.keys[0].key));
     assert_eq!(after.map(|key| (key.revision, key.state, key.busy_with)), Some((3, KeyState::Active, None)));
@@ -65,15 +66,15 @@ pub(crate) async fn one_commit_may_advance_a_key_by_several_revisions(deployment
 
 pub(crate) async fn stale_key_is_a_conflict_and_writes_nothing(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let (record, key) = created(&*store).await;
-    let other = written(&*store, opening(submission(3, refresh()), EpochMs(2))).await;
+    let (record, key) = created(&store).await;
+    let other = written(&store, opening(submission(3, refresh()), EpochMs(2))).await;
     let stale = on_key(following(&other, EpochMs(3), vec![requested()]), Some(&key));
-    written(&*store, on_key(following(&record, EpochMs(4), executed("1")), Some(&key))).await;
-    assert_conflict(&*store, stale).await;
+    written(&store, on_key(following(&record, EpochMs(4), executed("1")), Some(&key))).await;
+    assert_conflict(&store, stale).await;
     let missing = opening(submission(4, refresh()), EpochMs(2));
     let mut missing = on_key(missing_key(missing), None);
     missing.keys[0].revision_before = Some(0);
-    assert_conflict(&*store, missing).await;
+    assert_conflict(&store, missing).await;
 }
 
 /// The commit, changed to create a key of another name.
@@ -86,34 +87,34 @@ fn missing_key(mut commit: Commit) -> Commit {
 
 pub(crate) async fn key_cannot_be_created_twice(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    created(&*store).await;
+    created(&store).await;
     let second = on_key(opening(submission(3, key_create()), EpochMs(2)), None);
-    assert_conflict(&*store, second).await;
+    assert_conflict(&store, second).await;
 }
 
 /// A rotation reserves the new key's name at its submission, and both keys when it executes.
 pub(crate) async fn rotation_changes_both_keys_in_one_commit(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let (record, key) = created(&*store).await;
-    written(&*store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
-    let before = keys(&*store).await;
+    let (record, key) = created(&store).await;
+    written(&store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
+    let before = keys(&store).await;
     let second = on_keys(opening(submission(4, rotate()), EpochMs(3)), before.clone());
-    let opened = written(&*store, on_keys(opening(submission(3, rotate()), EpochMs(3)), before)).await;
-    assert_conflict(&*store, second).await;
-    let reserved = keys(&*store).await;
+    let opened = written(&store, on_keys(opening(submission(3, rotate()), EpochMs(3)), before)).await;
+    assert_conflict(&store, second).await;
+    let reserved = keys(&store).await;
     let commit = on_keys(following(&opened, EpochMs(4), vec![requested()]), reserved.clone());
     assert_eq!(commit.keys.len(), 2);
     for stale in 0..2 {
         let mut stale_commit = commit.clone();
         stale_commit.keys[stale].revision_before = Some(77);
-        assert_conflict(&*store, stale_commit).await;
-        assert_eq!(keys(&*store).await, reserved, "both keys stay unchanged");
+        assert_conflict(&store, stale_commit).await;
+        assert_eq!(keys(&store).await, reserved, "both keys stay unchanged");
     }
     let both = commit.keys.iter().map(|change| Some(change.key.clone())).collect::<Vec<_>>();
-    written(&*store, commit).await;
-    let after = keys(&*store).await;
+    written(&store, commit).await;
+    let after = keys(&store).await;
     assert_eq!(vec![after.subject, after.successor], both);
-    deployment.close(store).await;
+    store.close().await;
     let store = deployment.open().await;
     assert_eq!(store.key_load(KeyId(hex32(14))).await.unwrap(), both[1]);
 }
@@ -131,7 +132,7 @@ pub(crate) async fn each_distinct_quorum_of_signing_keys_is_listed_once(deployme
         let mut submission =
             submission(byte, Intent::KeyCreate(KeyCreate { participants, threshold, ..create }));
         submission.key = KeySlot { key_ref: KeyRef(format!("key-{byte}")), key_id: KeyId(hex32(byte)) };
-        let record = written(&*store, on_key(opening(submission, EpochMs(1)), None)).await;
+        let record = written(&store, on_key(opening(submission, EpochMs(1)), None)).await;
         let signing = store.key_quorums(9).await.unwrap().len();
         assert_eq!(signing, usize::from(byte - 1).min(2), "a key that is being created signs nothing");
         let mut changes = executed("1");
@@ -139,7 +140,7 @@ pub(crate) async fn each_distinct_quorum_of_signing_keys_is_listed_once(deployme
             (staged.participants, staged.threshold) = (needed.participants.clone(), needed.threshold);
         }
         let key = store.key_load(KeyId(hex32(byte))).await.unwrap();
-        written(&*store, on_key(following(&record, EpochMs(2), changes), key.as_ref())).await;
+        written(&store, on_key(following(&record, EpochMs(2), changes), key.as_ref())).await;
     }
     assert_eq!(store.key_quorums(9).await.unwrap(), [three.clone(), five]);
     assert_eq!(store.key_quorums(1).await.unwrap(), [three]);
@@ -152,12 +153,12 @@ pub(crate) async fn each_distinct_quorum_of_signing_keys_is_listed_once(deployme
 
 pub(crate) async fn one_of_two_operations_on_a_key_executes(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let (record, key) = created(&*store).await;
-    written(&*store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
+    let (record, key) = created(&store).await;
+    written(&store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
     let key = store.key_load(key_id()).await.unwrap().unwrap();
     let mut commits = Vec::new();
     for byte in [3, 4] {
-        let record = written(&*store, opening(submission(byte, refresh()), EpochMs(2))).await;
+        let record = written(&store, opening(submission(byte, refresh()), EpochMs(2))).await;
         commits.push(on_key(following(&record, EpochMs(3), vec![requested()]), Some(&key)));
     }
     let operations = commits.iter().map(|commit| Some(commit.operation.id)).collect::<Vec<_>>();

@@ -1,10 +1,11 @@
 //! Lists, newest first.
 
+use super::Deployment;
 use super::samples::{
     asset_action, failed, following, hex32, id, key_create, on_key, opening, payment, refresh, submission,
     written,
 };
-use super::{Deployment, Ports};
+use crate::Store;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family, Intent, OperationType};
 use gateway_domain::key::KeyState;
@@ -38,7 +39,7 @@ fn ids(listed: &Listed) -> Vec<Hex32> {
 }
 
 /// All ids of a list, read in pages of each size.
-async fn walk(store: &impl ListRecords, visibility: &Visibility, filter: &OperationFilter) -> Vec<Hex32> {
+async fn walk(store: &Store, visibility: &Visibility, filter: &OperationFilter) -> Vec<Hex32> {
     let mut lists = Vec::new();
     for n_max in [1, 2, 3, 200] {
         let (mut found, mut after) = (Vec::new(), None);
@@ -58,7 +59,7 @@ async fn walk(store: &impl ListRecords, visibility: &Visibility, filter: &Operat
     lists.remove(0)
 }
 
-async fn write(store: &impl Ports, byte: u8, intent: Intent, tenant: &str, at: u64) {
+async fn write(store: &Store, byte: u8, intent: Intent, tenant: &str, at: u64) {
     let mut submission = submission(byte, intent);
     submission.tenant = Tenant(tenant.into());
     submission.key.key_ref = KeyRef(format!("key-{}", byte % 2));
@@ -72,15 +73,15 @@ pub(crate) async fn operations_are_listed_newest_first_for_their_tenant(deployme
     for (byte, tenant, at) in
         [(1, "a", 30), (2, "a", 10), (3, "a", 20), (4, "b", 25), (5, "a", 20), (6, "c", 5)]
     {
-        write(&*store, byte, payment(), tenant, at).await;
+        write(&store, byte, payment(), tenant, at).await;
     }
-    write(&*store, 7, refresh(), "a", 15).await;
+    write(&store, 7, refresh(), "a", 15).await;
     let of = |bytes: &[u8]| bytes.iter().map(|byte| hex32(*byte)).collect::<Vec<_>>();
-    assert_eq!(walk(&*store, &tenant("a"), &ALL).await, of(&[1, 5, 3, 2]));
-    assert_eq!(walk(&*store, &tenant("b"), &ALL).await, of(&[4]));
-    assert_eq!(walk(&*store, &tenant("A"), &ALL).await, []);
-    assert_eq!(walk(&*store, &Visibility::Everything, &ALL).await, of(&[1, 4, 5, 3, 2, 6]));
-    assert_eq!(walk(&*store, &Visibility::Everything, &CUSTODY).await, of(&[7]));
+    assert_eq!(walk(&store, &tenant("a"), &ALL).await, of(&[1, 5, 3, 2]));
+    assert_eq!(walk(&store, &tenant("b"), &ALL).await, of(&[4]));
+    assert_eq!(walk(&store, &tenant("A"), &ALL).await, []);
+    assert_eq!(walk(&store, &Visibility::Everything, &ALL).await, of(&[1, 4, 5, 3, 2, 6]));
+    assert_eq!(walk(&store, &Visibility::Everything, &CUSTODY).await, of(&[7]));
     // A place need not be one of a record.
     let after = Place { created_at: EpochMs(20), id: Hex32::new([255; 32]) };
     let listed = store.operations_listed(&tenant("a"), &ALL, Some(after), 10).await.unwrap();
@@ -91,17 +92,17 @@ pub(crate) async fn operations_are_found_by_all_that_is_asked_for(deployment: &i
     let store = deployment.open().await;
     let intents = [payment(), payment(), payment(), asset_action(), asset_action(), key_create(), refresh()];
     for (byte, intent) in (1..).zip(intents) {
-        write(&*store, byte, intent, "a", u64::from(byte)).await;
-        write(&*store, byte + 100, payment(), "b", u64::from(byte)).await;
+        write(&store, byte, intent, "a", u64::from(byte)).await;
+        write(&store, byte + 100, payment(), "b", u64::from(byte)).await;
     }
     for byte in [2, 5] {
         let record = store.operation_load(id(byte)).await.unwrap().unwrap();
-        written(&*store, following(&record, EpochMs(50), vec![failed()])).await;
+        written(&store, following(&record, EpochMs(50), vec![failed()])).await;
     }
     let quorum = store.operation_load(id(3)).await.unwrap().unwrap();
-    written(&*store, following(&quorum, EpochMs(50), vec![Change::QuorumReached])).await;
+    written(&store, following(&quorum, EpochMs(50), vec![Change::QuorumReached])).await;
     let found = async |filter: OperationFilter| {
-        let found = walk(&*store, &tenant("a"), &filter).await;
+        let found = walk(&store, &tenant("a"), &filter).await;
         found.iter().map(|id| id.as_bytes()[0]).collect::<Vec<_>>()
     };
     let key = |number: u8| Some(KeyRef(format!("key-{number}")));
@@ -144,21 +145,21 @@ pub(crate) async fn operation_is_found_by_its_idempotency_key(deployment: &impl 
         (submission.tenant, submission.operation_id) = (acme.clone(), of(family));
         submission.key.key_ref = name.clone();
         submission.key.key_id = intent::key_id(&acme, &name).unwrap();
-        written(&*store, opening(submission, EpochMs(1))).await;
+        written(&store, opening(submission, EpochMs(1))).await;
     }
     let claim = |claim: &str| Some(claim.to_owned());
     let named = OperationFilter { idempotency_key: claim("claim"), ..ALL };
-    assert_eq!(walk(&*store, &tenant("a"), &named).await, [of(Family::Product).0]);
-    assert_eq!(walk(&*store, &Visibility::Everything, &named).await, [of(Family::Product).0]);
-    assert_eq!(walk(&*store, &tenant("b"), &named).await, []);
+    assert_eq!(walk(&store, &tenant("a"), &named).await, [of(Family::Product).0]);
+    assert_eq!(walk(&store, &Visibility::Everything, &named).await, [of(Family::Product).0]);
+    assert_eq!(walk(&store, &tenant("b"), &named).await, []);
     let other = OperationFilter { idempotency_key: claim("other"), ..ALL };
-    assert_eq!(walk(&*store, &tenant("a"), &other).await, []);
+    assert_eq!(walk(&store, &tenant("a"), &other).await, []);
     let failed = OperationFilter { state: Some(State::Failed), ..named.clone() };
-    assert_eq!(walk(&*store, &tenant("a"), &failed).await, []);
+    assert_eq!(walk(&store, &tenant("a"), &failed).await, []);
     let of_other_key = OperationFilter { key_ref: Some(KeyRef("other".into())), ..named };
-    assert_eq!(walk(&*store, &tenant("a"), &of_other_key).await, []);
+    assert_eq!(walk(&store, &tenant("a"), &of_other_key).await, []);
     let on_key = OperationFilter { key_ref: Some(name.clone()), idempotency_key: claim("claim"), ..CUSTODY };
-    assert_eq!(walk(&*store, &tenant("a"), &on_key).await, [of(Family::Custody).0]);
+    assert_eq!(walk(&store, &tenant("a"), &on_key).await, [of(Family::Custody).0]);
 }
 
 /// A search over many rows that do not fit ends after some of them, and goes on from there.
@@ -177,14 +178,14 @@ pub(crate) async fn search_over_many_rows_is_continued(deployment: &impl Deploym
     let writes: Vec<_> = (1..2_100)
         .map(|n| {
             let (store, commit) = (store.clone(), nth(n));
-            tokio::spawn(async move { written(&*store, commit).await })
+            tokio::spawn(async move { written(&store, commit).await })
         })
         .collect();
     for write in writes {
         write.await.unwrap();
     }
-    let oldest = written(&*store, nth(0)).await;
-    let oldest = written(&*store, following(&oldest, EpochMs(9), vec![failed()])).await.operation;
+    let oldest = written(&store, nth(0)).await;
+    let oldest = written(&store, following(&oldest, EpochMs(9), vec![failed()])).await.operation;
     let key_ref = Some(oldest.key.key_ref);
     let filter = OperationFilter { key_ref, state: Some(State::Failed), ..ALL };
     let visibility = Visibility::Tenant(oldest.tenant);
@@ -202,7 +203,7 @@ pub(crate) async fn keys_are_listed_newest_first(deployment: &impl Deployment) {
         submission.tenant = Tenant(tenant.into());
         submission.key.key_ref = KeyRef(format!("key-{byte}"));
         submission.key.key_id = KeyId(hex32(byte));
-        written(&*store, on_key(opening(submission, EpochMs(at)), None)).await;
+        written(&store, on_key(opening(submission, EpochMs(at)), None)).await;
     }
     let found = async |visibility: &Visibility, filter: &KeyFilter| {
         let (mut found, mut after) = (Vec::new(), None);

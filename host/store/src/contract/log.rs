@@ -1,8 +1,9 @@
 //! The log of all events and the hash chains of operations. The tests compute the roots, and verify the proofs with
 //! the domain.
 
+use super::Deployment;
 use super::samples::{following, golden, id, note, opening_payment, written};
-use super::{Deployment, Ports};
+use crate::Store;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{empty_root, leaf_hash, node_hash, verify_consistency, verify_inclusion};
 use gateway_domain::operation::replay;
@@ -23,7 +24,7 @@ pub(crate) fn merkle_tree_hash(hashes: &[Hex32]) -> Hex32 {
 }
 
 /// Asserts the root of a log to which these operations were written one after another.
-pub(crate) async fn assert_root(store: &impl Ports, in_order: &[OperationId], root: Hex32) {
+pub(crate) async fn assert_root(store: &Store, in_order: &[OperationId], root: Hex32) {
     let mut hashes = Vec::new();
     for id in in_order {
         hashes.extend(store.operation_events(*id).await.unwrap().into_iter().map(|chained| chained.hash));
@@ -42,7 +43,7 @@ struct Log {
 
 impl Log {
     /// Appends the events of a record after the first `n_before`, and checks the record and its root.
-    async fn append(&mut self, store: &impl Ports, record: &Record, n_before: usize) {
+    async fn append(&mut self, store: &Store, record: &Record, n_before: usize) {
         let events = store.operation_events(record.operation.id).await.unwrap();
         self.hashes.extend(events[n_before..].iter().map(|chained| chained.hash));
         assert_eq!(record.ledger_root, merkle_tree_hash(&self.hashes), "{} events", self.hashes.len());
@@ -51,7 +52,7 @@ impl Log {
     }
 
     /// Creates two operations, then makes `n` commits of one to three events, alternating between the operations.
-    async fn grow(&mut self, store: &impl Ports, ids: [u8; 2], n: u8) {
+    async fn grow(&mut self, store: &Store, ids: [u8; 2], n: u8) {
         let mut records = Vec::new();
         for id in ids {
             let record = written(store, opening_payment(id)).await;
@@ -70,23 +71,23 @@ impl Log {
 
 pub(crate) async fn ledger_roots_follow_rfc_6962(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    Log::default().grow(&*store, [1, 2], 40).await;
+    Log::default().grow(&store, [1, 2], 40).await;
 }
 
 pub(crate) async fn ledger_roots_survive_reopening(deployment: &impl Deployment) {
     let mut log = Log::default();
     for round in 0..8 {
         let store = deployment.open().await;
-        log.grow(&*store, [2 * round, 2 * round + 1], round).await;
-        deployment.close(store).await;
+        log.grow(&store, [2 * round, 2 * round + 1], round).await;
+        store.close().await;
     }
 }
 
 pub(crate) async fn events_chain_to_the_record_root(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let opened = written(&*store, opening_payment(1)).await;
-    written(&*store, opening_payment(2)).await;
-    let record = written(&*store, following(&opened, EpochMs(2), vec![note(1), note(2)])).await;
+    let opened = written(&store, opening_payment(1)).await;
+    written(&store, opening_payment(2)).await;
+    let record = written(&store, following(&opened, EpochMs(2), vec![note(1), note(2)])).await;
     let events = store.operation_events(id(1)).await.unwrap();
     let mut previous = Hex32::ZERO;
     for chained in &events {
@@ -101,10 +102,10 @@ pub(crate) async fn events_chain_to_the_record_root(deployment: &impl Deployment
 pub(crate) async fn every_kind_of_change_is_read_back(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let commit = golden();
-    let record = written(&*store, commit.clone()).await;
+    let record = written(&store, commit.clone()).await;
     let events = store.operation_events(record.operation.id).await.unwrap();
     assert_eq!(events.iter().map(|chained| chained.event.clone()).collect::<Vec<_>>(), commit.events);
-    assert_root(&*store, &[record.operation.id], record.ledger_root).await;
+    assert_root(&store, &[record.operation.id], record.ledger_root).await;
     assert_eq!(store.operation_load(record.operation.id).await.unwrap(), Some(record));
 }
 
@@ -112,7 +113,7 @@ pub(crate) async fn every_event_has_an_inclusion_proof_in_every_log(deployment: 
     let store = deployment.open().await;
     assert_eq!(store.log_head().await.unwrap(), LogHead { size: 0, root: empty_root() });
     let mut log = Log::default();
-    log.grow(&*store, [0, 1], 22).await;
+    log.grow(&store, [0, 1], 22).await;
     assert_eq!(store.log_head().await.unwrap(), *log.heads.last().unwrap());
     for head in &log.heads {
         for (index, hash) in (0..head.size).zip(&log.hashes) {
@@ -133,7 +134,7 @@ pub(crate) async fn every_event_has_an_inclusion_proof_in_every_log(deployment: 
 pub(crate) async fn every_log_is_consistent_with_every_earlier_log(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let mut log = Log::default();
-    log.grow(&*store, [0, 1], 18).await;
+    log.grow(&store, [0, 1], 18).await;
     let roots: std::collections::BTreeMap<u64, Hex32> =
         log.heads.iter().map(|head| (head.size, head.root)).collect();
     for second in 1..=log.hashes.len() as u64 {
@@ -154,7 +155,7 @@ pub(crate) async fn events_are_named_by_their_place_and_hash(deployment: &impl D
     assert_eq!(store.last_event().await.unwrap(), None);
     assert_eq!(store.events_from(0, 10).await.unwrap(), []);
     let mut log = Log::default();
-    log.grow(&*store, [0, 1], 3).await;
+    log.grow(&store, [0, 1], 3).await;
     let events = store.events_from(0, 100).await.unwrap();
     let hashes: Vec<_> = events.iter().map(|event| event.hash.unwrap()).collect();
     assert_eq!(hashes, log.hashes);
@@ -191,7 +192,7 @@ pub(crate) async fn nonexistent_entries_and_sizes_have_no_proof(deployment: &imp
         assert_eq!(store.log_consistency(a, b).await.unwrap(), None);
     }
     let mut log = Log::default();
-    log.grow(&*store, [0, 1], 3).await;
+    log.grow(&store, [0, 1], 3).await;
     let size = log.hashes.len() as u64;
     for (index, size) in [(0, 0), (size, size), (0, size + 1), (u64::MAX, u64::MAX), (0, u64::MAX), (3, 2)] {
         assert_eq!(store.log_inclusion(index, size).await.unwrap(), None, "{index} of {size}");
@@ -211,7 +212,7 @@ pub(crate) async fn proofs_are_consistent_while_the_log_grows(deployment: &impl 
         let store = Arc::clone(&store);
         async move {
             let mut log = Log::default();
-            log.grow(&*store, [0, 1], 58).await;
+            log.grow(&store, [0, 1], 58).await;
             log
         }
     });

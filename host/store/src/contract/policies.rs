@@ -2,6 +2,7 @@
 
 use super::Deployment;
 use super::samples::hex32;
+use crate::Store;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
     Activated, Activation, ActivationKind, CommitOperations, StorePolicies, StoredBundle,
@@ -28,30 +29,30 @@ fn activation(sequence: u64, byte: u8) -> Activation {
     }
 }
 
-pub(crate) async fn activate(store: &impl StorePolicies, sequence: u64, byte: u8) -> Activated {
+pub(crate) async fn activate(store: &Store, sequence: u64, byte: u8) -> Activated {
     store.activation_append(activation(sequence, byte), bundle(byte)).await.unwrap()
 }
 
 pub(crate) async fn high_water_mark_only_rises(deployment: &impl Deployment) {
     let store = deployment.open().await;
     assert_eq!(store.activations(10).await.unwrap(), []);
-    assert_eq!(activate(&*store, 5, 1).await, Activated::Recorded);
-    assert_eq!(activate(&*store, 5, 1).await, Activated::AlreadyActive);
-    assert_eq!(activate(&*store, 5, 2).await, Activated::Superseded { reached: 5 });
-    assert_eq!(activate(&*store, 4, 2).await, Activated::Superseded { reached: 5 });
+    assert_eq!(activate(&store, 5, 1).await, Activated::Recorded);
+    assert_eq!(activate(&store, 5, 1).await, Activated::AlreadyActive);
+    assert_eq!(activate(&store, 5, 2).await, Activated::Superseded { reached: 5 });
+    assert_eq!(activate(&store, 4, 2).await, Activated::Superseded { reached: 5 });
     assert_eq!(store.bundle_load(hex32(2)).await.unwrap(), None, "a refused bundle is not stored");
-    assert_eq!(activate(&*store, 7, 2).await, Activated::Recorded);
-    deployment.close(store).await;
+    assert_eq!(activate(&store, 7, 2).await, Activated::Recorded);
+    store.close().await;
     let store = deployment.open().await;
-    assert_eq!(activate(&*store, 5, 1).await, Activated::Superseded { reached: 7 });
+    assert_eq!(activate(&store, 5, 1).await, Activated::Superseded { reached: 7 });
     assert_eq!(store.activations(10).await.unwrap(), [activation(7, 2), activation(5, 1)]);
     assert_eq!(store.activations(1).await.unwrap(), [activation(7, 2)]);
 }
 
 pub(crate) async fn rollback_is_an_activation_with_a_higher_sequence(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    activate(&*store, 1, 1).await;
-    activate(&*store, 2, 2).await;
+    activate(&store, 1, 1).await;
+    activate(&store, 2, 2).await;
     let back = Activation {
         kind: ActivationKind::Rollback,
         signers: Vec::new(),
@@ -62,16 +63,16 @@ pub(crate) async fn rollback_is_an_activation_with_a_higher_sequence(deployment:
     assert_eq!(again().await, Activated::Recorded);
     assert_eq!(again().await, Activated::AlreadyActive);
     // The active bundle is accepted with its own, lower sequence; the bundle that it replaced is not.
-    assert_eq!(activate(&*store, 1, 1).await, Activated::AlreadyActive);
-    assert_eq!(activate(&*store, 2, 2).await, Activated::Superseded { reached: 3 });
-    activate(&*store, 4, 3).await;
+    assert_eq!(activate(&store, 1, 1).await, Activated::AlreadyActive);
+    assert_eq!(activate(&store, 2, 2).await, Activated::Superseded { reached: 3 });
+    activate(&store, 4, 3).await;
     assert_eq!(again().await, Activated::Superseded { reached: 4 }, "a rollback record works once");
     assert_eq!(store.activations(2).await.unwrap(), [activation(4, 3), back]);
 }
 
 pub(crate) async fn bundle_is_read_back_with_the_latest_signatures(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    activate(&*store, 1, 1).await;
+    activate(&store, 1, 1).await;
     assert_eq!(store.bundle_load(hex32(1)).await.unwrap(), Some(bundle(1)));
     let mut resigned = bundle(1);
     resigned.files[1] = ("signatures/b.json".into(), vec![9]);
@@ -88,7 +89,7 @@ pub(crate) async fn one_of_16_concurrent_activations_of_a_sequence_is_recorded(d
     let tasks: Vec<_> = (1..=16)
         .map(|byte| {
             let store = Arc::clone(&store);
-            tokio::spawn(async move { activate(&*store, 1, byte).await })
+            tokio::spawn(async move { activate(&store, 1, byte).await })
         })
         .collect();
     let mut n_recorded = 0;
@@ -116,6 +117,6 @@ pub(crate) async fn write_probe_fails_when_the_store_is_closed(deployment: &impl
     let store = deployment.open().await;
     store.probe_write(EpochMs(1)).await.unwrap();
     store.probe_write(EpochMs(2)).await.unwrap();
-    deployment.close(Arc::clone(&store)).await;
+    store.close().await;
     assert!(store.probe_write(EpochMs(3)).await.is_err());
 }

@@ -1,10 +1,11 @@
 //! Lists and lookups.
 
+use super::Deployment;
 use super::samples::{
     decision_signed, failed, following, hex32, id, key_create, note, on_key, opening, opening_payment,
     payment, refresh, rotate, submission, written,
 };
-use super::{Deployment, Ports};
+use crate::Store;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::operation::{Change, Submission};
 use gateway_domain::time::EpochMs;
@@ -16,23 +17,23 @@ pub(crate) async fn owing_operations_are_listed_by_the_time_since_when_they_owe(
 ) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 30), (2, 10), (3, 20)] {
-        let record = written(&*store, opening_payment(byte)).await;
-        written(&*store, following(&record, EpochMs(at), vec![Change::QuorumReached])).await;
+        let record = written(&store, opening_payment(byte)).await;
+        written(&store, following(&record, EpochMs(at), vec![Change::QuorumReached])).await;
     }
-    written(&*store, opening_payment(4)).await;
-    assert_eq!(owing(deployment, &*store, 10).await, [id(2), id(3), id(1)]);
-    assert_eq!(owing(deployment, &*store, 2).await, [id(2), id(3)]);
+    written(&store, opening_payment(4)).await;
+    assert_eq!(owing(deployment, &store, 10).await, [id(2), id(3), id(1)]);
+    assert_eq!(owing(deployment, &store, 2).await, [id(2), id(3)]);
     let ended = store.operation_load(id(3)).await.unwrap().unwrap();
-    written(&*store, following(&ended, EpochMs(50), vec![failed()])).await;
-    assert_eq!(owing(deployment, &*store, 10).await, [id(2), id(1)]);
+    written(&store, following(&ended, EpochMs(50), vec![failed()])).await;
+    assert_eq!(owing(deployment, &store, 10).await, [id(2), id(1)]);
 }
 
 /// The operations that owe a step, whatever was given to a replica before.
-async fn owing(deployment: &impl Deployment, store: &impl Ports, n_max: u32) -> Vec<OperationId> {
+async fn owing(deployment: &impl Deployment, store: &Store, n_max: u32) -> Vec<OperationId> {
     due(deployment, store, n_max, n_max).await.into_iter().map(|due| due.id).collect()
 }
 
-async fn due(deployment: &impl Deployment, store: &impl Ports, of_tenant_max: u32, n_max: u32) -> Vec<Due> {
+async fn due(deployment: &impl Deployment, store: &Store, of_tenant_max: u32, n_max: u32) -> Vec<Due> {
     deployment.return_work().await;
     store.operations_owing(NOW, of_tenant_max, n_max).await.unwrap()
 }
@@ -43,11 +44,11 @@ pub(crate) async fn each_tenant_has_its_share_of_the_work(deployment: &impl Depl
     let store = deployment.open().await;
     for (byte, tenant) in [(1, "busy"), (2, "busy"), (3, "busy"), (4, "calm"), (5, "busy"), (6, "zeal")] {
         let submission = Submission { tenant: Tenant(tenant.to_owned()), ..submission(byte, payment()) };
-        let record = written(&*store, opening(submission, EpochMs(1))).await;
-        written(&*store, following(&record, EpochMs(u64::from(byte)), vec![Change::QuorumReached])).await;
+        let record = written(&store, opening(submission, EpochMs(1))).await;
+        written(&store, following(&record, EpochMs(u64::from(byte)), vec![Change::QuorumReached])).await;
     }
     let ids = async |of_tenant, n_max| {
-        let due = due(deployment, &*store, of_tenant, n_max).await;
+        let due = due(deployment, &store, of_tenant, n_max).await;
         due.into_iter().map(|due| due.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(2, 9).await, [id(1), id(2), id(4), id(6)]);
@@ -62,17 +63,17 @@ pub(crate) async fn each_tenant_has_its_share_of_the_work(deployment: &impl Depl
     let back = Deferral { id: id(3), wait_ms: 0, waited_ms: 7_000 };
     store.defer(&[back], NOW).await.unwrap();
     deployment.tamper("UPDATE operations SET due_ms = 9 WHERE waited_ms = 7000").await;
-    let due = due(deployment, &*store, 2, 9).await;
+    let due = due(deployment, &store, 2, 9).await;
     let given_back = Due { id: id(3), tenant: Tenant("busy".to_owned()), waited_ms: 7_000 };
     assert_eq!(due.last(), Some(&given_back));
 }
 
 pub(crate) async fn wait_ends_with_a_change_or_a_clock_that_was_set_back(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let record = written(&*store, opening_payment(1)).await;
-    let record = written(&*store, following(&record, EpochMs(2), vec![Change::QuorumReached])).await;
+    let record = written(&store, opening_payment(1)).await;
+    let record = written(&store, following(&record, EpochMs(2), vec![Change::QuorumReached])).await;
     let waited = async || {
-        let due = due(deployment, &*store, 9, 9).await;
+        let due = due(deployment, &store, 9, 9).await;
         due.iter().map(|due| due.waited_ms).collect::<Vec<_>>()
     };
     let wait = [Deferral { id: id(1), wait_ms: 60_000, waited_ms: 60_000 }];
@@ -81,7 +82,7 @@ pub(crate) async fn wait_ends_with_a_change_or_a_clock_that_was_set_back(deploym
     deployment.tamper("UPDATE operations SET due_ms = 4000000000000").await;
     assert_eq!(waited().await, [60_000]);
     store.defer(&wait, NOW).await.unwrap();
-    written(&*store, following(&record, EpochMs(3), vec![note(1)])).await;
+    written(&store, following(&record, EpochMs(3), vec![note(1)])).await;
     assert_eq!(waited().await, [0]);
     // Nothing else reads a wait.
     store.defer(&wait, NOW).await.unwrap();
@@ -94,11 +95,11 @@ pub(crate) async fn wait_ends_with_a_change_or_a_clock_that_was_set_back(deploym
 pub(crate) async fn admitted_operations_are_listed_by_admission(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 30), (2, 10), (3, 20)] {
-        let record = written(&*store, opening_payment(byte)).await;
-        let record = written(&*store, following(&record, EpochMs(5), vec![decision_signed()])).await;
+        let record = written(&store, opening_payment(byte)).await;
+        let record = written(&store, following(&record, EpochMs(5), vec![decision_signed()])).await;
         if byte < 3 {
             let admitted = Change::AdmissionApplied { receipts: vec![] };
-            written(&*store, following(&record, EpochMs(at), vec![admitted])).await;
+            written(&store, following(&record, EpochMs(at), vec![admitted])).await;
         }
     }
     let admitted = async |before| {
@@ -112,7 +113,7 @@ pub(crate) async fn admitted_operations_are_listed_by_admission(deployment: &imp
 pub(crate) async fn pending_operations_are_listed_by_submission(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 30), (2, 10), (3, 20)] {
-        written(&*store, opening(submission(byte, payment()), EpochMs(at))).await;
+        written(&store, opening(submission(byte, payment()), EpochMs(at))).await;
     }
     let pending = async |before, n_max| {
         let due = store.operations_overdue(EpochMs(before), EpochMs(0), NOW, n_max).await.unwrap();
@@ -122,12 +123,12 @@ pub(crate) async fn pending_operations_are_listed_by_submission(deployment: &imp
     assert_eq!(pending(31, 2).await, [id(2), id(3)]);
     // Later events do not change the time of submission. An operation with a quorum is no longer listed.
     let record = store.operation_load(id(3)).await.unwrap().unwrap();
-    let record = written(&*store, following(&record, EpochMs(99), vec![note(1)])).await;
+    let record = written(&store, following(&record, EpochMs(99), vec![note(1)])).await;
     assert_eq!(pending(u64::MAX, 9).await, [id(2), id(3), id(1)]);
     let wait = format!("UPDATE operations SET due_ms = {} WHERE created_at_ms = 10", NOW.0 + 1);
     deployment.tamper(&wait).await;
     assert_eq!(pending(u64::MAX, 9).await, [id(3), id(1)]);
-    written(&*store, following(&record, EpochMs(99), vec![Change::QuorumReached])).await;
+    written(&store, following(&record, EpochMs(99), vec![Change::QuorumReached])).await;
     assert_eq!(pending(30, 10).await, []);
 }
 
@@ -135,8 +136,8 @@ pub(crate) async fn key_operations_are_listed_newest_first(deployment: &impl Dep
     let store = deployment.open().await;
     // Neither the clock nor the ids determine the order. Payments belong to the product family.
     for (byte, intent) in [(9, key_create()), (2, refresh()), (3, payment()), (1, rotate()), (4, refresh())] {
-        let record = written(&*store, opening(submission(byte, intent), EpochMs(u64::from(byte)))).await;
-        written(&*store, following(&record, EpochMs(9), vec![note(1)])).await;
+        let record = written(&store, opening(submission(byte, intent), EpochMs(u64::from(byte)))).await;
+        written(&store, following(&record, EpochMs(9), vec![note(1)])).await;
     }
     let ids =
         async |key: u8, before, n_max| store.key_operations(KeyId(hex32(key)), before, n_max).await.unwrap();
@@ -157,7 +158,7 @@ pub(crate) async fn keys_are_found_by_name_across_tenants(deployment: &impl Depl
         let mut submission = submission(byte, key_create());
         submission.tenant = Tenant(tenant.into());
         submission.key.key_id = KeyId(hex32(byte));
-        written(&*store, on_key(opening(submission, EpochMs(1)), None)).await;
+        written(&store, on_key(opening(submission, EpochMs(1)), None)).await;
     }
     let named = async |name: &str, n_max| store.keys_named(&KeyRef(name.into()), n_max).await.unwrap();
     assert_eq!(named("treasury", 10).await, [KeyId(hex32(4)), KeyId(hex32(5))]);
@@ -170,7 +171,7 @@ pub(crate) async fn operation_is_found_only_by_its_tenant(deployment: &impl Depl
     let store = deployment.open().await;
     let mut submission = submission(1, payment());
     submission.tenant = Tenant("acme".into());
-    let record = written(&*store, opening(submission, EpochMs(1))).await;
+    let record = written(&store, opening(submission, EpochMs(1))).await;
     let found = async |store: &dyn ReadOperations, byte: u8, tenant: Option<&str>| {
         let tenant = tenant.map(|name| Visibility::Tenant(Tenant(name.into())));
         store.operation_find(id(byte), &tenant.unwrap_or(Visibility::Everything)).await.unwrap()
@@ -184,7 +185,7 @@ pub(crate) async fn operation_is_found_only_by_its_tenant(deployment: &impl Depl
         assert_eq!(found(store, 2, Some("acme")).await, None);
     };
     check(&*store).await;
-    deployment.close(store).await;
+    store.close().await;
     // The first lookups here find an empty cache, the second ones a filled one.
     let store = deployment.open().await;
     check(&*store).await;
@@ -198,7 +199,7 @@ pub(crate) async fn another_tenants_operation_takes_the_reads_of_an_unknown_one(
     let store = deployment.open().await;
     let mut submission = submission(1, payment());
     submission.tenant = Tenant("acme".into());
-    written(&*store, opening(submission, EpochMs(1))).await;
+    written(&store, opening(submission, EpochMs(1))).await;
     let acme = Visibility::Tenant(Tenant("acme".into()));
     assert!(store.operation_find(id(1), &acme).await.unwrap().is_some(), "it is cached now");
     deployment.tamper("ALTER TABLE operations RENAME TO operations_elsewhere").await;

@@ -2,12 +2,12 @@
 
 use super::Deployment;
 use super::samples::{assert_conflict, decision, hex32, opening, payment, submission};
-use crate::contract::Ports;
+use crate::Store;
 use crate::{Cursor, DecisionPosition};
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Commit, CommitOperations, RateLimited};
+use gateway_engine::ports::{Commit, CommitOperations, RateLimited, ReadOperations};
 use gateway_engine::{RateLimit, Token};
 use tokio::task::JoinSet;
 
@@ -35,7 +35,7 @@ pub(crate) fn nth(n: u16) -> Commit {
 
 /// Submits the n-th operation. Returns the instant at which the quota is full again: `Ok` if a token was taken, `Err`
 /// if the quota had none.
-async fn take(store: &impl Ports, n: u16, token: Token) -> Result<u64, u64> {
+async fn take(store: &Store, n: u16, token: Token) -> Result<u64, u64> {
     let commit = nth(n);
     let id = commit.operation.id;
     match store.commit_with_token(commit, token).await.unwrap() {
@@ -54,23 +54,23 @@ async fn take(store: &impl Ports, n: u16, token: Token) -> Result<u64, u64> {
 pub(crate) async fn token_is_taken_with_its_operation_and_survives_reopening(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let now = 1_700_000_000_000_000;
-    assert_eq!(take(&*store, 1, token("a", now)).await, Ok(now + 100_000));
-    assert_eq!(take(&*store, 2, token("a", now)).await, Ok(now + 200_000));
-    deployment.close(store).await;
+    assert_eq!(take(&store, 1, token("a", now)).await, Ok(now + 100_000));
+    assert_eq!(take(&store, 2, token("a", now)).await, Ok(now + 200_000));
+    store.close().await;
     let store = deployment.open().await;
-    assert_eq!(take(&*store, 3, token("a", now)).await, Ok(now + 300_000));
-    assert_eq!(take(&*store, 4, token("a", now)).await, Err(now + 300_000));
-    assert_eq!(take(&*store, 4, token("a", now + 99_999)).await, Err(now + 300_000));
-    assert_eq!(take(&*store, 4, token("a", now + 100_000)).await, Ok(now + 400_000));
+    assert_eq!(take(&store, 3, token("a", now)).await, Ok(now + 300_000));
+    assert_eq!(take(&store, 4, token("a", now)).await, Err(now + 300_000));
+    assert_eq!(take(&store, 4, token("a", now + 99_999)).await, Err(now + 300_000));
+    assert_eq!(take(&store, 4, token("a", now + 100_000)).await, Ok(now + 400_000));
     // Another client, and a client with the same name of another tenant, have their own quotas.
-    assert_eq!(take(&*store, 5, token("b", now)).await, Ok(now + 100_000));
+    assert_eq!(take(&store, 5, token("b", now)).await, Ok(now + 100_000));
     let other = Token { tenant: Tenant("other".into()), ..token("a", now) };
-    assert_eq!(take(&*store, 6, other).await, Ok(now + 100_000));
+    assert_eq!(take(&store, 6, other).await, Ok(now + 100_000));
 }
 
 pub(crate) async fn conflict_takes_no_token(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let full = take(&*store, 1, token("a", 1_000_000)).await;
+    let full = take(&store, 1, token("a", 1_000_000)).await;
     for _ in 0..5 {
         let again = store.commit_with_token(nth(1), token("a", 1_000_000)).await.unwrap();
         assert_eq!(again, RateLimited::Conflict);
@@ -82,11 +82,11 @@ pub(crate) async fn conflict_takes_no_token(deployment: &impl Deployment) {
         store.commit_with_token(claimed.clone(), token("a", 1_000_000)).await,
         Ok(RateLimited::Conflict)
     );
-    assert_conflict(&*store, claimed).await;
-    assert_eq!(take(&*store, 3, token("a", 1_000_000)).await, full.map(|full| full + 100_000));
-    assert_eq!(take(&*store, 4, token("a", 1_000_000)).await, Ok(1_300_000));
+    assert_conflict(&store, claimed).await;
+    assert_eq!(take(&store, 3, token("a", 1_000_000)).await, full.map(|full| full + 100_000));
+    assert_eq!(take(&store, 4, token("a", 1_000_000)).await, Ok(1_300_000));
     // An operation that exists is a conflict even if the quota is exhausted: the submission is a replay.
-    assert_eq!(take(&*store, 5, token("a", 1_000_000)).await, Err(1_300_000));
+    assert_eq!(take(&store, 5, token("a", 1_000_000)).await, Err(1_300_000));
     assert_eq!(store.commit_with_token(nth(1), token("a", 1_000_000)).await, Ok(RateLimited::Conflict));
 }
 
@@ -99,7 +99,7 @@ pub(crate) async fn refusal_takes_a_token_with_its_record(deployment: &impl Depl
     }
     let answer = store.decision_record_with_token(refusal(), token("a", 1_000_000)).await;
     assert_eq!(answer, Ok(RateLimited::Exhausted { full_at_us: 1_300_000 }));
-    assert_eq!(take(&*store, 1, token("a", 1_000_000)).await, Err(1_300_000));
+    assert_eq!(take(&store, 1, token("a", 1_000_000)).await, Err(1_300_000));
     let decisions = deployment.decisions().await;
     let found = decisions.page(Cursor::default(), 10).await.unwrap();
     let positions: Vec<_> = found.iter().map(|one| one.position).collect();
@@ -116,7 +116,7 @@ pub(crate) async fn only_the_burst_of_200_concurrent_submissions_is_written(depl
     let mut clients = JoinSet::new();
     for n in 0..200 {
         let store = store.clone();
-        clients.spawn(async move { take(&*store, n, token("a", 1_000_000)).await });
+        clients.spawn(async move { take(&store, n, token("a", 1_000_000)).await });
     }
     let answers = clients.join_all().await;
     let mut taken: Vec<_> = answers.iter().filter_map(|answer| answer.ok()).collect();
@@ -145,7 +145,7 @@ pub(crate) async fn quota_arithmetic_matches_the_engine(deployment: &impl Deploy
         } else {
             Ok(token.full_after(full_at_us))
         };
-        assert_eq!(take(&*store, n, token).await, expected, "at {now_us} after {full_at_us}");
+        assert_eq!(take(&store, n, token).await, expected, "at {now_us} after {full_at_us}");
         full_at_us = expected.unwrap_or(full_at_us);
     }
 }

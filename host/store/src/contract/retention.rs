@@ -37,7 +37,7 @@ async fn oldest_spending(store: &Store) -> Option<u64> {
 }
 
 /// Three payments, of which the row of the first is deleted.
-async fn with_dropped_spending(deployment: &impl Deployment<Store = Store>) -> [Record; 3] {
+async fn with_dropped_spending(deployment: &impl Deployment) -> [Record; 3] {
     let store = deployment.open().await;
     let records = [
         decided(&store, 1, AT).await,
@@ -47,13 +47,11 @@ async fn with_dropped_spending(deployment: &impl Deployment<Store = Store>) -> [
     assert_eq!(dropped(&store, Expiring::Spending, AT).await, 0);
     assert_eq!(dropped(&store, Expiring::Spending, AT + 1).await, 1);
     assert_eq!(oldest_spending(&store).await, Some(AT + DAY_MS));
-    deployment.close(store).await;
+    store.close().await;
     records
 }
 
-pub(crate) async fn payment_without_a_row_is_told_from_a_missing_one(
-    deployment: &impl Deployment<Store = Store>,
-) {
+pub(crate) async fn payment_without_a_row_is_told_from_a_missing_one(deployment: &impl Deployment) {
     with_dropped_spending(deployment).await;
     assert_eq!(findings(deployment).await, []);
     for (damage, named) in [
@@ -104,7 +102,7 @@ pub(crate) async fn payment_without_a_row_is_told_from_a_missing_one(
     }
 }
 
-pub(crate) async fn rows_that_a_limit_may_need_stay(deployment: &impl Deployment<Store = Store>) {
+pub(crate) async fn rows_that_a_limit_may_need_stay(deployment: &impl Deployment) {
     let store = deployment.open().await;
     // An empty store has no rows to delete.
     assert_eq!(dropped(&store, Expiring::Spending, u64::MAX).await, 0);
@@ -119,10 +117,10 @@ pub(crate) async fn rows_that_a_limit_may_need_stay(deployment: &impl Deployment
     assert_eq!(findings(deployment).await, []);
 }
 
-pub(crate) async fn payment_may_fail_after_its_row_was_deleted(deployment: &impl Deployment<Store = Store>) {
+pub(crate) async fn payment_may_fail_after_its_row_was_deleted(deployment: &impl Deployment) {
     let [first, ..] = with_dropped_spending(deployment).await;
     let store = deployment.open().await;
-    written(&*store, following(&first, EpochMs(AT + 4 * DAY_MS), vec![failed()])).await;
+    written(&store, following(&first, EpochMs(AT + 4 * DAY_MS), vec![failed()])).await;
     assert_eq!(findings(deployment).await, []);
     // Decided after the clock was set back: the row counts, and is deleted in its turn.
     decided(&store, 4, AT - DAY_MS).await;
@@ -132,9 +130,7 @@ pub(crate) async fn payment_may_fail_after_its_row_was_deleted(deployment: &impl
     assert_eq!(findings(deployment).await, []);
 }
 
-pub(crate) async fn old_refusals_are_deleted_in_small_transactions(
-    deployment: &impl Deployment<Store = Store>,
-) {
+pub(crate) async fn old_refusals_are_deleted_in_small_transactions(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let n_old = ROWS_PER_TRANSACTION_MAX + 5;
     let refusal = |at| DecisionRecord { at_ms: EpochMs(at), ..decision(7, Moment::Submit) };
@@ -155,7 +151,7 @@ pub(crate) async fn old_refusals_are_deleted_in_small_transactions(
     assert_eq!(store.size().await.unwrap().n_refusals, 2);
     assert_eq!(dropped(&store, Expiring::Refusals, 10).await, 2);
     // Indexes are not reused, even after a restart.
-    deployment.close(store).await;
+    store.close().await;
     let store = deployment.open().await;
     store.decision_record(refusal(11)).await.unwrap();
     let decisions = deployment.decisions().await;
@@ -174,9 +170,7 @@ pub(crate) async fn old_refusals_are_deleted_in_small_transactions(
     }
 }
 
-pub(crate) async fn size_counts_rows_without_those_that_were_deleted(
-    deployment: &impl Deployment<Store = Store>,
-) {
+pub(crate) async fn size_counts_rows_without_those_that_were_deleted(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let Size { database_bytes, n_refusals, n_previews, oldest_spending } = store.size().await.unwrap();
     assert_eq!((n_refusals, n_previews, oldest_spending), (0, 0, None));

@@ -1,6 +1,6 @@
 //! Operations to store. They need not follow the rules of the state machine, which a store does not check.
 
-use crate::contract::Ports;
+use crate::Store;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::{Intent, Payment, PublicationMode};
 use gateway_domain::key::CustodyKey;
@@ -9,7 +9,9 @@ use gateway_domain::operation::{Change, Event, Failure, Submission, evolve, open
 use gateway_domain::policy::{Decision, Input, Moment, Outcome};
 use gateway_domain::testing::samples::{self, Kind};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, PreviewRecord, Record};
+use gateway_engine::ports::{
+    Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, ReadOperations, Record,
+};
 
 pub(crate) use gateway_domain::testing::samples::hex32;
 
@@ -150,14 +152,14 @@ pub(crate) fn note(byte: u8) -> Change {
     Change::ReplayNoted { body_digest: hex32(byte) }
 }
 
-pub(crate) async fn written(store: &impl Ports, commit: Commit) -> Record {
+pub(crate) async fn written(store: &Store, commit: Commit) -> Record {
     match store.commit(commit).await.unwrap() {
         Committed::Written(record) => *record,
         Committed::Conflict => panic!("the commit had a version conflict"),
     }
 }
 
-pub(crate) async fn assert_conflict(store: &impl Ports, commit: Commit) {
+pub(crate) async fn assert_conflict(store: &Store, commit: Commit) {
     let id = commit.operation.id;
     let before = (store.operation_load(id).await.unwrap(), store.operation_events(id).await.unwrap());
     let key_before = store.key_load(commit.operation.key.key_id).await.unwrap();

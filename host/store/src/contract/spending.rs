@@ -1,16 +1,17 @@
 //! Spending totals by account, recipient, currency, tenant and window.
 
+use super::Deployment;
 use super::samples::{
     assert_conflict, decision_signed, failed, following, key_create, opening, submission, written,
 };
-use super::{Deployment, Ports};
+use crate::Store;
 use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::operation::Change;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Commit, Record, SpendingRead};
+use gateway_engine::ports::{Commit, ReadOperations, Record, SpendingRead};
 
 /// The time at which most payments of these tests are decided.
 const AT: EpochMs = EpochMs(2 * DAY_MS);
@@ -20,26 +21,26 @@ fn payment(account: &str, recipient: &str, amount_minor: i64) -> Payment {
     Payment { from_account: account.into(), to_account: recipient.into(), amount_minor, ..payment }
 }
 
-async fn open(store: &impl Ports, byte: u8, tenant: &str, intent: Intent) -> Record {
+async fn open(store: &Store, byte: u8, tenant: &str, intent: Intent) -> Record {
     let mut submission = submission(byte, intent);
     submission.tenant = Tenant(tenant.into());
     written(store, opening(submission, EpochMs(1))).await
 }
 
 /// An operation whose admission is decided at `at`.
-async fn decided(store: &impl Ports, byte: u8, tenant: &str, payment: Payment, at: EpochMs) -> Record {
+async fn decided(store: &Store, byte: u8, tenant: &str, payment: Payment, at: EpochMs) -> Record {
     let record = open(store, byte, tenant, Intent::Payment(payment)).await;
     written(store, following(&record, at, vec![decision_signed()])).await
 }
 
-async fn spending_totals(store: &impl Ports, account: &str, recipient: &str, now: u64) -> SpendingTotals {
+async fn spending_totals(store: &Store, account: &str, recipient: &str, now: u64) -> SpendingTotals {
     let tenant = Tenant("default".into());
     store.spending_totals(&tenant, &payment(account, recipient, 1), EpochMs(now)).await.unwrap()
 }
 
 pub(crate) async fn admitted_payments_are_summed_by_party_and_window(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let store = &*store;
+    let store = &store;
     assert_eq!(spending_totals(store, "a", "x", AT.0).await, SpendingTotals::default());
     decided(store, 1, "default", payment("a", "x", 1), AT).await;
     decided(store, 2, "default", payment("a", "y", 10), EpochMs(AT.0 + 1)).await;
@@ -69,51 +70,51 @@ pub(crate) async fn admitted_payments_are_summed_by_party_and_window(deployment:
 pub(crate) async fn payment_counts_from_its_decision_until_it_fails(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let day = async |store: &_| spending_totals(store, "a", "x", AT.0).await.account_day_minor;
-    let record = open(&*store, 1, "default", Intent::Payment(payment("a", "x", 7))).await;
-    let record = written(&*store, following(&record, AT, vec![Change::QuorumReached])).await;
-    assert_eq!(day(&*store).await, 0, "a quorum is not an admission");
-    let record = written(&*store, following(&record, AT, vec![decision_signed()])).await;
-    assert_eq!(day(&*store).await, 7);
-    deployment.close(store).await;
+    let record = open(&store, 1, "default", Intent::Payment(payment("a", "x", 7))).await;
+    let record = written(&store, following(&record, AT, vec![Change::QuorumReached])).await;
+    assert_eq!(day(&store).await, 0, "a quorum is not an admission");
+    let record = written(&store, following(&record, AT, vec![decision_signed()])).await;
+    assert_eq!(day(&store).await, 7);
+    store.close().await;
     let store = deployment.open().await;
-    assert_eq!(day(&*store).await, 7);
+    assert_eq!(day(&store).await, 7);
     let aborted = Change::Aborted { failure: super::samples::failure() };
-    let record = written(&*store, following(&record, AT, vec![aborted])).await;
-    assert_eq!(day(&*store).await, 7, "a payment that is being discarded may still be signed");
-    written(&*store, following(&record, AT, vec![failed()])).await;
-    assert_eq!(day(&*store).await, 0);
+    let record = written(&store, following(&record, AT, vec![aborted])).await;
+    assert_eq!(day(&store).await, 7, "a payment that is being discarded may still be signed");
+    written(&store, following(&record, AT, vec![failed()])).await;
+    assert_eq!(day(&store).await, 0);
     // A payment that failed before its decision, and one decided and failed in one commit, do not count.
-    let refused = open(&*store, 2, "default", Intent::Payment(payment("a", "x", 7))).await;
-    written(&*store, following(&refused, AT, vec![failed()])).await;
-    let both = open(&*store, 3, "default", Intent::Payment(payment("a", "x", 7))).await;
-    written(&*store, following(&both, AT, vec![decision_signed(), failed()])).await;
-    assert_eq!(day(&*store).await, 0);
+    let refused = open(&store, 2, "default", Intent::Payment(payment("a", "x", 7))).await;
+    written(&store, following(&refused, AT, vec![failed()])).await;
+    let both = open(&store, 3, "default", Intent::Payment(payment("a", "x", 7))).await;
+    written(&store, following(&both, AT, vec![decision_signed(), failed()])).await;
+    assert_eq!(day(&store).await, 0);
 }
 
 pub(crate) async fn only_payments_are_summed(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let record = open(&*store, 1, "default", key_create()).await;
-    written(&*store, following(&record, AT, vec![decision_signed()])).await;
-    assert_eq!(spending_totals(&*store, "acct-1", "acct-2", AT.0).await, SpendingTotals::default());
+    let record = open(&store, 1, "default", key_create()).await;
+    written(&store, following(&record, AT, vec![decision_signed()])).await;
+    assert_eq!(spending_totals(&store, "acct-1", "acct-2", AT.0).await, SpendingTotals::default());
 }
 
 pub(crate) async fn negative_amounts_count_as_zero_and_sums_saturate(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, amount_minor) in [(1, -5), (2, i64::MIN), (3, 0)] {
-        decided(&*store, byte, "default", payment("a", "x", amount_minor), AT).await;
+        decided(&store, byte, "default", payment("a", "x", amount_minor), AT).await;
     }
-    let nothing = spending_totals(&*store, "a", "x", AT.0).await;
+    let nothing = spending_totals(&store, "a", "x", AT.0).await;
     assert_eq!((nothing.account_day_minor, nothing.account_day_count), (0, 3));
     let max = u64::try_from(i64::MAX).unwrap();
     for (byte, total) in [(4, max), (5, 2 * max), (6, u64::MAX), (7, u64::MAX)] {
-        decided(&*store, byte, "default", payment("a", "x", i64::MAX), AT).await;
+        decided(&store, byte, "default", payment("a", "x", i64::MAX), AT).await;
         let SpendingTotals {
             account_hour_minor,
             account_day_minor,
             recipient_hour_minor,
             recipient_day_minor,
             ..
-        } = spending_totals(&*store, "a", "x", AT.0).await;
+        } = spending_totals(&store, "a", "x", AT.0).await;
         let all = [account_hour_minor, account_day_minor, recipient_hour_minor, recipient_day_minor];
         assert_eq!(all, [total; 4]);
     }
@@ -121,14 +122,14 @@ pub(crate) async fn negative_amounts_count_as_zero_and_sums_saturate(deployment:
 
 pub(crate) async fn payments_after_now_are_counted(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    decided(&*store, 1, "default", payment("a", "x", 7), AT).await;
-    assert_eq!(spending_totals(&*store, "a", "x", AT.0 - 1_000).await.account_hour_minor, 7);
-    assert_eq!(spending_totals(&*store, "a", "x", 0).await.account_day_minor, 7);
+    decided(&store, 1, "default", payment("a", "x", 7), AT).await;
+    assert_eq!(spending_totals(&store, "a", "x", AT.0 - 1_000).await.account_hour_minor, 7);
+    assert_eq!(spending_totals(&store, "a", "x", 0).await.account_day_minor, 7);
 }
 
 pub(crate) async fn decision_on_outdated_totals_is_a_conflict(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let store = &*store;
+    let store = &store;
     let waiting = open(store, 1, "default", Intent::Payment(payment("a", "x", 7))).await;
     let read = SpendingRead { now: AT, totals: spending_totals(store, "a", "x", AT.0).await };
     let decision = following(&waiting, AT, vec![decision_signed()]);
@@ -143,7 +144,7 @@ pub(crate) async fn decision_on_outdated_totals_is_a_conflict(deployment: &impl 
     assert_conflict(store, Commit { spending: Some(read), ..decision }).await;
 }
 
-async fn totals_of(store: &impl Ports, tenant: &Tenant, payment: &Payment) -> SpendingTotals {
+async fn totals_of(store: &Store, tenant: &Tenant, payment: &Payment) -> SpendingTotals {
     store.spending_totals(tenant, payment, AT).await.unwrap()
 }
 
@@ -167,10 +168,10 @@ pub(crate) async fn longest_texts_are_stored(deployment: &impl Deployment) {
         submission.submitter.client_id = longest(1024, 6);
         let mut commit = opening(submission, EpochMs(1));
         commit.claim = Some(longest(1024, 7));
-        let record = written(&*store, commit).await;
+        let record = written(&store, commit).await;
         if byte == 1 {
-            written(&*store, following(&record, AT, vec![decision_signed()])).await;
+            written(&store, following(&record, AT, vec![decision_signed()])).await;
         }
     }
-    assert_eq!(totals_of(&*store, &tenant, &payment).await.account_day_minor, 7);
+    assert_eq!(totals_of(&store, &tenant, &payment).await.account_day_minor, 7);
 }

@@ -1,14 +1,15 @@
 //! Reads decision records on a connection of its own.
 
 use super::{Cursor, DecisionPosition, RecordedDecision};
-use crate::database::Reader;
-use crate::decode::{self, integer};
-use crate::error::{OpenError, failed};
-use crate::row::{Cell, Row};
-use crate::{encode, policies, read};
+use crate::database::{OpenError, Pool};
+use crate::record::decode::{self, integer};
+use crate::record::encode;
+use crate::sql::row::{self, Cell, Row};
+use crate::store::{policies, read};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
+use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{EventId, ReadError, StoredBundle};
 use std::collections::BTreeMap;
@@ -23,18 +24,30 @@ const EVENTS_BEFORE: &str = "SELECT ledger_index, operation_id, seq, event_hash 
     WHERE ledger_index < $1 ORDER BY ledger_index DESC LIMIT $2";
 const EVENTS_OF: &str = "SELECT ledger_index, operation_id, seq, event_hash FROM events
     WHERE operation_id = $1 ORDER BY ledger_index LIMIT $2";
-const REFUSALS_AFTER: &str =
-    "SELECT decision_index AS place, at_ms, operation_id, format, row_hash, input, outcome
-    FROM policy_decisions WHERE decision_index > $1 ORDER BY decision_index LIMIT $2";
-const REFUSALS_LATEST: &str =
-    "SELECT decision_index AS place, at_ms, operation_id, format, row_hash, input, outcome
-    FROM policy_decisions WHERE $1 = 0 ORDER BY decision_index DESC LIMIT $2";
-const PREVIEWS_AFTER: &str =
-    "SELECT preview_index AS place, at_ms, NULL AS operation_id, format, row_hash, input, outcome
-    FROM policy_previews WHERE preview_index > $1 ORDER BY preview_index LIMIT $2";
-const PREVIEWS_LATEST: &str =
-    "SELECT preview_index AS place, at_ms, NULL AS operation_id, format, row_hash, input, outcome
-    FROM policy_previews WHERE $1 = 0 ORDER BY preview_index DESC LIMIT $2";
+/// A table of decisions that are in no event.
+struct List {
+    table: &'static str,
+    index: &'static str,
+    /// The operation that was evaluated.
+    operation: &'static str,
+    position: fn(u64) -> DecisionPosition,
+}
+
+const REFUSALS: List = List {
+    table: "policy_decisions",
+    index: "decision_index",
+    operation: "operation_id",
+    position: DecisionPosition::Refusal,
+};
+const PREVIEWS: List = List {
+    table: "policy_previews",
+    index: "preview_index",
+    operation: "NULL",
+    position: DecisionPosition::Preview,
+};
+
+const AFTER: &str = "ASC";
+const LATEST: &str = "DESC";
 
 const EVENT: &str = "SELECT event_hash AS hash FROM events WHERE ledger_index = $1";
 /// The row, or, if it was dropped, a later one or the note of that, without a hash.
@@ -47,30 +60,26 @@ const PREVIEW: &str = "SELECT row_hash AS hash FROM policy_previews WHERE previe
 /// A read-only view of a store's decisions, for tools that run beside the gateway.
 #[derive(Debug)]
 pub struct Decisions {
-    reader: Reader,
+    pool: Pool,
 }
 
 impl Decisions {
     /// Opens the database at `location`, in the form that [`Store::open`](crate::Store::open) takes. A gateway may have it
     /// open.
-    ///
-    /// # Errors
-    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
-        Ok(Self { reader: Reader::open(location).await? })
+        Ok(Self { pool: Pool::open(location).await? })
     }
 
     /// The part of the cursor that names no record of this store, if there is one. Of a refusal or preview that was dropped since, nothing
     /// can be said.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
     pub async fn unknown(&self, cursor: Cursor) -> Result<Option<EventId>, Unavailable> {
         let parts = [(EVENT, cursor.event), (REFUSAL, cursor.refusal), (PREVIEW, cursor.preview)];
         for (sql, part) in parts {
             let Some(id) = part else { continue };
-            let rows = self.reader.pool().rows(sql, &[encode::integer(id.index).into()]).await;
-            let rows = rows.map_err(|error| failed("a policy decision could not be read", &error))?;
+            let rows = self
+                .pool
+                .rows(sql, &[row::integer(id.index).into()], "a policy decision could not be read")
+                .await?;
             let is_known = rows.first().is_some_and(|row| match row.hash("hash") {
                 Some(hash) => EventId::new(id.index, hash) == id,
                 None => matches!(row.cell("hash"), Cell::Null),
@@ -90,68 +99,45 @@ impl Decisions {
         let mut found =
             self.evaluations_after(after.event.map_or(0, |last| last.index.saturating_add(1)), n_max).await?;
         let n_left = n_max.saturating_sub(found.len());
-        found.extend(
-            self.decisions(REFUSALS_AFTER, index(after.refusal), n_left, DecisionPosition::Refusal).await?,
-        );
+        found.extend(self.listed(&REFUSALS, AFTER, index(after.refusal), n_left).await?);
         let n_left = n_max.saturating_sub(found.len());
-        found.extend(
-            self.decisions(PREVIEWS_AFTER, index(after.preview), n_left, DecisionPosition::Preview).await?,
-        );
+        found.extend(self.listed(&PREVIEWS, AFTER, index(after.preview), n_left).await?);
         Ok(found)
     }
 
     /// At most `n_max` of the latest decisions by time, oldest first.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
     pub async fn latest(&self, n_max: usize) -> Result<Vec<RecordedDecision>, Unavailable> {
         let mut found = self.evaluations_latest(n_max).await?;
-        found.extend(self.decisions(REFUSALS_LATEST, 0, n_max, DecisionPosition::Refusal).await?);
-        found.extend(self.decisions(PREVIEWS_LATEST, 0, n_max, DecisionPosition::Preview).await?);
+        found.extend(self.listed(&REFUSALS, LATEST, 0, n_max).await?);
+        found.extend(self.listed(&PREVIEWS, LATEST, 0, n_max).await?);
         found.sort_by_key(|decision| (decision.at_ms, decision.position));
         Ok(found.split_off(found.len().saturating_sub(n_max)))
     }
 
     /// The decisions in an operation's events, oldest first; empty if the operation does not exist.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
     pub async fn of_operation(&self, id: OperationId) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let events = self.reader.pool().rows(EVENTS_OF, &[id.0.into(), i64::MAX.into()]).await;
-        self.evaluations(events.map_err(|error| failed("events could not be read", &error))?).await
+        let bound = [id.0.into(), i64::MAX.into()];
+        self.evaluations(self.pool.rows(EVENTS_OF, &bound, "events could not be read").await?).await
     }
 
     /// One refusal or fault.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
     pub async fn refusal(&self, index: u64) -> Result<Option<RecordedDecision>, Unavailable> {
-        let found =
-            self.decisions(REFUSALS_AFTER, index.saturating_sub(1), 1, DecisionPosition::Refusal).await?;
-        Ok(found.into_iter().find(|decision| decision.position == DecisionPosition::Refusal(index)))
+        self.at(&REFUSALS, index).await
     }
 
     /// One preview, if it has not been dropped.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
     pub async fn preview(&self, index: u64) -> Result<Option<RecordedDecision>, Unavailable> {
-        let found =
-            self.decisions(PREVIEWS_AFTER, index.saturating_sub(1), 1, DecisionPosition::Preview).await?;
-        Ok(found.into_iter().find(|decision| decision.position == DecisionPosition::Preview(index)))
+        self.at(&PREVIEWS, index).await
     }
 
     /// The files of a bundle that was active once. They are not verified.
-    ///
-    /// # Errors
-    /// [`Unavailable`] if the store does not answer.
     pub async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
-        policies::bundle(self.reader.pool(), hash).await
+        policies::bundle(&self.pool, hash).await
     }
 
     /// Closes the connection.
     pub async fn close(&self) {
-        self.reader.close().await;
+        self.pool.close().await;
     }
 
     async fn evaluations_after(
@@ -159,7 +145,7 @@ impl Decisions {
         n_events: u64,
         n_max: usize,
     ) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let mut from = encode::integer(n_events);
+        let mut from = row::integer(n_events);
         let mut found = Vec::new();
         while found.len() < n_max {
             let events = self.events(EVENTS_AFTER, from).await?;
@@ -187,8 +173,7 @@ impl Decisions {
 
     /// Rows with the columns `ledger_index`, `operation_id`, `seq` and `event_hash`.
     async fn events(&self, sql: &str, bound: i64) -> Result<Vec<Row>, Unavailable> {
-        let events = self.reader.pool().rows(sql, &[bound.into(), EVENTS_PER_PAGE.into()]).await;
-        events.map_err(|error| failed("events could not be read", &error))
+        self.pool.rows(sql, &[bound.into(), EVENTS_PER_PAGE.into()], "events could not be read").await
     }
 
     /// The evaluations in these events, in the same order. The input of an evaluation is reconstructed from the
@@ -214,7 +199,7 @@ impl Decisions {
 
     /// The evaluations of an operation by `seq`, with a `ledger_index` and a hash of 0, which the caller replaces.
     async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, RecordedDecision>, Unavailable> {
-        let hashed = read::events(self.reader.pool(), id).await.map_err(ReadError::into_unavailable)?;
+        let hashed = read::events(&self.pool, id).await.map_err(ReadError::into_unavailable)?;
         let n_intact = n_intact(&hashed);
         let events: Vec<Event> = hashed.into_iter().map(|chained| chained.event).collect();
         let recorded = evaluations(&events).into_iter().map(|evaluation| {
@@ -232,18 +217,55 @@ impl Decisions {
         Ok(recorded.collect())
     }
 
-    async fn decisions(
+    /// The decision at this index of a list.
+    async fn at(&self, list: &List, index: u64) -> Result<Option<RecordedDecision>, Unavailable> {
+        let found = self.listed(list, AFTER, index.saturating_sub(1), 1).await?;
+        Ok(found.into_iter().find(|decision| decision.position == (list.position)(index)))
+    }
+
+    /// At most `n_max` decisions of a list, those from the end or the beginning that lie behind `after`.
+    async fn listed(
         &self,
-        sql: &'static str,
+        List { table, index, operation, position }: &List,
+        direction: &str,
         after: u64,
         n_max: usize,
-        position: fn(u64) -> DecisionPosition,
     ) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let n_max = i64::try_from(n_max).unwrap_or(i64::MAX);
-        let rows = self.reader.pool().rows(sql, &[encode::integer(after).into(), n_max.into()]).await;
-        let rows = rows.map_err(|error| failed("policy decisions could not be read", &error))?;
-        rows.iter().map(|row| decode::decision(position, row)).collect()
+        let sql = format!(
+            "SELECT {index} AS place, at_ms, {operation} AS operation_id, format, row_hash, input, outcome
+             FROM {table} WHERE {index} > $1 ORDER BY {index} {direction} LIMIT $2"
+        );
+        let bound = [row::integer(after).into(), i64::try_from(n_max).unwrap_or(i64::MAX).into()];
+        let rows = self.pool.rows(&sql, &bound, "policy decisions could not be read").await?;
+        rows.iter().map(|row| decoded(*position, row)).collect()
     }
+}
+
+/// The decision in a row with the columns `place`, `at_ms`, `operation_id`, `format`, `row_hash`, `input` and `outcome`.
+fn decoded(position: fn(u64) -> DecisionPosition, row: &Row) -> Result<RecordedDecision, Unavailable> {
+    let index = integer("a policy decision", row, "place")?;
+    let position = position(index.unsigned_abs());
+    let what = match position {
+        DecisionPosition::Event { .. } | DecisionPosition::Refusal(_) => format!("policy decision {index}"),
+        DecisionPosition::Preview(_) => format!("policy preview {index}"),
+    };
+    let operation_id = match row.cell("operation_id") {
+        Cell::Null => None,
+        Cell::Integer(_) | Cell::Real | Cell::Text(_) | Cell::Blob(_) => Some(decode::operation_id(row)?),
+    };
+    let at_ms = integer(&what, row, "at_ms")?;
+    let (input, outcome) = (decode::text(&what, row, "input")?, decode::text(&what, row, "outcome")?);
+    let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, input, outcome));
+    let hash = decode::hash(&what, row, "row_hash")?;
+    Ok(RecordedDecision {
+        position,
+        operation_id,
+        at_ms: EpochMs(at_ms.unsigned_abs()),
+        hash,
+        is_intact: hash == expected,
+        input: decode::parsed(&what, row, "input")?,
+        outcome: decode::parsed(&what, row, "outcome")?,
+    })
 }
 
 /// The index of the last record read; 0 for none.

@@ -1,12 +1,12 @@
 //! Checks idempotency claims and the keys' lists of operations: each row must belong to an existing operation.
 
-use super::{Cell, Check, Row, Stop};
-use crate::encode::{claim_row, family, listed_keys};
-use crate::row::{Expected, is};
-use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
+use super::check::Check;
+use super::snapshot::Stop;
+use crate::record::encode::{claim_columns, listed_keys};
+use crate::sql::row::{Cell, Row};
+use gateway_domain::ids::{KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family};
 use gateway_domain::operation::Operation;
-use gateway_engine::ports::Commit;
 
 /// Text is bound as bytes, because stored text may not be valid UTF-8.
 const CLAIMS: &str = "SELECT * FROM idempotency_claims
@@ -26,11 +26,7 @@ const CLAIM: [&str; 4] = ["tenant", "family", "key_ref", "idempotency_key"];
 impl Check<'_> {
     pub(super) async fn claims(&mut self) -> Result<(), Stop> {
         let mut after = [const { Cell::Text(Vec::new()) }; 4].to_vec();
-        loop {
-            let bound = [after.as_slice(), &[super::PAGE.into()]].concat();
-            let rows = self.rows(CLAIMS, &bound).await?;
-            let Some(last) = rows.last() else { break };
-            after = CLAIM.iter().map(|name| last.cell(name).clone()).collect();
+        while let Some(rows) = self.page(CLAIMS, &CLAIM, &mut after).await? {
             for row in &rows {
                 self.claim(row).await?;
             }
@@ -48,8 +44,8 @@ impl Check<'_> {
         match self.submission(id).await? {
             None => self.finding("idempotency_claims", named, "its operation does not exist"),
             Some(operation) => {
-                let columns = columns(operation, row.text("idempotency_key").unwrap_or_default());
-                self.differs("idempotency_claims", row, &CLAIM, &columns);
+                let columns = claim_columns(&operation, row.text("idempotency_key").unwrap_or_default());
+                self.differs("idempotency_claims", row, &CLAIM, &columns, &[]);
             }
         }
         Ok(())
@@ -57,29 +53,24 @@ impl Check<'_> {
 
     /// Reports operations without a claim.
     async fn unclaimed(&mut self) -> Result<(), Stop> {
-        let mut after = Cell::Blob(Vec::new());
-        loop {
-            let rows = self.rows(UNCLAIMED, &[after, super::PAGE.into()]).await?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            after = last.cell("operation_id").clone();
+        let mut after = vec![Cell::Blob(Vec::new())];
+        while let Some(rows) = self.page(UNCLAIMED, &["operation_id"], &mut after).await? {
             for row in &rows {
                 self.finding("idempotency_claims", row.named(&["operation_id"]), "missing");
             }
         }
+        Ok(())
     }
 
     /// Checks the entries that exist; `Check::listed` reports missing ones.
     pub(super) async fn key_operations(&mut self) -> Result<(), Stop> {
-        let mut after = [Cell::Blob(Vec::new()), Cell::Integer(i64::MIN)];
-        loop {
-            let [key, index] = after;
-            let rows = self.rows(LISTS, &[key, index, super::PAGE.into()]).await?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            after = [last.cell("key_id").clone(), last.cell("ledger_index").clone()];
+        let mut after = vec![Cell::Blob(Vec::new()), Cell::Integer(i64::MIN)];
+        while let Some(rows) = self.page(LISTS, &["key_id", "ledger_index"], &mut after).await? {
             for row in &rows {
                 self.list_entry(row).await?;
             }
         }
+        Ok(())
     }
 
     async fn list_entry(&mut self, row: &Row) -> Result<(), Stop> {
@@ -107,19 +98,4 @@ fn claimed(row: &Row) -> Option<OperationId> {
     };
     let (tenant, key_ref) = (Tenant(row.text("tenant")?.to_owned()), KeyRef(row.text("key_ref")?.to_owned()));
     intent::operation_id(&tenant, family, Some(&key_ref), row.text("idempotency_key")?).ok()
-}
-
-fn columns(operation: Operation, idempotency_key: &str) -> [(&'static str, Expected); 5] {
-    let (tenant, family, id) =
-        (operation.tenant.0.clone(), family(operation.intent.family()), operation.id.0);
-    let (events, previous_record_root, keys, claim) = (Vec::new(), Hex32::ZERO, Vec::new(), None);
-    let commit = Commit { operation, events, previous_record_root, keys, claim, spending: None };
-    let row = claim_row(&commit, idempotency_key);
-    [
-        ("tenant", is(tenant.as_str())),
-        ("family", is(family)),
-        ("key_ref", is(row.key_ref.as_str())),
-        ("idempotency_key", is(row.idempotency_key.as_str())),
-        ("operation_id", is(id)),
-    ]
 }

@@ -1,9 +1,10 @@
 //! Checks policy decisions that are not derived from events: each row has a hash of itself, and a counter
 //! counts them.
 
-use super::{Cell, Check, Row, Stop};
-use crate::encode::{EvaluationRow, FORMAT, decision, preview, row_hash};
-use crate::row::{Columns, is};
+use super::check::Check;
+use super::snapshot::Stop;
+use crate::record::encode::{decision, preview};
+use crate::sql::row::{Cell, Columns, Row};
 use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;
@@ -58,11 +59,8 @@ impl Check<'_> {
     /// Checks the rows of a table, of which those up to `dropped` were deleted on purpose. Returns their number.
     async fn check_numbered(&mut self, numbered: &NumberedTable, dropped: i64) -> Result<u64, Stop> {
         let NumberedTable { table, index, sql, columns } = *numbered;
-        let (mut last, mut from, mut n_rows) = (dropped, i64::MIN, 0_u64);
-        loop {
-            let rows = self.rows(sql, &[from.into(), super::PAGE.into()]).await?;
-            let Some(end) = rows.last().and_then(|row| row.integer(index)) else { break };
-            from = end;
+        let (mut last, mut after, mut n_rows) = (dropped, vec![Cell::Integer(i64::MIN)], 0_u64);
+        while let Some(rows) = self.page(sql, &[index], &mut after).await? {
             n_rows = n_rows.saturating_add(rows.len() as u64);
             for row in &rows {
                 let number = row.integer(index).unwrap_or_default();
@@ -75,7 +73,7 @@ impl Check<'_> {
                 self.check_columns(table, index, row, columns(row));
             }
         }
-        let counted = self.rows(self.snapshot.statements().counted, &[Cell::from(table)]).await?;
+        let counted = self.rows(&self.snapshot.statements().counted(), &[Cell::from(table)]).await?;
         let counted = counted.first().and_then(|row| row.integer("seq")).unwrap_or_default();
         self.report_missing(table, index, last, counted.saturating_add(1));
         if counted < last {
@@ -101,7 +99,7 @@ impl Check<'_> {
             self.finding(table, row.named(&[index]), "cannot be read");
             return;
         };
-        if let Some(columns) = row.differences(&columns) {
+        if let Some(columns) = row.differences(&columns, &[]) {
             self.finding(table, row.named(&[index]), format!("{columns} do not match the rest of the row"));
         }
     }
@@ -119,29 +117,11 @@ fn decision_columns(row: &Row) -> Option<Columns> {
     let (at_ms, input, outcome) = evaluated(row)?;
     let operation_id = OperationId(row.hash("operation_id")?);
     let expected = decision(&DecisionRecord { at_ms, operation_id, input, outcome }).ok()?;
-    let mut columns = evaluation_columns("decision_index", row, &expected.evaluation)?;
-    columns.extend([
-        ("tenant", is(expected.tenant.as_str())),
-        ("operation_id", is(expected.operation_id.0)),
-        ("intent_hash", is(expected.intent_hash)),
-        ("submitter", is(expected.submitter.as_str())),
-    ]);
-    Some(columns)
+    Some(expected.at("decision_index", row.integer("decision_index")?))
 }
 
 fn preview_columns(row: &Row) -> Option<Columns> {
     let (at_ms, input, outcome) = evaluated(row)?;
-    evaluation_columns("preview_index", row, &preview(&PreviewRecord { at_ms, input, outcome }).ok()?)
-}
-
-fn evaluation_columns(index: &'static str, row: &Row, evaluation: &EvaluationRow) -> Option<Columns> {
-    let number = row.integer(index)?;
-    Some(vec![
-        (index, is(number)),
-        ("at_ms", is(evaluation.at_ms)),
-        ("format", is(FORMAT)),
-        ("row_hash", is(row_hash(number, evaluation.contents))),
-        ("input", is(evaluation.input.as_str())),
-        ("outcome", is(evaluation.outcome.as_str())),
-    ])
+    let expected = preview(&PreviewRecord { at_ms, input, outcome }).ok()?;
+    Some(expected.at("preview_index", row.integer("preview_index")?))
 }

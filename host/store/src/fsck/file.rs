@@ -1,6 +1,8 @@
 //! Checks the file itself, its schema, and foreign keys. PostgreSQL checks its pages when it reads them, and foreign keys always.
 
-use super::{Cell, Check, Stop};
+use super::check::Check;
+use super::snapshot::Stop;
+use crate::sql::row::Cell;
 
 const STRAY_COUNTERS: &str = "SELECT name FROM row_counters
     WHERE name NOT IN ('policy_decisions', 'policy_previews', 'policy_activations')";

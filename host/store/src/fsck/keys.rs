@@ -1,14 +1,14 @@
 //! Checks custody keys: applies every event that may change one, in the order of the log, and compares the result.
 
-use super::snapshot::Snapshot;
-use super::{Check, Stop};
-use crate::encode::{FORMAT, KeyRow, key_row};
-use crate::history::KeyFold;
-use crate::row::{Cell, Expected, Row, is};
+use super::check::{Check, PAGE};
+use super::snapshot::{Snapshot, Stop};
+use crate::record::decode::body;
+use crate::record::encode::key_columns;
+use crate::record::history::KeyFold;
+use crate::sql::row::{Cell, Row};
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Change, Event, Operation, replay};
-use gateway_engine::ports::KeyChange;
 use std::collections::BTreeMap;
 
 const FIRST: &str = "SELECT body FROM events WHERE operation_id = $1 AND seq = 1";
@@ -33,7 +33,7 @@ impl Check<'_> {
 
     async fn fold(&mut self, row: &Row, fold: &mut KeyFold) -> Result<(), Stop> {
         // The check of its operation has reported an event that cannot be read.
-        let Some((event, id)) = event(row).zip(row.hash("operation_id")) else { return Ok(()) };
+        let Some((event, id)) = body(row).zip(row.hash("operation_id")) else { return Ok(()) };
         let Some(operation) = self.submitted(id, &event, fold).await? else { return Ok(()) };
         fold.apply(operation, &event);
         Ok(())
@@ -58,19 +58,16 @@ impl Check<'_> {
     /// The operation right after its first event; `None` if that event cannot be read.
     pub(super) async fn submission(&mut self, id: Hex32) -> Result<Option<Operation>, Stop> {
         let first = self.rows(FIRST, &[id.into()]).await?;
-        Ok(first.first().and_then(event).and_then(|event| replay(&[event])))
+        Ok(first.first().and_then(body).and_then(|event| replay(&[event])))
     }
 
     async fn compare_keys(&mut self, mut expected: BTreeMap<KeyId, CustodyKey>) -> Result<(), Stop> {
-        let mut after = Cell::Blob(Vec::new());
-        loop {
-            let stored = self.rows(KEYS, &[after, super::PAGE.into()]).await?;
-            let Some(last) = stored.last() else { break };
-            after = last.cell("key_id").clone();
+        let mut after = vec![Cell::Blob(Vec::new())];
+        while let Some(stored) = self.page(KEYS, &["key_id"], &mut after).await? {
             for row in &stored {
                 match row.hash("key_id").and_then(|id| expected.remove(&KeyId(id))) {
                     None => self.finding("custody_keys", row.named(&["key_id"]), "no events produce it"),
-                    Some(key) => self.compare_key(row, key),
+                    Some(key) => self.compare_key(row, &key),
                 }
             }
         }
@@ -80,9 +77,9 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn compare_key(&mut self, row: &Row, key: CustodyKey) {
-        match key_row(&KeyChange { key, revision_before: None }) {
-            Ok(expected) => self.differs("custody_keys", row, &["key_id"], &columns(&expected)),
+    fn compare_key(&mut self, row: &Row, key: &CustodyKey) {
+        match key_columns(key) {
+            Ok(expected) => self.differs("custody_keys", row, &["key_id"], &expected, &[]),
             Err(error) => self.finding("custody_keys", row.named(&["key_id"]), error.detail),
         }
     }
@@ -93,36 +90,13 @@ pub(super) async fn stored(
     snapshot: &mut Snapshot,
     after: Option<KeyId>,
 ) -> Result<(Vec<CustodyKey>, Option<KeyId>), Stop> {
-    let after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
-    let rows = snapshot.rows(KEYS, &[after, super::PAGE.into()]).await?;
-    let last = rows.last().filter(|_| i64::try_from(rows.len()) == Ok(super::PAGE));
+    let rows = snapshot.rows(KEYS, &[Cell::blob(after.map(|id| id.0)), PAGE.into()]).await?;
+    let last = rows.last().filter(|_| i64::try_from(rows.len()) == Ok(PAGE));
     let last = last.and_then(|row| row.hash("key_id")).map(KeyId);
-    Ok((rows.iter().filter_map(key).collect(), last))
+    Ok((rows.iter().filter_map(body).collect(), last))
 }
 
 pub(super) async fn stored_one(snapshot: &mut Snapshot, id: KeyId) -> Result<Option<CustodyKey>, Stop> {
     let rows = snapshot.rows(KEY, &[id.0.into()]).await?;
-    Ok(rows.first().and_then(key))
-}
-
-/// The key in a row; `None` if it cannot be read.
-pub(crate) fn key(row: &Row) -> Option<CustodyKey> {
-    row.text("body").and_then(|body| serde_json::from_str(body).ok())
-}
-
-fn event(row: &Row) -> Option<Event> {
-    row.text("body").and_then(|body| serde_json::from_str(body).ok())
-}
-
-pub(crate) fn columns(row: &KeyRow) -> [(&'static str, Expected); 8] {
-    [
-        ("key_id", is(row.id.0)),
-        ("tenant", is(row.tenant.as_str())),
-        ("key_ref", is(row.key_ref.as_str())),
-        ("state", is(row.state)),
-        ("busy_with", row.busy_with.map_or(Expected::Is(Cell::Null), |id| is(id.0))),
-        ("revision", is(row.revision)),
-        ("format", is(FORMAT)),
-        ("body", is(row.body.as_str())),
-    ]
+    Ok(rows.first().and_then(body))
 }

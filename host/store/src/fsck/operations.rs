@@ -1,11 +1,10 @@
 //! Checks the events of each operation, and the rows that are derived from them alone.
 
-use super::{Check, Stop};
-use crate::encode::{
-    FORMAT, OperationRow, Spending, SpendingRow, instant, listed_keys, operation_row, spending,
-};
-use crate::history::{self, Chain, EVENTS, History};
-use crate::row::{Cell, Expected, Row, is};
+use super::check::Check;
+use super::snapshot::Stop;
+use crate::record::encode::{Spending, listed_keys, operation_columns, spending};
+use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, EVENTS, History};
+use crate::sql::row::{Cell, Row, instant};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
 
@@ -25,12 +24,9 @@ impl Check<'_> {
     /// Checks all operations. Returns the indexes in the log of the events that may change a key, ascending.
     pub(super) async fn operations(&mut self) -> Result<Vec<i64>, Stop> {
         let mut key_events = Vec::new();
-        let mut after = Cell::Blob(Vec::new());
-        loop {
-            let ids = self.rows(IDS, &[after.clone(), super::PAGE.into()]).await?;
-            let Some(last) = ids.last() else { break };
-            after = last.cell("operation_id").clone();
-            if let Cell::Blob(id) = &after
+        let mut after = vec![Cell::Blob(Vec::new())];
+        while let Some(ids) = self.page(IDS, &["operation_id"], &mut after).await? {
+            if let [Cell::Blob(id)] = after.as_slice()
                 && let Some((start, _)) = id.split_first_chunk()
             {
                 self.passed(0, u64::from(u16::from_be_bytes(*start)));
@@ -59,7 +55,7 @@ impl Check<'_> {
             self.spending(id, chain.history.as_ref()).await?;
         }
         let Some(history) = &chain.history else { return Ok(()) };
-        if history.commit.operation.intent.operation_type() != OperationType::Sign {
+        if history.operation.intent.operation_type() != OperationType::Sign {
             key_events.extend(&chain.ledger_indexes);
         }
         self.listed(id, history, chain.ledger_indexes.first().copied()).await
@@ -71,41 +67,35 @@ impl Check<'_> {
             let first = chain.last_seq.saturating_add(1);
             history::report_missing(self.findings, &id.to_string(), first, revision);
         }
-        let Some(History { commit, record_root }) = &chain.history else { return };
-        match operation_row(commit, 0, *record_root) {
-            Ok(row) => self.differs("operations", stored, &["operation_id"], &operation_columns(&row)),
+        let Some(History { operation, record_root, .. }) = &chain.history else { return };
+        match operation_columns(operation, *record_root) {
+            Ok(expected) => {
+                self.differs("operations", stored, &["operation_id"], &expected, &CHECKED_ELSEWHERE);
+            }
             Err(error) => self.finding("operations", stored.named(&["operation_id"]), error.detail),
-        }
-    }
-
-    /// Reports the columns that differ from those rebuilt from the events.
-    pub(super) fn differs(&mut self, table: &str, stored: &Row, key: &[&str], expected: &[(&str, Expected)]) {
-        if let Some(columns) = stored.differences(expected) {
-            self.finding(table, stored.named(key), format!("{columns} do not match its events"));
         }
     }
 
     async fn spending(&mut self, id: &Cell, history: Option<&History>) -> Result<(), Stop> {
         let stored = self.rows(SPENDING, std::slice::from_ref(id)).await?;
         let name = format!("operation_id {id}");
-        let expected = history.map(|history| (history, spending(&history.commit)));
+        let expected = history.map(|history| (history, spending(&history.operation, &history.events)));
         match (stored.first(), expected) {
-            (Some(stored), Some((history, Some(Spending::Admitted(row))))) => {
-                let columns = spending_columns(id, &history.commit.operation.tenant.0, &row);
-                self.differs("spending", stored, &["operation_id"], &columns);
+            (Some(stored), Some((_, Some(Spending::Admitted { columns, .. })))) => {
+                self.differs("spending", stored, &["operation_id"], &columns, &[]);
             }
             (Some(_), Some((_, None | Some(Spending::Voided)))) => {
                 self.finding("spending", name, "its events spend nothing");
             }
             (Some(_), None) => self.finding("spending", name, "its operation has no events"),
-            (None, Some((_, Some(Spending::Admitted(row))))) => {
-                if !self.dropped.allows(row.at_ms) {
+            (None, Some((_, Some(Spending::Admitted { at_ms, .. })))) => {
+                if !self.dropped.allows(at_ms) {
                     self.finding("spending", name, "missing: its events spend an amount");
                 }
             }
             // It may have had a row that was deleted before it failed.
             (None, Some((history, Some(Spending::Voided)))) => {
-                let decided = history.commit.events.iter().find(|event| is_decision(&event.change));
+                let decided = history.events.iter().find(|event| is_decision(&event.change));
                 decided.into_iter().for_each(|event| {
                     self.dropped.allows(instant(event.at_ms));
                 });
@@ -117,7 +107,7 @@ impl Check<'_> {
 
     /// Checks that each key of the operation lists it, at the index of its first event.
     async fn listed(&mut self, id: &Cell, history: &History, first: Option<i64>) -> Result<(), Stop> {
-        for key in listed_keys(&history.commit.operation) {
+        for key in listed_keys(&history.operation) {
             let listed = [Cell::from(key.0), Cell::from(first.unwrap_or_default())];
             let stored = self.rows(LISTED, &listed).await?;
             if stored.first().is_none_or(|row| row.cell("operation_id") != id) {
@@ -132,39 +122,4 @@ impl Check<'_> {
 
 const fn is_decision(change: &Change) -> bool {
     matches!(change, Change::DecisionSigned { .. })
-}
-
-pub(crate) fn operation_columns(row: &OperationRow) -> [(&'static str, Expected); 16] {
-    [
-        ("operation_id", is(row.id.0)),
-        ("tenant", is(row.tenant.as_str())),
-        ("family", is(row.family)),
-        ("key_id", is(row.key_id.0)),
-        ("state", is(row.state)),
-        ("owes", is(row.owes)),
-        ("awaits_approvals", is(row.awaits_approvals)),
-        ("revision", is(row.revision)),
-        ("record_root", is(row.record_root)),
-        // Derived from all entries of the log; `Check::tree` compares it.
-        ("ledger_root", Expected::CheckedElsewhere),
-        ("created_at_ms", is(row.created_at_ms)),
-        ("updated_at_ms", is(row.updated_at_ms)),
-        ("format", is(FORMAT)),
-        ("body", is(row.body.as_str())),
-        // Nothing follows from them but when the reconciler tries again.
-        ("due_ms", Expected::CheckedElsewhere),
-        ("waited_ms", Expected::CheckedElsewhere),
-    ]
-}
-
-fn spending_columns(id: &Cell, tenant: &str, row: &SpendingRow) -> [(&'static str, Expected); 7] {
-    [
-        ("operation_id", Expected::Is(id.clone())),
-        ("tenant", is(tenant)),
-        ("account", is(row.account.as_str())),
-        ("recipient", is(row.recipient.as_str())),
-        ("currency", is(row.currency.as_str())),
-        ("at_ms", is(row.at_ms)),
-        ("amount_minor", is(row.amount_minor)),
-    ]
 }

@@ -1,10 +1,10 @@
 //! Checks the bundles that were active, and the activations. Their rows have hashes of themselves.
 
-use super::snapshot::Snapshot;
-use super::{Cell, Check, Row, Stop};
-use crate::decode;
-use crate::encode::policies::{activation, file_hash, rows_hash};
-use crate::row::{Columns, Expected, is};
+use super::check::Check;
+use super::snapshot::{Snapshot, Stop};
+use crate::record::decode;
+use crate::record::encode::policies::{activation, file_hash, rows_hash};
+use crate::sql::row::{Cell, Row};
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::StoredBundle;
 
@@ -57,19 +57,18 @@ impl Check<'_> {
     }
 
     pub(super) async fn activations(&mut self) -> Result<(), Stop> {
-        let (mut last, mut previous) = (i64::MIN, Some(Hex32::ZERO));
-        loop {
-            let rows = self.rows(ACTIVATIONS, &[last.into(), super::PAGE.into()]).await?;
-            let Some(end) = rows.last().and_then(|row| row.integer("sequence")) else { break };
-            last = end;
+        let (mut last, mut after, mut previous) =
+            (i64::MIN, vec![Cell::Integer(i64::MIN)], Some(Hex32::ZERO));
+        while let Some(rows) = self.page(ACTIVATIONS, &["sequence"], &mut after).await? {
+            last = rows.last().and_then(|row| row.integer("sequence")).unwrap_or(last);
             self.checked.n_activations = self.checked.n_activations.saturating_add(rows.len() as u64);
             for row in &rows {
                 self.activation(row, previous);
                 previous = row.hash("row_hash");
             }
         }
-        let counted =
-            self.rows(self.snapshot.statements().counted, &[Cell::from("policy_activations")]).await?;
+        let counted = self.snapshot.statements().counted();
+        let counted = self.rows(&counted, &["policy_activations".into()]).await?;
         let counted = counted.first().and_then(|row| row.integer("seq"));
         if counted.unwrap_or(i64::MIN) != last {
             let counted = counted.unwrap_or_default();
@@ -82,10 +81,20 @@ impl Check<'_> {
 
     fn activation(&mut self, row: &Row, previous: Option<Hex32>) {
         let name = row.named(&["sequence"]);
-        let Some(columns) = activation_columns(row, previous) else {
+        let stored = decode::activation(row).and_then(|stored| activation(&stored));
+        let Ok(expected) = stored else {
             return self.finding("policy_activations", name, "cannot be read");
         };
-        if let Some(columns) = row.differences(&columns) {
+        let mut columns = expected.columns();
+        // The tree compares what follows from all entries of the log.
+        let mut elsewhere = vec!["ledger_index", "ledger_root"];
+        match previous.map(|previous| expected.hash(previous)) {
+            Some(Ok(row_hash)) => columns.push(("row_hash", row_hash.into())),
+            Some(Err(_)) => return self.finding("policy_activations", name, "cannot be read"),
+            // The hash cannot be computed if the previous row has none.
+            None => elsewhere.push("row_hash"),
+        }
+        if let Some(columns) = row.differences(&columns, &elsewhere) {
             let what = format!("{columns} do not match the rest of the row and the previous row");
             self.finding("policy_activations", name, what);
         }
@@ -108,25 +117,4 @@ fn bundle_row_hash(bundle: &Row, files: &[Row]) -> Option<Hex32> {
 
 fn file_row_hash(file: &Row, bytes: Option<&[u8]>) -> Option<Hex32> {
     file_hash(file.hash("bundle_hash")?, file.text("name")?, bytes?).ok()
-}
-
-fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Columns> {
-    let expected = activation(&decode::activation(row).ok()?).ok()?;
-    // The hash cannot be computed if the previous row has none.
-    let row_hash = match previous {
-        Some(previous) => is(expected.hash(previous).ok()?),
-        None => Expected::CheckedElsewhere,
-    };
-    Some(vec![
-        ("sequence", is(expected.sequence)),
-        ("at_ms", is(expected.at_ms)),
-        ("bundle_hash", is(expected.bundle_hash)),
-        ("kind", is(expected.kind)),
-        ("signers", is(expected.signers.as_str())),
-        ("reason", is(expected.reason.as_str())),
-        ("row_hash", row_hash),
-        // Derived from all entries of the log; `Check::tree` compares them.
-        ("ledger_index", Expected::CheckedElsewhere),
-        ("ledger_root", Expected::CheckedElsewhere),
-    ])
 }

@@ -1,31 +1,13 @@
 //! Checks the watermarks of rows that were deleted on purpose.
 
-use super::{Check, Stop};
-use crate::encode::instant;
-use crate::retention::{Expiring, NEWEST};
+use super::check::Check;
+use super::snapshot::Stop;
+use crate::sql::row::instant;
+use crate::store::retention::{Expiring, NEWEST};
 use gateway_domain::policy::spending::DAY_MS;
 use gateway_domain::time::EpochMs;
 
 const DROPPED: &str = "SELECT * FROM rows_dropped ORDER BY name";
-
-/// How far rows were deleted on purpose.
-#[derive(Debug, Default)]
-pub(super) struct Dropped {
-    /// When the newest deleted payment was decided; `None` if none was deleted.
-    spending: Option<i64>,
-    /// Whether a payment was found that was decided then and has no row.
-    is_confirmed: bool,
-    /// The last deleted refusal, 0 without one.
-    pub(super) refusals: i64,
-}
-
-impl Dropped {
-    /// Whether a payment that was decided at this time may be without a row.
-    pub(super) fn allows(&mut self, decided_at_ms: i64) -> bool {
-        self.is_confirmed |= self.spending == Some(decided_at_ms);
-        self.spending.is_some_and(|through| decided_at_ms <= through)
-    }
-}
 
 impl Check<'_> {
     /// Reads the watermarks. That of `spending` must leave every row that a limit may need.

@@ -3,8 +3,9 @@
 //! A node is compared with the hash of its stored children, so that one wrong hash is not reported again for every
 //! node above it. If no node differs, all nodes match the leaves.
 
-use super::{Check, Head, Stop};
-use crate::row::{Cell, Row};
+use super::check::{Check, Head, PAGE, PARTS_OF_PASS};
+use super::snapshot::Stop;
+use crate::sql::row::{Cell, Row};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{Frontier, leaf_hash, node_hash};
 use std::collections::BTreeMap;
@@ -58,13 +59,13 @@ impl Check<'_> {
         let n_all = self.rows(LAST_EVENT, &[]).await?.first().and_then(|row| row.integer("ledger_index"));
         let n_all = n_all.unwrap_or_default().unsigned_abs().saturating_add(1);
         loop {
-            let leaves = self.rows(LEAVES, &[from.into(), super::PAGE.into()]).await?;
+            let leaves = self.rows(LEAVES, &[from.into(), PAGE.into()]).await?;
             let Some(last) = leaves.last().and_then(|row| row.integer("ledger_index")) else { break };
             from = last.saturating_add(1);
-            self.passed(1, last.unsigned_abs().saturating_mul(super::PARTS_OF_PASS) / n_all);
+            self.passed(1, last.unsigned_abs().saturating_mul(PARTS_OF_PASS) / n_all);
             let n_events = leaves.iter().filter(|leaf| *leaf.cell("sequence") == Cell::Null).count();
             self.checked.n_events = self.checked.n_events.saturating_add(n_events as u64);
-            if !self.page(&mut log, &leaves, last).await? {
+            if !self.leaves(&mut log, &leaves, last).await? {
                 return Ok(());
             }
         }
@@ -93,7 +94,7 @@ impl Check<'_> {
     }
 
     /// Checks a page of leaves, up to the index `last`. Returns false if the check cannot continue.
-    async fn page(&mut self, log: &mut Log, leaves: &[Row], last: i64) -> Result<bool, Stop> {
+    async fn leaves(&mut self, log: &mut Log, leaves: &[Row], last: i64) -> Result<bool, Stop> {
         self.load(log, last).await?;
         for leaf in leaves {
             let index = leaf.integer("ledger_index").unwrap_or_default();
@@ -120,7 +121,7 @@ impl Check<'_> {
     /// Reads the stored nodes that the leaves up to the index `last` complete.
     async fn load(&mut self, log: &mut Log, last: i64) -> Result<(), Stop> {
         log.nodes.clear();
-        let n_after = last.saturating_add(1).min(log.n_leaves.saturating_add(GAP_MAX + super::PAGE));
+        let n_after = last.saturating_add(1).min(log.n_leaves.saturating_add(GAP_MAX + PAGE));
         for level in 1..63 {
             // The number of complete nodes before and after.
             let (first, end) = (log.n_leaves >> level, n_after >> level);
@@ -211,7 +212,7 @@ impl Check<'_> {
         let mut after = [Cell::from(i64::MIN), Cell::from(i64::MIN)];
         loop {
             let [level, position] = after.clone();
-            let rows = self.rows(EXTRA, &[n_leaves.into(), level, position, super::PAGE.into()]).await?;
+            let rows = self.rows(EXTRA, &[n_leaves.into(), level, position, PAGE.into()]).await?;
             let Some(last) = rows.last() else { return Ok(()) };
             after = [last.cell("level").clone(), last.cell("position").clone()];
             for row in &rows {

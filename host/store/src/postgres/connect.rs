@@ -1,20 +1,18 @@
 //! The server and its connections: settings of a session, and what a server must be.
 
 use crate::error::has_code;
-use crate::rows::PgReaders;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Row as _};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Connections of one replica unless its settings say otherwise: one writes, the others read. A read takes some hundred microseconds.
 pub const CONNECTIONS: u32 = 9;
 
 /// Time to connect, or to get a read connection, before a request is answered with 503.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time for the server to answer on an idle connection, before the next is tried. After a server moved to another machine, none of its
 /// connections is closed, and all of them are tried within [`CONNECT_WITHIN`].
@@ -26,7 +24,7 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 /// Settings of each session, whatever the defaults of the server, the database and the user are. They are statements, since a pooler
 /// ignores or refuses them when a connection is made.
-const SESSION: &str = "SET jit = off;
+pub(super) const SESSION: &str = "SET jit = off;
     SET bytea_output = hex;
     SET standard_conforming_strings = on;
     SET quote_all_identifiers = off;
@@ -40,108 +38,58 @@ pub(super) const LIMITS: &str = "SET statement_timeout = '10s';
     SET tcp_user_timeout = '10s'";
 
 /// Settings of a session that reads the whole database.
-const NO_LIMITS: &str =
+pub(super) const NO_LIMITS: &str =
     "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0";
 
 /// The oldest version of the server that has everything that the statements use.
 const VERSION_MIN: i32 = 14;
 
-/// Why a PostgreSQL database could not be opened. Each displays as one line for an operator, without the URL's password.
+/// Why a PostgreSQL database could not be opened. Each displays as one line for an operator, without the URL's password. `server` is host,
+/// port and database.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages show what the fields are")]
 pub enum OpenError {
     /// The URL cannot be parsed. The message does not quote it, because it may hold a password.
     #[error("the database URL is not of the form `postgres://user:password@host:port/database`")]
     Url,
     /// The server does not answer, or it starts or stops.
     #[error("the PostgreSQL database {server} cannot be opened: {reason}")]
-    Unreachable {
-        /// Host, port and database.
-        server: String,
-        /// The server's message, or that of the operating system.
-        reason: String,
-    },
+    Unreachable { server: String, reason: String },
     /// The server refuses the user or the database, or its certificate is not accepted.
     #[error("the PostgreSQL database {server} cannot be opened: {reason}")]
-    Refused {
-        /// Host, port and database.
-        server: String,
-        /// The server's message, or that of the operating system.
-        reason: String,
-    },
+    Refused { server: String, reason: String },
     /// A statement failed.
     #[error("the PostgreSQL database {server} cannot be read")]
-    Failed {
-        /// Host, port and database.
-        server: String,
-        /// The error.
-        source: sqlx::Error,
-    },
+    Failed { server: String, source: sqlx::Error },
     /// The server would lose commits, or store text otherwise than it is hashed.
     #[error("the PostgreSQL database {server} cannot be used: {reason}")]
-    Unsuitable {
-        /// Host, port and database.
-        server: String,
-        /// What is wrong, and what to do.
-        reason: String,
-    },
+    Unsuitable { server: String, reason: String },
     /// The database has tables of another program.
     #[error(
         "the PostgreSQL database {server} has tables of another program, such as `{table}`: name an empty database"
     )]
-    Foreign {
-        /// Host, port and database.
-        server: String,
-        /// One of them.
-        table: String,
-    },
+    Foreign { server: String, table: String },
     /// A newer release migrated the database.
     #[error(
         "the PostgreSQL database {server} has schema version {found}, newer than the {known} this program knows"
     )]
-    NewerSchema {
-        /// Host, port and database.
-        server: String,
-        /// The first unknown version.
-        found: i64,
-        /// The newest version known.
-        known: i64,
-    },
+    NewerSchema { server: String, found: i64, known: i64 },
     /// An earlier release migrated the database, and it was opened only for reading.
     #[error(
         "the PostgreSQL database {server} has schema version {found} of {known}: start the gateway once, which brings it up to date"
     )]
-    OldSchema {
-        /// Host, port and database.
-        server: String,
-        /// The newest applied version.
-        found: i64,
-        /// The newest version known.
-        known: i64,
-    },
+    OldSchema { server: String, found: i64, known: i64 },
     /// The text of an applied migration has changed.
     #[error("migration {version} of the PostgreSQL database {server} was edited after it was applied")]
-    EditedMigration {
-        /// Host, port and database.
-        server: String,
-        /// Its version.
-        version: i64,
-    },
+    EditedMigration { server: String, version: i64 },
     /// The operating system provided no randomness.
     #[error("the operating system provided no randomness: {reason}")]
-    Randomness {
-        /// Its message.
-        reason: String,
-    },
+    Randomness { reason: String },
     /// The stored log is damaged.
     #[error(
         "the log of the PostgreSQL database {server} is damaged: {reason}; `operation-gateway ledger fsck` says what is"
     )]
-    Damaged {
-        /// Host, port and database.
-        server: String,
-        /// What is wrong.
-        reason: String,
-    },
+    Damaged { server: String, reason: String },
 }
 
 /// The database that a URL names.
@@ -200,7 +148,7 @@ impl Server {
     }
 
     /// How to connect, with the password that its file has now.
-    pub(crate) fn options(&self) -> PgConnectOptions {
+    pub(super) fn options(&self) -> PgConnectOptions {
         Self::parse(&self.url).map_or_else(|_| self.options.clone(), |server| server.options)
     }
 
@@ -250,34 +198,6 @@ impl Server {
         Ok(before == after && before != beside)
     }
 
-    /// The read connections of a replica. A standby could show an older state than was acknowledged.
-    pub(super) async fn pool(&self, n_max: u32) -> Result<PgReaders, OpenError> {
-        let pool = PgPoolOptions::new()
-            .max_connections(n_max)
-            .after_connect(|conn, _| Box::pin(begin_session(conn, false)))
-            // The pool's own test has no limit but that of the whole wait for a connection.
-            .test_before_acquire(false)
-            .before_acquire(|conn, _| Box::pin(check_alive(conn)));
-        self.readers(pool, ANSWER_WITHIN).await
-    }
-
-    /// The connections of a tool that reads the whole database: one for its long transaction, one beside it.
-    pub(super) async fn reader(&self) -> Result<PgReaders, OpenError> {
-        let pool = PgPoolOptions::new().max_connections(2).after_connect(|conn, _| {
-            Box::pin(async {
-                set(conn, SESSION).await?;
-                set(conn, NO_LIMITS).await
-            })
-        });
-        self.readers(pool, Duration::MAX).await
-    }
-
-    async fn readers(&self, pool: PgPoolOptions, answer_within: Duration) -> Result<PgReaders, OpenError> {
-        let pool = pool.acquire_timeout(CONNECT_WITHIN).connect_with(self.options()).await;
-        let pool = pool.map_err(|error| self.failed(error))?;
-        Ok(PgReaders { pool, server: Arc::new(self.clone()), answer_within })
-    }
-
     pub(super) fn failed(&self, error: sqlx::Error) -> OpenError {
         let server = self.name();
         let message = |error: &sqlx::Error| {
@@ -307,13 +227,13 @@ impl Server {
 const REFUSALS: [&str; 4] = ["28", "3D", "53", "57"];
 
 /// Sets what a session needs, and checks its server.
-async fn begin_session(conn: &mut PgConnection, writes: bool) -> Result<(), sqlx::Error> {
+pub(super) async fn begin_session(conn: &mut PgConnection, writes: bool) -> Result<(), sqlx::Error> {
     set(conn, SESSION).await?;
     set(conn, LIMITS).await?;
     check_server(conn, writes).await
 }
 
-async fn set(conn: &mut PgConnection, settings: &'static str) -> Result<(), sqlx::Error> {
+pub(super) async fn set(conn: &mut PgConnection, settings: &'static str) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(settings).execute(conn).await.map(drop)
 }
 
@@ -353,7 +273,7 @@ async fn check_server(conn: &mut PgConnection, writes: bool) -> Result<(), sqlx:
 }
 
 /// Checks that the server answers on an idle connection.
-async fn check_alive(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
+pub(super) async fn check_alive(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let answered = tokio::time::timeout(IDLE_ANSWERS_WITHIN, conn.ping()).await;
     answered.map_err(|_| sqlx::Error::PoolTimedOut)?.map(|()| true)
 }

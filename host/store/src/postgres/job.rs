@@ -1,6 +1,7 @@
-//! A change that waits for the writer.
+//! A write that waits for the writer.
 
-use crate::frontier::{Appended, LogFrontier};
+use crate::change::Write;
+use crate::record::frontier::LogFrontier;
 use sqlx::PgConnection;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,19 +9,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::oneshot;
-
-/// One change. Several share a transaction, and each may run more than once before it is answered. A job that refuses says so in its
-/// output, and changes neither rows nor the log.
-pub(crate) trait Job: Send + Sync + 'static {
-    type Output: Send + 'static;
-
-    /// Writes on `conn`, inside a transaction that holds the end of the log.
-    fn apply(
-        &self,
-        conn: &mut PgConnection,
-        log: &mut LogFrontier,
-    ) -> impl Future<Output = Result<Self::Output, sqlx::Error>> + Send;
-}
 
 /// Why a change was not acknowledged.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -46,34 +34,31 @@ impl WriteError {
 
 type Applied<'a> = Pin<Box<dyn Future<Output = Result<(), sqlx::Error>> + Send + 'a>>;
 
-/// A job with its output and the channel to its caller. It runs even if the caller has disconnected.
+/// A write with its output and the channel to its caller. It runs even if the caller has disconnected.
 pub(super) trait Queued: Send {
-    /// Runs the job and keeps its output, which replaces that of an earlier run.
+    /// Runs the write and keeps its output, which replaces that of an earlier run.
     fn apply<'a>(&'a mut self, conn: &'a mut PgConnection, log: &'a mut LogFrontier) -> Applied<'a>;
-    /// Sends the output to the caller.
     fn answer(self: Box<Self>);
-    /// Sends an error to the caller instead.
     fn fail(self: Box<Self>, error: WriteError);
 }
 
-struct Ticket<J: Job> {
-    job: J,
-    output: Option<J::Output>,
-    caller: oneshot::Sender<Result<J::Output, WriteError>>,
+struct Ticket<W: Write> {
+    write: W,
+    output: Option<W::Output>,
+    caller: oneshot::Sender<Result<W::Output, WriteError>>,
 }
 
-/// Wraps `job` for the queue.
-pub(super) fn ticket<J: Job>(
-    job: J,
-    caller: oneshot::Sender<Result<J::Output, WriteError>>,
+pub(super) fn ticket<W: Write>(
+    write: W,
+    caller: oneshot::Sender<Result<W::Output, WriteError>>,
 ) -> Box<dyn Queued> {
-    Box::new(Ticket { job, output: None, caller })
+    Box::new(Ticket { write, output: None, caller })
 }
 
-impl<J: Job> Queued for Ticket<J> {
+impl<W: Write> Queued for Ticket<W> {
     fn apply<'a>(&'a mut self, conn: &'a mut PgConnection, log: &'a mut LogFrontier) -> Applied<'a> {
         Box::pin(async move {
-            self.output = Some(self.job.apply(conn, log).await?);
+            self.output = Some(self.write.run(conn, log).await?);
             Ok(())
         })
     }
@@ -93,7 +78,7 @@ impl<J: Job> Queued for Ticket<J> {
     }
 }
 
-/// Awaits a job and turns a panic into an error. The transaction is rolled back then, so nothing half done remains.
+/// Awaits a write and turns a panic into an error. The transaction is rolled back then, so nothing half done remains.
 pub(super) async fn catch_panic(mut applied: Applied<'_>) -> Result<(), sqlx::Error> {
     let polled = poll_fn(|cx| {
         catch_unwind(AssertUnwindSafe(|| applied.as_mut().poll(cx))).unwrap_or_else(|_| {
@@ -102,22 +87,4 @@ pub(super) async fn catch_panic(mut applied: Applied<'_>) -> Result<(), sqlx::Er
         })
     });
     polled.await
-}
-
-/// The inner nodes that an append completes, as columns.
-pub(super) struct NodeColumns {
-    pub(super) levels: Vec<i64>,
-    pub(super) positions: Vec<i64>,
-    pub(super) hashes: Vec<Vec<u8>>,
-}
-
-impl NodeColumns {
-    pub(super) fn of(appended: &Appended) -> Self {
-        let nodes = &appended.nodes;
-        Self {
-            levels: nodes.iter().map(|node| i64::from(node.level)).collect(),
-            positions: nodes.iter().map(|node| crate::encode::integer(node.index)).collect(),
-            hashes: nodes.iter().map(|node| node.hash.as_bytes().to_vec()).collect(),
-        }
-    }
 }

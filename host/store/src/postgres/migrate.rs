@@ -7,13 +7,8 @@ use sqlx::migrate::{Migrate as _, MigrateError, MigrationType, Migrator};
 use sqlx::{Executor as _, PgConnection, SqlSafeStr as _};
 use std::borrow::Cow;
 
-const MIGRATIONS: &[(i64, &str, &str)] = &[
-    (1, "store", include_str!("../../migrations/postgres/0001_store.sql")),
-    (2, "replicas", include_str!("../../migrations/postgres/0002_replicas.sql")),
-    (3, "retention", include_str!("../../migrations/postgres/0003_retention.sql")),
-    (4, "lists", include_str!("../../migrations/postgres/0004_lists.sql")),
-    (5, "webhooks", include_str!("../../migrations/postgres/0005_webhooks.sql")),
-];
+const MIGRATIONS: &[(i64, &str, &str)] =
+    &[(1, "store", include_str!("../../migrations/postgres/0001_store.sql"))];
 
 /// The name of any table of another program. The migrator of another program uses the same table, which is then the only one that this
 /// names, as it is when our first start was ended early.

@@ -1,8 +1,8 @@
 //! What the replicas of a database say of themselves, so that one with other keys or another policy is noticed.
 
 use crate::error::{failed, unavailable};
-use crate::row::{Cell, Row};
-use crate::rows::Pool;
+use crate::postgres::readers::PgReaders;
+use crate::sql::row::{Cell, Row};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
@@ -67,15 +67,14 @@ pub struct Peers {
 
 /// Says that this replica is here, and returns the others, and since when it is here without a break.
 pub(super) async fn meet(
-    pool: &Pool,
+    readers: &PgReaders,
     replica: &[u8],
     presence: &Presence,
 ) -> Result<(Peers, Since), Unavailable> {
     let what = "the other replicas could not be read";
     let identity = serde_json::to_string(&presence.identity).map_err(|error| failed(what, &error))?;
-    let policy = presence.policy.map_or(Cell::Null, |hash| Cell::Blob(hash.as_bytes().to_vec()));
-    let bound = [Cell::Blob(replica.to_vec()), identity.as_str().into(), policy, LIVES_FOR.into()];
-    let rows = pool.rows(MEET, &bound).await.map_err(|error| failed(what, &error))?;
+    let bound = [Cell::Blob(replica.to_vec()), identity.into(), presence.policy.into(), LIVES_FOR.into()];
+    let rows = readers.rows(MEET, &bound).await.map_err(|error| failed(what, &error))?;
     let own = |column| rows.first().and_then(|row| row.integer(column));
     let clock = EpochMs(own("clock_ms").unwrap_or_default().unsigned_abs());
     let since = own("since_us").ok_or_else(|| unavailable(what))?;
@@ -125,18 +124,15 @@ impl MayWrite {
     }
 }
 
-/// Says that this replica is gone.
-pub(super) async fn leave(pool: &Pool, replica: &[u8]) -> Result<(), sqlx::Error> {
-    pool.rows(LEAVE, &[Cell::Blob(replica.to_vec())]).await.map(drop)
+pub(super) async fn leave(readers: &PgReaders, replica: &[u8]) -> Result<(), sqlx::Error> {
+    readers.rows(LEAVE, &[Cell::Blob(replica.to_vec())]).await.map(drop)
 }
 
 fn peer(row: &Row) -> Option<Peer> {
     let name = row.bytes("replica")?.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     let identity = row.text("identity").and_then(|text| serde_json::from_str(text).ok());
-    let policy = match row.cell("policy") {
-        Cell::Null => Some(None),
-        _ => row.hash("policy").map(Some),
-    };
+    let has_policy = *row.cell("policy") != Cell::Null;
+    let policy = if has_policy { row.hash("policy").map(Some) } else { Some(None) };
     let presence = identity.zip(policy).map(|(identity, policy)| Presence { identity, policy });
     let policies_for = row.integer("policies_for_s").and_then(|seconds| seconds.try_into().ok());
     Some(Peer {

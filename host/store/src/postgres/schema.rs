@@ -2,8 +2,8 @@
 //!
 //! A security check: in a database without a constraint or trigger, another program could write rows that ours never would.
 
-use super::migrate;
-use crate::rows::{PgReaders, Pool};
+use crate::postgres::migrate;
+use crate::postgres::readers::PgReaders;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use std::collections::BTreeMap;
 
@@ -38,12 +38,11 @@ type Objects = BTreeMap<String, String>;
 /// transaction that is rolled back.
 pub(crate) async fn faults(
     stored: &mut PgConnection,
-    pool: &Pool,
+    readers: &PgReaders,
 ) -> Result<Vec<(String, &'static str)>, sqlx::Error> {
-    let Pool::Postgres(PgReaders { pool, .. }) = pool else { return Ok(Vec::new()) };
     let schema: String = sqlx::query_scalar("SELECT current_schema()::text").fetch_one(&mut *stored).await?;
     let stored = objects(stored, &schema).await?;
-    let mut conn = pool.acquire().await?;
+    let mut conn = readers.pool.acquire().await?;
     let mut tx = conn.begin().await?;
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| sqlx::Error::Encode(error.to_string().into()))?;
@@ -58,7 +57,6 @@ pub(crate) async fn faults(
     Ok(differences(&stored, &expected))
 }
 
-/// Names of the migrations, in order.
 pub(crate) fn migrations() -> Vec<&'static str> {
     migrate::migrations().map(|(name, _)| name).collect()
 }

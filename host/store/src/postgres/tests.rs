@@ -4,10 +4,9 @@ mod damage;
 mod replicas;
 mod server;
 
+use crate::Finding;
 use crate::contract::Deployment;
 pub(super) use crate::testing::Scratch;
-use crate::{Decisions, Finding, Fsck, Store};
-use std::sync::Arc;
 
 /// What the check finds, without the claims: samples have invented ids.
 pub(super) async fn findings(scratch: &Scratch) -> Vec<Finding> {
@@ -19,18 +18,8 @@ pub(super) async fn findings(scratch: &Scratch) -> Vec<Finding> {
 }
 
 impl Deployment for Scratch {
-    type Store = Store;
-
-    async fn open(&self) -> Arc<Store> {
-        Arc::new(Store::open(&self.url()).await.unwrap())
-    }
-
-    async fn decisions(&self) -> Decisions {
-        Decisions::open(&self.url()).await.unwrap()
-    }
-
-    async fn fsck(&self) -> Fsck {
-        Fsck::open(&self.url()).await.unwrap()
+    fn location(&self) -> String {
+        self.url()
     }
 
     async fn return_work(&self) {
@@ -39,10 +28,6 @@ impl Deployment for Scratch {
 
     async fn tamper(&self, sql: &str) {
         Self::tamper(self, sql).await;
-    }
-
-    async fn close(&self, store: Arc<Store>) {
-        store.close().await;
     }
 }
 

@@ -1,13 +1,13 @@
 //! The task that writes for this replica. It commits all waiting changes together, in a transaction that holds the end of the log.
 
-use crate::database::Counters;
+use crate::change::{Counters, Write};
 use crate::error::has_code;
-use crate::frontier::{self, LogFrontier};
 use crate::postgres::connect::{ANSWER_WITHIN, OpenError, Server};
-use crate::postgres::job::{Job, Queued, WriteError, catch_panic, ticket};
+use crate::postgres::job::{Queued, WriteError, catch_panic, ticket};
 use crate::postgres::replicas::MayWrite;
-use crate::row::Row;
-use crate::rows::ReadRows;
+use crate::record::frontier::{self, LogFrontier};
+use crate::sql::connection::Connection as _;
+use crate::sql::row::Row;
 use gateway_domain::ids::Hex32;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use std::sync::Arc;
@@ -73,10 +73,10 @@ impl Writer {
         Ok(Self { queue, tally })
     }
 
-    /// Runs the job and returns its output once it is durable. Once it is queued, dropping the future does not stop it.
-    pub(super) async fn write<J: Job>(&self, job: J) -> Result<J::Output, WriteError> {
+    /// Runs the write and returns its output once it is durable. Once it is queued, dropping the future does not stop it.
+    pub(super) async fn write<W: Write>(&self, write: W) -> Result<W::Output, WriteError> {
         let (caller, answer) = oneshot::channel();
-        let message = Message::Job(ticket(job, caller));
+        let message = Message::Job(ticket(write, caller));
         self.queue.send(message).await.map_err(|_| WriteError::Closed)?;
         answer.await.unwrap_or(Err(WriteError::Closed))
     }
@@ -204,12 +204,10 @@ impl Failure {
     }
 }
 
-/// Whether the connection was lost.
 const fn is_lost(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_))
 }
 
-/// Awaits the server.
 async fn within<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
@@ -305,13 +303,12 @@ impl Session {
         if is_end(&log) { Ok(log) } else { Err(frontier::damaged("its end is not the stored one")) }
     }
 
-    /// Reads the log for the first time.
     async fn load(&mut self) -> Result<(), sqlx::Error> {
         let mut conn = self.take_connection().await?;
         // Counting all entries takes long in a large log, so it is done without the lock, in one state of the database.
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0";
         sqlx::raw_sql(begin).execute(&mut conn).await?;
-        self.log = Some(frontier::load_and_check(&mut conn, &super::STATEMENTS).await?);
+        self.log = Some(frontier::load_and_check(&mut conn).await?);
         sqlx::query("ROLLBACK").execute(&mut conn).await?;
         self.begin(&mut conn).await?;
         sqlx::query("ROLLBACK").execute(&mut conn).await?;

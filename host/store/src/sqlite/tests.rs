@@ -3,20 +3,21 @@
 mod damage;
 mod log;
 
+use super::sql::STATEMENTS;
+use crate::Store;
 use crate::contract::Deployment;
 use crate::contract::quota::{nth, token};
 use crate::contract::samples::{
     decision, decision_signed, failed, following, id, key_create, note, on_key, opening, opening_payment,
     submission, written,
 };
-use crate::{Decisions, Fsck, Store};
+use crate::store::lists;
 use gateway_domain::key::KeyState;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, Committed, RateLimited, ReadError, ReadOperations};
 use gateway_engine::{Dependency, Unavailable};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
-use std::sync::Arc;
 use tempfile::TempDir;
 
 struct Folder(TempDir);
@@ -48,28 +49,12 @@ impl Folder {
 }
 
 impl Deployment for Folder {
-    type Store = Store;
-
-    async fn open(&self) -> Arc<Store> {
-        Arc::new(Store::open(&self.path()).await.unwrap())
+    fn location(&self) -> String {
+        self.path()
     }
-
-    async fn decisions(&self) -> Decisions {
-        Decisions::open(&self.path()).await.unwrap()
-    }
-
-    async fn fsck(&self) -> Fsck {
-        Fsck::open(&self.path()).await.unwrap()
-    }
-
-    async fn return_work(&self) {}
 
     async fn tamper(&self, sql: &str) {
         Self::tamper(self, sql).await;
-    }
-
-    async fn close(&self, store: Arc<Store>) {
-        store.close().await;
     }
 }
 
@@ -98,7 +83,7 @@ async fn n_rows(folder: &Folder) -> Vec<i64> {
 async fn conflicting_commit_changes_no_table_and_not_the_log() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let record = written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    let record = written(&store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
     let before = n_rows(&folder).await;
     assert_eq!(before, [1, 2, 1, 1, 1, 0, 1, 0]);
     let second = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
@@ -109,7 +94,7 @@ async fn conflicting_commit_changes_no_table_and_not_the_log() {
     assert_eq!(store.commit(claimed).await.unwrap(), Committed::Conflict);
     assert_eq!(n_rows(&folder).await, before);
     assert_eq!(store.counters().rollbacks, 0, "a conflict is not a rollback");
-    written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+    written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
     assert_eq!(n_rows(&folder).await, [1, 3, 1, 1, 1, 0, 1, 0]);
 }
 
@@ -117,44 +102,17 @@ async fn conflicting_commit_changes_no_table_and_not_the_log() {
 async fn conflicting_decision_spends_nothing() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let record = written(&*store, opening_payment(1)).await;
+    let record = written(&store, opening_payment(1)).await;
     let decision = following(&record, EpochMs(2), vec![decision_signed()]);
-    written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+    written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
     assert_eq!(store.commit(decision).await.unwrap(), Committed::Conflict);
     assert_eq!(folder.n_rows("spending").await, 0);
     let record = store.operation_load(id(1)).await.unwrap().unwrap();
-    let decided = written(&*store, following(&record, EpochMs(2), vec![decision_signed()])).await;
+    let decided = written(&store, following(&record, EpochMs(2), vec![decision_signed()])).await;
     let failure = following(&decided, EpochMs(3), vec![failed()]);
-    written(&*store, following(&decided, EpochMs(3), vec![note(1)])).await;
+    written(&store, following(&decided, EpochMs(3), vec![note(1)])).await;
     assert_eq!(store.commit(failure).await.unwrap(), Committed::Conflict);
     assert_eq!(folder.n_rows("spending").await, 1, "a conflicting failure voids nothing");
-}
-
-#[tokio::test]
-async fn spending_migration_adds_payments_decided_earlier() {
-    let folder = Folder::new();
-    let store = folder.open().await;
-    for byte in 1..=3 {
-        let record = written(&*store, opening_payment(byte)).await;
-        if byte > 1 {
-            let decided = written(&*store, following(&record, EpochMs(5), vec![decision_signed()])).await;
-            if byte > 2 {
-                written(&*store, following(&decided, EpochMs(6), vec![failed()])).await;
-            }
-        }
-    }
-    type Row = (Vec<u8>, String, String, String, String, i64, i64);
-    let rows = async || -> Vec<Row> {
-        sqlx::query_as("SELECT * FROM spending").fetch_all(&mut folder.connection().await).await.unwrap()
-    };
-    let written = rows().await;
-    assert_eq!(written.len(), 1);
-    store.close().await;
-    folder.tamper("DROP TABLE spending").await;
-    folder.tamper("DELETE FROM _sqlx_migrations WHERE version = 4").await;
-    let store = folder.open().await;
-    assert_eq!(rows().await, written);
-    drop(store);
 }
 
 #[tokio::test]
@@ -200,13 +158,13 @@ async fn queries_for_work_use_their_indexes() {
     let folder = Folder::new();
     let store = folder.open().await;
     for (sql, index) in [
-        (crate::read::PENDING, "operations_awaiting_approvals"),
-        (crate::read::ADMITTED, "operations_awaiting_execution"),
+        (crate::store::read::PENDING, "operations_awaiting_approvals"),
+        (crate::store::read::ADMITTED, "operations_awaiting_execution"),
     ] {
         let plan = plan(&folder, sql).await;
         assert!(plan.len() == 1 && plan[0].contains(index), "{plan:?}");
     }
-    let owing = plan(&folder, crate::work::OWING).await;
+    let owing = plan(&folder, STATEMENTS.owing).await;
     let searches = owing.iter().filter(|step| step.starts_with("SEARCH"));
     let is_indexed =
         |step: &&String| step.contains("COVERING INDEX operations_owing") || step.contains("rowid=?");
@@ -219,49 +177,47 @@ async fn queries_for_work_use_their_indexes() {
 async fn queries_use_their_indexes() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let spent = plan(&folder, crate::spending::SPENT).await;
+    let spent = plan(&folder, crate::record::spending::SPENT).await;
     for index in ["spending_of_account", "spending_to_recipient"] {
         let uses = |step: &String| {
             step.contains(&format!("USING COVERING INDEX {index} (tenant=? AND")) && step.contains("at_ms>?")
         };
         assert!(spent.iter().any(uses), "{spent:?}");
     }
-    let lists = &super::STATEMENTS.lists;
-    let by_index = &lists.operations;
-    for (sql, search) in [
-        (by_index.all, "operations_listed (tenant=? AND family=? AND created_at_ms>? AND created_at_ms<?)"),
+    let of_kind = lists::of_kind(&STATEMENTS);
+    let operations = [
+        ("TRUE", "operations_listed (tenant=? AND family=? AND created_at_ms>? AND created_at_ms<?)"),
         (
-            by_index.undecided,
+            "awaits_approvals = 1",
             "operations_undecided (tenant=? AND family=? AND created_at_ms>? AND created_at_ms<?)",
         ),
         (
-            by_index.in_state,
+            "state = $7",
             "operations_in_state (tenant=? AND family=? AND state=? AND created_at_ms>? AND created_at_ms<?)",
         ),
-        (
-            by_index.of_kind,
-            "operations_of_kind (tenant=? AND <expr>=? AND created_at_ms>? AND created_at_ms<?)",
-        ),
-        (
-            by_index.on_key,
-            "operations_on_key (key_id=? AND family=? AND created_at_ms>? AND created_at_ms<?)",
-        ),
-        (by_index.one, "sqlite_autoindex_operations_1 (operation_id=?)"),
-        (lists.keys, "custody_keys_listed (tenant=? AND <expr>>? AND <expr><?)"),
-        (lists.keys_named, "sqlite_autoindex_custody_keys_2 (tenant=? AND key_ref=?)"),
-    ] {
+        (&of_kind, "operations_of_kind (tenant=? AND <expr>=? AND created_at_ms>? AND created_at_ms<?)"),
+        ("key_id = $9", "operations_on_key (key_id=? AND family=? AND created_at_ms>? AND created_at_ms<?)"),
+        ("operation_id = $10", "sqlite_autoindex_operations_1 (operation_id=?)"),
+    ];
+    let keys = [
+        ("TRUE", "custody_keys_listed (tenant=? AND <expr>>? AND <expr><?)"),
+        ("key_ref = $7", "sqlite_autoindex_custody_keys_2 (tenant=? AND key_ref=?)"),
+    ];
+    let operations = operations.map(|(which, search)| (lists::of_operations(&STATEMENTS, which), search));
+    let keys = keys.map(|(which, search)| (lists::of_keys(&STATEMENTS, which), search));
+    for (sql, search) in operations.iter().chain(&keys) {
         let plan = plan(&folder, sql).await;
-        assert!(plan[0].ends_with(search), "{plan:?}");
+        assert!(plan[0].ends_with(*search), "{plan:?}");
         assert!(plan.len() == 1 || search.starts_with("sqlite_"), "sorted: {plan:?}");
     }
-    let quorums = plan(&folder, super::STATEMENTS.key_quorums).await;
+    let quorums = plan(&folder, &crate::store::read::key_quorums(&STATEMENTS)).await;
     let of_keys: Vec<_> = quorums.iter().filter(|step| step.contains("custody_keys")).collect();
     assert_eq!(
         of_keys,
         ["SEARCH custody_keys USING COVERING INDEX custody_keys_quorum (<expr>>?)"],
         "{quorums:?}"
     );
-    let nodes = plan(&folder, super::STATEMENTS.log_nodes).await;
+    let nodes = plan(&folder, STATEMENTS.log_nodes).await;
     for search in [
         "SEARCH ledger_nodes USING PRIMARY KEY (level=? AND position=?)",
         "SEARCH events USING INTEGER PRIMARY KEY (rowid=?)",
@@ -269,7 +225,7 @@ async fn queries_use_their_indexes() {
     ] {
         assert!(nodes.iter().any(|step| step == search), "{nodes:?}");
     }
-    let changes = plan(&folder, super::STATEMENTS.changes).await;
+    let changes = plan(&folder, STATEMENTS.changes).await;
     for index in ["events_changing_key", "events_making_successor"] {
         let search = format!("SEARCH events USING INDEX {index}");
         assert!(changes.iter().any(|step| step.contains(&search)), "{changes:?}");
@@ -285,7 +241,7 @@ async fn queries_use_their_indexes() {
 async fn quorums_are_listed_only_for_keys_in_states_that_sign() {
     let folder = Folder::new();
     let store = folder.open().await;
-    written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    written(&store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
     for state in [
         KeyState::Creating,
         KeyState::Active,

@@ -12,9 +12,9 @@ use gateway_engine::ports::{CommitOperations, ReadError, ReadOperations, Subject
 
 async fn filled(scratch: &Scratch) {
     let store = scratch.open().await;
-    let key = written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
-    written(&*store, opening_payment(2)).await;
-    written(&*store, following(&key, EpochMs(2), vec![note(1)])).await;
+    let key = written(&store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    written(&store, opening_payment(2)).await;
+    written(&store, following(&key, EpochMs(2), vec![note(1)])).await;
     store.decision_record(decision(3, Moment::Submit)).await.unwrap();
     store.preview_record(preview(EpochMs(3)), 9).await.unwrap();
     store.close().await;
@@ -120,7 +120,7 @@ async fn log_that_lacks_an_entry_is_not_opened() {
 async fn activations_cannot_be_lowered_changed_or_removed_by_other_programs() {
     let scratch = Scratch::new();
     let store = scratch.open().await;
-    crate::contract::policies::activate(&*store, 2, 1).await;
+    crate::contract::policies::activate(&store, 2, 1).await;
     for change in [
         "UPDATE policy_activations SET sequence = 9",
         "DELETE FROM policy_activations",

@@ -1,21 +1,22 @@
 //! Several stores on one database, as replicas have it.
 
 use super::{Scratch, findings};
+use crate::change::Change;
 use crate::contract::Deployment;
 use crate::contract::samples::{
     decision, decision_signed, following, id, key_create, note, on_key, opening, opening_payment, preview,
     refresh, submission, written,
 };
 use crate::contract::webhooks::{ONE, OTHER, claim};
-use crate::frontier::LogFrontier;
 use crate::postgres::Postgres;
-use crate::postgres::job::Job;
+use crate::sql::connection::Connection;
+use crate::store::probe;
 use crate::{Peers, Presence, Store};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, Committed, ReadLog, ReadOperations, Record};
-use sqlx::{Executor as _, PgConnection};
+use sqlx::Executor as _;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -46,7 +47,7 @@ async fn replicas_append_to_one_log_and_each_revision_once() {
     const ROUNDS: u8 = 20;
     let scratch = Scratch::new();
     let stores = replicas(&scratch, 3).await;
-    written(&*stores[0], opening_payment(1)).await;
+    written(&stores[0], opening_payment(1)).await;
     let mut tasks = Vec::new();
     for (replica, store) in (0_u8..).zip(&stores) {
         let store = Arc::clone(store);
@@ -54,7 +55,7 @@ async fn replicas_append_to_one_log_and_each_revision_once() {
             let mut revisions = Vec::new();
             for round in 0..ROUNDS {
                 revisions.push(note_until_written(&store, round).await.operation.revision);
-                written(&*store, opening_payment(100 + replica * ROUNDS + round)).await;
+                written(&store, opening_payment(100 + replica * ROUNDS + round)).await;
                 store.decision_record(decision(round, Moment::Submit)).await.unwrap();
                 store.preview_record(preview(EpochMs(3)), 10).await.unwrap();
             }
@@ -84,15 +85,15 @@ async fn record_that_another_replica_changed_is_read_again() {
     let stores = replicas(&scratch, 2).await;
     let key_id = submission(1, key_create()).key.key_id;
     assert_eq!(stores[1].key_load(key_id).await, Ok(None));
-    let created = written(&*stores[0], on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    let created = written(&stores[0], on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
     for store in &stores {
         assert_eq!(store.operation_load(id(1)).await, Ok(Some(created.clone())));
     }
     let key = stores[1].key_load(key_id).await.unwrap().unwrap();
-    let noted = written(&*stores[1], following(&created, EpochMs(2), vec![note(1)])).await;
+    let noted = written(&stores[1], following(&created, EpochMs(2), vec![note(1)])).await;
     assert_eq!(stores[0].operation_load(id(1)).await, Ok(Some(noted)));
     assert_eq!(stores[0].key_load(key_id).await, Ok(Some(key)));
-    written(&*stores[0], opening(submission(2, refresh()), EpochMs(3))).await;
+    written(&stores[0], opening(submission(2, refresh()), EpochMs(3))).await;
     assert_eq!(stores[1].log_head().await, stores[0].log_head().await);
 }
 
@@ -101,11 +102,11 @@ async fn record_that_another_replica_changed_is_read_again() {
 async fn ended_connections_are_replaced_and_queued_changes_written() {
     let scratch = Scratch::new();
     let store = scratch.open().await;
-    let record = written(&*store, opening_payment(1)).await;
+    let record = written(&store, opening_payment(1)).await;
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()";
     scratch.connection().await.execute(end).await.unwrap();
-    let noted = written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+    let noted = written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
     assert_eq!(store.operation_load(id(1)).await, Ok(Some(noted)));
     assert_eq!(store.ping().await, Ok(()));
 }
@@ -118,7 +119,7 @@ async fn session_that_keeps_the_log_locked_delays_others_for_seconds_only() {
     let mut cut_off = scratch.connection().await;
     cut_off.execute("SET idle_in_transaction_session_timeout = '300ms'").await.unwrap();
     cut_off.execute("BEGIN; SELECT 1 FROM ledger_head FOR UPDATE").await.unwrap();
-    written(&*store, opening_payment(1)).await;
+    written(&store, opening_payment(1)).await;
     assert!(cut_off.execute("COMMIT").await.is_err(), "its session was ended");
 }
 
@@ -132,7 +133,7 @@ async fn log_that_is_locked_for_too_long_is_an_error_and_nothing_is_written() {
     assert!(refused.detail.contains("could not be written"), "{refused}");
     other.execute("ROLLBACK").await.unwrap();
     assert_eq!(store.operation_load(id(1)).await, Ok(None));
-    written(&*store, opening_payment(1)).await;
+    written(&store, opening_payment(1)).await;
 }
 
 /// The database was replaced by an older copy under a running replica: it continues the log that is there, not the one that it
@@ -141,12 +142,12 @@ async fn log_that_is_locked_for_too_long_is_an_error_and_nothing_is_written() {
 async fn log_of_a_restored_copy_is_read_anew() {
     let scratch = Scratch::new();
     let store = scratch.open().await;
-    written(&*store, opening_payment(1)).await;
-    written(&*store, opening_payment(2)).await;
+    written(&store, opening_payment(1)).await;
+    written(&store, opening_payment(2)).await;
     let delete = "DELETE FROM idempotency_claims; DELETE FROM events; DELETE FROM operations; DELETE FROM ledger_nodes;
         UPDATE ledger_head SET n_leaves = 0, root = sha256('')";
     scratch.tamper(delete).await;
-    written(&*store, opening_payment(3)).await;
+    written(&store, opening_payment(3)).await;
     assert_eq!(store.operation_load(id(1)).await, Ok(None), "not from the cache");
     assert_eq!(findings(&scratch).await, []);
 }
@@ -164,17 +165,17 @@ fn run(name: &str, arguments: &[&str]) {
 async fn dump_is_restored_while_replicas_write() {
     let (scratch, restored) = (Scratch::new(), Scratch::new());
     let store = scratch.open().await;
-    let before = written(&*store, opening_payment(1)).await;
+    let before = written(&store, opening_payment(1)).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     let to = format!("--file={}", file.path().display());
     run("pg_dump", &["--format=custom", &to, &scratch.url()]);
-    written(&*store, following(&before, EpochMs(2_000), vec![note(1)])).await;
+    written(&store, following(&before, EpochMs(2_000), vec![note(1)])).await;
     let from = file.path().to_str().unwrap();
     run("pg_restore", &["--exit-on-error", "--no-owner", "--dbname", &restored.url(), from]);
     assert_eq!(findings(&restored).await, []);
     let copy = restored.open().await;
     assert_eq!(copy.operation_load(id(1)).await.unwrap().unwrap().record_root, before.record_root);
-    written(&*copy, following(&before, EpochMs(3_000), vec![note(2)])).await;
+    written(&copy, following(&before, EpochMs(3_000), vec![note(2)])).await;
     assert_eq!(findings(&restored).await, []);
 }
 
@@ -185,9 +186,9 @@ async fn work_is_given_to_one_replica_until_it_dies() {
     let stores = replicas(&scratch, 3).await;
     let mut records = Vec::new();
     for byte in 1..=9 {
-        let record = written(&*stores[0], opening_payment(byte)).await;
+        let record = written(&stores[0], opening_payment(byte)).await;
         let signed = following(&record, EpochMs(u64::from(byte)), vec![decision_signed()]);
-        records.push(written(&*stores[0], signed).await);
+        records.push(written(&stores[0], signed).await);
     }
     let take = async |replica: usize, n_max| {
         stores[replica].operations_owing(EpochMs(0), n_max, n_max).await.unwrap()
@@ -203,7 +204,7 @@ async fn work_is_given_to_one_replica_until_it_dies() {
     assert_eq!((one.len(), two.len(), three.len()), (3, 3, 3));
     assert_eq!((take(0, 9).await, take(1, 9).await), (vec![], vec![]), "all are taken");
     for record in &records {
-        written(&*stores[0], following(record, EpochMs(20), vec![note(1)])).await;
+        written(&stores[0], following(record, EpochMs(20), vec![note(1)])).await;
     }
     assert_eq!(take(1, 9).await, vec![], "and stay so while their replica drives them");
     scratch.tamper("UPDATE operations SET due_ms = extract(epoch FROM now()) * 1000 - 1").await;
@@ -222,11 +223,11 @@ async fn work_is_given_to_one_replica_until_it_dies() {
 
 struct Panics;
 
-impl Job for Panics {
+impl Change for Panics {
     type Output = ();
 
-    async fn apply(&self, conn: &mut PgConnection, _log: &mut LogFrontier) -> Result<(), sqlx::Error> {
-        conn.execute("INSERT INTO write_probe (id, at_ms) VALUES (1, 7)").await?;
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<(), sqlx::Error> {
+        conn.rows("INSERT INTO write_probe (id, at_ms) VALUES (1, 7)", &[]).await?;
         panic!("a test");
     }
 }
@@ -236,9 +237,10 @@ async fn change_that_panics_writes_nothing_and_the_others_are_written() {
     let scratch = Scratch::new();
     let postgres = Postgres::open(&scratch.url(), crate::CONNECTIONS).await.unwrap();
     let rows = || sqlx::query_as::<_, (i64, i64)>("SELECT id, at_ms FROM write_probe");
-    let (panicked, probed) = tokio::join!(postgres.write(Panics, "it panics"), postgres.probe(EpochMs(8)));
+    let (panicked, probed) =
+        tokio::join!(postgres.write(Panics, "it panics"), postgres.write(probe(EpochMs(8)), "it fails"));
     assert!(panicked.is_err());
-    assert_eq!(probed, Ok(()));
+    assert!(probed.is_ok());
     assert_eq!(rows().fetch_all(&mut scratch.connection().await).await.unwrap(), [(1, 8)]);
 }
 
@@ -338,14 +340,14 @@ async fn replica_that_returns_writes_nothing_before_it_has_met_the_others() {
 async fn webhook_is_given_to_one_replica_until_its_time_is_over() {
     let scratch = Scratch::new();
     let [one, other] = <[_; 2]>::try_from(replicas(&scratch, 2).await).unwrap();
-    assert!(claim(&*one, "books", ONE, 100).await.is_some());
-    assert_eq!(claim(&*other, "books", OTHER, 129).await, None);
-    assert!(claim(&*one, "books", ONE, 110).await.is_some(), "its own");
-    assert_eq!(claim(&*other, "books", OTHER, 139).await, None);
-    assert!(claim(&*other, "books", OTHER, 140).await.is_some());
-    assert_eq!(claim(&*one, "books", ONE, 150).await, None);
-    assert!(claim(&*one, "alerts", ONE, 150).await.is_some());
+    assert!(claim(&one, "books", ONE, 100).await.is_some());
+    assert_eq!(claim(&other, "books", OTHER, 129).await, None);
+    assert!(claim(&one, "books", ONE, 110).await.is_some(), "its own");
+    assert_eq!(claim(&other, "books", OTHER, 139).await, None);
+    assert!(claim(&other, "books", OTHER, 140).await.is_some());
+    assert_eq!(claim(&one, "books", ONE, 150).await, None);
+    assert!(claim(&one, "alerts", ONE, 150).await.is_some());
     // A clock that is behind takes nothing.
-    assert_eq!(claim(&*one, "books", ONE, 120).await, None);
-    assert!(claim(&*one, "books", ONE, 100).await.is_some(), "by more than a process asks for");
+    assert_eq!(claim(&one, "books", ONE, 120).await, None);
+    assert!(claim(&one, "books", ONE, 100).await.is_some(), "by more than a process asks for");
 }

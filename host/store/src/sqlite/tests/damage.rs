@@ -30,7 +30,7 @@ async fn damaged_decision_record_is_marked_not_intact() {
     for (table, damage, expected) in damages {
         let folder = Folder::new();
         let store = folder.open().await;
-        written(&*store, opening_payment(1)).await;
+        written(&store, opening_payment(1)).await;
         store.decision_record(decision(2, Moment::Submit)).await.unwrap();
         store.preview_record(preview(EpochMs(3)), 9).await.unwrap();
         folder.tamper(&format!("UPDATE {table} SET {damage}")).await;
@@ -142,7 +142,7 @@ async fn key_that_differs_from_its_events_is_not_returned() {
 async fn repaired_record_is_returned_again() {
     let folder = Folder::new();
     let store = folder.open().await;
-    written(&*store, opening_payment(1)).await;
+    written(&store, opening_payment(1)).await;
     store.close().await;
     let store = folder.open().await;
     folder.tamper("UPDATE operations SET state = 'admitted'").await;
@@ -156,7 +156,7 @@ async fn repaired_record_is_returned_again() {
 async fn unreadable_event_error_names_the_operation() {
     let folder = Folder::new();
     let store = folder.open().await;
-    written(&*store, opening_payment(1)).await;
+    written(&store, opening_payment(1)).await;
     for damage in ["format = 2", "format = 1, body = '{}'", "event_hash = x'00'"] {
         folder.tamper(&format!("UPDATE events SET {damage}")).await;
         let Err(ReadError::Damaged(damage)) = store.operation_events(id(1)).await else { panic!("{damage}") };
@@ -174,7 +174,7 @@ async fn unreadable_key_row_is_skipped() {
         let mut submission = submission(byte, key_create());
         let key_id = KeyId(Hex32::new([byte; 32]));
         submission.key = KeySlot { key_ref: KeyRef(format!("key-{byte}")), key_id };
-        written(&*store, on_key(opening(submission, EpochMs(1)), None)).await;
+        written(&store, on_key(opening(submission, EpochMs(1)), None)).await;
     }
     let all = store.keys_after(None, 9).await.unwrap();
     assert_eq!(all.len(), 4);

@@ -20,10 +20,10 @@ async fn concurrent_commits_return_the_root_after_their_own_events() {
     for byte in 0..32 {
         let store = Arc::clone(&store);
         clients.spawn(async move {
-            let mut record = written(&*store, opening_payment(byte)).await;
+            let mut record = written(&store, opening_payment(byte)).await;
             let mut roots = vec![record.ledger_root];
             for step in 0..6 {
-                record = written(&*store, following(&record, EpochMs(step), vec![note(byte)])).await;
+                record = written(&store, following(&record, EpochMs(step), vec![note(byte)])).await;
                 roots.push(record.ledger_root);
             }
             roots
@@ -49,14 +49,14 @@ async fn concurrent_commits_return_the_root_after_their_own_events() {
 async fn failed_commit_leaves_the_log_consistent() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let first = written(&*store, opening_payment(1)).await;
+    let first = written(&store, opening_payment(1)).await;
     // Another connection uses the index of the next leaf, so the commit fails after its first statement.
     folder.tamper("UPDATE events SET ledger_index = 2 WHERE ledger_index = 1").await;
     let next = following(&first, EpochMs(2), vec![note(1)]);
     assert_names(&store.commit(next.clone()).await.unwrap_err(), id(1));
     assert_eq!(store.operation_load(id(1)).await.unwrap().as_ref(), Some(&first));
     folder.tamper("UPDATE events SET ledger_index = 1 WHERE ledger_index = 2").await;
-    let record = written(&*store, next.clone()).await;
+    let record = written(&store, next.clone()).await;
     let events = store.operation_events(id(1)).await.unwrap();
     let last = events.last().unwrap();
     assert_eq!(last.event, next.events[0]);
@@ -70,7 +70,7 @@ async fn log_that_ends_with_an_activation_reopens_and_grows() {
     let folder = Folder::new();
     for sequence in 1..=5 {
         let store = folder.open().await;
-        activate(&*store, sequence, u8::try_from(sequence).unwrap()).await;
+        activate(&store, sequence, u8::try_from(sequence).unwrap()).await;
         let head = store.log_head().await.unwrap();
         assert_eq!(head.size, sequence * 3 - 2);
         let proof = store.log_inclusion(head.size - 1, head.size).await.unwrap().unwrap();
@@ -78,9 +78,15 @@ async fn log_that_ends_with_an_activation_reopens_and_grows() {
         store.close().await;
         let store = folder.open().await;
         assert_eq!(store.log_head().await.unwrap(), head);
-        written(&*store, opening_payment(u8::try_from(sequence).unwrap())).await;
+        written(&store, opening_payment(u8::try_from(sequence).unwrap())).await;
         store.close().await;
     }
+}
+
+async fn assert_does_not_open(folder: &Folder, damage: &str) {
+    let refused = Store::open(&folder.path()).await;
+    let is_failure = matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. })));
+    assert!(is_failure, "{damage}: {refused:?}");
 }
 
 #[tokio::test]
@@ -96,15 +102,11 @@ async fn store_with_a_damaged_log_does_not_open() {
     for damage in damages {
         let folder = Folder::new();
         let store = folder.open().await;
-        let record = written(&*store, opening_payment(1)).await;
-        written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+        let record = written(&store, opening_payment(1)).await;
+        written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
         store.close().await;
         folder.tamper(damage).await;
-        let refused = Store::open(&folder.path()).await;
-        assert!(
-            matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
-            "{damage}"
-        );
+        assert_does_not_open(&folder, damage).await;
     }
 }
 
@@ -127,21 +129,17 @@ async fn store_with_a_removed_or_altered_activation_does_not_open() {
     for damage in damages {
         let folder = Folder::new();
         let store = folder.open().await;
-        activate(&*store, 1, 1).await;
-        let record = written(&*store, opening_payment(1)).await;
-        activate(&*store, 2, 2).await;
-        written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+        activate(&store, 1, 1).await;
+        let record = written(&store, opening_payment(1)).await;
+        activate(&store, 2, 2).await;
+        written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
         store.close().await;
         let reopened = folder.open().await;
         assert_eq!(reopened.activations(9).await.unwrap().len(), 2);
         reopened.close().await;
         folder.tamper(drop_triggers).await;
         folder.tamper(damage).await;
-        let refused = Store::open(&folder.path()).await;
-        assert!(
-            matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
-            "{damage}: {refused:?}"
-        );
+        assert_does_not_open(&folder, damage).await;
     }
 }
 
@@ -156,21 +154,17 @@ async fn store_whose_last_log_entry_was_removed_does_not_open() {
     for (n_notes, damages) in [(1, vec![delete]), (0, vec![delete]), (0, vec![delete, reset_counter])] {
         let folder = Folder::new();
         let store = folder.open().await;
-        activate(&*store, 1, 1).await;
-        let record = written(&*store, opening_payment(1)).await;
+        activate(&store, 1, 1).await;
+        let record = written(&store, opening_payment(1)).await;
         for _ in 0..n_notes {
-            written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+            written(&store, following(&record, EpochMs(2), vec![note(1)])).await;
         }
-        activate(&*store, 2, 2).await;
+        activate(&store, 2, 2).await;
         store.close().await;
         for damage in &damages {
             folder.tamper(damage).await;
         }
-        let refused = Store::open(&folder.path()).await;
-        assert!(
-            matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
-            "{n_notes} {damages:?}: {refused:?}"
-        );
+        assert_does_not_open(&folder, &format!("{n_notes} {damages:?}")).await;
     }
 }
 
@@ -180,9 +174,9 @@ async fn store_whose_last_log_entry_was_removed_does_not_open() {
 async fn damaged_log_never_returns_a_wrong_proof() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let mut record = written(&*store, opening_payment(1)).await;
+    let mut record = written(&store, opening_payment(1)).await;
     for step in 0..9 {
-        record = written(&*store, following(&record, EpochMs(step), vec![note(1)])).await;
+        record = written(&store, following(&record, EpochMs(step), vec![note(1)])).await;
     }
     let size = record.operation.revision;
     let pairs: Vec<_> = (1..=size).flat_map(|size| (0..size).map(move |index| (index, size))).collect();

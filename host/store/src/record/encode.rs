@@ -1,0 +1,318 @@
+//! Encodes commits as rows. This runs in the caller's task, so that the single writer only writes.
+//!
+//! A table's columns are listed once, here: a write inserts them, and a check compares stored rows with them.
+
+pub(crate) mod policies;
+
+use crate::error::{failed, unavailable};
+use crate::record::spending::spending_totals;
+use crate::sql::connection::Connection;
+use crate::sql::row::{Cell, Columns, instant, integer};
+use gateway_domain::canonical;
+use gateway_domain::evidence::event_hash;
+use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
+use gateway_domain::intent::{Family, Intent, Payment};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Change, Event, Operation, Phase, Step, next};
+use gateway_domain::policy::{Input, Outcome};
+use gateway_domain::redaction::{Salt, redact};
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord, SpendingRead};
+
+/// The format of the bodies that are written. [`decode`](crate::record::decode) must be able to read every released format; so far
+/// there is one.
+pub(crate) const FORMAT: i64 = 1;
+
+pub(crate) struct Rows {
+    pub(crate) id: OperationId,
+    /// 0 if the operation must not exist yet.
+    pub(crate) revision_before: i64,
+    pub(crate) record_root_before: Hex32,
+    pub(crate) operation: Columns,
+    /// In order; never empty.
+    pub(crate) events: Vec<EventRow>,
+    pub(crate) keys: Vec<KeyRow>,
+    /// The keys whose lists of custody operations get the operation.
+    pub(crate) listed_keys: Vec<KeyId>,
+    pub(crate) claim: Option<Columns>,
+    pub(crate) spending: Option<Spending>,
+    /// The spending totals that the commit is conditional on.
+    pub(crate) spending_read: Option<SpendingCheck>,
+}
+
+/// A condition on spending totals: those of this payment are still the ones that were read.
+pub(crate) struct SpendingCheck {
+    tenant: Tenant,
+    payment: Payment,
+    read: SpendingRead,
+}
+
+impl SpendingCheck {
+    /// Whether the totals have changed since they were read.
+    pub(crate) async fn is_outdated<C: Connection>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
+        let Self { tenant, payment, read } = self;
+        Ok(spending_totals(conn, tenant, payment, read.now).await? != Some(read.totals))
+    }
+}
+
+/// An event, without its index in the log.
+pub(crate) struct EventRow {
+    pub(crate) hash: Hex32,
+    pub(crate) columns: Columns,
+}
+
+pub(crate) struct KeyRow {
+    pub(crate) id: KeyId,
+    /// `None` if the key must not exist yet.
+    pub(crate) revision_before: Option<i64>,
+    pub(crate) columns: Columns,
+}
+
+/// The change of the spending totals by a commit.
+pub(crate) enum Spending {
+    /// The payment's admission was decided at this time: it counts from now on.
+    Admitted { at_ms: i64, columns: Columns },
+    /// The payment failed after its admission was decided: it no longer counts.
+    Voided,
+}
+
+/// A decision record that no operation changed with, without its index.
+#[derive(Debug)]
+pub(crate) struct EvaluationRow {
+    /// Digest of the contents, from which the row's hash is computed once the row has its index.
+    contents: Hex32,
+    columns: Columns,
+}
+
+impl EvaluationRow {
+    pub(crate) fn cell(&self, name: &str) -> Option<Cell> {
+        self.columns.iter().find(|(known, _)| *known == name).map(|(_, cell)| cell.clone())
+    }
+
+    /// The columns at an index, which is in this column.
+    pub(crate) fn at(&self, column: &'static str, index: i64) -> Columns {
+        let mut columns = self.columns.clone();
+        columns.extend([(column, index.into()), ("row_hash", row_hash(index, self.contents).into())]);
+        columns
+    }
+}
+
+pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
+    let Commit { operation, previous_record_root, .. } = commit;
+    let id = operation.id;
+    let n_events = u64::try_from(commit.events.len()).unwrap_or(u64::MAX);
+    let revision_before = operation.revision.checked_sub(n_events).filter(|_| n_events > 0);
+    let Some(revision_before) = revision_before.map(integer) else {
+        return Err(unavailable(format_args!("a commit of operation `{id}` is inconsistent")));
+    };
+    let events = events(commit, revision_before)?;
+    let record_root = events.last().map_or(*previous_record_root, |last| last.hash);
+    let key = |change: &KeyChange| {
+        let (id, revision_before) = (change.key.key_id, change.revision_before.map(integer));
+        Ok(KeyRow { id, revision_before, columns: key_columns(&change.key)? })
+    };
+    let spending_read = if let Intent::Payment(payment) = &operation.intent {
+        let (tenant, payment) = (operation.tenant.clone(), payment.clone());
+        commit.spending.map(|read| SpendingCheck { tenant, payment, read })
+    } else {
+        None
+    };
+    Ok(Rows {
+        id,
+        revision_before,
+        record_root_before: *previous_record_root,
+        operation: operation_columns(operation, record_root)?,
+        events,
+        keys: commit.keys.iter().map(key).collect::<Result<_, Unavailable>>()?,
+        listed_keys: if revision_before == 0 { listed_keys(operation) } else { Vec::new() },
+        claim: commit.claim.as_ref().map(|claim| claim_columns(operation, claim)),
+        spending: spending(operation, &commit.events),
+        spending_read,
+    })
+}
+
+pub(crate) fn decision(record: &DecisionRecord) -> Result<EvaluationRow, Unavailable> {
+    let DecisionRecord { at_ms, operation_id, input, outcome } = record;
+    let submitter = serde_json::to_string(&input.submitter).map_err(|error| unwritable_decision(&error))?;
+    let mut row = evaluation(*at_ms, Some(*operation_id), input, outcome)?;
+    row.columns.extend([
+        ("tenant", input.tenant.0.as_str().into()),
+        ("operation_id", operation_id.0.into()),
+        ("intent_hash", input.intent_hash.into()),
+        ("submitter", submitter.into()),
+    ]);
+    Ok(row)
+}
+
+pub(crate) fn preview(record: &PreviewRecord) -> Result<EvaluationRow, Unavailable> {
+    evaluation(record.at_ms, None, &record.input, &record.outcome)
+}
+
+fn evaluation(
+    at_ms: EpochMs,
+    operation_id: Option<OperationId>,
+    input: &Input,
+    outcome: &Outcome,
+) -> Result<EvaluationRow, Unavailable> {
+    let at_ms = instant(at_ms);
+    let input = serde_json::to_string(input).map_err(|error| unwritable_decision(&error))?;
+    let outcome = serde_json::to_string(outcome).map_err(|error| unwritable_decision(&error))?;
+    let contents = contents(at_ms, operation_id, &input, &outcome);
+    let columns = vec![
+        ("at_ms", at_ms.into()),
+        ("format", FORMAT.into()),
+        ("input", input.into()),
+        ("outcome", outcome.into()),
+    ];
+    Ok(EvaluationRow { contents, columns })
+}
+
+fn unwritable_decision(error: &serde_json::Error) -> Unavailable {
+    failed("a policy decision cannot be written as JSON", error)
+}
+
+/// Digest of the contents of a decision record.
+pub(crate) fn contents(at_ms: i64, operation_id: Option<OperationId>, input: &str, outcome: &str) -> Hex32 {
+    let id = operation_id.map_or(Hex32::ZERO, |id| id.0);
+    let (at_ms, n_bytes) = (at_ms.to_be_bytes(), (input.len() as u64).to_be_bytes());
+    let parts = [&at_ms[..], &id.as_bytes()[..], &n_bytes[..], input.as_bytes(), outcome.as_bytes()];
+    canonical::digest_bytes("svc/decision-row/v1", &parts.concat())
+}
+
+/// The hash of a decision record at an index. It reveals a record that was damaged, copied or moved to another index.
+/// It is not keyed, so a program that can write the database can also write the hash.
+pub(crate) fn row_hash(index: i64, contents: Hex32) -> Hex32 {
+    let parts = [&index.to_be_bytes()[..], &contents.as_bytes()[..]];
+    canonical::digest_bytes("svc/decision-place/v1", &parts.concat())
+}
+
+fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavailable> {
+    let id = commit.operation.id;
+    let mut rows = Vec::with_capacity(commit.events.len());
+    let mut previous = commit.previous_record_root;
+    for (seq, event) in (revision_before.saturating_add(1)..).zip(&commit.events) {
+        let fresh = fresh_salt()?;
+        let to_unavailable =
+            |error| failed(format_args!("an event of operation `{id}` cannot be hashed"), &error);
+        let redacted = redact(event, &fresh).map_err(to_unavailable)?;
+        let salt = if redacted.hides_nothing() { Salt::UNUSED } else { fresh };
+        let hash = event_hash(previous, &redacted.event).map_err(to_unavailable)?;
+        let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
+        let columns = vec![
+            ("operation_id", id.0.into()),
+            ("seq", seq.into()),
+            ("event_hash", hash.into()),
+            ("salt", Cell::Blob(salt.as_bytes().to_vec())),
+            ("format", FORMAT.into()),
+            ("body", body.into()),
+        ];
+        rows.push(EventRow { hash, columns });
+        previous = hash;
+    }
+    Ok(rows)
+}
+
+fn fresh_salt() -> Result<Salt, Unavailable> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)
+        .map_err(|error| failed("the operating system provided no randomness for an event", &error))?;
+    Ok(Salt::new(random))
+}
+
+/// What follows from an operation's events. `ledger_root` follows from the whole log, and `due_ms` and `waited_ms` from nothing.
+pub(crate) fn operation_columns(operation: &Operation, record_root: Hex32) -> Result<Columns, Unavailable> {
+    let body = serde_json::to_string(operation).map_err(|error| unwritable(operation.id, &error))?;
+    Ok(vec![
+        ("operation_id", operation.id.0.into()),
+        ("tenant", operation.tenant.0.as_str().into()),
+        ("family", family(operation.intent.family()).into()),
+        ("key_id", operation.key.key_id.0.into()),
+        ("state", operation.state().as_str().into()),
+        ("owes", (next(operation) != Step::Rest).into()),
+        ("awaits_approvals", (operation.phase == Phase::PendingApproval).into()),
+        ("revision", integer(operation.revision).into()),
+        ("record_root", record_root.into()),
+        ("created_at_ms", instant(operation.created_at_ms).into()),
+        ("updated_at_ms", instant(operation.updated_at_ms).into()),
+        ("format", FORMAT.into()),
+        ("body", body.into()),
+    ])
+}
+
+pub(crate) fn key_columns(key: &CustodyKey) -> Result<Columns, Unavailable> {
+    let id = key.key_id;
+    let unwritable = |error| failed(format_args!("key `{id}` cannot be written as JSON"), &error);
+    Ok(vec![
+        ("key_id", id.0.into()),
+        ("tenant", key.tenant.0.as_str().into()),
+        ("key_ref", key.key_ref.0.as_str().into()),
+        ("state", key.state.as_str().into()),
+        ("busy_with", key.busy_with.map(|id| id.0).into()),
+        ("revision", integer(key.revision).into()),
+        ("format", FORMAT.into()),
+        ("body", serde_json::to_string(key).map_err(unwritable)?.into()),
+    ])
+}
+
+/// The claim, and the operation that has it.
+pub(crate) fn claim_columns(operation: &Operation, idempotency_key: &str) -> Columns {
+    let of = operation.intent.family();
+    // Claims of the product family span keys.
+    let key_ref = match of {
+        Family::Product => "",
+        Family::Custody => &operation.key.key_ref.0,
+    };
+    vec![
+        ("tenant", operation.tenant.0.as_str().into()),
+        ("family", family(of).into()),
+        ("key_ref", key_ref.into()),
+        ("idempotency_key", idempotency_key.into()),
+        ("operation_id", operation.id.0.into()),
+    ]
+}
+
+/// The change of the spending totals by these events, after which the operation is this: only payments change them. A payment that is
+/// decided and fails in one commit counts as failed.
+pub(crate) fn spending(operation: &Operation, events: &[Event]) -> Option<Spending> {
+    let Intent::Payment(payment) = &operation.intent else { return None };
+    let last = |is_it: fn(&Change) -> bool| events.iter().rfind(|event| is_it(&event.change));
+    if operation.admission.is_some() && last(|it| matches!(it, Change::Failed { .. })).is_some() {
+        return Some(Spending::Voided);
+    }
+    let decided = last(|it| matches!(it, Change::DecisionSigned { .. }))?;
+    let at_ms = instant(decided.at_ms);
+    let columns = vec![
+        ("operation_id", operation.id.0.into()),
+        ("tenant", operation.tenant.0.as_str().into()),
+        ("account", payment.from_account.as_str().into()),
+        ("recipient", payment.to_account.as_str().into()),
+        ("currency", payment.currency.as_str().into()),
+        ("at_ms", at_ms.into()),
+        ("amount_minor", payment.amount_minor.max(0).into()),
+    ];
+    Some(Spending::Admitted { at_ms, columns })
+}
+
+/// The keys that list an operation: none for the product family, two for a rotation.
+pub(crate) fn listed_keys(operation: &Operation) -> Vec<KeyId> {
+    match operation.intent.family() {
+        Family::Product => Vec::new(),
+        Family::Custody => [Some(&operation.key), operation.successor.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|key| key.key_id)
+            .collect(),
+    }
+}
+
+pub(crate) const fn family(family: Family) -> &'static str {
+    match family {
+        Family::Product => "product",
+        Family::Custody => "custody",
+    }
+}
+
+fn unwritable(id: OperationId, error: &serde_json::Error) -> Unavailable {
+    failed(format_args!("operation `{id}` cannot be written as JSON"), error)
+}

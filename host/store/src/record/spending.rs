@@ -1,0 +1,62 @@
+//! Spending totals of recent payments.
+
+use crate::sql::connection::Connection;
+use crate::sql::row::{Cell, Row, instant};
+use gateway_domain::ids::Tenant;
+use gateway_domain::intent::Payment;
+use gateway_domain::policy::SpendingTotals;
+use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
+use gateway_domain::time::EpochMs;
+
+/// One statement, so that both sums see one state. Amounts are summed in 32-bit halves, because SQLite fails if a sum
+/// exceeds 64 bits; PostgreSQL sums to a decimal number, which is cast back.
+pub(crate) const SPENT: &str = "SELECT * FROM
+    (SELECT CAST(coalesce(sum(amount_minor >> 32), 0) AS BIGINT) AS day_high,
+        CAST(coalesce(sum(amount_minor & 4294967295), 0) AS BIGINT) AS day_low,
+        CAST(coalesce(sum(amount_minor >> 32) FILTER (WHERE at_ms > $6), 0) AS BIGINT) AS hour_high,
+        CAST(coalesce(sum(amount_minor & 4294967295) FILTER (WHERE at_ms > $6), 0) AS BIGINT) AS hour_low,
+        count(*) AS n_day
+     FROM spending WHERE tenant = $1 AND account = $2 AND currency = $4 AND at_ms > $5) AS of_account,
+    (SELECT CAST(coalesce(sum(amount_minor >> 32), 0) AS BIGINT) AS to_day_high,
+        CAST(coalesce(sum(amount_minor & 4294967295), 0) AS BIGINT) AS to_day_low,
+        CAST(coalesce(sum(amount_minor >> 32) FILTER (WHERE at_ms > $6), 0) AS BIGINT) AS to_hour_high,
+        CAST(coalesce(sum(amount_minor & 4294967295) FILTER (WHERE at_ms > $6), 0) AS BIGINT) AS to_hour_low
+     FROM spending WHERE tenant = $1 AND recipient = $3 AND currency = $4 AND at_ms > $5) AS to_recipient";
+
+/// The totals, including payments after `now`: if the clock was set back, they must still count towards limits. `None` if the
+/// database does not answer with numbers.
+pub(crate) async fn spending_totals<C: Connection>(
+    conn: &mut C,
+    tenant: &Tenant,
+    payment: &Payment,
+    now: EpochMs,
+) -> Result<Option<SpendingTotals>, sqlx::Error> {
+    let since = |window_ms: u64| instant(EpochMs(now.0.saturating_sub(window_ms)));
+    let text = |text: &str| Cell::from(text);
+    let bound = [
+        text(&tenant.0),
+        text(&payment.from_account),
+        text(&payment.to_account),
+        text(&payment.currency),
+        since(DAY_MS).into(),
+        since(HOUR_MS).into(),
+    ];
+    Ok(conn.rows(SPENT, &bound).await?.first().and_then(totals))
+}
+
+fn totals(row: &Row) -> Option<SpendingTotals> {
+    let total = |high, low| Some(sum(row.integer(high)?, row.integer(low)?));
+    Some(SpendingTotals {
+        account_hour_minor: total("hour_high", "hour_low")?,
+        account_day_minor: total("day_high", "day_low")?,
+        account_day_count: row.integer("n_day")?.unsigned_abs(),
+        recipient_hour_minor: total("to_hour_high", "to_hour_low")?,
+        recipient_day_minor: total("to_day_high", "to_day_low")?,
+    })
+}
+
+/// The sum of the two halves. A sum above the maximum becomes the maximum, which is above any limit.
+fn sum(high: i64, low: i64) -> u64 {
+    let sum = (i128::from(high) << 32) + i128::from(low);
+    u64::try_from(sum).unwrap_or(u64::MAX)
+}
