@@ -13,7 +13,6 @@ use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::{CompiledBundles, Pins};
 use gateway_policy_host::Lifecycle;
 use gateway_policy_host::lifecycle::{self, Prepared, Sources};
-use gateway_seal::key_file;
 use gateway_service::approvers::Verifiers;
 use gateway_service::telemetry::{self, MICROSECONDS, MILLISECONDS, Metrics};
 

@@ -42,7 +42,7 @@ impl Forger {
         Self {
             events: events.into_iter().map(|chained| chained.event).collect(),
             authority: SigningKey::from_bytes(&seed(&world.settings.authority.key)),
-            log: LogSigner::new(world.settings.log.origin.clone(), &seed(&world.settings.log.key)),
+            log: LogSigner::new(world.settings.log_origin.clone(), &seed(&world.settings.log.key)),
         }
     }
 

@@ -145,7 +145,7 @@ impl Witness {
             key: folder.path().join("witness.key"),
             clients: ClientAuth::Off,
         });
-        let (tls, limits) = (Arc::new(tls.unwrap()), parse_settings(folder.path(), &[]).server.limits);
+        let (tls, limits) = (Arc::new(tls.unwrap()), parse_settings(folder.path(), &[]).limits);
         Self::start_with(seed, log, "https", |listener, router| {
             let (stop, stopping) = tokio::sync::watch::channel(false);
             let server = Server::new("witness", listener, router, limits, Some(tls));

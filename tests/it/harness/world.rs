@@ -129,7 +129,7 @@ pub(super) async fn real_ports(
     node_settings: &Settings,
     clock: Arc<dyn ReadClock>,
 ) -> (Arc<Store>, Arc<EmbeddedFleet>, Ports) {
-    let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
+    let store = Arc::new(Store::open(&settings.general.database_url).await.unwrap());
     let policy = compose::open_policy(settings).unwrap();
     let policies =
         compose::open_lifecycle(settings, policy, store.clone(), clock.clone(), true).await.unwrap();
@@ -145,7 +145,7 @@ pub(super) async fn real_ports(
         lists: store.clone(),
         log: store.clone(),
         webhooks: store.clone(),
-        checkpoints: Arc::new(LogSigner::new(settings.log.origin.clone(), &log_seed)),
+        checkpoints: Arc::new(LogSigner::new(settings.log_origin.clone(), &log_seed)),
         policy: policies.host(),
         policies,
         authority: authority.port,
@@ -221,7 +221,7 @@ impl World {
             nodes: Arc::new(FaultyNodes::new(faults.clone(), real)),
             ..ports
         };
-        settings.profile = profile;
+        settings.general.profile = profile;
         let app = open_app(&settings, ports);
         Self { pause, evaluations, faults, ..Self::new(app, store, settings, folder) }
     }
