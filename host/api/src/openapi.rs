@@ -7,6 +7,7 @@ mod links;
 pub(crate) mod page;
 mod requests;
 mod schemas;
+mod walk;
 
 use crate::error::{Code, ErrorBody};
 use crate::routes::{self, Access};
@@ -20,6 +21,7 @@ use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
+use walk::{each_operation, scope};
 
 /// The parts of the document that belong to no handler.
 #[derive(OpenApi)]
@@ -118,22 +120,4 @@ fn name_scope(operation: &mut Map<String, Value>, alternatives: &[Value]) {
         None => needs,
     };
     operation.insert("description".to_owned(), description.into());
-}
-
-fn scope(operation: &Map<String, Value>) -> Option<Scope> {
-    serde_json::from_value(operation.get("security")?.pointer("/0/bearer/0")?.clone()).ok()
-}
-
-/// Calls `complete` with each path and its operation.
-fn each_operation(document: &mut Value, mut complete: impl FnMut(&str, &mut Map<String, Value>)) {
-    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
-    for (path, methods) in paths.into_iter().flatten() {
-        let operations = methods.as_object_mut().into_iter().flatten();
-        operations.filter_map(|(_, operation)| operation.as_object_mut()).for_each(|it| complete(path, it));
-    }
-}
-
-/// The name of the shape that a `$ref` points to.
-fn referenced_shape(schema: &Value) -> Option<&str> {
-    schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
 }

@@ -15,27 +15,17 @@ pub mod approvers;
 pub mod bundle;
 pub mod calls;
 pub mod evidence;
+mod exit;
 pub mod ledger;
 mod progress;
 pub mod records;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use gateway_service::output::{self, Lines};
+pub use exit::{EXIT_UNCHECKED, Fault, NAME, report_errors, run};
+pub(crate) use exit::{finish, with_path};
 use gateway_service::package::{PackageCommand, version};
-use gateway_service::process;
 pub use gateway_service::process::EXIT_FAILED;
-use std::error::Error;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-
-/// The name of the program, before its errors.
-pub const NAME: &str = "operation-gateway";
-
-/// Exit code of invalid settings, and of a check that could not be made.
-pub const EXIT_UNCHECKED: u8 = 2;
-
-/// Why a command failed, in one line.
-pub type Fault = Box<dyn Error + Send + Sync>;
+use std::path::PathBuf;
 
 /// Signing operations with approvals, a signed policy, and threshold keys.
 #[derive(Debug, Parser)]
@@ -184,46 +174,6 @@ pub enum NodesCommand<S: Args> {
         #[command(flatten)]
         settings: S,
     },
-}
-
-/// Runs an asynchronous command. An error is printed to standard error in one line; `exit_code` gives its exit code.
-pub fn run<E>(
-    command: impl Future<Output = Result<ExitCode, E>>,
-    exit_code: impl FnOnce(&E) -> u8,
-) -> ExitCode
-where
-    E: From<std::io::Error> + Into<Fault>,
-{
-    match process::small_runtime().map_err(E::from).and_then(|runtime| runtime.block_on(command)) {
-        Ok(code) => code,
-        Err(error) => {
-            let code = exit_code(&error);
-            let error: Fault = error.into();
-            report_errors(&[gateway_domain::error_chain(error.as_ref())], code)
-        }
-    }
-}
-
-/// Prints the result of a command, or its error. `failed`: the exit code of an error.
-fn finish(done: Result<(Lines, ExitCode), Fault>, failed: u8) -> ExitCode {
-    match done {
-        Ok((lines, code)) => {
-            // The exit code shows it.
-            let _unwritten = output::print(&lines);
-            code
-        }
-        Err(error) => report_errors(&[gateway_domain::error_chain(error.as_ref())], failed),
-    }
-}
-
-/// Prints one line for each error to standard error, and returns the exit code.
-pub fn report_errors(errors: &[String], code: u8) -> ExitCode {
-    output::report_errors(NAME, errors, code)
-}
-
-/// The error with its sources, and the file that it is about.
-fn with_path(path: &Path, error: &(dyn Error + 'static)) -> Fault {
-    format!("`{}`: {}", path.display(), gateway_domain::error_chain(error)).into()
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! A bundle's own files under `data/`, as the contract's `data` interface reads them.
 
-use crate::bundle::{Bundle, BundleError};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,12 +9,9 @@ use std::collections::BTreeMap;
 pub(crate) struct Data(BTreeMap<String, Value>);
 
 impl Data {
-    /// Parses the bundle's data files.
-    ///
-    /// # Errors
-    /// As [`Bundle::data`].
-    pub(crate) fn of(bundle: &Bundle) -> Result<Self, BundleError> {
-        bundle.data().map(Self)
+    /// These documents, by file name.
+    pub(crate) const fn new(documents: BTreeMap<String, Value>) -> Self {
+        Self(documents)
     }
 
     /// The value at a JSON pointer: a string as its text, another value as compact JSON. `None` if there is no such file or

@@ -84,7 +84,7 @@ impl Evaluator {
             ),
             obligations: codes(&bundle.manifest().obligations),
             contents: Arc::new(Contents {
-                data: Data::of(bundle)?,
+                data: Data::new(bundle.data()?),
                 fact_names: FactNames::new(bundle.manifest().facts.clone()),
             }),
             fuel_max: limits.fuel,

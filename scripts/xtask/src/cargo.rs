@@ -1,19 +1,27 @@
 //! Runs cargo and git, and reads their output.
 
 use crate::report::{Error, Finding};
-use crate::tree;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+/// The workspace's root: two folders above this package.
+pub(crate) fn root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root.pop();
+    root
+}
 
 /// A program that runs in the workspace's root, preferably one of the tools that `scripts/test` installed there.
 fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
-    let mut folders = vec![tree::root().join("target/tools/bin")];
+    let mut folders = vec![root().join("target/tools/bin")];
     folders.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
     if let Ok(path) = std::env::join_paths(folders) {
         command.env("PATH", path);
     }
-    command.args(arguments).current_dir(tree::root()).stdin(Stdio::null());
+    command.args(arguments).current_dir(root()).stdin(Stdio::null());
     command
 }
 

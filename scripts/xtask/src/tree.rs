@@ -1,17 +1,9 @@
 //! The repository's files.
 
-use crate::cargo;
+use crate::cargo::{self, root};
 use crate::report::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// The workspace's root: two folders above this package.
-pub(crate) fn root() -> PathBuf {
-    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    root.pop();
-    root.pop();
-    root
-}
+use std::path::Path;
 
 /// A text file of the repository.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Responses: the errors that all routes of a kind share, grouped by status, and headers.
 
-use super::{each_operation, referenced_shape, scope};
+use super::walk::{each_operation, referenced_shape, scope};
 use crate::error::Code;
 use gateway_auth::Scope;
 use serde_json::{Map, Value, json};

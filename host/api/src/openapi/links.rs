@@ -1,6 +1,6 @@
 //! Links from an answer's operation or key to the endpoints that can follow.
 
-use super::{each_operation, referenced_shape};
+use super::walk::{each_operation, referenced_shape};
 use serde_json::{Map, Value, json};
 
 /// The endpoints for an operation of either family.

@@ -1,6 +1,7 @@
 //! Requests: path parameters, examples, and the limits of the strict reader, which utoipa does not derive.
 
-use super::{each_operation, examples, referenced_shape};
+use super::examples;
+use super::walk::{each_operation, referenced_shape};
 use crate::error::Code;
 use crate::extract::IDEMPOTENCY_MISMATCH;
 use gateway_service::strict::{ARRAY_ENTRIES_MAX, TEXT_BYTES_MAX};

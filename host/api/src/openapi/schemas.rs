@@ -1,6 +1,6 @@
 //! Schemas: what utoipa derives, in the forms that generators of clients understand, and the members that depend on a kind.
 
-use super::referenced_shape;
+use super::walk::referenced_shape;
 use gateway_domain::openapi::INLINE;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -55,7 +55,10 @@ fn inline(schema: &mut Value, values: &Schemas) {
         _ => None,
     };
     if let Some(mut found) = nullable {
-        found["type"] = json!([found["type"], "null"]);
+        if let Some(members) = found.as_object_mut() {
+            let one = members.remove("type");
+            members.insert("type".to_owned(), json!([one, "null"]));
+        }
         *schema = found;
     } else if let Some(found) = value(schema) {
         *schema = described(found, schema);

@@ -21,7 +21,7 @@ fn host_and_sdk_test_helpers_look_up_the_same_data() {
         "z":{"list":[[],{"b":true,"a":null}],"text":"a \"quoted\" text\n","big":18446744073709551615,"low":-9223372036854775808}}"#;
     let bundle = bundle(&[("data/a.json", document.as_bytes()), ("data/text.json", b"\"text\"")], |_| ());
     let (ours, sdks) = (
-        Data::of(&bundle).unwrap(),
+        bundle.data().map(Data::new).unwrap(),
         gateway_policy_sdk::testing::data(&[("a.json", document), ("text.json", "\"text\"")]),
     );
     let both = |file: &str, pointer: &str| {
@@ -100,12 +100,12 @@ fn bundle_with_ambiguous_json_data_is_refused() {
 fn cedar_file_is_read_as_one_string() {
     let text = "permit (principal, action, resource); // \"as written\"\n";
     let bundle = bundle(&[("data/policies.cedar", text.as_bytes())], |_| ());
-    let data = Data::of(&bundle).unwrap();
+    let data = bundle.data().map(Data::new).unwrap();
     assert_eq!(data.get("policies.cedar", "").as_deref(), Some(text));
     assert_eq!(data.get("policies.cedar", "/0"), None);
     let refused =
         crate::testing::bundle_with(&engine(), &guest(1, "", ALLOW), &[("data/a.cedar", b"\xff")], |_| ());
-    assert!(matches!(Data::of(&refused), Err(BundleError::NotText(file)) if file == "data/a.cedar"));
+    assert!(matches!(refused.data(), Err(BundleError::NotText(file)) if file == "data/a.cedar"));
 }
 
 /// A guest that looks up `/text` in `a.json` `n` times. It denies if the last lookup found nothing.

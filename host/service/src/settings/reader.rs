@@ -1,6 +1,7 @@
 //! Parses the texts of settings, and collects the faults.
 
-use super::{MILLISECONDS_MAX, Resolved};
+use super::sources::Resolved;
+use super::table::MILLISECONDS_MAX;
 use gateway_domain::ids::Hex32;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;

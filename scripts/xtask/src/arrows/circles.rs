@@ -1,9 +1,8 @@
 //! Circles: files of a crate that name each other's items, directly or through others.
 
 use super::sources::{Arrows, Sources};
-use crate::cargo::{list, text};
+use crate::cargo::{self, list, text};
 use crate::report::Finding;
-use crate::tree;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,7 +28,7 @@ pub(super) fn check(packages: &[Value]) -> Vec<Finding> {
 
 fn describe(sources: &Sources, circle: &BTreeSet<usize>) -> Finding {
     let name = |file: &usize| {
-        let path = sources.files.get(*file).map(|path| path.strip_prefix(tree::root()).unwrap_or(path));
+        let path = sources.files.get(*file).map(|path| path.strip_prefix(cargo::root()).unwrap_or(path));
         path.map(|path| path.display().to_string()).unwrap_or_default()
     };
     let mut lines = format!("{} files are in a circle:", circle.len());

@@ -131,8 +131,12 @@ impl Sources {
                         return Some((module.file, name.to_owned()));
                     }
                     let found = self.defined_in(&inner, rest, depth);
-                    let by_macro = || rest.first().map(|name| (self.modules.get(&inner), name.clone()));
-                    found.or_else(|| by_macro().and_then(|(module, name)| Some((module?.file, name))))
+                    let by_macro = || {
+                        let (module, name) = (self.modules.get(&inner)?, rest.first()?);
+                        let is_known = module.names.contains_key(name) || is_relative(name);
+                        (!is_known).then(|| (module.file, name.clone()))
+                    };
+                    found.or_else(by_macro)
                 }
                 None => {
                     let by_glob =
@@ -234,6 +238,11 @@ impl Mentions<'_> {
         }
         self.0.insert(path);
     }
+}
+
+/// Whether the name stands for a module by its place.
+fn is_relative(name: &str) -> bool {
+    matches!(name, "crate" | "self" | "super")
 }
 
 /// Whether the item is compiled for tests only.

@@ -1,7 +1,8 @@
 //! Paths that the documentation names in backticks exist.
 
+use crate::cargo;
 use crate::report::Finding;
-use crate::tree::{self, TextFile};
+use crate::tree::TextFile;
 
 /// Folders at the top, and one that some pages leave out.
 const ROOTS: [&str; 6] = ["host/", "policy-guest/", "wit/", "bundles/", "tests/", "scripts/"];
@@ -11,7 +12,7 @@ const OPEN: [char; 6] = ['*', '<', '{', '$', '…', '='];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let pages = files.iter().filter(|file| file.path.ends_with(".md"));
-    pages.flat_map(|page| check_page(page, |path| tree::root().join(path).exists())).collect()
+    pages.flat_map(|page| check_page(page, |path| cargo::root().join(path).exists())).collect()
 }
 
 fn check_page(page: &TextFile, exists: impl Fn(&str) -> bool) -> Vec<Finding> {
