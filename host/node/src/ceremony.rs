@@ -4,21 +4,25 @@
 //! memory. That an attempt began is on disk, so that no attempt begins twice: a ceremony id must never be used again. After a
 //! restart an attempt has either staged its share or is lost.
 
-use crate::attempts::{Completed, check_open};
+pub(crate) mod contribution;
+pub(crate) mod mail;
+pub(crate) mod part;
+
+use crate::admission::gate;
+use crate::admission::verify::check_named_key;
 use crate::call::{Call, CeremonyStart, ceremony_id};
+use crate::ceremony::mail::Received;
+use crate::ceremony::part::{Part, is_same_key, target};
 use crate::error::{NodeError, Stop};
-use crate::gate;
 use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
-use crate::log::{self, LogState};
-use crate::mail::Received;
+use crate::memory::sessions::attempt_superseded;
 use crate::node::{Node, Transact};
-use crate::part::{Part, is_same_key, target};
-use crate::row::{self, Statement, View};
-use crate::row_hash;
-use crate::sealing::Sealing;
-use crate::sessions::attempt_superseded;
-use crate::vault::{self, NewShare};
-use crate::verify::check_named_key;
+use crate::steps::attempts::{Completed, check_open};
+use crate::store::log::{self, LogState};
+use crate::store::operation::{self, Statement, View};
+use crate::store::row_hash;
+use crate::store::sealing::Sealing;
+use crate::store::vault::{self, NewShare};
 use gateway_domain::admission::Target;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::OperationType;
@@ -377,7 +381,7 @@ impl Transact for StageShare {
         }
         let log_index = log.size();
         let entry = log.append_receipt(&self.statement, None)?;
-        row::advance(conn, self.effect.step, &self.statement, &entry).await?;
+        operation::advance(conn, self.effect.step, &self.statement, &entry).await?;
         Ok((self.statement.clone(), log_index))
     }
 }

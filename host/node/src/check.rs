@@ -5,6 +5,7 @@
 //! contain no secret. [`NodeFile::check`] checks a whole file, with its structure and schema.
 
 mod file;
+pub(crate) mod health;
 mod log;
 mod operation;
 mod page;
@@ -16,8 +17,8 @@ pub use page::Cursor;
 use crate::error::NodeError;
 use crate::limits::CHECKED_ROWS;
 use crate::node::Node;
-use crate::row_hash;
-use crate::sealing::{Sealing, load_identity};
+use crate::store::row_hash;
+use crate::store::sealing::{Sealing, load_identity};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32, KeyId};
 use gateway_domain::key::Epoch;

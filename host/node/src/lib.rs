@@ -31,60 +31,41 @@
 //! the same receipt, also after a restart. A node that is shown a receipt or head that its log does not have was restored from an
 //! older copy of its database: it stops until an operator readmits it (`rollback`).
 
-mod admit;
-mod approvals;
-mod attempts;
-mod bundles;
+mod admission;
 mod call;
 mod ceremony;
 mod check;
-mod consumed;
-mod contribution;
-mod discard;
 mod error;
-mod gate;
-mod generations;
-mod health;
 pub mod limits;
 mod log;
-mod mail;
+mod memory;
 mod node;
-mod part;
 mod peers;
 mod peers_file;
-mod policy;
-mod rollback;
-mod row;
-mod row_hash;
-mod sealing;
-mod sessions;
-mod signing;
-mod spending;
 mod steps;
+mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(test)]
 mod tests;
-mod vault;
-mod verify;
 pub mod wire;
 
+pub use admission::verify::derivation;
 pub use call::{
     AdmitRequest, Call, CeremonyStart, CommitEpoch, Discard, Owner, Publication, Published, ShownReceipt,
     Subject, ceremony_id,
 };
 pub use ceremony::CeremonyAnswer;
+pub use ceremony::contribution::{admitted_contributions, public_case};
+pub use ceremony::part::protocol;
+pub use check::health::{NodeStatus, unreadable};
 pub use check::{Cursor, Damage, NodeFile, Scope};
-pub use contribution::{admitted_contributions, public_case};
 pub use error::{Code, NodeError, Rejection};
 pub use gateway_policy::{BundleOffer, CompiledBundles, Trust};
 pub use gateway_seal::relay::{Complaint, Envelope, Header};
-pub use generations::Generations;
-pub use health::{NodeStatus, unreadable};
+pub use memory::generations::Generations;
 pub use node::{Clock, Node, NodeConfig, NodeSettings, OperationState, read_identity};
-pub use part::protocol;
 pub use peers::{PeerConflict, Peers};
 pub use peers_file::PeersFile;
-pub use signing::{RoundOne, SignedShare};
 pub use steps::PolicyReceipt;
-pub use verify::derivation;
+pub use steps::signing::{RoundOne, SignedShare};

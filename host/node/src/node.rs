@@ -2,16 +2,16 @@
 
 use crate::call::Call;
 use crate::ceremony::Ceremonies;
+use crate::check::health::Health;
 use crate::error::{NodeError, Stop};
-use crate::generations::Generations;
-use crate::health::Health;
 use crate::limits::{HEAVY_EVALUATIONS_MAX, READERS};
-use crate::log::LogState;
+use crate::log::rollback::{STOPPED, Watch, unusable_size_file};
+use crate::memory::generations::Generations;
+use crate::memory::sessions::Sessions;
 use crate::peers::Peers;
-use crate::rollback::{STOPPED, Watch, unusable_size_file};
-use crate::row::{Row, View};
-use crate::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
-use crate::sessions::Sessions;
+use crate::store::log::LogState;
+use crate::store::operation::{Row, View};
+use crate::store::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
 use gateway_domain::admission::Authorities;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{Hex32, OperationId};

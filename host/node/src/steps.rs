@@ -1,15 +1,19 @@
 //! The steps around the ceremony: policy receipt, promotion, publication and discard.
 
+pub(crate) mod attempts;
+pub(crate) mod discard;
+pub(crate) mod signing;
+
+use crate::admission::gate::{self, Admitted};
 use crate::call::{Call, CommitEpoch, Discard, Publication, Published, content};
+use crate::ceremony::part::target;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate::{self, Admitted};
-use crate::generations::Generations;
-use crate::log::{self, LogState};
+use crate::memory::generations::Generations;
 use crate::node::{Node, NodeConfig, Transact};
-use crate::part::target;
-use crate::row::{self, View};
-use crate::signing::{RoundOne, check_result, result_refused};
-use crate::vault::{self, Generation};
+use crate::steps::signing::{RoundOne, check_result, result_refused};
+use crate::store::log::{self, LogState};
+use crate::store::operation::{self, View};
+use crate::store::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
@@ -159,7 +163,7 @@ impl Transact for Step {
             None => (log.size(), Some(log.append_receipt(&statement, None)?)),
         };
         let head = statement.transition_hash;
-        row::advance_with_answer(conn, effect, self.content, head, entry.as_ref()).await?;
+        operation::advance_with_answer(conn, effect, self.content, head, entry.as_ref()).await?;
         Ok((statement, log_index))
     }
 }

@@ -1,5 +1,5 @@
 //! Gives up an attempt at a ceremony. A node that completed it begins no other until another participant has signed that it will not
-//! complete the attempt (`host/node/src/attempts.rs`), so an attempt is lost only with such a receipt. Without one the operation waits: the
+//! complete the attempt (`host/node/src/steps/attempts.rs`), so an attempt is lost only with such a receipt. Without one the operation waits: the
 //! attempt may still be completed.
 
 use crate::calls::{Calls, NodeSet, unavailable};

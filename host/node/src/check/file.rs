@@ -3,9 +3,9 @@
 use super::page::is_corrupt;
 use super::{Checker, Damage, Scope};
 use crate::error::NodeError;
-use crate::log;
 use crate::node::{APPLICATION, MIGRATIONS};
-use crate::sealing::{Sealing, load_secret};
+use crate::store::log;
+use crate::store::sealing::{Sealing, load_secret};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
 use gateway_domain::node_log::{FORMAT, Header, LogEntry, SignedLogHead};

@@ -3,8 +3,8 @@
 
 use super::page::RawRow;
 use super::{CheckError, Checker, check_hash};
-use crate::log::parse;
-use crate::row_hash;
+use crate::store::log::parse;
+use crate::store::row_hash;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::node_hash;
 use gateway_domain::node_log::{LogEntry, ReleasedShare};

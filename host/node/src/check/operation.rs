@@ -2,9 +2,9 @@
 
 use super::page::RawRow;
 use super::{CheckError, Checker, check_hash};
-use crate::consumed::decode_package;
-use crate::row::{self, Statement};
-use crate::row_hash;
+use crate::store::consumed::decode_package;
+use crate::store::operation::{self, Statement};
+use crate::store::row_hash;
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;
@@ -43,7 +43,7 @@ impl Checker<'_> {
     pub(super) async fn check_operation(&mut self, row: &RawRow) -> Result<(), CheckError> {
         let id = OperationId(row.hash("operation_id").ok_or("`operation_id` is not an operation's id")?);
         let admission_hash = row.hash("admission_hash").ok_or("`admission_hash` is not a hash")?;
-        let last_step = row.text("stage").and_then(|stage| row::step_of_stage(&stage));
+        let last_step = row.text("stage").and_then(|stage| operation::step_of_stage(&stage));
         let last_step = last_step.ok_or("`stage` is not a stage of an operation")?;
         let head = row.hash("head").ok_or("`head` is not a hash")?;
         let chain = Chain { admission_hash, operation_id: id, participant: self.me };

@@ -3,11 +3,11 @@
 use super::{CallContext, WireFault};
 use crate::call::{CeremonyStart, CommitEpoch, Discard, Publication, ShownReceipt};
 use crate::ceremony::CeremonyAnswer;
-use crate::consumed::{decode_package, encode_package};
 use crate::error::NodeError;
 use crate::node::OperationState;
-use crate::signing::{RoundOne, SignedShare};
 use crate::steps::PolicyReceipt;
+use crate::steps::signing::{RoundOne, SignedShare};
+use crate::store::consumed::{decode_package, encode_package};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::Epoch;
 use gateway_domain::operation::EffectStep;

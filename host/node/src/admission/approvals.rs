@@ -2,10 +2,10 @@
 //! without the submitter if the duties are separated and, if the settings say so, with valid signatures of the approvers over this
 //! operation. Pure, like `verify`.
 
+use crate::admission::verify::refused;
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeSettings;
-use crate::verify::refused;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{
     Approval, ApprovalError, ApprovalSubject, SigningRule, approvals_root, n_distinct_people,

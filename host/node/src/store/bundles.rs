@@ -1,11 +1,11 @@
 //! The policy bundles of a node: a caller offers them, the node verifies them under its own trust roots and pins, and keeps a few
 //! in its database, with the high-water mark ([`Ranked`]).
 
+use crate::admission::verify::policy_refused;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::log::LogState;
 use crate::node::{Node, Transact};
-use crate::row_hash;
-use crate::verify::policy_refused;
+use crate::store::log::LogState;
+use crate::store::row_hash;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
@@ -116,7 +116,7 @@ pub(crate) async fn check_standing(
     for (bundle_hash, sequence, offered_at_ms, active_at_ms, files) in rows {
         let active_at = active_at_ms.map(|at| EpochMs(at.unsigned_abs()));
         let kept = Kept { sequence: sequence.unsigned_abs(), offered_at_ms, active_at, files };
-        let found = crate::row::parse_hash(&bundle_hash)?;
+        let found = crate::store::operation::parse_hash(&bundle_hash)?;
         if found == hash {
             own = Some(kept.clone());
         }

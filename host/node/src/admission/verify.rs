@@ -1,6 +1,6 @@
 //! The checks of an admission. Pure: no store, and the time is an argument.
 
-use crate::approvals::{Moment, check_approvals};
+use crate::admission::approvals::{Moment, check_approvals};
 use crate::call::{AdmitRequest, Owner};
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;

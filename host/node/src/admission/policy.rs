@@ -1,11 +1,11 @@
 //! The node's own run of the policy: at the admission, and again before the execution.
 
-use crate::approvals::n_required;
-use crate::bundles::{CLOSED, bundle_error};
+use crate::admission::approvals::n_required;
+use crate::admission::verify::policy_refused;
 use crate::error::{NodeError, Rejection};
 use crate::node::{Node, NodeSettings};
-use crate::row::Statement;
-use crate::verify::policy_refused;
+use crate::store::bundles::{CLOSED, bundle_error};
+use crate::store::operation::Statement;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::{Outcome, SpendingTotals};

@@ -3,7 +3,7 @@
 use crate::check::{Cursor, Damage, Scope};
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::row;
+use crate::store::operation;
 use gateway_domain::dsse::Envelope;
 use gateway_domain::error_chain;
 use gateway_domain::ids::KeyId;
@@ -114,7 +114,7 @@ impl Node {
 
     async fn newest_decision(&self) -> Result<Option<Envelope>, NodeError> {
         let mut conn = self.database.reader().acquire().await?;
-        Ok(row::newest_statement(&mut conn).await?.map(|statement| statement.request.envelope))
+        Ok(operation::newest_statement(&mut conn).await?.map(|statement| statement.request.envelope))
     }
 }
 

@@ -8,15 +8,15 @@
 //! replicas of the gateway can make two packages of one attempt, and a node signs one. Whether a node completed or discarded an
 //! attempt is in its log: the two exclude each other, in the transaction that appends the entry.
 
+use crate::admission::gate::{self, out_of_order};
 use crate::call::Call;
-use crate::consumed::{UsedNonces, decode_package};
+use crate::ceremony::part::target;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate::{self, out_of_order};
-use crate::log::{self, LogState};
 use crate::node::{Node, NodeConfig, Transact};
-use crate::part::target;
-use crate::row::{Statement, View};
-use crate::vault;
+use crate::store::consumed::{UsedNonces, decode_package};
+use crate::store::log::{self, LogState};
+use crate::store::operation::{Statement, View};
+use crate::store::vault;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;

@@ -1,18 +1,23 @@
 //! Admission: the node accepts and stores a decision, or refuses it.
 
-use crate::approvals::Moment;
-use crate::bundles;
+pub(crate) mod approvals;
+pub(crate) mod gate;
+pub(crate) mod policy;
+pub(crate) mod verify;
+
+use crate::admission::approvals::Moment;
+use crate::admission::gate;
+use crate::admission::policy::{check_facts, check_spending};
+use crate::admission::verify::{check_generation, check_named_key, verify};
 use crate::call::AdmitRequest;
 use crate::error::{NodeError, Stop};
-use crate::gate;
-use crate::generations::Generations;
-use crate::log::{self, LogState};
+use crate::memory::generations::Generations;
 use crate::node::{Node, NodeConfig, Transact};
-use crate::policy::{check_facts, check_spending};
-use crate::row::{self, Row, Statement, View};
-use crate::spending;
-use crate::vault::Generation;
-use crate::verify::{check_generation, check_named_key, verify};
+use crate::store::bundles;
+use crate::store::log::{self, LogState};
+use crate::store::operation::{self, Row, Statement, View};
+use crate::store::spending;
+use crate::store::vault::Generation;
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Intent, OperationType};
@@ -144,7 +149,8 @@ impl Transact for StoreAdmission {
         let log_index = log.size();
         let entry = log.append_receipt(&self.receipt, None)?;
         let known = Some((decision.key_id, self.text.as_str(), &entry));
-        row::insert(conn, &self.chain, EffectStep::Admission, self.receipt.transition_hash, known).await?;
+        operation::insert(conn, &self.chain, EffectStep::Admission, self.receipt.transition_hash, known)
+            .await?;
         Ok((self.receipt.clone(), log_index))
     }
 }

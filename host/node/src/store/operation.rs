@@ -6,9 +6,9 @@
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::log::EntryRow;
-use crate::row_hash;
-use crate::vault::Generation;
+use crate::store::log::EntryRow;
+use crate::store::row_hash;
+use crate::store::vault::Generation;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::operation::{EffectId, EffectStep};

@@ -13,21 +13,21 @@
 //! 4. The same package again gets the stored share; another package is refused.
 //! 5. A change of the key's epoch drops the open nonces of the key.
 //! 6. After a package, another one of the same operation is signed only with the receipt of one of its signers that it discarded that
-//!    attempt, or signed another package in it: otherwise two signatures could be made ([`attempts`](crate::attempts)).
+//!    attempt, or signed another package in it: otherwise two signatures could be made ([`attempts`](crate::steps::attempts)).
 //!
 //! `// Rule n` marks the code that implements it. A crash before 3d loses nonces whose share never left the node. A crash after
 //! 3d loses nothing: the share is on disk.
 
-use crate::attempts::Completed;
+use crate::admission::gate;
 use crate::call::Call;
-use crate::consumed::{Consume, Used, UsedNonces, decode_package, encode_package, session_consumed};
 use crate::error::{Code, NodeError, Rejection};
-use crate::gate;
-use crate::log;
+use crate::memory::sessions::{Session, Signer, Terms, attempt_superseded};
 use crate::node::Node;
-use crate::row::{Statement, View};
-use crate::sessions::{Session, Signer, Terms, attempt_superseded};
-use crate::vault;
+use crate::steps::attempts::Completed;
+use crate::store::consumed::{Consume, Used, UsedNonces, decode_package, encode_package, session_consumed};
+use crate::store::log;
+use crate::store::operation::{Statement, View};
+use crate::store::vault;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;

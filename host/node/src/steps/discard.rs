@@ -1,17 +1,17 @@
 //! The end of an operation that does not go on: the node discards it, with what it holds for it.
 
-use crate::attempts::{self, Completed};
+use crate::admission::gate;
 use crate::call::{Call, Discard, content, unverified_decision};
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate;
 use crate::limits::MISSED_DISCARDS_MAX;
-use crate::log::LogState;
+use crate::log::rollback::decided_before;
 use crate::node::Node;
-use crate::rollback::decided_before;
-use crate::row::{self, Statement, View};
-use crate::spending;
+use crate::steps::attempts::{self, Completed};
 use crate::steps::{Body, Step};
-use crate::vault::{self, Generation};
+use crate::store::log::LogState;
+use crate::store::operation::{self, Statement, View};
+use crate::store::spending;
+use crate::store::vault::{self, Generation};
 use gateway_domain::admission::{self, AdmissionDecision, admission_hash};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::EffectStep;
@@ -66,7 +66,7 @@ impl Step {
                     self.check_no_result(conn, &decision, key.active.as_ref(), true, discard).await?;
                 }
                 let head = self.chain.after_discard()?;
-                row::insert(conn, &self.chain, EffectStep::Discard, head, None).await?;
+                operation::insert(conn, &self.chain, EffectStep::Discard, head, None).await?;
             }
             Some(row) if row.admission_hash != self.call.admission_hash => {
                 return Err(gate::other_decision().into());
@@ -113,7 +113,7 @@ impl Step {
         let Err(error) = admission::verify(&discard.decision, authorities, decision.not_before_ms) else {
             return Ok(decision);
         };
-        if row::n_missed(conn).await? < MISSED_DISCARDS_MAX {
+        if operation::n_missed(conn).await? < MISSED_DISCARDS_MAX {
             return Ok(decision);
         }
         Err(Rejection::new(Code::AdmissionRefused, error.to_string()).into())

@@ -1,13 +1,13 @@
 //! The checks of a call against the stored operation: order, validity of the decision, and the key's generation.
 
-use crate::approvals::Moment;
+use crate::admission::approvals::Moment;
+use crate::admission::policy::check_facts;
+use crate::admission::verify::{check_named_key, epoch_conflict, verify};
 use crate::call::{Call, Subject};
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::{Node, NodeConfig};
-use crate::policy::check_facts;
-use crate::row::{KeyState, Row, Statement, View};
-use crate::vault::{self, Generation};
-use crate::verify::{check_named_key, epoch_conflict, verify};
+use crate::store::operation::{KeyState, Row, Statement, View};
+use crate::store::vault::{self, Generation};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;

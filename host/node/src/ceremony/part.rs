@@ -1,12 +1,12 @@
 //! This node's part in a ceremony that makes shares: which protocol it runs, and whether that needs its present share.
 
+use crate::admission::gate::{self, Admitted};
+use crate::admission::verify::{check_named_key, epoch_conflict};
 use crate::call::CeremonyStart;
-use crate::contribution;
+use crate::ceremony::contribution;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate::{self, Admitted};
 use crate::node::Node;
-use crate::vault::{self, Generation};
-use crate::verify::{check_named_key, epoch_conflict};
+use crate::store::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::intent::Intent;

@@ -5,9 +5,9 @@
 //! erased after it was made.
 
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::row::parse_hash;
-use crate::row_hash;
-use crate::sealing::Sealing;
+use crate::store::operation::parse_hash;
+use crate::store::row_hash;
+use crate::store::sealing::Sealing;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::key::epoch_root;
 use gateway_threshold::{KeyShare, PublicKeys};

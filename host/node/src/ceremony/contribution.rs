@@ -3,7 +3,7 @@
 
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::node::Node;
-use crate::vault;
+use crate::store::vault;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::contribution::{self, HelperAdmission, PAYLOAD_TYPE, RecoveryCase};
 use gateway_domain::ids::Hex32;

@@ -1,7 +1,7 @@
 //! The payments that this node admitted, so that a gateway cannot hide them from a policy that limits amounts over time.
 
 use crate::error::{NodeError, Stop};
-use crate::row_hash;
+use crate::store::row_hash;
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::intent::Payment;
 use gateway_domain::policy::SpendingTotals;

@@ -1,13 +1,13 @@
 //! The table `consumed`: the nonces that signed, with the package and the share that they produced.
 
+use crate::admission::gate;
+use crate::admission::verify::epoch_conflict;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate;
-use crate::log::LogState;
+use crate::memory::sessions::attempt_superseded;
 use crate::node::Transact;
-use crate::row::{self, parse_hash};
-use crate::row_hash;
-use crate::sessions::attempt_superseded;
-use crate::verify::epoch_conflict;
+use crate::store::log::LogState;
+use crate::store::operation::{self, parse_hash};
+use crate::store::row_hash;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::node_log::ReleasedShare;
 use gateway_domain::operation::EffectStep;
@@ -67,7 +67,7 @@ pub(crate) struct Consume {
     pub(crate) not_before_ms: EpochMs,
     pub(crate) epoch_root: Hex32,
     pub(crate) attempt: u32,
-    /// See [`Terms`](crate::sessions::Terms).
+    /// See [`Terms`](crate::memory::sessions::Terms).
     pub(crate) completed_attempt: u32,
     pub(crate) commitment_hash: Hex32,
     pub(crate) package: String,
@@ -103,7 +103,7 @@ impl Transact for Consume {
         sqlx::query(sql)
             .bind(&operation_id)
             .bind(self.statement.transition_hash.to_string())
-            .bind(row::stage_of(EffectStep::Execute))
+            .bind(operation::stage_of(EffectStep::Execute))
             .bind(entry.log_index)
             .bind(entry.body.as_str())
             .bind(entry.nodes.as_slice())
@@ -140,7 +140,7 @@ impl Consume {
             .await?;
         let stage: Option<&str> = row.try_get(0)?;
         if !matches!(
-            stage.and_then(row::step_of_stage),
+            stage.and_then(operation::step_of_stage),
             Some(EffectStep::PolicyReceipt | EffectStep::Execute)
         ) {
             return Err(gate::out_of_order("the operation made another step during signing").into());
