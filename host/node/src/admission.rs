@@ -1,22 +1,24 @@
 //! Admission: the node accepts and stores a decision, or refuses it.
 
 pub(crate) mod approvals;
+pub(crate) mod bundles;
 pub(crate) mod gate;
 pub(crate) mod policy;
 pub(crate) mod verify;
 
 use crate::admission::approvals::Moment;
-use crate::admission::gate;
 use crate::admission::policy::{check_facts, check_spending};
 use crate::admission::verify::{check_generation, check_named_key, verify};
 use crate::call::AdmitRequest;
-use crate::error::{NodeError, Stop};
+use crate::error::{NodeError, Stop, discarded, other_decision};
 use crate::memory::generations::Generations;
-use crate::node::{Node, NodeConfig, Transact};
-use crate::store::bundles;
+use crate::node::Node;
+use crate::settings::NodeConfig;
+use crate::store;
 use crate::store::log::{self, LogState};
 use crate::store::operation::{self, Row, Statement, View};
 use crate::store::spending;
+use crate::store::transaction::Transact;
 use crate::store::vault::Generation;
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
@@ -117,10 +119,10 @@ impl Transact for StoreAdmission {
         let view = View::load(conn, request.effect, Some(decision.key_id)).await?;
         if let Some(known) = view.row {
             if known.last_step == EffectStep::Discard {
-                return Err(gate::discarded().into());
+                return Err(discarded().into());
             }
             if known.admission_hash != self.chain.admission_hash {
-                return Err(gate::other_decision().into());
+                return Err(other_decision().into());
             }
             return Ok((self.receipt.clone(), log::receipt_index(conn, &self.receipt).await?));
         }
@@ -138,10 +140,10 @@ impl Transact for StoreAdmission {
         }
         check_facts(&self.config.settings, &self.statement, keys.as_deref(), Some(self.now))?;
         let (standing, kept) =
-            bundles::check_standing(conn, decision.bundle_hash, self.is_pinned, self.now).await?;
+            store::bundles::check_standing(conn, decision.bundle_hash, self.is_pinned, self.now).await?;
         self.check_spending(conn, keys.as_deref()).await?;
         if standing == Standing::Rises {
-            bundles::activate(conn, decision.bundle_hash, &kept, self.now).await?;
+            store::bundles::activate(conn, decision.bundle_hash, &kept, self.now).await?;
         }
         if let Intent::Payment(payment) = &request.intent {
             spending::record(conn, self.chain.operation_id, &request.owner.tenant, payment, self.now).await?;

@@ -1,8 +1,8 @@
 //! Errors of a node.
 
-use crate::peers::PeerConflict;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
+use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::at_rest::AtRestError;
 use gateway_seal::relay::Complaint;
@@ -222,6 +222,14 @@ impl NodeError {
         matches!(source.downcast_ref(), Some(OpenError::Exposed { .. } | OpenError::ExposedFolder { .. }))
     }
 
+    /// The node has stopped.
+    pub(crate) const STOPPED: Self = Self::unavailable(
+        "the node has stopped: its database is older than what it signed, and an operator must readmit it",
+    );
+
+    /// The node has no share of the key that it could use.
+    pub(crate) const NO_SHARE: Self = Self::unavailable("the node holds no share of the key");
+
     /// The stored data cannot be decoded.
     pub(crate) fn damaged(source: impl Error + Send + Sync + 'static) -> Self {
         Self::caused_by("the node's store is damaged", source)
@@ -259,6 +267,14 @@ unavailable! {
     OpenError => "the node's store cannot be opened",
     PeerConflict => "the node's identity is not the one pinned for it",
     CanonicalError => "a value has no canonical form",
+}
+
+/// Another identity is already pinned for the participant.
+#[derive(Debug, thiserror::Error)]
+#[error("participant {index} is pinned with another identity")]
+pub struct PeerConflict {
+    /// The participant's index.
+    pub index: u16,
 }
 
 /// Why a transaction or a read stopped: with an answer for the caller, or because the store failed.
@@ -299,4 +315,65 @@ impl From<Stop> for NodeError {
             Stop::Failed(error) => error.into(),
         }
     }
+}
+
+// The refusals that several files make.
+
+pub(crate) fn admission_refused(detail: impl Into<String>) -> Rejection {
+    Rejection::new(Code::AdmissionRefused, detail)
+}
+
+pub(crate) fn policy_refused(detail: impl Into<String>) -> Rejection {
+    Rejection::new(Code::PolicyRefused, detail)
+}
+
+pub(crate) fn package_refused(detail: impl Into<String>) -> Rejection {
+    Rejection::new(Code::PackageRefused, detail)
+}
+
+pub(crate) fn result_refused(detail: &'static str) -> Rejection {
+    Rejection::new(Code::ResultRefused, detail)
+}
+
+pub(crate) fn epoch_conflict(detail: &'static str) -> Rejection {
+    Rejection::new(Code::EpochConflict, detail)
+}
+
+pub(crate) fn out_of_order(detail: impl Into<String>) -> Rejection {
+    Rejection::new(Code::StepOutOfOrder, detail)
+}
+
+pub(crate) fn other_transition() -> Rejection {
+    out_of_order("the step follows another transition than this node's last one")
+}
+
+/// The refusal of a step that cannot follow `last_step`.
+pub(crate) fn cannot_follow(last_step: EffectStep) -> Rejection {
+    out_of_order(format!("the last step on this node is `{}`", last_step.as_str()))
+}
+
+pub(crate) fn other_decision() -> Rejection {
+    Rejection::new(Code::AdmissionConflict, "the operation was admitted by another decision")
+}
+
+pub(crate) fn expired() -> Rejection {
+    Rejection::new(Code::AdmissionExpired, "the admission decision is not valid now")
+}
+
+pub(crate) fn discarded() -> Rejection {
+    Rejection::new(Code::OperationDiscarded, "the operation was discarded on this node")
+}
+
+pub(crate) fn attempt_superseded() -> Rejection {
+    Rejection::new(Code::AttemptSuperseded, "a later attempt has begun")
+}
+
+pub(crate) fn session_consumed() -> Rejection {
+    Rejection::new(Code::SessionConsumed, "the nonces of this attempt signed another package")
+}
+
+/// The refusal of an operation that the node may have signed before a rollback.
+pub(crate) fn decided_before() -> Rejection {
+    let detail = "the operation was approved or decided before the node was restored and readmitted: it may have signed it";
+    Rejection::new(Code::DecidedBeforeReadmission, detail)
 }

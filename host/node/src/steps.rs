@@ -4,15 +4,16 @@ pub(crate) mod attempts;
 pub(crate) mod discard;
 pub(crate) mod signing;
 
-use crate::admission::gate::{self, Admitted};
+use crate::admission::gate::{self, Admitted, target};
 use crate::call::{Call, CommitEpoch, Discard, Publication, Published, content};
-use crate::ceremony::part::target;
-use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::error::{Code, NodeError, Rejection, Stop, result_refused};
 use crate::memory::generations::Generations;
-use crate::node::{Node, NodeConfig, Transact};
-use crate::steps::signing::{RoundOne, check_result, result_refused};
+use crate::node::Node;
+use crate::settings::NodeConfig;
+use crate::steps::signing::{RoundOne, check_result};
 use crate::store::log::{self, LogState};
 use crate::store::operation::{self, View};
+use crate::store::transaction::Transact;
 use crate::store::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::canonical::CanonicalError;
@@ -363,7 +364,7 @@ impl Step {
             // The key's epoch has changed since it signed.
             Some(_) | None => {
                 let past = vault::load_promoted(conn, decision.key_id, &decision.epoch).await?;
-                past.ok_or(vault::NO_SHARE)?
+                past.ok_or(NodeError::NO_SHARE)?
             }
         };
         let keys = self.generations.keys(held.root, || held.decode(decision.key_id))?;

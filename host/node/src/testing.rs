@@ -1,6 +1,8 @@
 //! Sample values for tests: an authority, a policy, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
+pub(crate) mod lies;
+
 use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, Owner, Rejection, Subject, derivation};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{
@@ -28,7 +30,6 @@ use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, T
 use gateway_seal::at_rest::Kek;
 use gateway_seal::relay::{self, Complaint};
 use gateway_threshold::{Message, PublicKeys, SignatureProfile, Tweak};
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -589,44 +590,6 @@ impl Case {
     }
 }
 
-type FalseReceipt = Box<dyn Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send>;
-
-/// A function that replaces a node's receipts, if one is set.
-#[derive(Default)]
-pub(crate) struct FalseReceipts(Mutex<Option<FalseReceipt>>);
-
-impl FalseReceipts {
-    pub(crate) fn replacement(&self, statement: &ReceiptStatement) -> Option<NodeReceipt> {
-        let replace = self.0.lock();
-        replace.as_ref().and_then(|replace| replace(statement))
-    }
-}
-
-type FalseMail = Box<dyn Fn(&Message) -> Vec<Message> + Send>;
-type FalseAccusation = Box<dyn Fn(&Node, &[relay::Envelope]) -> Option<Rejection> + Send>;
-
-/// What a node sends and answers in ceremonies in place of the truth, if it is set.
-#[derive(Default)]
-pub(crate) struct Lies {
-    mail: Mutex<Option<FalseMail>>,
-    accusation: Mutex<Option<FalseAccusation>>,
-}
-
-impl Lies {
-    pub(crate) fn mail(&self, messages: Vec<Message>) -> Vec<Message> {
-        let replace = self.mail.lock();
-        match replace.as_ref() {
-            Some(replace) => messages.iter().flat_map(replace).collect(),
-            None => messages,
-        }
-    }
-
-    pub(crate) fn accusation(&self, node: &Node, mail: &[relay::Envelope]) -> Option<Rejection> {
-        let accuse = self.accusation.lock();
-        accuse.as_ref().and_then(|accuse| accuse(node, mail))
-    }
-}
-
 impl Node {
     /// From now on the node signs and sends what `replace` returns for each message of a ceremony.
     pub fn replace_mail(&self, replace: impl Fn(&Message) -> Vec<Message> + Send + 'static) {
@@ -650,7 +613,7 @@ impl Node {
         &self,
         replace: impl Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send + 'static,
     ) {
-        *self.false_receipts.0.lock() = Some(Box::new(replace));
+        *self.lies.receipt.lock() = Some(Box::new(replace));
     }
 
     /// Signs any statement as this node, true or not, at any position of its log.

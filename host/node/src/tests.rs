@@ -2,12 +2,12 @@
 //! states of a share.
 
 use crate::error::{Code, NodeError, Stop};
-use crate::log::rollback::{Readmission, Rollback};
-use crate::node::{MIGRATIONS, Transact, Transaction};
 use crate::store::consumed::Consume;
 use crate::store::log::LogState;
 use crate::store::operation::{self, View};
+use crate::store::rollback::{Readmission, Rollback};
 use crate::store::sealing::{CreateIdentity, Rewrap, Sealing};
+use crate::store::transaction::{MIGRATIONS, Transact, Transaction};
 use crate::store::vault::{self, Generation, NewShare};
 use crate::testing::{SUITES, asset_action, hex32, kek};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};

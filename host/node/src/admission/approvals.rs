@@ -2,10 +2,9 @@
 //! without the submitter if the duties are separated and, if the settings say so, with valid signatures of the approvers over this
 //! operation. Pure, like `verify`.
 
-use crate::admission::verify::refused;
 use crate::call::AdmitRequest;
-use crate::error::{Code, NodeError, Rejection};
-use crate::node::NodeSettings;
+use crate::error::{Code, NodeError, Rejection, admission_refused as refused};
+use crate::settings::NodeSettings;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{
     Approval, ApprovalError, ApprovalSubject, SigningRule, approvals_root, n_distinct_people,

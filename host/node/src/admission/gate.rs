@@ -2,13 +2,17 @@
 
 use crate::admission::approvals::Moment;
 use crate::admission::policy::check_facts;
-use crate::admission::verify::{check_named_key, epoch_conflict, verify};
+use crate::admission::verify::{check_named_key, verify};
 use crate::call::{Call, Subject};
-use crate::error::{Code, NodeError, Rejection};
-use crate::node::{Node, NodeConfig};
+use crate::error::{
+    Code, NodeError, Rejection, cannot_follow, discarded, epoch_conflict, expired, other_decision,
+    other_transition, out_of_order,
+};
+use crate::node::Node;
+use crate::settings::NodeConfig;
 use crate::store::operation::{KeyState, Row, Statement, View};
-use crate::store::vault::{self, Generation};
-use gateway_domain::admission::AdmissionDecision;
+use crate::store::vault::Generation;
+use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::EffectStep;
@@ -140,7 +144,7 @@ pub(crate) fn check_generation<'h>(
         Some(_) | None if key.staged == Some(decision.epoch_root) => {
             Err(NodeError::unavailable("the node has staged the admitted generation but not promoted it yet"))
         }
-        None if !key.is_known => Err(vault::NO_SHARE),
+        None if !key.is_known => Err(NodeError::NO_SHARE),
         Some(_) | None => Err(epoch_conflict("the key is in another epoch than the admitted one").into()),
     }
 }
@@ -164,27 +168,12 @@ pub(crate) fn check_fence(statement: &Statement) -> Result<(), Rejection> {
     Ok(())
 }
 
-pub(crate) fn out_of_order(detail: impl Into<String>) -> Rejection {
-    Rejection::new(Code::StepOutOfOrder, detail)
+/// The generation that the operation makes.
+pub(crate) fn target(decision: &AdmissionDecision) -> Result<&Target, Rejection> {
+    decision.target.as_ref().ok_or_else(|| out_of_order("the operation makes no shares"))
 }
 
-pub(crate) fn other_transition() -> Rejection {
-    out_of_order("the step follows another transition than this node's last one")
-}
-
-/// The refusal of a step that cannot follow `last_step`.
-pub(crate) fn cannot_follow(last_step: EffectStep) -> Rejection {
-    out_of_order(format!("the last step on this node is `{}`", last_step.as_str()))
-}
-
-pub(crate) fn discarded() -> Rejection {
-    Rejection::new(Code::OperationDiscarded, "the operation was discarded on this node")
-}
-
-pub(crate) fn expired() -> Rejection {
-    Rejection::new(Code::AdmissionExpired, "the admission decision is not valid now")
-}
-
-pub(crate) fn other_decision() -> Rejection {
-    Rejection::new(Code::AdmissionConflict, "the operation was admitted by another decision")
+/// Whether the operation makes shares of the key that it is on. A rotation makes those of another key.
+pub(crate) fn is_same_key(decision: &AdmissionDecision) -> bool {
+    decision.target.as_ref().is_some_and(|target| target.key_id == decision.key_id)
 }

@@ -1,10 +1,10 @@
 //! The node's own run of the policy: at the admission, and again before the execution.
 
 use crate::admission::approvals::n_required;
-use crate::admission::verify::policy_refused;
-use crate::error::{NodeError, Rejection};
-use crate::node::{Node, NodeSettings};
-use crate::store::bundles::{CLOSED, bundle_error};
+use crate::admission::bundles::{CLOSED, bundle_error};
+use crate::error::{NodeError, Rejection, policy_refused};
+use crate::node::Node;
+use crate::settings::NodeSettings;
 use crate::store::operation::Statement;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::policy::facts::Rules;

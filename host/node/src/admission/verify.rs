@@ -2,8 +2,8 @@
 
 use crate::admission::approvals::{Moment, check_approvals};
 use crate::call::{AdmitRequest, Owner};
-use crate::error::{Code, NodeError, Rejection};
-use crate::node::NodeConfig;
+use crate::error::{Code, NodeError, Rejection, admission_refused as refused};
+use crate::settings::NodeConfig;
 use gateway_domain::admission::{self, Admission, AdmissionDecision, DecisionError, Derivation, Target};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::{Hex32, KeyId};
@@ -217,16 +217,4 @@ pub(crate) fn check_named_key(intent: &Intent, keys: &PublicKeys) -> Result<(), 
         Some(named) if *named != own() => Err(refused("the intent names another public key than the key's")),
         Some(_) | None => Ok(()),
     }
-}
-
-pub(crate) fn refused(detail: impl Into<String>) -> Rejection {
-    Rejection::new(Code::AdmissionRefused, detail)
-}
-
-pub(crate) fn policy_refused(detail: impl Into<String>) -> Rejection {
-    Rejection::new(Code::PolicyRefused, detail)
-}
-
-pub(crate) fn epoch_conflict(detail: &'static str) -> Rejection {
-    Rejection::new(Code::EpochConflict, detail)
 }

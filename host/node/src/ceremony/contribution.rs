@@ -1,7 +1,7 @@
 //! This node's contribution to the recovery of another participant's share: its content id, which a client asks for before it
 //! submits the recovery.
 
-use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::error::{Code, NodeError, Rejection, Stop, package_refused};
 use crate::node::Node;
 use crate::store::vault;
 use gateway_domain::canonical::CanonicalError;
@@ -9,7 +9,7 @@ use gateway_domain::contribution::{self, HelperAdmission, PAYLOAD_TYPE, Recovery
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{FixedContributions, Recover};
 use gateway_domain::receipt::Signature;
-use gateway_threshold::{KeyShare, PublicKeys, ThresholdError, repair};
+use gateway_threshold::{KeyShare, PublicKeys, repair};
 
 impl Node {
     /// What this node would contribute to a recovery: the content id, and the node's signature. The contribution reveals nothing, so
@@ -25,7 +25,7 @@ impl Node {
         // With 64 participants this computes for milliseconds, which must not block an async worker thread.
         let made = tokio::task::spawn_blocking(move || public.contribution(&share)).await;
         let made = made.map_err(|_| NodeError::unavailable("the node could not compute its contribution"))?;
-        let cid = Hex32::new(made.map_err(|error| refused(&error))?);
+        let cid = Hex32::new(made.map_err(|error| package_refused(error.to_string()))?);
         let participant = self.participant();
         let payload = contribution::statement(case, participant, cid)?;
         let signature = Signature::new(self.secret.sign_statement(PAYLOAD_TYPE, &payload));
@@ -64,8 +64,4 @@ pub fn admitted_contributions(recover: &Recover) -> repair::Admitted {
     let FixedContributions { cids, root } = recover.fixed_contributions();
     let contributions = cids.iter().map(|cid| *cid.as_bytes()).collect();
     repair::Admitted { contributions, root: root.map(|root| *root.as_bytes()) }
-}
-
-fn refused(error: &ThresholdError) -> NodeError {
-    Rejection::new(Code::PackageRefused, error.to_string()).into()
 }

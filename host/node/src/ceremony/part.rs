@@ -1,10 +1,10 @@
 //! This node's part in a ceremony that makes shares: which protocol it runs, and whether that needs its present share.
 
-use crate::admission::gate::{self, Admitted};
-use crate::admission::verify::{check_named_key, epoch_conflict};
+use crate::admission::gate::{self, Admitted, is_same_key, target};
+use crate::admission::verify::check_named_key;
 use crate::call::CeremonyStart;
 use crate::ceremony::contribution;
-use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::error::{NodeError, Rejection, Stop, epoch_conflict, out_of_order, package_refused as refused};
 use crate::node::Node;
 use crate::store::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
@@ -33,11 +33,6 @@ struct PresentKey {
     keys: Arc<PublicKeys>,
     /// This node's share; `None` if it holds none of the admitted generation, or the ceremony does not need it.
     share: Option<KeyShare>,
-}
-
-/// The generation that the operation makes.
-pub(crate) fn target(decision: &AdmissionDecision) -> Result<&Target, Rejection> {
-    decision.target.as_ref().ok_or_else(|| gate::out_of_order("the operation makes no shares"))
 }
 
 impl Node {
@@ -76,7 +71,7 @@ impl Node {
             && recover.recovering_participant != me
             && !recover.helper_participants.as_set().contains(&me)
         {
-            return Ok(Part::Keeps(share.ok_or(vault::NO_SHARE)?, keys));
+            return Ok(Part::Keeps(share.ok_or(NodeError::NO_SHARE)?, keys));
         }
         run(protocol(Some(&keys))?, share.as_ref())
     }
@@ -111,11 +106,6 @@ impl Node {
         };
         Ok(PresentKey { keys, share })
     }
-}
-
-/// Whether the operation makes shares of the key that it is on. A rotation makes those of another key.
-pub(crate) fn is_same_key(decision: &AdmissionDecision) -> bool {
-    decision.target.as_ref().is_some_and(|target| target.key_id == decision.key_id)
 }
 
 /// Whether the ceremony needs this node's present share. Otherwise the share is not read, so that an unreadable one does not
@@ -171,7 +161,7 @@ pub fn protocol(
             Protocol::Repair(repair::Params { case, admitted, me, ceremony_id })
         }
         Intent::KeyCreate(_) | Intent::Payment(_) | Intent::AssetAction(_) => {
-            return Err(gate::out_of_order("the operation makes no shares").into());
+            return Err(out_of_order("the operation makes no shares").into());
         }
     })
 }
@@ -185,7 +175,7 @@ fn run(protocol: Protocol, share: Option<&KeyShare>) -> Result<Part, Stop> {
     };
     match started {
         Ok((session, messages)) => Ok(Part::Runs(Box::new(session), Box::new(protocol), messages)),
-        Err(ThresholdError::ShareMissing { .. }) => Err(vault::NO_SHARE.into()),
+        Err(ThresholdError::ShareMissing { .. }) => Err(NodeError::NO_SHARE.into()),
         Err(error) => Err(refused(error.to_string()).into()),
     }
 }
@@ -201,8 +191,4 @@ fn check_dealers(dealers: &BTreeSet<ParticipantIndex>, keys: &PublicKeys) -> Res
 
 fn indices(participants: &BTreeSet<ParticipantIndex>) -> BTreeSet<u16> {
     participants.iter().map(|participant| participant.0).collect()
-}
-
-fn refused(detail: impl Into<String>) -> Rejection {
-    Rejection::new(Code::PackageRefused, detail)
 }

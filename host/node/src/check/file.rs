@@ -1,11 +1,11 @@
 //! The check of a whole database file, which a running node may have open.
 
-use super::page::is_corrupt;
-use super::{Checker, Damage, Scope};
+use super::Checker;
 use crate::error::NodeError;
-use crate::node::{APPLICATION, MIGRATIONS};
 use crate::store::log;
 use crate::store::sealing::{Sealing, load_secret};
+use crate::store::tables::{Damage, Scope, is_corrupt};
+use crate::store::transaction::{APPLICATION, MIGRATIONS};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
 use gateway_domain::node_log::{FORMAT, Header, LogEntry, SignedLogHead};

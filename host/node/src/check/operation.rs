@@ -1,10 +1,10 @@
 //! The checks of operations and the rows that belong to them: statement, answers to calls, used nonces, ceremony, new share.
 
-use super::page::RawRow;
 use super::{CheckError, Checker, check_hash};
 use crate::store::consumed::decode_package;
 use crate::store::operation::{self, Statement};
 use crate::store::row_hash;
+use crate::store::tables::RawRow;
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;

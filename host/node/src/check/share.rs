@@ -1,10 +1,10 @@
 //! The check of a share: that it opens, matches its public keys, and was made by an operation.
 
-use super::page::RawRow;
 use super::{CheckError, Checker, check_hash};
 use crate::error::NodeError;
 use crate::store::operation;
 use crate::store::row_hash;
+use crate::store::tables::RawRow;
 use crate::store::vault::Generation;
 use gateway_domain::ids::{EpochName, KeyId};
 use gateway_domain::operation::EffectStep;

@@ -1,6 +1,6 @@
 //! A node whose database was restored from an older copy: it notices, stops, and goes on only after an operator's readmission.
 //!
-//! A node notices when it starts and its log is shorter than it was ([`SizeFile`]), or when it is shown a receipt or a head
+//! A node notices when it starts and its log is shorter than it was ([`SizeFile`](gateway_sqlite::SizeFile)), or when it is shown a receipt or a head
 //! that it signed itself and its log does not have: at a position that the log has not reached, or where it has another entry.
 //! From then on it refuses every step, also after a restart, until
 //! [`Node::readmit`].
@@ -10,191 +10,25 @@
 //! possibly signed ([`LogState::check_decided_since`]): it releases no share and makes no shares for it, and it signs no receipt
 //! that it will not sign it. Nonces are in memory only, so none survived the restart.
 
-use crate::call::AdmitRequest;
-use crate::call::ShownReceipt;
+use crate::call::{AdmitRequest, ShownReceipt};
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::limits::READMIT_LOST_MAX;
-use crate::node::{Node, Transact};
-use crate::store::log::{self, LogState, column};
-use crate::store::row_hash;
+use crate::node::Node;
+use crate::store::log::{self, LogState};
+use crate::store::rollback::{self, Readmission, Rollback};
+use crate::store::transaction::Transact;
 use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::ids::Hex32;
 use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_sqlite::{SizeFile, SizeFileError, State as _};
-use parking_lot::{Mutex, MutexGuard};
-use sqlx::{Row as _, SqliteConnection};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// The last rollback that the node knows of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rollback {
-    /// The size that the log had at least before the rollback.
-    pub(crate) size_shown: u64,
-    /// The first position at which the log may have had another entry.
-    pub(crate) lost_from: u64,
-    /// The readmission; `None` while the node is stopped.
-    pub(crate) readmitted: Option<Readmission>,
-}
-
-/// The entry of a readmission, and its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Readmission {
-    pub(crate) log_index: u64,
-    pub(crate) at_ms: EpochMs,
-}
-
-/// What every call compares, so it is in memory too.
-#[derive(Debug, Default)]
-pub(crate) struct Watch {
-    size: AtomicU64,
-    is_stopped: AtomicBool,
-    /// The time of the last readmission, or 0.
-    readmitted_at_ms: AtomicU64,
-    /// The last receipts that the log is known to have.
-    known: Mutex<VecDeque<(u64, Hex32)>>,
-    size_file: Option<SizeFile>,
-}
-
-/// Receipts that are not looked up again when they are shown, in memory. A caller shows one of the last few.
-const KNOWN_RECEIPTS_MAX: usize = 64;
-
-pub(crate) fn unusable_size_file(error: SizeFileError) -> NodeError {
-    NodeError::caused_by("the file with the size of the node's log cannot be used", error)
-}
-
-impl Watch {
-    pub(crate) fn new(state: &LogState, size_file: Option<SizeFile>) -> Self {
-        let watch = Self { size_file, ..Self::default() };
-        watch.size.store(state.size(), Ordering::SeqCst);
-        watch.is_stopped.store(state.is_stopped(), Ordering::SeqCst);
-        watch.readmitted_at_ms.store(state.readmitted_at().0, Ordering::SeqCst);
-        watch
-    }
-
-    /// Notes that the log has at least this size, which must be durable.
-    pub(crate) fn grow(&self, size: u64) -> Result<(), NodeError> {
-        self.size.fetch_max(size, Ordering::SeqCst);
-        self.size_file.as_ref().map_or(Ok(()), |file| file.raise(size)).map_err(unusable_size_file)
-    }
-
-    /// Notes that the log has this receipt.
-    pub(crate) fn note(&self, log_index: u64, statement: &ReceiptStatement) {
-        let mut known = self.known();
-        if known.len() >= KNOWN_RECEIPTS_MAX {
-            known.pop_front();
-        }
-        known.push_back((log_index, statement.transition_hash));
-    }
-
-    fn is_known(&self, shown: &ShownReceipt) -> bool {
-        self.known().contains(&(shown.receipt.log_index, shown.statement.transition_hash))
-    }
-
-    fn known(&self) -> MutexGuard<'_, VecDeque<(u64, Hex32)>> {
-        // No update can panic midway, so a poisoned queue is still consistent.
-        self.known.lock()
-    }
-
-    fn readmitted_at(&self) -> EpochMs {
-        EpochMs(self.readmitted_at_ms.load(Ordering::SeqCst))
-    }
-}
-
-/// The node has stopped.
-pub(crate) const STOPPED: NodeError = NodeError::unavailable(
-    "the node has stopped: its database is older than what it signed, and an operator must readmit it",
-);
+use gateway_sqlite::State as _;
+use sqlx::SqliteConnection;
+use std::sync::atomic::Ordering;
 
 const TOO_MUCH_LOST: NodeError = NodeError::unavailable(
     "the node's log lacks more entries than a readmission fills: restore a newer copy, or replace the node",
 );
-
-/// Refuses what was decided or approved before the node was readmitted. Approvals count by their signed time, whose clock may be
-/// ahead.
-fn check_decided_since(
-    readmitted_at: EpochMs,
-    request: &AdmitRequest,
-    decision: &AdmissionDecision,
-) -> Result<(), Rejection> {
-    let latest_claim = i64::try_from(readmitted_at.plus_ms(CLOCK_SKEW_MS).0).unwrap_or(i64::MAX);
-    let mut signed = request.approvals.iter().filter(|approval| approval.signature.is_some());
-    let is_older = decision.not_before_ms <= readmitted_at
-        || signed.any(|approval| approval.claimed_at_ms <= latest_claim);
-    if readmitted_at == EpochMs(0) || !is_older { Ok(()) } else { Err(decided_before()) }
-}
-
-/// The refusal of an operation that the node may have signed before a rollback.
-pub(crate) fn decided_before() -> Rejection {
-    let detail = "the operation was approved or decided before the node was restored and readmitted: it may have signed it";
-    Rejection::new(Code::DecidedBeforeReadmission, detail)
-}
-
-impl LogState {
-    /// Whether the node has stopped because of a rollback.
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.rollback.is_some_and(|rollback| rollback.readmitted.is_none())
-    }
-
-    /// The time of the last readmission, or 0.
-    pub(crate) fn readmitted_at(&self) -> EpochMs {
-        let readmitted = self.rollback.and_then(|rollback| rollback.readmitted);
-        readmitted.map_or(EpochMs(0), |readmission| readmission.at_ms)
-    }
-
-    /// Refuses an operation that the node may have signed before a rollback.
-    pub(crate) fn check_decided_since(
-        &self,
-        request: &AdmitRequest,
-        decision: &AdmissionDecision,
-    ) -> Result<(), Rejection> {
-        check_decided_since(self.readmitted_at(), request, decision)
-    }
-
-    /// Refuses nonces that were made before the last readmission, of an operation that was decided before it.
-    pub(crate) fn check_not_before(&self, not_before: EpochMs) -> Result<(), Rejection> {
-        let readmitted_at = self.readmitted_at();
-        if readmitted_at == EpochMs(0) || not_before > readmitted_at { Ok(()) } else { Err(decided_before()) }
-    }
-}
-
-impl Rollback {
-    pub(crate) async fn load(conn: &mut SqliteConnection) -> Result<Option<Self>, sqlx::Error> {
-        let sql = "SELECT size_shown, lost_from, readmitted_index, readmitted_at_ms FROM rolled_back";
-        let Some(row) = sqlx::query(sql).fetch_optional(conn).await? else { return Ok(None) };
-        let number = |column: &str| Ok::<_, sqlx::Error>(row.try_get::<i64, _>(column)?.unsigned_abs());
-        let index: Option<i64> = row.try_get("readmitted_index")?;
-        let readmitted = match index {
-            Some(index) => Some(Readmission {
-                log_index: index.unsigned_abs(),
-                at_ms: EpochMs(number("readmitted_at_ms")?),
-            }),
-            None => None,
-        };
-        Ok(Some(Self { size_shown: number("size_shown")?, lost_from: number("lost_from")?, readmitted }))
-    }
-
-    async fn store(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
-        let readmitted = self.readmitted.map(|readmission| (readmission.log_index, readmission.at_ms.0));
-        let row_hash = row_hash::rolled_back(self.size_shown, self.lost_from, readmitted)?;
-        let sql = "INSERT OR REPLACE INTO rolled_back \
-                   (one, size_shown, lost_from, readmitted_index, readmitted_at_ms, row_hash) \
-                   VALUES (1, ?1, ?2, ?3, ?4, ?5)";
-        sqlx::query(sql)
-            .bind(column(self.size_shown)?)
-            .bind(column(self.lost_from)?)
-            .bind(readmitted.map(|(index, _)| column(index)).transpose()?)
-            .bind(readmitted.map(|(_, at_ms)| column(at_ms)).transpose()?)
-            .bind(row_hash.to_string())
-            .execute(conn)
-            .await?;
-        Ok(())
-    }
-}
 
 impl Node {
     /// The number of entries of the log.
@@ -296,7 +130,7 @@ impl Node {
     }
 
     pub(crate) fn check_running(&self) -> Result<(), NodeError> {
-        if self.is_stopped() { Err(STOPPED) } else { Ok(()) }
+        if self.is_stopped() { Err(NodeError::STOPPED) } else { Ok(()) }
     }
 
     /// As [`LogState::check_decided_since`].
@@ -305,7 +139,7 @@ impl Node {
         request: &AdmitRequest,
         decision: &AdmissionDecision,
     ) -> Result<(), Rejection> {
-        check_decided_since(self.watch.readmitted_at(), request, decision)
+        rollback::check_decided_since(self.watch.readmitted_at(), request, decision)
     }
 
     /// Compares the log with the size that it is known to have had. A power failure may have lost the last sizes, not the log's
@@ -330,7 +164,7 @@ impl Node {
         );
         // If this fails, the node stays stopped until it restarts, and stops again when it is shown the same.
         match self.write(RecordRollback { size_shown, lost_from }).await {
-            Ok(()) => STOPPED,
+            Ok(()) => NodeError::STOPPED,
             Err(error) => error,
         }
     }

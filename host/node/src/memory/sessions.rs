@@ -1,6 +1,6 @@
 //! Open nonces (rule 1 in `signing`): in memory only, one pair for each operation, limited in number and age.
 
-use crate::error::{Code, NodeError, Rejection};
+use crate::error::{NodeError, attempt_superseded};
 use crate::limits::{NONCES_TTL_MS, SIGNING_SESSIONS_MAX};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::receipt::Chain;
@@ -135,8 +135,4 @@ impl Sessions {
     pub(crate) fn close_all(&self) {
         self.0.lock().clear();
     }
-}
-
-pub(crate) fn attempt_superseded() -> Rejection {
-    Rejection::new(Code::AttemptSuperseded, "a later attempt has begun")
 }

@@ -8,14 +8,15 @@
 //! replicas of the gateway can make two packages of one attempt, and a node signs one. Whether a node completed or discarded an
 //! attempt is in its log: the two exclude each other, in the transaction that appends the entry.
 
-use crate::admission::gate::{self, out_of_order};
+use crate::admission::gate::target;
 use crate::call::Call;
-use crate::ceremony::part::target;
-use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::node::{Node, NodeConfig, Transact};
+use crate::error::{Code, NodeError, Rejection, Stop, other_decision, other_transition, out_of_order};
+use crate::node::Node;
+use crate::settings::NodeConfig;
 use crate::store::consumed::{UsedNonces, decode_package};
 use crate::store::log::{self, LogState};
 use crate::store::operation::{Statement, View};
+use crate::store::transaction::Transact;
 use crate::store::vault;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, OperationId};
@@ -170,10 +171,10 @@ impl Transact for DiscardAttempt {
         let View { row, .. } = View::load(conn, self.call.effect, None).await?;
         let row = row.ok_or_else(|| out_of_order("the operation is not admitted on this node"))?;
         if row.admission_hash != self.call.admission_hash {
-            return Err(gate::other_decision().into());
+            return Err(other_decision().into());
         }
         if self.call.effect.step != EffectStep::Execute || self.call.previous != self.chain.after_receipt()? {
-            return Err(gate::other_transition().into());
+            return Err(other_transition().into());
         }
         if let Some(log_index) = log::find_receipt(conn, &self.statement).await? {
             return Ok(log_index);

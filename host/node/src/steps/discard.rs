@@ -1,10 +1,10 @@
 //! The end of an operation that does not go on: the node discards it, with what it holds for it.
 
-use crate::admission::gate;
 use crate::call::{Call, Discard, content, unverified_decision};
-use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::error::{
+    Code, NodeError, Rejection, Stop, cannot_follow, decided_before, other_decision, other_transition,
+};
 use crate::limits::MISSED_DISCARDS_MAX;
-use crate::log::rollback::decided_before;
 use crate::node::Node;
 use crate::steps::attempts::{self, Completed};
 use crate::steps::{Body, Step};
@@ -55,7 +55,7 @@ impl Step {
         if self.call.effect.step != EffectStep::Discard
             || self.call.previous != self.chain.after_admission()?
         {
-            return Err(gate::other_transition().into());
+            return Err(other_transition().into());
         }
         match view.row {
             None => {
@@ -69,11 +69,11 @@ impl Step {
                 operation::insert(conn, &self.chain, EffectStep::Discard, head, None).await?;
             }
             Some(row) if row.admission_hash != self.call.admission_hash => {
-                return Err(gate::other_decision().into());
+                return Err(other_decision().into());
             }
             Some(row) => match row.last_step {
                 EffectStep::CommitEpoch | EffectStep::Publish => {
-                    return Err(gate::cannot_follow(row.last_step).into());
+                    return Err(cannot_follow(row.last_step).into());
                 }
                 EffectStep::Decision
                 | EffectStep::Admission
@@ -107,7 +107,7 @@ impl Step {
         let states_operation = decision.operation_id == self.chain.operation_id
             && decision.payload().is_ok_and(|payload| admission_hash(&payload) == self.chain.admission_hash);
         if !states_operation {
-            return Err(gate::other_decision().into());
+            return Err(other_decision().into());
         }
         let authorities = &self.config.settings.authorities;
         let Err(error) = admission::verify(&discard.decision, authorities, decision.not_before_ms) else {

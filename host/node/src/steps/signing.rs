@@ -20,11 +20,14 @@
 
 use crate::admission::gate;
 use crate::call::Call;
-use crate::error::{Code, NodeError, Rejection};
-use crate::memory::sessions::{Session, Signer, Terms, attempt_superseded};
+use crate::error::{
+    Code, NodeError, Rejection, attempt_superseded, expired, other_decision, other_transition, out_of_order,
+    result_refused, session_consumed,
+};
+use crate::memory::sessions::{Session, Signer, Terms};
 use crate::node::Node;
 use crate::steps::attempts::Completed;
-use crate::store::consumed::{Consume, Used, UsedNonces, decode_package, encode_package, session_consumed};
+use crate::store::consumed::{Consume, Used, UsedNonces, decode_package, encode_package};
 use crate::store::log;
 use crate::store::operation::{Statement, View};
 use crate::store::vault;
@@ -117,10 +120,9 @@ impl Node {
                 let key_id = admitted.statement.decision.key_id;
                 let keys = self.generations.keys(generation.root, || generation.decode(key_id))?;
                 if keys.profile() != call.subject.profile {
-                    return Err(gate::out_of_order(
-                        "the call is for another signature profile than the key's",
-                    )
-                    .into());
+                    return Err(
+                        out_of_order("the call is for another signature profile than the key's").into()
+                    );
                 }
                 let share =
                     vault::load_share(&mut conn, &self.sealing, key_id, &generation.epoch, &keys).await?;
@@ -256,7 +258,7 @@ impl Node {
 const NONCES_LOST: NodeError = NodeError::lost("the node has no nonces for this attempt");
 
 fn not_a_signature() -> Rejection {
-    gate::out_of_order("the operation is not a signature")
+    out_of_order("the operation is not a signature")
 }
 
 fn terms(statement: &Statement, chain: Chain, completed_attempt: u32) -> Result<Terms, NodeError> {
@@ -278,13 +280,13 @@ fn terms(statement: &Statement, chain: Chain, completed_attempt: u32) -> Result<
 /// Checks that the call matches the session and that the decision has not expired. [`Consume`] checks the stored state.
 fn check_call(call: &Call, terms: &Terms, now: EpochMs) -> Result<(), NodeError> {
     if call.effect.step != EffectStep::Execute || call.previous != terms.chain.after_receipt()? {
-        return Err(gate::other_transition().into());
+        return Err(other_transition().into());
     }
     if call.admission_hash != terms.chain.admission_hash {
-        return Err(gate::other_decision().into());
+        return Err(other_decision().into());
     }
     if now >= terms.not_after_ms {
-        return Err(gate::expired().into());
+        return Err(expired().into());
     }
     Ok(())
 }
@@ -339,8 +341,4 @@ pub(crate) fn check_result(
     let (public_key, bytes) = (decode(&public_key_hex)?, decode(&signature.signature_hex)?);
     verify(keys.profile(), &public_key, signature.signed_digest.as_bytes(), &bytes)
         .map_err(|_| result_refused("the signature does not verify"))
-}
-
-pub(crate) fn result_refused(detail: &'static str) -> Rejection {
-    Rejection::new(Code::ResultRefused, detail)
 }

@@ -1,88 +1,16 @@
-//! The policy bundles of a node: a caller offers them, the node verifies them under its own trust roots and pins, and keeps a few
-//! in its database, with the high-water mark ([`Ranked`]).
+//! The tables `bundle` and `bundle_file`: the policy bundles that the node keeps, with the high-water mark ([`Ranked`]).
 
-use crate::admission::verify::policy_refused;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::node::{Node, Transact};
+use crate::store::columns::{integer, parse_hash};
 use crate::store::log::LogState;
 use crate::store::row_hash;
+use crate::store::transaction::Transact;
 use gateway_domain::canonical::CanonicalError;
-use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_policy::limits::BUNDLES_TRUSTED_MAX;
-use gateway_policy::{BundleError, BundleFiles, BundleOffer, Ranked, Standing, Superseded, TrustedBundle};
+use gateway_policy::{Ranked, Standing, Superseded};
 use sqlx::SqliteConnection;
-use std::sync::Arc;
-
-impl Node {
-    /// Verifies a bundle, compiles it, runs its test vectors, and keeps it.
-    ///
-    /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::PolicyRefused`] when this node does not trust the bundle;
-    /// [`NodeError::Unavailable`] when its trust roots cannot be read, or its store failed.
-    pub async fn offer_bundle(&self, offer: BundleOffer) -> Result<(), NodeError> {
-        let BundleOffer { files, activation } = offer;
-        let kept = files.clone();
-        let trusted = self.add_bundle(files, activation).await?;
-        let files = kept.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
-        let (hash, sequence) = (trusted.bundle().hash(), trusted.sequence());
-        self.write(StoreBundle { hash, sequence, files, now: self.now() }).await
-    }
-
-    /// The bundle, from memory or from the database. `conn` is used only if it is not in memory.
-    ///
-    /// # Errors
-    /// [`NodeError::BundleUnknown`], and those of [`Self::offer_bundle`].
-    pub(crate) async fn bundle(
-        &self,
-        conn: &mut SqliteConnection,
-        hash: Hex32,
-    ) -> Result<Arc<TrustedBundle>, NodeError> {
-        if let Some(found) = self.bundles.find(hash) {
-            return Ok(found);
-        }
-        let files = load_files(conn, hash).await?;
-        if files.is_empty() {
-            return Err(NodeError::BundleUnknown { bundle_hash: hash });
-        }
-        let files = BundleFiles::new(files).map_err(NodeError::damaged)?;
-        let trusted = self.add_bundle(files, None).await?;
-        if trusted.bundle().hash() == hash {
-            Ok(trusted)
-        } else {
-            Err(NodeError::unavailable("the node's store is damaged: a bundle is stored under another hash"))
-        }
-    }
-
-    async fn add_bundle(
-        &self,
-        files: BundleFiles,
-        activation: Option<Vec<u8>>,
-    ) -> Result<Arc<TrustedBundle>, NodeError> {
-        let permit = Arc::clone(&self.heavy).acquire_owned().await.map_err(|_| CLOSED)?;
-        let (bundles, now) = (Arc::clone(&self.bundles), self.now());
-        let adding = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            bundles.add(files, activation.as_deref(), now)
-        });
-        adding.await.map_err(|_| CLOSED)?.map_err(|error| bundle_error(&error))
-    }
-}
-
-/// Does not occur: the semaphore is never closed, and verification does not panic.
-pub(crate) const CLOSED: NodeError = NodeError::unavailable("the policy bundle could not be checked");
-
-/// A bundle that is not trusted is refused. If the trust roots cannot be read now, the call can be repeated.
-pub(crate) fn bundle_error(error: &BundleError) -> NodeError {
-    match error {
-        BundleError::NoTrustRoots => NodeError::unavailable("the node's policy trust roots cannot be read"),
-        BundleError::Engine(_) => NodeError::unavailable("the node's policy engine cannot start"),
-        untrusted => {
-            policy_refused(format!("the policy bundle is not trusted: {}", error_chain(untrusted))).into()
-        }
-    }
-}
 
 /// A kept bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +44,7 @@ pub(crate) async fn check_standing(
     for (bundle_hash, sequence, offered_at_ms, active_at_ms, files) in rows {
         let active_at = active_at_ms.map(|at| EpochMs(at.unsigned_abs()));
         let kept = Kept { sequence: sequence.unsigned_abs(), offered_at_ms, active_at, files };
-        let found = crate::store::operation::parse_hash(&bundle_hash)?;
+        let found = parse_hash(&bundle_hash)?;
         if found == hash {
             own = Some(kept.clone());
         }
@@ -155,18 +83,21 @@ pub(crate) async fn activate(
     Ok(())
 }
 
-async fn load_files(conn: &mut SqliteConnection, hash: Hex32) -> Result<Vec<(String, Vec<u8>)>, sqlx::Error> {
+pub(crate) async fn load_files(
+    conn: &mut SqliteConnection,
+    hash: Hex32,
+) -> Result<Vec<(String, Vec<u8>)>, sqlx::Error> {
     let sql = "SELECT name, bytes FROM bundle_file WHERE bundle_hash = ?1 ORDER BY name";
     sqlx::query_as(sql).bind(hash.to_string()).fetch_all(conn).await
 }
 
 /// Stores a verified bundle, or its new signatures, and removes the bundles that were offered longest ago, but never the active one.
 /// Writes nothing if it is stored already.
-struct StoreBundle {
-    hash: Hex32,
-    sequence: u64,
-    files: Vec<(String, Vec<u8>)>,
-    now: EpochMs,
+pub(crate) struct StoreBundle {
+    pub(crate) hash: Hex32,
+    pub(crate) sequence: u64,
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) now: EpochMs,
 }
 
 impl Transact for StoreBundle {
@@ -242,9 +173,4 @@ async fn remove_old(conn: &mut SqliteConnection) -> Result<(), Stop> {
     let sql = "DELETE FROM bundle_file WHERE bundle_hash NOT IN (SELECT bundle_hash FROM bundle)";
     sqlx::query(sql).execute(conn).await?;
     Ok(())
-}
-
-/// As SQLite stores it.
-fn integer(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

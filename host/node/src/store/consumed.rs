@@ -1,13 +1,11 @@
 //! The table `consumed`: the nonces that signed, with the package and the share that they produced.
 
-use crate::admission::gate;
-use crate::admission::verify::epoch_conflict;
-use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::memory::sessions::attempt_superseded;
-use crate::node::Transact;
+use crate::error::{NodeError, Stop, attempt_superseded, epoch_conflict, out_of_order, session_consumed};
+use crate::store::columns::parse_hash;
 use crate::store::log::LogState;
-use crate::store::operation::{self, parse_hash};
+use crate::store::operation;
 use crate::store::row_hash;
+use crate::store::transaction::Transact;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::node_log::ReleasedShare;
 use gateway_domain::operation::EffectStep;
@@ -143,7 +141,7 @@ impl Consume {
             stage.and_then(operation::step_of_stage),
             Some(EffectStep::PolicyReceipt | EffectStep::Execute)
         ) {
-            return Err(gate::out_of_order("the operation made another step during signing").into());
+            return Err(out_of_order("the operation made another step during signing").into());
         }
         let root: Option<&str> = row.try_get(1)?;
         if root.is_none_or(|root| root != self.epoch_root.to_string()) {
@@ -157,10 +155,6 @@ impl Consume {
         }
         Ok(())
     }
-}
-
-pub(crate) fn session_consumed() -> Rejection {
-    Rejection::new(Code::SessionConsumed, "the nonces of this attempt signed another package")
 }
 
 /// A signing package as it is stored: JSON, bytes in hexadecimal.

@@ -4,16 +4,15 @@
 //! SQLite as the step's own statements. A row has the roots of the complete subtrees that its entry ends: the node at level `l`
 //! with index `i` is in the row of entry `(i + 1) * 2^l - 1`.
 
-use crate::admission::gate;
-use crate::call::{Call, ShownReceipt};
-use crate::error::{NodeError, Stop};
+use crate::call::AdmitRequest;
+use crate::error::{NodeError, Rejection, Stop, decided_before};
 use crate::limits::LOG_ENTRIES_MAX;
-use crate::log::rollback::Rollback;
-use crate::node::Node;
+use crate::store::columns::column;
+use crate::store::rollback::{self, Rollback};
+use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, OperationId};
-use gateway_domain::log::{Frontier, NodePosition, Subtree, empty_root, subtree};
+use gateway_domain::log::{Frontier, NodePosition, Subtree, empty_root};
 use gateway_domain::node_log::{HEAD_PAYLOAD_TYPE, LogEntry, LogHead, ReleasedShare, SignedLogHead};
-use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{ReceiptStatement, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
@@ -62,6 +61,32 @@ impl LogState {
         let (log_index, statement) = (self.size(), statement.clone());
         self.append(&LogEntry::Receipt { log_index, statement, share })
     }
+
+    /// Whether the node has stopped because of a rollback.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.rollback.is_some_and(|rollback| rollback.readmitted.is_none())
+    }
+
+    /// The time of the last readmission, or 0.
+    pub(crate) fn readmitted_at(&self) -> EpochMs {
+        let readmitted = self.rollback.and_then(|rollback| rollback.readmitted);
+        readmitted.map_or(EpochMs(0), |readmission| readmission.at_ms)
+    }
+
+    /// Refuses an operation that the node may have signed before a rollback.
+    pub(crate) fn check_decided_since(
+        &self,
+        request: &AdmitRequest,
+        decision: &AdmissionDecision,
+    ) -> Result<(), Rejection> {
+        rollback::check_decided_since(self.readmitted_at(), request, decision)
+    }
+
+    /// Refuses nonces that were made before the last readmission, of an operation that was decided before it.
+    pub(crate) fn check_not_before(&self, not_before: EpochMs) -> Result<(), Rejection> {
+        let readmitted_at = self.readmitted_at();
+        if readmitted_at == EpochMs(0) || not_before > readmitted_at { Ok(()) } else { Err(decided_before()) }
+    }
 }
 
 impl State for LogState {
@@ -94,11 +119,6 @@ async fn tree_node(
 
 fn damaged(how: &'static str) -> sqlx::Error {
     sqlx::Error::Decode(format!("the node's log is damaged: {how}").into())
-}
-
-/// A position or size as a column.
-pub(crate) fn column(number: u64) -> Result<i64, NodeError> {
-    i64::try_from(number).map_err(NodeError::damaged)
 }
 
 /// The position of the receipt for this statement. `None` if the node has not signed it.
@@ -207,7 +227,7 @@ pub(crate) async fn root_at(
     }
 }
 
-async fn root(conn: &mut SqliteConnection, subtree: Subtree) -> Result<Hex32, Stop> {
+pub(crate) async fn root(conn: &mut SqliteConnection, subtree: Subtree) -> Result<Hex32, Stop> {
     let mut nodes = Vec::new();
     for position in subtree.positions() {
         nodes.push((position, tree_node(conn, position).await?));
@@ -239,93 +259,4 @@ pub(crate) async fn entries(
     let sql = "SELECT body FROM log_entry WHERE log_index >= ?1 ORDER BY log_index LIMIT ?2";
     let rows = sqlx::query(sql).bind(from).bind(n_max.min(LOG_ENTRIES_MAX)).fetch_all(conn).await?;
     rows.iter().map(|row| parse(row.try_get("body")?)).collect()
-}
-
-/// Reading the log. A stopped node answers these calls too.
-impl Node {
-    /// The head of the log, signed now.
-    ///
-    /// # Errors
-    /// [`NodeError::Unavailable`] when the store failed.
-    pub async fn log_head(&self) -> Result<SignedLogHead, NodeError> {
-        let mut conn = self.database.reader().begin().await?;
-        signed_head(&mut conn, self.participant(), &self.secret, self.now()).await
-    }
-
-    /// Up to `n_max` entries, and at most [`LOG_ENTRIES_MAX`], from this position on.
-    ///
-    /// # Errors
-    /// As [`Self::log_head`].
-    pub async fn log_entries(&self, from: u64, n_max: u32) -> Result<Vec<LogEntry>, NodeError> {
-        entries(&mut *self.database.reader().acquire().await?, from, n_max).await
-    }
-
-    /// The first [`LOG_ENTRIES_MAX`] entries about this operation.
-    ///
-    /// # Errors
-    /// As [`Self::log_head`].
-    pub async fn log_entries_of(&self, id: OperationId) -> Result<Vec<LogEntry>, NodeError> {
-        let sql = "SELECT body FROM log_entry WHERE operation_id = ?1 ORDER BY log_index LIMIT ?2";
-        let query = sqlx::query(sql).bind(id.to_string()).bind(LOG_ENTRIES_MAX);
-        let rows = query.fetch_all(&mut *self.database.reader().acquire().await?).await?;
-        rows.iter().map(|row| parse(row.try_get("body")?)).collect()
-    }
-
-    /// The receipts that this node signed for the step of the call, with their statements, for a caller that lost them. Nothing is
-    /// done: empty for a step that the node has not made.
-    ///
-    /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::AdmissionConflict`](crate::Code::AdmissionConflict) when the operation was admitted by another decision;
-    /// [`NodeError::Unavailable`] when the store failed.
-    pub async fn recover(&self, call: &Call) -> Result<Vec<ShownReceipt>, NodeError> {
-        let known = self.operation(call.effect.operation).await?;
-        if known.is_some_and(|known| known.admission_hash != call.admission_hash) {
-            return Err(gate::other_decision().into());
-        }
-        let mut found = Vec::new();
-        for entry in self.log_entries_of(call.effect.operation).await? {
-            let LogEntry::Receipt { log_index, statement, .. } = entry else { continue };
-            let has_attempts = matches!(statement.step, EffectStep::Execute | EffectStep::Discard);
-            let is_wanted = statement.step == call.effect.step
-                && (!has_attempts || statement.attempt == call.effect.attempt);
-            if is_wanted {
-                let receipt = self.issue_receipt(&statement, log_index)?;
-                found.push(ShownReceipt { statement, receipt });
-            }
-        }
-        Ok(found)
-    }
-
-    /// The proof that the log of this size has the entry at this position (RFC 6962, section 2.1.1). `None` if the log is
-    /// shorter, or that size has no such entry.
-    ///
-    /// # Errors
-    /// As [`Self::log_head`].
-    pub async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<Vec<Hex32>>, NodeError> {
-        self.log_proof(size, subtree::inclusion(index, size)).await
-    }
-
-    /// The proof that the log of size `second` begins with the log of size `first` (RFC 6962, section 2.1.2). `None` if the log
-    /// is shorter, or there is no such proof.
-    ///
-    /// # Errors
-    /// As [`Self::log_head`].
-    pub async fn log_consistency(&self, first: u64, second: u64) -> Result<Option<Vec<Hex32>>, NodeError> {
-        self.log_proof(second, subtree::consistency(first, second)).await
-    }
-
-    async fn log_proof(
-        &self,
-        size: u64,
-        parts: Option<Vec<Subtree>>,
-    ) -> Result<Option<Vec<Hex32>>, NodeError> {
-        let mut conn = self.database.reader().begin().await?;
-        let is_reached = size <= LogState::load(&mut conn).await?.size();
-        let Some(parts) = parts.filter(|_| is_reached) else { return Ok(None) };
-        let mut proof = Vec::new();
-        for part in parts {
-            proof.push(root(&mut conn, part).await?);
-        }
-        Ok(Some(proof))
-    }
 }

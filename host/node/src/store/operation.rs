@@ -6,6 +6,7 @@
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::store::columns::parse_hash;
 use crate::store::log::EntryRow;
 use crate::store::row_hash;
 use crate::store::vault::Generation;
@@ -256,9 +257,4 @@ pub(crate) async fn advance_with_answer(
 pub(crate) async fn n_missed(conn: &mut SqliteConnection) -> Result<i64, Stop> {
     let sql = "SELECT count(*) FROM operation WHERE statement_index IS NULL";
     Ok(sqlx::query_scalar(sql).fetch_one(conn).await?)
-}
-
-/// Parses 32 bytes in hexadecimal from a column.
-pub(crate) fn parse_hash(text: &str) -> Result<Hex32, NodeError> {
-    text.parse().map_err(NodeError::damaged)
 }

@@ -4,8 +4,8 @@
 //! key and epoch: one that was altered, or moved to another row, does not open.
 
 use crate::error::{NodeError, Stop};
-use crate::node::{Transact, Transaction};
 use crate::store::log::LogState;
+use crate::store::transaction::{Transact, Transaction};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::at_rest::{AtRestError, Kek, SecretId, open_share, rewrap, seal_share};
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};

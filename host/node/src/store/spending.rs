@@ -1,6 +1,7 @@
 //! The payments that this node admitted, so that a gateway cannot hide them from a policy that limits amounts over time.
 
 use crate::error::{NodeError, Stop};
+use crate::store::columns::integer;
 use crate::store::row_hash;
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::intent::Payment;
@@ -54,7 +55,7 @@ pub(crate) async fn record(
     payment: &Payment,
     now: EpochMs,
 ) -> Result<(), Stop> {
-    let (id, at_ms) = (id.to_string(), instant(now));
+    let (id, at_ms) = (id.to_string(), integer(now.0));
     let row = row_hash::Spending {
         operation_id: &id,
         tenant: &tenant.0,
@@ -90,11 +91,7 @@ pub(crate) async fn remove(conn: &mut SqliteConnection, id: OperationId) -> Resu
 }
 
 fn since(now: EpochMs, window_ms: u64) -> i64 {
-    instant(EpochMs(now.0.saturating_sub(window_ms)))
-}
-
-fn instant(at: EpochMs) -> i64 {
-    i64::try_from(at.0).unwrap_or(i64::MAX)
+    integer(now.0.saturating_sub(window_ms))
 }
 
 /// The sum of the two halves. A sum above the maximum becomes the maximum, which is above any limit.

@@ -5,7 +5,7 @@
 //! erased after it was made.
 
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::store::operation::parse_hash;
+use crate::store::columns::parse_hash;
 use crate::store::row_hash;
 use crate::store::sealing::Sealing;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
@@ -119,7 +119,7 @@ pub(crate) async fn load_share(
     let key = key_id.to_string();
     let sealed: Option<Vec<u8>> =
         sqlx::query_scalar(sql).bind(&key).bind(&epoch.0).fetch_optional(conn).await?;
-    let bytes = sealing.open((&key, &epoch.0), &sealed.ok_or(NO_SHARE)?)?;
+    let bytes = sealing.open((&key, &epoch.0), &sealed.ok_or(NodeError::NO_SHARE)?)?;
     let share = KeyShare::from_secret_bytes(keys.profile(), &bytes).map_err(NodeError::damaged)?;
     share.check_belongs(keys).map_err(NodeError::damaged)?;
     Ok(share)
@@ -134,9 +134,6 @@ pub(crate) async fn load_active(
     let row = sqlx::query(sql).bind(key_id.to_string()).fetch_optional(conn).await?;
     row.as_ref().map_or(Ok(None), Generation::read)
 }
-
-/// The node has no share of the key that it could use.
-pub(crate) const NO_SHARE: NodeError = NodeError::unavailable("the node holds no share of the key");
 
 /// Refuses to make shares of a key while another operation's are staged here: nodes could be made to promote one operation's, and
 /// others the other's, so that neither generation has enough. Shares of the generation that is to be replaced do not prevent it:
