@@ -154,3 +154,11 @@ pub(crate) fn failures<T>(answers: &Answers<T>) -> String {
     };
     answers.iter().filter_map(why).collect::<Vec<_>>().join("; ")
 }
+
+/// The outcome of an operation that the fleet itself rejects.
+pub(crate) fn rejected(code: &str, detail: String) -> Outcome {
+    Outcome::Rejected {
+        failure: Failure { code: code.to_owned(), detail, culprits: Vec::new() },
+        policy: None,
+    }
+}

@@ -2,8 +2,8 @@
 //! complete the attempt (`host/node/src/steps/attempts.rs`), so an attempt is lost only with such a receipt. Without one the operation waits: the
 //! attempt may still be completed.
 
-use crate::calls::{Calls, NodeSet, unavailable};
-use crate::fan_out::{Answer, Answers};
+use crate::calls::{Calls, unavailable};
+use crate::fan_out::{Answer, Answers, NodeSet};
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::operation::{EffectId, EffectStep, Outcome};

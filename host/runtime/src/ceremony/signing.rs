@@ -5,36 +5,24 @@
 //! commitments that are still open. The package is completed if each of its signers has signed it or still has its nonces;
 //! otherwise the attempt is lost.
 
-use crate::acks::{failures, is_lost, permanent_failure, refusal};
-use crate::begun::BegunPackage;
-use crate::calls::{Calls, Missed, NodeSet, unavailable};
-use crate::effects::rejected;
-use crate::fan_out::{Answer, Answers};
+use crate::acks::{failure_unless, failures, is_lost, permanent_failure, refusal};
+use crate::calls::{Calls, Missed, unavailable};
+use crate::ceremony::attempts::may_be_completed;
+use crate::ceremony::package::{BegunPackage, Signing};
+use crate::fan_out::{Answer, Answers, NodeSet};
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::ids::Hex32;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Failure, Outcome, Phase, SignatureResult};
-use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
-use gateway_domain::roster::{ParticipantIndex, Roster};
+use gateway_domain::operation::{Failure, Outcome};
+use gateway_domain::receipt::{AttemptReceipt, ReceiptKind};
+use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_node::{Call, Code, NodeError, RoundOne, SignedShare};
-use gateway_threshold::sign::{SigningPackage, aggregate, aggregate_of_former_epoch, verify};
-use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
+use gateway_threshold::ThresholdError;
+use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// One attempt at a signature.
-pub(crate) struct Signing<'a> {
-    pub(crate) calls: &'a Calls<'a>,
-    keys: Arc<PublicKeys>,
-    /// Whether the key is still in the admitted epoch. Otherwise `keys` are those of a later epoch, with the same group key.
-    is_admitted_epoch: bool,
-    /// The tweak of the derived key, if the decision names one.
-    tweak: Option<Tweak>,
-    /// The public key under which the signature must verify: the derived key's, if the decision names one.
-    public_key: Vec<u8>,
-}
 
 impl<N: Nodes> Fleet<N> {
     pub(crate) async fn sign(
@@ -169,81 +157,59 @@ impl<N: Nodes> Fleet<N> {
     }
 }
 
-impl<'a> Signing<'a> {
-    /// The inner error is the outcome if the key is not in the admitted epoch, which ends the operation.
-    fn new<N: Nodes>(
-        fleet: &Fleet<N>,
-        calls: &'a Calls<'a>,
-        key: Option<&CustodyKey>,
-    ) -> Result<Result<Self, Outcome>, Unavailable> {
-        let decision = calls.decision();
-        let key = key.ok_or_else(|| unavailable("the key is unknown"))?;
-        let is_admitted_epoch = key.epoch.name == decision.epoch && key.epoch.root == decision.epoch_root;
-        // The shares of an operation that was given up may have been released before the key changed its epoch.
-        let is_given_up = calls.operation.phase == Phase::Discarding;
-        if key.key_id != decision.key_id || !(is_admitted_epoch || is_given_up) {
-            let detail = "the key is in another epoch than the admitted one".to_owned();
-            return Ok(Err(rejected("epoch_conflict", detail)));
-        }
-        let keys = fleet.public_keys(key).map_err(|why| unavailable(&why))?;
-        let (tweak, public_key) = match &decision.derivation {
-            None => (None, keys.public_key()),
-            Some(child) => {
-                let public_key = hex::decode(&child.public_key_hex);
-                let public_key =
-                    public_key.map_err(|_| unavailable("the admitted derived key is damaged"))?;
-                (Some(Tweak::new(*child.tweak.as_bytes())), public_key)
-            }
-        };
-        Ok(Ok(Self { calls, keys, is_admitted_epoch, tweak, public_key }))
-    }
-
-    pub(crate) fn threshold(&self) -> usize {
-        self.calls.decision().threshold.count()
-    }
-
-    fn package(&self, commitments: BTreeMap<ParticipantIndex, Vec<u8>>) -> SigningPackage {
-        SigningPackage {
-            message: self.calls.decision().request_digest.as_bytes().to_vec(),
-            commitments: commitments.into_iter().map(|(signer, bytes)| (signer.0, bytes)).collect(),
-            tweak: self.tweak,
-        }
-    }
-
-    /// Aggregates the shares, and verifies the signature under the admitted key over the admitted digest.
-    fn aggregate(
-        &self,
-        package: &SigningPackage,
-        shares: &BTreeMap<u16, Vec<u8>>,
-    ) -> Result<Vec<u8>, ThresholdError> {
-        let aggregate = if self.is_admitted_epoch { aggregate } else { aggregate_of_former_epoch };
-        let signature = aggregate(package, shares, &self.keys)?;
-        let digest = self.calls.decision().request_digest;
-        verify(self.keys.profile(), &self.public_key, digest.as_bytes(), &signature)?;
-        Ok(signature.to_vec())
-    }
-
-    fn signed_outcome(
-        &self,
-        signature: &[u8],
-        package_hash: Hex32,
-        receipts: Vec<NodeReceipt>,
-    ) -> Result<Outcome, Unavailable> {
-        let signers: Vec<u16> = receipts.iter().map(|receipt| receipt.participant.0).collect();
-        let signature = Box::new(SignatureResult {
-            signature_profile: self.keys.profile().to_string(),
-            public_key_hex: hex::encode(&self.public_key),
-            signed_digest: self.calls.decision().request_digest,
-            signature_hex: hex::encode(signature),
-            signers: Roster::parse(&signers).map_err(|error| unavailable(&error.to_string()))?,
-            package_hash,
-        });
-        Ok(Outcome::Signed { signature, receipts })
-    }
-}
-
 /// The outcomes of attempts that failed.
 impl<N: Nodes> Fleet<N> {
+    /// The outcome when no package that nodes have signed can be completed now. Another attempt follows if enough nodes answered for
+    /// one, and no package can be completed later: a signer of each discards the attempt, or signed another package. If the signers
+    /// that could do so refuse permanently, the operation ends.
+    async fn incomplete(
+        &self,
+        signing: &Signing<'_>,
+        answers: &Answers<RoundOne>,
+        packages: &[BegunPackage<'_>],
+    ) -> Result<Outcome, Unavailable> {
+        if let Some(failure) = permanent_failure(answers, signing.threshold()) {
+            return Ok(Outcome::Rejected { failure, policy: None });
+        }
+        let n_able = answers.values().filter(|answer| answer.is_ok() || is_lost(answer)).count();
+        if n_able < signing.threshold() {
+            return Err(unavailable(&failures(answers)));
+        }
+        let mut receipts =
+            if packages.len() > 1 { self.share_receipts(signing, packages) } else { Vec::new() };
+        if !packages.iter().all(|package| package.is_lost(&receipts)) {
+            let lacking = packages.iter().flat_map(|package| &package.lacking).copied().collect();
+            let attempt = signing.calls.effect.id.attempt;
+            receipts.extend(self.discard_attempt(signing.calls, attempt, &lacking).await?);
+        }
+        let open: Vec<_> = packages.iter().filter(|package| !package.is_lost(&receipts)).collect();
+        if open.is_empty() {
+            return Ok(Outcome::AttemptLost {
+                reason: "no package was signed by all its signers".to_owned(),
+                receipts,
+            });
+        }
+        let may_continue = |able: &NodeSet| open.iter().any(|package| !package.lacking.is_disjoint(able));
+        match failure_unless(answers, may_continue) {
+            Some(failure) => Ok(Outcome::Rejected { failure, policy: None }),
+            None => Err(may_be_completed(&failures(answers))),
+        }
+    }
+
+    /// The valid receipts of the shares that nodes released.
+    fn share_receipts(&self, signing: &Signing<'_>, packages: &[BegunPackage<'_>]) -> Vec<AttemptReceipt> {
+        let (calls, mut receipts) = (signing.calls, Vec::new());
+        for BegunPackage { hash, signed, .. } in packages {
+            for (node, share) in signed {
+                let of = AttemptReceipt { receipt: share.receipt.clone(), package_hash: Some(*hash) };
+                let kind = of.kind(calls.effect.id.attempt, calls.decision().request_digest);
+                let is_valid = self.verify_receipt(calls, &kind, *node, &of.receipt).is_ok();
+                receipts.extend(is_valid.then_some(of));
+            }
+        }
+        receipts
+    }
+
     /// The outcome when fewer nodes committed than must sign, and none has signed. Another attempt follows if enough nodes lost only
     /// their nonces.
     async fn too_few(

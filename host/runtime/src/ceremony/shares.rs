@@ -5,9 +5,9 @@
 //! (`host/threshold/protocols.md`). Their messages are signed, and private ones sealed (`host/seal/src/relay.rs`).
 
 use crate::acks::{failures, is_lost, permanent_failure};
-use crate::blame::Record;
-use crate::calls::{Calls, Missed, NodeSet, unavailable};
-use crate::fan_out::{Answer, Answers};
+use crate::calls::{Calls, Missed, unavailable};
+use crate::ceremony::blame::Record;
+use crate::fan_out::{Answer, Answers, NodeSet};
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::admission::Target;

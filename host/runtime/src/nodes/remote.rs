@@ -3,8 +3,7 @@
 //! The fleet believes a node's receipts only, which it verifies under the pinned identities. A certificate says no more than which
 //! process answers.
 
-use crate::bundles::FindBundle;
-use crate::fleet::Fleet;
+use crate::fleet::{FindBundle, Fleet};
 use crate::node::{Nodes, RuntimeNode};
 use async_trait::async_trait;
 use gateway_domain::contribution::{HelperAdmission, RecoveryCase};

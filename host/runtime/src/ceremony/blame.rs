@@ -4,8 +4,7 @@
 //! broadcasts that it relayed and the private message that the node reveals. An accusation without proof blames no participant; the
 //! accused is chosen as a dealer last.
 
-use crate::calls::NodeSet;
-use crate::fan_out::Answers;
+use crate::fan_out::{Answers, NodeSet};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{CeremonyAnswer, Code, Complaint, Envelope, Header, NodeError, Rejection};
 use gateway_seal::node_key::Identities;
