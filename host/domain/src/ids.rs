@@ -80,10 +80,29 @@ impl<'de, const N: usize> Deserialize<'de> for HexBytes<N> {
     }
 }
 
+#[cfg(feature = "openapi")]
+impl<const N: usize> utoipa::PartialSchema for HexBytes<N> {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        utoipa::openapi::ObjectBuilder::new()
+            .schema_type(utoipa::openapi::schema::Type::String)
+            .pattern(Some(format!("^[0-9a-f]{{{}}}$", 2 * N)))
+            .description(Some(format!("{N} bytes, lowercase hexadecimal.")))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl<const N: usize> utoipa::ToSchema for HexBytes<N> {
+    fn name() -> std::borrow::Cow<'static, str> {
+        format!("Hex{N}").into()
+    }
+}
+
 macro_rules! hex32_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(transparent)]
         pub struct $name(pub Hex32);
 
@@ -122,6 +141,7 @@ macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(transparent)]
         pub struct $name(pub String);
 

@@ -36,6 +36,7 @@ pub enum PublicationMode {
 
 /// The contract's `operation_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants are the contract's words")]
 pub enum OperationType {

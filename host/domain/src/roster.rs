@@ -15,6 +15,7 @@ pub const THRESHOLD_MIN: u16 = 2;
 
 /// A participant's 0-based index. Its FROST identifier is the index plus one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct ParticipantIndex(#[serde(deserialize_with = "crate::canonical::integer")] pub u16);
 
@@ -26,6 +27,7 @@ impl fmt::Display for ParticipantIndex {
 
 /// Participants, each once, ascending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct Roster(BTreeSet<ParticipantIndex>);
 
@@ -128,6 +130,7 @@ impl Roster {
 
 /// The number of participants that must act together; two or more, checked against a roster by [`Roster::threshold`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct Threshold(#[serde(deserialize_with = "crate::canonical::integer")] pub u16);
 

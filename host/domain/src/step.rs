@@ -6,6 +6,7 @@ use std::fmt;
 
 /// A step of an operation. The variants are in the order in which the steps happen, except `Discard`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectStep {
     /// Evaluate the policy over the approvals, then obtain the authority's signed decision.

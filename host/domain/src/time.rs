@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Milliseconds since 1970-01-01 UTC, by the gateway's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct EpochMs(#[serde(deserialize_with = "crate::canonical::integer")] pub u64);
 

@@ -22,6 +22,7 @@ pub struct Effect {
 
 /// A signature, its key and the bytes that it signs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SignatureResult {
     /// The signature profile, for example `frost-ed25519-sha512`.
     pub signature_profile: String,
