@@ -43,9 +43,6 @@ pub(crate) fn unverified_decision(envelope: &Envelope) -> Option<AdmissionDecisi
 
 impl AdmitRequest {
     /// The decision in the envelope, whose signature is not verified.
-    ///
-    /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::AdmissionRefused`] when there is none.
     pub fn unverified_decision(&self) -> Result<AdmissionDecision, NodeError> {
         unverified_decision(&self.envelope).ok_or_else(|| {
             Rejection::new(Code::AdmissionRefused, "the envelope has no admission decision").into()
@@ -144,9 +141,6 @@ pub struct Discard {
 }
 
 /// The id of one attempt at a ceremony, the same for all its nodes. A message with another id is rejected.
-///
-/// # Errors
-/// [`CanonicalError`], which these values never cause.
 pub fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32], CanonicalError> {
     #[derive(Serialize)]
     struct Attempt<'a> {
@@ -195,9 +189,6 @@ pub enum Published {
 
 impl Published {
     /// The contract's `result_ref`.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which does not occur for a result.
     pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
         match self {
             Self::Signature(signature) => signature.result_ref(),

@@ -39,9 +39,6 @@ impl Node {
     }
 
     /// Checks the node's identity, whether the node has stopped because its database is older than what it signed, and every share.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn check_shares(&self) -> Result<Vec<Damage>, NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).shares().await;
@@ -50,9 +47,6 @@ impl Node {
     }
 
     /// The keys whose epoch is not the one that this node signs with, each with what the node has instead.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).missing_shares(keys).await;

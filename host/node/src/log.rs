@@ -16,26 +16,17 @@ use sqlx::Row as _;
 
 impl Node {
     /// The head of the log, signed now.
-    ///
-    /// # Errors
-    /// [`NodeError::Unavailable`] when the store failed.
     pub async fn log_head(&self) -> Result<SignedLogHead, NodeError> {
         let mut conn = self.database.reader().begin().await?;
         log::signed_head(&mut conn, self.participant(), &self.secret, self.now()).await
     }
 
     /// Up to `n_max` entries, and at most [`LOG_ENTRIES_MAX`], from this position on.
-    ///
-    /// # Errors
-    /// As [`Self::log_head`].
     pub async fn log_entries(&self, from: u64, n_max: u32) -> Result<Vec<LogEntry>, NodeError> {
         log::entries(&mut *self.database.reader().acquire().await?, from, n_max).await
     }
 
     /// The first [`LOG_ENTRIES_MAX`] entries about this operation.
-    ///
-    /// # Errors
-    /// As [`Self::log_head`].
     pub async fn log_entries_of(&self, id: OperationId) -> Result<Vec<LogEntry>, NodeError> {
         let sql = "SELECT body FROM log_entry WHERE operation_id = ?1 ORDER BY log_index LIMIT ?2";
         let query = sqlx::query(sql).bind(id.to_string()).bind(LOG_ENTRIES_MAX);
@@ -70,18 +61,12 @@ impl Node {
 
     /// The proof that the log of this size has the entry at this position (RFC 6962, section 2.1.1). `None` if the log is
     /// shorter, or that size has no such entry.
-    ///
-    /// # Errors
-    /// As [`Self::log_head`].
     pub async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<Vec<Hex32>>, NodeError> {
         self.log_proof(size, subtree::inclusion(index, size)).await
     }
 
     /// The proof that the log of size `second` begins with the log of size `first` (RFC 6962, section 2.1.2). `None` if the log
     /// is shorter, or there is no such proof.
-    ///
-    /// # Errors
-    /// As [`Self::log_head`].
     pub async fn log_consistency(&self, first: u64, second: u64) -> Result<Option<Vec<Hex32>>, NodeError> {
         self.log_proof(second, subtree::consistency(first, second)).await
     }

@@ -145,9 +145,6 @@ impl Node {
     }
 
     /// What the node has stored of an operation; `None` if it does not know it.
-    ///
-    /// # Errors
-    /// [`NodeError::Unavailable`] when the store failed.
     pub async fn operation(&self, id: OperationId) -> Result<Option<OperationState>, NodeError> {
         let effect = EffectId { operation: id, step: EffectStep::Admission, attempt: 1 };
         let mut conn = self.database.reader().acquire().await?;

@@ -143,9 +143,6 @@ pub enum Slot {
 }
 
 /// `SHA-256("svc/session/v1" || {admission_hash, operation_id, attempt})`.
-///
-/// # Errors
-/// [`CanonicalError`], which these values never cause.
 pub fn session_id(call: &Call) -> Result<Hex32, CanonicalError> {
     #[derive(Serialize)]
     struct Session {
@@ -173,9 +170,6 @@ const fn position(step: EffectStep) -> (u32, &'static str) {
 
 impl CallContext {
     /// The context of a call.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
     pub fn new(call: &Call, slot: Slot) -> Result<Self, CanonicalError> {
         let Call { effect, admission_hash, previous, subject } = *call;
         let (step_seq, phase) = position(effect.step);
@@ -200,9 +194,6 @@ impl CallContext {
     }
 
     /// The call, for a path with this operation and step.
-    ///
-    /// # Errors
-    /// [`WireFault`] when members contradict each other or the path.
     pub fn call(&self, operation_id: OperationId, step: EffectStep) -> Result<Call, WireFault> {
         let fault = |pointer, message: &str| Err(WireFault::new(pointer, message));
         let known: Option<SignatureProfile> = self.execution_profile.profile_id.parse().ok();

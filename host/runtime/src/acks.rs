@@ -32,8 +32,6 @@ impl<N: Nodes> Fleet<N> {
         answers.into_iter().map(check).collect()
     }
 
-    /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::ReceiptRefused`].
     pub(crate) fn verify_receipt(
         &self,
         calls: &Calls<'_>,

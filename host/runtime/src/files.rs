@@ -91,9 +91,6 @@ pub async fn check_file(folder: &Path, participant: ParticipantIndex, kek: &Arc<
 }
 
 /// Opens a node's database read-only.
-///
-/// # Errors
-/// [`NodeError::Unavailable`] when there is no such database, or it cannot be read.
 pub async fn open_file(
     folder: &Path,
     participant: ParticipantIndex,

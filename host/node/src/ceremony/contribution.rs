@@ -46,9 +46,6 @@ impl Node {
 }
 
 /// The case as the protocol has it.
-///
-/// # Errors
-/// [`CanonicalError`], which a case never causes.
 pub fn public_case(case: &RecoveryCase, keys: PublicKeys) -> Result<repair::Case, CanonicalError> {
     Ok(repair::Case {
         keys,

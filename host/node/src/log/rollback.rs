@@ -91,9 +91,6 @@ impl Node {
 
     /// Shows the node a head that it signed. If its log does not begin with that log, the database was rolled back, and the node
     /// stops. A head whose end a readmission covers proves nothing new.
-    ///
-    /// # Errors
-    /// As [`Self::show_receipt`].
     pub async fn show_head(&self, shown: &SignedLogHead) -> Result<(), NodeError> {
         let head = shown.head;
         let is_own =

@@ -14,9 +14,6 @@ pub struct Generations(Mutex<BTreeMap<Hex32, Arc<PublicKeys>>>);
 
 impl Generations {
     /// The keys of the generation with this root, from the cache or from `decode`, which must check them against the root.
-    ///
-    /// # Errors
-    /// Those of `decode`.
     pub fn keys<E>(
         &self,
         root: Hex32,

@@ -75,9 +75,6 @@ impl Session {
 
 impl Sessions {
     /// The session of this attempt. `None` if there is no session, or only one of an earlier attempt.
-    ///
-    /// # Errors
-    /// [`Code::AttemptSuperseded`] when a later attempt is open.
     pub(crate) fn find(&self, id: OperationId, attempt: u32) -> Result<Option<Arc<Session>>, NodeError> {
         let open = self.0.lock().get(&id).cloned();
         match open {

@@ -152,9 +152,6 @@ pub(crate) async fn find_statement(
 }
 
 /// The position of the receipt for a statement that the node has signed.
-///
-/// # Errors
-/// [`NodeError::Unavailable`] when the log has no such entry.
 pub(crate) async fn receipt_index(
     conn: &mut SqliteConnection,
     wanted: &ReceiptStatement,

@@ -157,9 +157,6 @@ impl Answer {
     }
 
     /// The transition hash of the step, if the call with this digest is the recorded one.
-    ///
-    /// # Errors
-    /// [`Code::EffectConflict`] when the effect id was used for another call.
     pub(crate) fn repeat(&self, effect: EffectId, content: Hex32) -> Result<Hex32, Rejection> {
         if self.content == content.to_string() {
             return Ok(self.transition_hash);

@@ -129,9 +129,6 @@ pub struct PolicyBundle {
 
 impl NodeOperationSubmitRequest {
     /// The announcement of the operation that a decision admits. `profile` is the name of the key's signature profile.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
     pub fn new(
         request: &AdmitRequest,
         decision: &AdmissionDecision,
@@ -213,9 +210,6 @@ fn public_fields_root(
 
 impl NodeAdmissionDecisionRequest {
     /// The request of an admission. `profile` is the name of the key's signature profile.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
     pub fn new(
         request: &AdmitRequest,
         decision: &AdmissionDecision,
@@ -243,9 +237,6 @@ impl NodeAdmissionDecisionRequest {
 
     /// The request, for a path with this operation. `announced` is the announcement that the node has. The node verifies the
     /// decision afterwards: here it is only compared with what the request repeats of it.
-    ///
-    /// # Errors
-    /// [`WireFault`] when members contradict each other, the path or the announcement.
     pub fn admit_request(
         self,
         operation_id: OperationId,

@@ -62,9 +62,6 @@ pub struct Package(serde_json::Value);
 
 impl Package {
     /// A package.
-    ///
-    /// # Errors
-    /// [`NodeError`], which a package never causes.
     pub fn new(package: &SigningPackage) -> Result<Self, NodeError> {
         let text = encode_package(package)?;
         serde_json::from_str(&text).map(Self).map_err(NodeError::damaged)
@@ -263,9 +260,6 @@ impl ExecuteAnswer {
     }
 
     /// The answer of round one.
-    ///
-    /// # Errors
-    /// [`NodeError`], which a package never causes.
     pub fn round_one(answer: RoundOne) -> Result<Self, NodeError> {
         Ok(match answer {
             RoundOne::Committed(commitments) => {
@@ -289,9 +283,6 @@ impl ExecuteAnswer {
     }
 
     /// The share of round two.
-    ///
-    /// # Errors
-    /// [`WireFault`] for another answer.
     pub fn into_share(self) -> Result<SignedShare, WireFault> {
         match self {
             Self::Share { share_hex, receipt, .. } => {
@@ -305,9 +296,6 @@ impl ExecuteAnswer {
     }
 
     /// The answer of round one.
-    ///
-    /// # Errors
-    /// [`WireFault`] for another answer.
     pub fn into_round_one(self) -> Result<RoundOne, WireFault> {
         match self {
             Self::Commitments { commitments_hex } => {
@@ -325,9 +313,6 @@ impl ExecuteAnswer {
     }
 
     /// The answer of a ceremony.
-    ///
-    /// # Errors
-    /// [`WireFault`] for another answer.
     pub fn into_ceremony(self) -> Result<CeremonyAnswer, WireFault> {
         match self {
             Self::Messages { messages } => Ok(CeremonyAnswer::Send(messages)),
@@ -343,9 +328,6 @@ impl ExecuteAnswer {
     }
 
     /// The receipt for a discarded attempt.
-    ///
-    /// # Errors
-    /// [`WireFault`] for another answer.
     pub fn into_discarded(self) -> Result<NodeReceipt, WireFault> {
         match self {
             Self::Discarded { receipt } => Ok(receipt),
