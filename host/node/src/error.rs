@@ -55,107 +55,80 @@ pub struct Rejection {
     pub complaint: Option<Box<Complaint>>,
 }
 
-/// The kind of a rejection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Code {
+/// Declares the codes, each with its stable text in events and evidence.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $code:ident = $text:literal,)+) => {
+        /// The kind of a rejection.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Code {
+            $($(#[$doc])* $code,)+
+        }
+
+        impl Code {
+            /// The code of this text.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                match text {
+                    $($text => Some(Self::$code),)+
+                    _ => None,
+                }
+            }
+
+            /// The stable code in events and evidence.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$code => $text,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
     /// The decision is not signed by a pinned authority, or does not match the intent, the approvals, the key or this node.
-    AdmissionRefused,
+    AdmissionRefused = "admission_refused",
     /// The signature of an approval is missing or invalid, according to the node's own registry of approvers.
-    ApprovalRefused,
+    ApprovalRefused = "approval_refused",
     /// The node's own run of the policy does not confirm the decision, or the policy read facts that do not agree with what the
     /// node knows, or the node does not trust the bundle.
-    PolicyRefused,
+    PolicyRefused = "policy_refused",
     /// Operations were admitted under a bundle with a higher sequence. The caller may offer the bundle again with a signed
     /// activation record, and repeat the call.
-    BundleSuperseded,
+    BundleSuperseded = "bundle_superseded",
     /// The decision is not valid yet, or no longer.
-    AdmissionExpired,
+    AdmissionExpired = "admission_expired",
     /// The operation was admitted by another decision.
-    AdmissionConflict,
+    AdmissionConflict = "admission_conflict",
     /// The key is in another epoch than the admitted one, or a key to be created exists already.
-    EpochConflict,
+    EpochConflict = "epoch_conflict",
     /// The step is not the next one of this operation on this node.
-    StepOutOfOrder,
+    StepOutOfOrder = "step_out_of_order",
     /// The effect id was used for another call.
-    EffectConflict,
+    EffectConflict = "effect_conflict",
     /// A later attempt has begun on this node.
-    AttemptSuperseded,
+    AttemptSuperseded = "attempt_superseded",
     /// The node completed an earlier attempt, and the call has no receipt that makes sure that this attempt cannot be completed.
-    AttemptNotDiscarded,
+    AttemptNotDiscarded = "attempt_not_discarded",
     /// The nonces of the attempt signed another package.
-    SessionConsumed,
+    SessionConsumed = "session_consumed",
     /// The signing package, or the start of a ceremony, does not match what was admitted.
-    PackageRefused,
+    PackageRefused = "package_refused",
     /// The result to be published is not that of the operation.
-    ResultRefused,
+    ResultRefused = "result_refused",
     /// Participants deviated from the protocol.
-    CeremonyMisbehaviour,
+    CeremonyMisbehaviour = "ceremony_misbehaviour",
     /// The relay delivered a message that it changed, or that is for another node or ceremony.
-    RelayMisbehaviour,
+    RelayMisbehaviour = "relay_misbehaviour",
     /// The operation was discarded on this node.
-    OperationDiscarded,
+    OperationDiscarded = "operation_discarded",
     /// A receipt is not valid: a node's for the step that it made, or one in a call.
-    ReceiptRefused,
+    ReceiptRefused = "receipt_refused",
     /// The operation was approved or decided before the node was restored from a backup and readmitted.
-    DecidedBeforeReadmission,
+    DecidedBeforeReadmission = "decided_before_readmission",
 }
 
 impl Code {
-    /// Every code.
-    pub const ALL: [Self; 19] = [
-        Self::AdmissionRefused,
-        Self::ApprovalRefused,
-        Self::AdmissionExpired,
-        Self::AdmissionConflict,
-        Self::EpochConflict,
-        Self::StepOutOfOrder,
-        Self::EffectConflict,
-        Self::AttemptSuperseded,
-        Self::AttemptNotDiscarded,
-        Self::SessionConsumed,
-        Self::PackageRefused,
-        Self::ResultRefused,
-        Self::CeremonyMisbehaviour,
-        Self::RelayMisbehaviour,
-        Self::OperationDiscarded,
-        Self::DecidedBeforeReadmission,
-        Self::PolicyRefused,
-        Self::BundleSuperseded,
-        Self::ReceiptRefused,
-    ];
-
-    /// The code of this text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|code| code.as_str() == text)
-    }
-
-    /// The stable code in events and evidence.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AdmissionRefused => "admission_refused",
-            Self::ApprovalRefused => "approval_refused",
-            Self::PolicyRefused => "policy_refused",
-            Self::BundleSuperseded => "bundle_superseded",
-            Self::AdmissionExpired => "admission_expired",
-            Self::AdmissionConflict => "admission_conflict",
-            Self::EpochConflict => "epoch_conflict",
-            Self::StepOutOfOrder => "step_out_of_order",
-            Self::EffectConflict => "effect_conflict",
-            Self::AttemptSuperseded => "attempt_superseded",
-            Self::AttemptNotDiscarded => "attempt_not_discarded",
-            Self::SessionConsumed => "session_consumed",
-            Self::PackageRefused => "package_refused",
-            Self::ResultRefused => "result_refused",
-            Self::CeremonyMisbehaviour => "ceremony_misbehaviour",
-            Self::RelayMisbehaviour => "relay_misbehaviour",
-            Self::OperationDiscarded => "operation_discarded",
-            Self::ReceiptRefused => "receipt_refused",
-            Self::DecidedBeforeReadmission => "decided_before_readmission",
-        }
-    }
-
     /// Whether a fresh attempt at the same ceremony may still succeed.
     #[must_use]
     pub const fn ends_only_the_attempt(self) -> bool {
