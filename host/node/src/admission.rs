@@ -16,7 +16,7 @@ use crate::node::Node;
 use crate::settings::NodeConfig;
 use crate::store;
 use crate::store::log::{self, LogState};
-use crate::store::operation::{self, Row, Statement, View};
+use crate::store::operation::{self, AdmittedRequest, Row, View};
 use crate::store::spending;
 use crate::store::transaction::Transact;
 use crate::store::vault::Generation;
@@ -65,10 +65,10 @@ impl Node {
     async fn verify_admission(
         &self,
         request: &AdmitRequest,
-    ) -> Result<(Statement, Hex32, Arc<TrustedBundle>), NodeError> {
+    ) -> Result<(AdmittedRequest, Hex32, Arc<TrustedBundle>), NodeError> {
         let admission = verify(&self.config, request, Moment::Admission, self.now())?;
         let Admission { decision, admission_hash, .. } = admission;
-        let statement = Statement { request: request.clone(), decision };
+        let statement = AdmittedRequest { request: request.clone(), decision };
         let hash = statement.decision.bundle_hash;
         let bundle = match self.bundles.find(hash) {
             Some(bundle) => bundle,
@@ -100,7 +100,7 @@ struct StoreAdmission {
     chain: Chain,
     /// The statement of the receipt.
     receipt: ReceiptStatement,
-    statement: Statement,
+    statement: AdmittedRequest,
     /// `statement` as JSON, as it is stored.
     text: String,
     generations: Arc<Generations>,
@@ -115,7 +115,7 @@ impl Transact for StoreAdmission {
     type Output = (ReceiptStatement, u64);
 
     async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
-        let Statement { request, decision } = &self.statement;
+        let AdmittedRequest { request, decision } = &self.statement;
         let view = View::load(conn, request.effect, Some(decision.key_id)).await?;
         if let Some(known) = view.row {
             if known.last_step == EffectStep::Discard {

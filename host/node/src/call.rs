@@ -1,6 +1,6 @@
 //! The arguments of the calls to a node.
 
-use crate::error::{Code, NodeError, Rejection};
+use crate::error::{Code, NodeError, NodeRejection};
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE};
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -45,7 +45,7 @@ impl AdmitRequest {
     /// The decision in the envelope, whose signature is not verified.
     pub fn unverified_decision(&self) -> Result<AdmissionDecision, NodeError> {
         unverified_decision(&self.envelope).ok_or_else(|| {
-            Rejection::new(Code::AdmissionRefused, "the envelope has no admission decision").into()
+            NodeRejection::new(Code::AdmissionRefused, "the envelope has no admission decision").into()
         })
     }
 

@@ -18,7 +18,7 @@ use crate::memory::ceremonies::{Ceremony, Received};
 use crate::node::Node;
 use crate::steps::attempts::{Completed, check_open};
 use crate::store::log::{self, LogState};
-use crate::store::operation::{self, Statement, View};
+use crate::store::operation::{self, AdmittedRequest, View};
 use crate::store::row_hash;
 use crate::store::sealing::Sealing;
 use crate::store::transaction::Transact;
@@ -160,7 +160,7 @@ impl Node {
     /// `None` if it leaves the roster.
     async fn share_to_stage(
         &self,
-        statement: &Statement,
+        statement: &AdmittedRequest,
         output: Option<KeyShare>,
         keys: &PublicKeys,
     ) -> Result<Option<KeyShare>, NodeError> {
@@ -177,11 +177,11 @@ impl Node {
     async fn stage(
         &self,
         call: &Call,
-        statement: &Statement,
+        statement: &AdmittedRequest,
         share: Option<&KeyShare>,
         keys: PublicKeys,
     ) -> Result<CeremonyAnswer, NodeError> {
-        let Statement { request, decision } = statement;
+        let AdmittedRequest { request, decision } = statement;
         if is_same_key(decision) {
             check_named_key(&request.intent, &keys)?;
         }

@@ -17,7 +17,7 @@ use std::fmt;
 pub enum NodeError {
     /// The node refuses the call. Repeating it does not help.
     #[error(transparent)]
-    Rejected(#[from] Rejection),
+    Rejected(#[from] NodeRejection),
     /// The attempt cannot be completed: its secrets are gone, or its ceremony failed. Only a fresh attempt can succeed.
     #[error("{reason}")]
     Lost {
@@ -44,7 +44,7 @@ pub enum NodeError {
 
 /// A refusal that repeating the call does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejection {
+pub struct NodeRejection {
     /// The kind of refusal.
     pub code: Code,
     /// The reason, for people.
@@ -154,19 +154,19 @@ impl Code {
     }
 }
 
-impl Rejection {
+impl NodeRejection {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into(), culprits: Vec::new(), complaint: None }
     }
 }
 
-impl fmt::Display for Rejection {
+impl fmt::Display for NodeRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code.as_str(), self.detail)
     }
 }
 
-impl Error for Rejection {}
+impl Error for NodeRejection {}
 
 impl NodeError {
     pub(crate) const fn lost(reason: &'static str) -> Self {
@@ -212,14 +212,14 @@ impl NodeError {
     /// attempt.
     pub(crate) fn ceremony(error: &ThresholdError, complaint: Option<Complaint>) -> Self {
         if matches!(error, ThresholdError::NotAdmitted) {
-            return Rejection::new(Code::PackageRefused, error.to_string()).into();
+            return NodeRejection::new(Code::PackageRefused, error.to_string()).into();
         }
         let culprits: Vec<_> = error.culprits().into_iter().map(ParticipantIndex).collect();
         if culprits.is_empty() {
             return Self::lost("the ceremony failed and no participant is to blame");
         }
         let (detail, complaint) = (error.to_string(), complaint.map(Box::new));
-        Rejection { code: Code::CeremonyMisbehaviour, detail, culprits, complaint }.into()
+        NodeRejection { code: Code::CeremonyMisbehaviour, detail, culprits, complaint }.into()
     }
 }
 
@@ -269,8 +269,8 @@ impl From<NodeError> for Stop {
     }
 }
 
-impl From<Rejection> for Stop {
-    fn from(rejection: Rejection) -> Self {
+impl From<NodeRejection> for Stop {
+    fn from(rejection: NodeRejection) -> Self {
         Self::Refused(rejection.into())
     }
 }
@@ -292,61 +292,61 @@ impl From<Stop> for NodeError {
 
 // The refusals that several files make.
 
-pub(crate) fn admission_refused(detail: impl Into<String>) -> Rejection {
-    Rejection::new(Code::AdmissionRefused, detail)
+pub(crate) fn admission_refused(detail: impl Into<String>) -> NodeRejection {
+    NodeRejection::new(Code::AdmissionRefused, detail)
 }
 
-pub(crate) fn policy_refused(detail: impl Into<String>) -> Rejection {
-    Rejection::new(Code::PolicyRefused, detail)
+pub(crate) fn policy_refused(detail: impl Into<String>) -> NodeRejection {
+    NodeRejection::new(Code::PolicyRefused, detail)
 }
 
-pub(crate) fn package_refused(detail: impl Into<String>) -> Rejection {
-    Rejection::new(Code::PackageRefused, detail)
+pub(crate) fn package_refused(detail: impl Into<String>) -> NodeRejection {
+    NodeRejection::new(Code::PackageRefused, detail)
 }
 
-pub(crate) fn result_refused(detail: &'static str) -> Rejection {
-    Rejection::new(Code::ResultRefused, detail)
+pub(crate) fn result_refused(detail: &'static str) -> NodeRejection {
+    NodeRejection::new(Code::ResultRefused, detail)
 }
 
-pub(crate) fn epoch_conflict(detail: &'static str) -> Rejection {
-    Rejection::new(Code::EpochConflict, detail)
+pub(crate) fn epoch_conflict(detail: &'static str) -> NodeRejection {
+    NodeRejection::new(Code::EpochConflict, detail)
 }
 
-pub(crate) fn out_of_order(detail: impl Into<String>) -> Rejection {
-    Rejection::new(Code::StepOutOfOrder, detail)
+pub(crate) fn out_of_order(detail: impl Into<String>) -> NodeRejection {
+    NodeRejection::new(Code::StepOutOfOrder, detail)
 }
 
-pub(crate) fn other_transition() -> Rejection {
+pub(crate) fn other_transition() -> NodeRejection {
     out_of_order("the step follows another transition than this node's last one")
 }
 
 /// The refusal of a step that cannot follow `last_step`.
-pub(crate) fn cannot_follow(last_step: EffectStep) -> Rejection {
+pub(crate) fn cannot_follow(last_step: EffectStep) -> NodeRejection {
     out_of_order(format!("the last step on this node is `{}`", last_step.as_str()))
 }
 
-pub(crate) fn other_decision() -> Rejection {
-    Rejection::new(Code::AdmissionConflict, "the operation was admitted by another decision")
+pub(crate) fn other_decision() -> NodeRejection {
+    NodeRejection::new(Code::AdmissionConflict, "the operation was admitted by another decision")
 }
 
-pub(crate) fn expired() -> Rejection {
-    Rejection::new(Code::AdmissionExpired, "the admission decision is not valid now")
+pub(crate) fn expired() -> NodeRejection {
+    NodeRejection::new(Code::AdmissionExpired, "the admission decision is not valid now")
 }
 
-pub(crate) fn discarded() -> Rejection {
-    Rejection::new(Code::OperationDiscarded, "the operation was discarded on this node")
+pub(crate) fn discarded() -> NodeRejection {
+    NodeRejection::new(Code::OperationDiscarded, "the operation was discarded on this node")
 }
 
-pub(crate) fn attempt_superseded() -> Rejection {
-    Rejection::new(Code::AttemptSuperseded, "a later attempt has begun")
+pub(crate) fn attempt_superseded() -> NodeRejection {
+    NodeRejection::new(Code::AttemptSuperseded, "a later attempt has begun")
 }
 
-pub(crate) fn session_consumed() -> Rejection {
-    Rejection::new(Code::SessionConsumed, "the nonces of this attempt signed another package")
+pub(crate) fn session_consumed() -> NodeRejection {
+    NodeRejection::new(Code::SessionConsumed, "the nonces of this attempt signed another package")
 }
 
 /// The refusal of an operation that the node may have signed before a rollback.
-pub(crate) fn decided_before() -> Rejection {
+pub(crate) fn decided_before() -> NodeRejection {
     let detail = "the operation was approved or decided before the node was restored and readmitted: it may have signed it";
-    Rejection::new(Code::DecidedBeforeReadmission, detail)
+    NodeRejection::new(Code::DecidedBeforeReadmission, detail)
 }

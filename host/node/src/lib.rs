@@ -60,7 +60,7 @@ pub use ceremony::contribution::{admitted_contributions, public_case};
 pub use ceremony::part::protocol;
 pub use check::NodeFile;
 pub use check::health::{NodeStatus, unreadable};
-pub use error::{Code, NodeError, PeerConflict, Rejection};
+pub use error::{Code, NodeError, NodeRejection, PeerConflict};
 pub use gateway_policy::{BundleOffer, CompiledBundles, Trust};
 pub use gateway_seal::relay::{Complaint, Envelope, Header};
 pub use memory::generations::Generations;

@@ -6,7 +6,7 @@ pub(crate) mod signing;
 
 use crate::admission::gate::{self, Admitted, target};
 use crate::call::{Call, CommitEpoch, Discard, Publication, Published, content};
-use crate::error::{Code, NodeError, Rejection, Stop, result_refused};
+use crate::error::{Code, NodeError, NodeRejection, Stop, result_refused};
 use crate::memory::generations::Generations;
 use crate::node::Node;
 use crate::settings::NodeConfig;
@@ -234,7 +234,9 @@ impl Step {
             vault::load_staged(conn, self.chain.operation_id, commit.attempt).await?
         };
         let Some(found) = found.filter(|found| found.root == commit.epoch_root) else {
-            return Err(Rejection::new(Code::EpochConflict, "the node has not staged this generation").into());
+            return Err(
+                NodeRejection::new(Code::EpochConflict, "the node has not staged this generation").into()
+            );
         };
         if !is_repeat {
             self.check_receipts(&target.participants, &staged, &commit.staged)?;
@@ -301,7 +303,7 @@ impl Step {
         match log::find_statement(conn, &own).await? {
             Some((_, signed)) if signed != own => {
                 let detail = "the node dealt shares of another generation in this attempt";
-                Err(Rejection::new(Code::EpochConflict, detail).into())
+                Err(NodeRejection::new(Code::EpochConflict, detail).into())
             }
             // It took no part in this attempt.
             Some(_) | None => Ok(()),
@@ -327,7 +329,7 @@ impl Step {
         let Some(missing) = nodes.iter().find(|node| !signers.contains(node)) else { return Ok(()) };
         let step = self.chain.statement(kind)?.step.as_str();
         let detail = format!("participant {missing} has signed no receipt for the step `{step}`");
-        Err(Rejection::new(Code::ReceiptRefused, detail).into())
+        Err(NodeRejection::new(Code::ReceiptRefused, detail).into())
     }
 
     /// Those of these nodes that signed a receipt of this kind for this operation.

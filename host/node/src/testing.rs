@@ -3,7 +3,7 @@
 
 pub(crate) mod lies;
 
-use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, Owner, Rejection, Subject, derivation};
+use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, NodeRejection, Owner, Subject, derivation};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{
     AdmissionDecision, Authorities, Derivation, PAYLOAD_TYPE, Target, admission_hash,
@@ -597,7 +597,10 @@ impl Node {
     }
 
     /// From now on the node answers messages of a ceremony with this refusal, if there is one.
-    pub fn accuse(&self, accuse: impl Fn(&Self, &[relay::Envelope]) -> Option<Rejection> + Send + 'static) {
+    pub fn accuse(
+        &self,
+        accuse: impl Fn(&Self, &[relay::Envelope]) -> Option<NodeRejection> + Send + 'static,
+    ) {
         *self.lies.accusation.lock() = Some(Box::new(accuse));
     }
 

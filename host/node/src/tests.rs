@@ -91,7 +91,7 @@ fn deliver(session: &mut Session, messages: Vec<Message>) -> Delivered {
 }
 
 async fn insert_operation(conn: &mut SqliteConnection, operation: u8) {
-    let statement = crate::store::operation::Statement {
+    let statement = crate::store::operation::AdmittedRequest {
         request: crate::testing::Case::key_create(operation, KEY, 2, 2, SUITES[0]).request(),
         decision: crate::testing::Case::new(
             operation,

@@ -18,7 +18,7 @@ use gateway_node::wire::{
     NodeOperationView, Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, PolicyReceiptAnswer, PublishBody,
     ReceiptAnswer, RecoverAnswer, Slot, StepRequest, WireFault,
 };
-use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection, ShownReceipt};
+use gateway_node::{Call, Code, Node, NodeError, NodeRejection, NodeStatus, ShownReceipt};
 use gateway_service::answer::{self, ErrorAnswer};
 use gateway_service::layers;
 use gateway_service::quota::{self, Quotas};
@@ -356,7 +356,7 @@ fn fault(WireFault { pointer, message }: WireFault) -> ErrorAnswer {
 /// The error of the node. Its code is the rejection's, so that the caller can tell them apart.
 fn error(error: NodeError) -> ErrorAnswer {
     match error {
-        NodeError::Rejected(Rejection { code, detail, culprits, complaint }) => {
+        NodeError::Rejected(NodeRejection { code, detail, culprits, complaint }) => {
             let status = match code {
                 Code::AdmissionRefused | Code::ApprovalRefused | Code::PolicyRefused => StatusCode::FORBIDDEN,
                 Code::AdmissionExpired

@@ -8,7 +8,7 @@ use gateway_domain::operation::{Failure, Outcome, Plan};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
-use gateway_node::{Code, NodeError, Rejection};
+use gateway_node::{Code, NodeError, NodeRejection};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ impl<N: Nodes> Fleet<N> {
             "a node's receipt is not valid for the step"
         );
         self.suspects.add([node]);
-        Err(Rejection {
+        Err(NodeRejection {
             code: Code::ReceiptRefused,
             detail: error.to_string(),
             culprits: vec![node],
@@ -100,7 +100,7 @@ pub(crate) fn failure_unless<T>(
     is_enough: impl Fn(&BTreeSet<ParticipantIndex>) -> bool,
 ) -> Option<Failure> {
     let refusals = answers.iter().filter_map(|(participant, answer)| Some((participant, refusal(answer)?)));
-    let refusals: Vec<(&ParticipantIndex, &Rejection)> = refusals.collect();
+    let refusals: Vec<(&ParticipantIndex, &NodeRejection)> = refusals.collect();
     let able = answers.iter().filter(|(_, answer)| refusal(answer).is_none());
     if is_enough(&able.map(|(participant, _)| *participant).collect()) {
         return None;
@@ -123,7 +123,7 @@ pub(crate) fn failure_unless<T>(
 }
 
 /// The node's refusal, if a fresh attempt cannot succeed either.
-pub(crate) fn refusal<T>(answer: &Result<T, NodeError>) -> Option<&Rejection> {
+pub(crate) fn refusal<T>(answer: &Result<T, NodeError>) -> Option<&NodeRejection> {
     match answer {
         Err(NodeError::Rejected(rejection)) if !rejection.code.ends_only_the_attempt() => Some(rejection),
         Ok(_)

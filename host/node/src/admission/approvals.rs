@@ -3,7 +3,7 @@
 //! operation. Pure, like `verify`.
 
 use crate::call::AdmitRequest;
-use crate::error::{Code, NodeError, Rejection, admission_refused as refused};
+use crate::error::{Code, NodeError, NodeRejection, admission_refused as refused};
 use crate::settings::NodeSettings;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{
@@ -113,5 +113,5 @@ fn approval_error(subject_id: &str, fault: &ApprovalError) -> NodeError {
         return NodeError::unavailable("the node's registry of approvers cannot be read");
     }
     let detail = format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str());
-    Rejection::new(Code::ApprovalRefused, detail).into()
+    NodeRejection::new(Code::ApprovalRefused, detail).into()
 }

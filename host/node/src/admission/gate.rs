@@ -5,12 +5,12 @@ use crate::admission::policy::check_facts;
 use crate::admission::verify::{check_named_key, verify};
 use crate::call::{Call, Subject};
 use crate::error::{
-    Code, NodeError, Rejection, cannot_follow, discarded, epoch_conflict, expired, other_decision,
+    Code, NodeError, NodeRejection, cannot_follow, discarded, epoch_conflict, expired, other_decision,
     other_transition, out_of_order,
 };
 use crate::node::Node;
 use crate::settings::NodeConfig;
-use crate::store::operation::{KeyState, Row, Statement, View};
+use crate::store::operation::{AdmittedRequest, KeyState, Row, View};
 use crate::store::vault::Generation;
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::ids::Hex32;
@@ -24,13 +24,13 @@ use sqlx::SqliteConnection;
 pub(crate) struct Admitted {
     pub(crate) last_step: EffectStep,
     pub(crate) head: Hex32,
-    pub(crate) statement: Statement,
+    pub(crate) statement: AdmittedRequest,
     pub(crate) key: KeyState,
 }
 
 /// Finds the operation of a call. Refuses if the effect is for another step than `step`, if the operation was not admitted
 /// here by the decision that the call names, or if it was discarded.
-pub(crate) fn find_admitted(view: View, call: &Call, step: EffectStep) -> Result<Admitted, Rejection> {
+pub(crate) fn find_admitted(view: View, call: &Call, step: EffectStep) -> Result<Admitted, NodeRejection> {
     let View { row, key, .. } = view;
     if call.effect.step != step {
         return Err(out_of_order("the effect is for another step"));
@@ -58,7 +58,7 @@ pub(crate) fn check_order(
     admitted: &Admitted,
     expected: Hex32,
     last_steps: &[EffectStep],
-) -> Result<(), Rejection> {
+) -> Result<(), NodeRejection> {
     if !last_steps.contains(&admitted.last_step) {
         return Err(cannot_follow(admitted.last_step));
     }
@@ -66,7 +66,7 @@ pub(crate) fn check_order(
 }
 
 /// Checks that the head of this node's own chain is the expected one.
-pub(crate) fn check_head(admitted: &Admitted, head: Hex32) -> Result<(), Rejection> {
+pub(crate) fn check_head(admitted: &Admitted, head: Hex32) -> Result<(), NodeRejection> {
     if admitted.head == head { Ok(()) } else { Err(other_transition()) }
 }
 
@@ -88,11 +88,11 @@ fn verify_statement<'s>(
     config: &NodeConfig,
     admitted: &'s Admitted,
 ) -> Result<Option<&'s Generation>, NodeError> {
-    let Statement { request, decision } = &admitted.statement;
+    let AdmittedRequest { request, decision } = &admitted.statement;
     let verified = verify(config, request, Moment::Execution, (config.settings.clock)())?;
     if verified.decision != *decision {
         return Err(
-            Rejection::new(Code::AdmissionRefused, "the stored decision is not the signed one").into()
+            NodeRejection::new(Code::AdmissionRefused, "the stored decision is not the signed one").into()
         );
     }
     check_generation(&admitted.statement, config.participant, &admitted.key)
@@ -125,11 +125,11 @@ impl Node {
 ///
 /// Returns the generation. `None` for a key creation, and when the node does not hold the generation and need not.
 pub(crate) fn check_generation<'h>(
-    statement: &Statement,
+    statement: &AdmittedRequest,
     me: ParticipantIndex,
     key: &'h KeyState,
 ) -> Result<Option<&'h Generation>, NodeError> {
-    let Statement { request, decision } = statement;
+    let AdmittedRequest { request, decision } = statement;
     let must_hold = match &request.intent {
         Intent::KeyCreate(_) if key.is_known => return Err(epoch_conflict("the key exists").into()),
         Intent::KeyCreate(_) => return Ok(None),
@@ -159,7 +159,7 @@ fn is_holder(decision: &AdmissionDecision, me: ParticipantIndex) -> bool {
 
 /// Checks the fence: the epoch root that the caller expects the key to have, if it named one. Called at the policy receipt and
 /// at signing, not at admission.
-pub(crate) fn check_fence(statement: &Statement) -> Result<(), Rejection> {
+pub(crate) fn check_fence(statement: &AdmittedRequest) -> Result<(), NodeRejection> {
     let terms = statement.request.intent.signing_terms();
     let fence = terms.and_then(|terms| terms.epoch_fence_token_hex.as_deref());
     if fence.is_some_and(|fence| fence != statement.decision.epoch_root.to_string()) {
@@ -169,7 +169,7 @@ pub(crate) fn check_fence(statement: &Statement) -> Result<(), Rejection> {
 }
 
 /// The generation that the operation makes.
-pub(crate) fn target(decision: &AdmissionDecision) -> Result<&Target, Rejection> {
+pub(crate) fn target(decision: &AdmissionDecision) -> Result<&Target, NodeRejection> {
     decision.target.as_ref().ok_or_else(|| out_of_order("the operation makes no shares"))
 }
 

@@ -2,10 +2,10 @@
 
 use crate::admission::approvals::n_required;
 use crate::admission::bundles::{CLOSED, bundle_error};
-use crate::error::{NodeError, Rejection, policy_refused};
+use crate::error::{NodeError, NodeRejection, policy_refused};
 use crate::node::Node;
 use crate::settings::NodeSettings;
-use crate::store::operation::Statement;
+use crate::store::operation::AdmittedRequest;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::{Outcome, SpendingTotals};
@@ -24,10 +24,10 @@ impl Node {
     pub(crate) async fn check_policy(
         &self,
         bundle: &Arc<TrustedBundle>,
-        statement: &Statement,
+        statement: &AdmittedRequest,
     ) -> Result<(), NodeError> {
         self.bundles.check(bundle, self.now()).map_err(|error| bundle_error(&error))?;
-        let Statement { request, decision } = statement;
+        let AdmittedRequest { request, decision } = statement;
         let asked = request.policy_request(decision.intent_hash);
         let repeated = match bundle.evaluator().repeat_inline(&asked, &request.policy) {
             Some(repeated) => repeated,
@@ -40,7 +40,7 @@ impl Node {
     async fn repeat_on_thread(
         &self,
         bundle: &Arc<TrustedBundle>,
-        statement: &Statement,
+        statement: &AdmittedRequest,
     ) -> Result<Result<Outcome, RepeatError>, NodeError> {
         let permit = Arc::clone(&self.heavy).acquire_owned().await.map_err(|_| CLOSED)?;
         let (bundle, request) = (Arc::clone(bundle), statement.request.clone());
@@ -64,7 +64,11 @@ fn repeat_error(error: &RepeatError) -> NodeError {
 }
 
 /// Checks that the node's own run of the policy allows the operation, and that its outcome is the one of the decision.
-fn check_outcome(settings: &NodeSettings, statement: &Statement, outcome: &Outcome) -> Result<(), Rejection> {
+fn check_outcome(
+    settings: &NodeSettings,
+    statement: &AdmittedRequest,
+    outcome: &Outcome,
+) -> Result<(), NodeRejection> {
     known(settings, statement, None, None).check_outcome(outcome).map_err(disagreement)?;
     let decision = &statement.decision;
     let is_decided = outcome.bundle_hash == decision.bundle_hash
@@ -76,7 +80,7 @@ fn check_outcome(settings: &NodeSettings, statement: &Statement, outcome: &Outco
     Ok(())
 }
 
-fn disagreement(error: Disagreement) -> Rejection {
+fn disagreement(error: Disagreement) -> NodeRejection {
     policy_refused(error.to_string())
 }
 
@@ -84,16 +88,16 @@ fn disagreement(error: Disagreement) -> Rejection {
 /// generation. `now` is `None` at the execution.
 pub(crate) fn check_facts(
     settings: &NodeSettings,
-    statement: &Statement,
+    statement: &AdmittedRequest,
     held: Option<&PublicKeys>,
     now: Option<EpochMs>,
-) -> Result<(), Rejection> {
+) -> Result<(), NodeRejection> {
     known(settings, statement, held, now).check_facts(&statement.request.policy.facts).map_err(disagreement)
 }
 
 fn known<'a>(
     settings: &NodeSettings,
-    Statement { request, decision }: &'a Statement,
+    AdmittedRequest { request, decision }: &'a AdmittedRequest,
     held: Option<&PublicKeys>,
     now: Option<EpochMs>,
 ) -> Known<'a> {
@@ -125,11 +129,11 @@ fn known_key<'a>(decision: &'a AdmissionDecision, held: Option<&PublicKeys>) -> 
 pub(crate) fn check_spending(
     settings: &NodeSettings,
     bundle: &TrustedBundle,
-    statement: &Statement,
+    statement: &AdmittedRequest,
     held: Option<&PublicKeys>,
     totals: &SpendingTotals,
 ) -> Result<(), NodeError> {
-    let Statement { request, decision } = statement;
+    let AdmittedRequest { request, decision } = statement;
     let asked = request.policy_request(decision.intent_hash);
     let known = known(settings, statement, held, None);
     known.check_totals(bundle.evaluator(), &asked, &request.policy, totals).map_err(|error| match error {

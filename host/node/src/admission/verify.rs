@@ -2,7 +2,7 @@
 
 use crate::admission::approvals::{Moment, check_approvals};
 use crate::call::{AdmitRequest, Owner};
-use crate::error::{Code, NodeError, Rejection, admission_refused as refused};
+use crate::error::{Code, NodeError, NodeRejection, admission_refused as refused};
 use crate::settings::NodeConfig;
 use gateway_domain::admission::{self, Admission, AdmissionDecision, DecisionError, Derivation, Target};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
@@ -25,7 +25,7 @@ pub(crate) fn verify(
 ) -> Result<Admission, NodeError> {
     let admission = admission::verify(&request.envelope, &config.settings.authorities, now).map_err(
         |error| match error {
-            DecisionError::Expired { .. } => Rejection::new(Code::AdmissionExpired, error.to_string()),
+            DecisionError::Expired { .. } => NodeRejection::new(Code::AdmissionExpired, error.to_string()),
             DecisionError::Envelope(_)
             | DecisionError::TooManySignatures { .. }
             | DecisionError::TooFewSignatures { .. }
@@ -74,7 +74,7 @@ fn check_key(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Re
 }
 
 /// Checks that participants and threshold of the decision are those of the intent.
-fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Rejection> {
+fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeRejection> {
     match intent {
         Intent::Payment(payment) => check_signing(&payment.terms, decision),
         Intent::AssetAction(action) => check_signing(&action.terms, decision),
@@ -88,7 +88,11 @@ fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Reje
 
 /// Checks that the new generation is the one that the intent requests. The present holders are checked against the public
 /// keys when the ceremony starts, since a node that joins does not have the keys yet.
-fn check_change(intent: &Intent, change: &Lifecycle, decision: &AdmissionDecision) -> Result<(), Rejection> {
+fn check_change(
+    intent: &Intent,
+    change: &Lifecycle,
+    decision: &AdmissionDecision,
+) -> Result<(), NodeRejection> {
     let mismatch = || refused("the decision makes other shares than the intent requests");
     let (target, holders) = decision.target.as_ref().zip(decision.holders.as_ref()).ok_or_else(mismatch)?;
     let is_same_key = target.key_id == decision.key_id;
@@ -126,7 +130,7 @@ fn can_repair(recover: &Recover, holders: &Roster, threshold: Threshold) -> bool
         && helpers.n_participants() >= threshold.count()
 }
 
-fn check_signing(terms: &SigningTerms, decision: &AdmissionDecision) -> Result<(), Rejection> {
+fn check_signing(terms: &SigningTerms, decision: &AdmissionDecision) -> Result<(), NodeRejection> {
     let matches_intent = decision.participants == terms.requested_participants
         && terms.threshold.is_none_or(|requested| decision.threshold >= requested)
         && decision.threshold.count() <= decision.participants.n_participants()
@@ -135,7 +139,7 @@ fn check_signing(terms: &SigningTerms, decision: &AdmissionDecision) -> Result<(
     if matches_intent { Ok(()) } else { Err(refused("the decision has other signers than the intent")) }
 }
 
-fn check_creation(create: &KeyCreate, decision: &AdmissionDecision) -> Result<(), Rejection> {
+fn check_creation(create: &KeyCreate, decision: &AdmissionDecision) -> Result<(), NodeRejection> {
     create.signature_profile.parse::<SignatureProfile>().map_err(|error| refused(error.to_string()))?;
     let matches_intent = decision.participants == create.participants
         && decision.threshold == create.threshold
@@ -211,7 +215,7 @@ pub fn derivation(intent: &Intent, key_id: KeyId, keys: &PublicKeys) -> Result<O
 }
 
 /// Checks that the key is the one that approvers signed, if the intent names one.
-pub(crate) fn check_named_key(intent: &Intent, keys: &PublicKeys) -> Result<(), Rejection> {
+pub(crate) fn check_named_key(intent: &Intent, keys: &PublicKeys) -> Result<(), NodeRejection> {
     let own = || format!("{}:{}", keys.profile(), hex::encode(keys.public_key()));
     match intent.public_key_artifact_ref() {
         Some(named) if *named != own() => Err(refused("the intent names another public key than the key's")),

@@ -1,7 +1,7 @@
 //! This node's contribution to the recovery of another participant's share: its content id, which a client asks for before it
 //! submits the recovery.
 
-use crate::error::{Code, NodeError, Rejection, Stop, package_refused};
+use crate::error::{Code, NodeError, NodeRejection, Stop, package_refused};
 use crate::node::Node;
 use crate::store::vault;
 use gateway_domain::canonical::CanonicalError;
@@ -37,7 +37,7 @@ impl Node {
         let active = vault::load_active(&mut conn, case.key_id).await?;
         let Some(active) = active.filter(|active| active.root == case.epoch_root) else {
             let detail = "the node holds no share of the key in this epoch";
-            return Err(Rejection::new(Code::EpochConflict, detail).into());
+            return Err(NodeRejection::new(Code::EpochConflict, detail).into());
         };
         let keys = self.generations.keys(active.root, || active.decode(case.key_id))?;
         let share = vault::load_share(&mut conn, &self.sealing, case.key_id, &active.epoch, &keys).await?;

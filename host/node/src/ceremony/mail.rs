@@ -3,7 +3,7 @@
 //! A relay that reads all messages learns no share. A message that the relay changed is rejected without naming the sender as
 //! the culprit; a sender whose signed message does not open is named.
 
-use crate::error::{Code, NodeError, Rejection};
+use crate::error::{Code, NodeError, NodeRejection};
 use crate::node::Node;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::relay::{self, Envelope, Header, OpenError, Opened};
@@ -39,16 +39,16 @@ impl Node {
     }
 }
 
-fn rejection(error: &OpenError) -> Rejection {
+fn rejection(error: &OpenError) -> NodeRejection {
     match error.culprit() {
-        Some(culprit) => Rejection {
+        Some(culprit) => NodeRejection {
             code: Code::CeremonyMisbehaviour,
             detail: error.to_string(),
             culprits: vec![ParticipantIndex(culprit)],
             // A third party cannot find out whether the message or its recipient is at fault.
             complaint: None,
         },
-        None => Rejection::new(
+        None => NodeRejection::new(
             Code::RelayMisbehaviour,
             format!("a message was not relayed as it was sent: {error}"),
         ),

@@ -4,7 +4,9 @@ use crate::admission::gate::{self, Admitted, is_same_key, target};
 use crate::admission::verify::check_named_key;
 use crate::call::CeremonyStart;
 use crate::ceremony::contribution;
-use crate::error::{NodeError, Rejection, Stop, epoch_conflict, out_of_order, package_refused as refused};
+use crate::error::{
+    NodeError, NodeRejection, Stop, epoch_conflict, out_of_order, package_refused as refused,
+};
 use crate::node::Node;
 use crate::store::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
@@ -181,7 +183,7 @@ fn run(protocol: Protocol, share: Option<&KeyShare>) -> Result<Part, Stop> {
 }
 
 /// Checks that the dealers are holders, and at least as many as the threshold.
-fn check_dealers(dealers: &BTreeSet<ParticipantIndex>, keys: &PublicKeys) -> Result<(), Rejection> {
+fn check_dealers(dealers: &BTreeSet<ParticipantIndex>, keys: &PublicKeys) -> Result<(), NodeRejection> {
     let are_holders = dealers.iter().all(|dealer| keys.verifying_shares().contains_key(&dealer.0));
     if are_holders && dealers.len() >= usize::from(keys.threshold()) {
         return Ok(());

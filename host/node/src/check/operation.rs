@@ -2,7 +2,7 @@
 
 use super::{CheckError, Checker, check_hash};
 use crate::store::consumed::decode_package;
-use crate::store::operation::{self, Statement};
+use crate::store::operation::{self, AdmittedRequest};
 use crate::store::row_hash;
 use crate::store::tables::RawRow;
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE, Target, admission_hash};
@@ -219,7 +219,7 @@ impl Checker<'_> {
     }
 }
 
-fn read(row: &RawRow) -> Option<Statement> {
+fn read(row: &RawRow) -> Option<AdmittedRequest> {
     serde_json::from_str(&row.text("body")?).ok()
 }
 
@@ -235,8 +235,8 @@ fn check_discarded(stored: &Stored, steps: &Steps) -> Result<(), CheckError> {
 }
 
 /// Checks that the statement belongs to the operation, and that its decision is the one in the signed envelope.
-fn check_statement(stored: &Stored, statement: &Statement) -> Result<(), CheckError> {
-    let Statement { request, decision } = statement;
+fn check_statement(stored: &Stored, statement: &AdmittedRequest) -> Result<(), CheckError> {
+    let AdmittedRequest { request, decision } = statement;
     let payload =
         request.envelope.payload(PAYLOAD_TYPE).map_err(|_| "its statement is not a signed decision")?;
     if admission_hash(&payload) != stored.chain.admission_hash {

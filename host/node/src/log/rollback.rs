@@ -11,7 +11,7 @@
 //! that it will not sign it. Nonces are in memory only, so none survived the restart.
 
 use crate::call::{AdmitRequest, ShownReceipt};
-use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::error::{Code, NodeError, NodeRejection, Stop};
 use crate::limits::READMIT_LOST_MAX;
 use crate::node::Node;
 use crate::store::log::{self, LogState};
@@ -56,7 +56,7 @@ impl Node {
         let is_own = statement.participant == self.participant()
             && receipt.verify(statement, &self.identity().signing_key()).is_ok();
         if !is_own {
-            return Err(Rejection::new(Code::ReceiptRefused, "the receipt is not this node's").into());
+            return Err(NodeRejection::new(Code::ReceiptRefused, "the receipt is not this node's").into());
         }
         let mut conn = self.database.reader().acquire().await?;
         let found = log::entry_at(&mut conn, receipt.log_index).await?;
@@ -96,7 +96,7 @@ impl Node {
         let is_own =
             head.participant == self.participant() && shown.is_signed_by(&self.identity().signing_key());
         if !is_own {
-            return Err(Rejection::new(Code::ReceiptRefused, "the head is not this node's").into());
+            return Err(NodeRejection::new(Code::ReceiptRefused, "the head is not this node's").into());
         }
         let mut conn = self.database.reader().begin().await?;
         let state = LogState::load(&mut conn).await?;
@@ -135,7 +135,7 @@ impl Node {
         &self,
         request: &AdmitRequest,
         decision: &AdmissionDecision,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), NodeRejection> {
         rollback::check_decided_since(self.watch.readmitted_at(), request, decision)
     }
 

@@ -10,12 +10,12 @@
 
 use crate::admission::gate::target;
 use crate::call::Call;
-use crate::error::{Code, NodeError, Rejection, Stop, other_decision, other_transition, out_of_order};
+use crate::error::{Code, NodeError, NodeRejection, Stop, other_decision, other_transition, out_of_order};
 use crate::node::Node;
 use crate::settings::NodeConfig;
 use crate::store::consumed::{UsedNonces, decode_package};
 use crate::store::log::{self, LogState};
-use crate::store::operation::{Statement, View};
+use crate::store::operation::{AdmittedRequest, View};
 use crate::store::transaction::Transact;
 use crate::store::vault;
 use gateway_domain::admission::AdmissionDecision;
@@ -87,7 +87,7 @@ impl Completed {
             "the node completed attempt {}, and no participant of it has signed that it will not",
             self.attempt
         );
-        Err(Rejection::new(Code::AttemptNotDiscarded, detail).into())
+        Err(NodeRejection::new(Code::AttemptNotDiscarded, detail).into())
     }
 }
 
@@ -126,7 +126,7 @@ fn is_signed_by_another(
 /// Checks that this node has not discarded the attempt.
 pub(crate) async fn check_open(conn: &mut SqliteConnection, chain: &Chain, attempt: u32) -> Result<(), Stop> {
     if log::has_entry(conn, chain.operation_id, chain.after_attempt_discard(attempt)?).await? {
-        return Err(Rejection::new(Code::AttemptSuperseded, "the node has discarded the attempt").into());
+        return Err(NodeRejection::new(Code::AttemptSuperseded, "the node has discarded the attempt").into());
     }
     Ok(())
 }
@@ -183,7 +183,7 @@ impl Transact for DiscardAttempt {
         if log::has_entry(conn, self.chain.operation_id, completed).await? {
             return Err(out_of_order("the node completed the attempt").into());
         }
-        if let Some(Statement { request, decision }) = &row.statement {
+        if let Some(AdmittedRequest { request, decision }) = &row.statement {
             // A rollback may have lost the record that the node completed the attempt.
             log.check_decided_since(request, decision)?;
         }

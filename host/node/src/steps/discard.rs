@@ -2,14 +2,14 @@
 
 use crate::call::{Call, Discard, content, unverified_decision};
 use crate::error::{
-    Code, NodeError, Rejection, Stop, cannot_follow, decided_before, other_decision, other_transition,
+    Code, NodeError, NodeRejection, Stop, cannot_follow, decided_before, other_decision, other_transition,
 };
 use crate::limits::MISSED_DISCARDS_MAX;
 use crate::node::Node;
 use crate::steps::attempts::{self, Completed};
 use crate::steps::{Body, Step};
 use crate::store::log::LogState;
-use crate::store::operation::{self, Statement, View};
+use crate::store::operation::{self, AdmittedRequest, View};
 use crate::store::spending;
 use crate::store::vault::{self, Generation};
 use gateway_domain::admission::{self, AdmissionDecision, admission_hash};
@@ -80,10 +80,12 @@ impl Step {
                 | EffectStep::PolicyReceipt
                 | EffectStep::Execute
                 | EffectStep::Discard => {
-                    if let Some(Statement { request, decision }) = &row.statement {
+                    if let Some(AdmittedRequest { request, decision }) = &row.statement {
                         let active = view.key.active.as_ref();
-                        let may_have_forgotten = log.check_decided_since(request, decision).is_err();
-                        self.check_no_result(conn, decision, active, may_have_forgotten, discard).await?;
+                        let is_decided_before_readmission =
+                            log.check_decided_since(request, decision).is_err();
+                        self.check_no_result(conn, decision, active, is_decided_before_readmission, discard)
+                            .await?;
                     }
                     spending::remove(conn, self.chain.operation_id).await?;
                     vault::delete_staged(conn, self.chain.operation_id).await?;
@@ -102,7 +104,7 @@ impl Step {
         discard: &Discard,
     ) -> Result<AdmissionDecision, Stop> {
         let Some(decision) = unverified_decision(&discard.decision) else {
-            return Err(Rejection::new(Code::AdmissionRefused, "the call has no decision").into());
+            return Err(NodeRejection::new(Code::AdmissionRefused, "the call has no decision").into());
         };
         let states_operation = decision.operation_id == self.chain.operation_id
             && decision.payload().is_ok_and(|payload| admission_hash(&payload) == self.chain.admission_hash);
@@ -116,7 +118,7 @@ impl Step {
         if operation::n_missed(conn).await? < MISSED_DISCARDS_MAX {
             return Ok(decision);
         }
-        Err(Rejection::new(Code::AdmissionRefused, error.to_string()).into())
+        Err(NodeRejection::new(Code::AdmissionRefused, error.to_string()).into())
     }
 
     /// Checks that no result can come to be with a share of this node, which the receipt states: the attempt that it completed, if any,
@@ -127,14 +129,14 @@ impl Step {
         conn: &mut SqliteConnection,
         decision: &AdmissionDecision,
         active: Option<&Generation>,
-        may_have_forgotten: bool,
+        is_decided_before_readmission: bool,
         discard: &Discard,
     ) -> Result<(), Stop> {
-        if is_dispensable(conn, decision, active).await? {
+        if needs_no_new_share(conn, decision, active).await? {
             return Ok(());
         }
         let receipts = &discard.discarded_attempts;
-        if may_have_forgotten {
+        if is_decided_before_readmission {
             let target = decision.target.as_ref();
             let receivers = target.map(|target| target.participants.as_set().clone()).unwrap_or_default();
             if !attempts::is_discarded_by(&self.config, &self.chain, &receivers, receipts)? {
@@ -150,7 +152,7 @@ impl Step {
 
 /// Whether the operation's new share is not needed: it is of a key that was never in use, or this node held the generation that it was
 /// to replace and the key has left it.
-async fn is_dispensable(
+async fn needs_no_new_share(
     conn: &mut SqliteConnection,
     decision: &AdmissionDecision,
     active: Option<&Generation>,

@@ -21,15 +21,15 @@
 use crate::admission::gate;
 use crate::call::Call;
 use crate::error::{
-    Code, NodeError, Rejection, attempt_superseded, expired, other_decision, other_transition, out_of_order,
-    result_refused, session_consumed,
+    Code, NodeError, NodeRejection, attempt_superseded, expired, other_decision, other_transition,
+    out_of_order, result_refused, session_consumed,
 };
 use crate::memory::sessions::{Session, Signer, Terms};
 use crate::node::Node;
 use crate::steps::attempts::Completed;
 use crate::store::consumed::{Consume, Used, UsedNonces, decode_package, encode_package};
 use crate::store::log;
-use crate::store::operation::{Statement, View};
+use crate::store::operation::{AdmittedRequest, View};
 use crate::store::vault;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::canonical::digest_bytes;
@@ -257,11 +257,11 @@ impl Node {
 
 const NONCES_LOST: NodeError = NodeError::lost("the node has no nonces for this attempt");
 
-fn not_a_signature() -> Rejection {
+fn not_a_signature() -> NodeRejection {
     out_of_order("the operation is not a signature")
 }
 
-fn terms(statement: &Statement, chain: Chain, completed_attempt: u32) -> Result<Terms, NodeError> {
+fn terms(statement: &AdmittedRequest, chain: Chain, completed_attempt: u32) -> Result<Terms, NodeError> {
     let decision = &statement.decision;
     Ok(Terms {
         chain,
@@ -292,10 +292,14 @@ fn check_call(call: &Call, terms: &Terms, now: EpochMs) -> Result<(), NodeError>
 }
 
 /// Checks that the package is for the terms that were fixed in round one.
-fn check_package(package: &SigningPackage, session: &Session, me: ParticipantIndex) -> Result<(), Rejection> {
+fn check_package(
+    package: &SigningPackage,
+    session: &Session,
+    me: ParticipantIndex,
+) -> Result<(), NodeRejection> {
     let terms = &session.terms;
     let signers = &package.commitments;
-    let refused = |detail: &str| Err(Rejection::new(Code::PackageRefused, detail));
+    let refused = |detail: &str| Err(NodeRejection::new(Code::PackageRefused, detail));
     if package.message != terms.digest.as_bytes() {
         return refused("the package is for another message");
     }
@@ -317,7 +321,7 @@ fn check_package(package: &SigningPackage, session: &Session, me: ParticipantInd
 /// The error of a package that cannot be signed: a rejection, with the culprits if the error names any.
 fn package_error(error: &ThresholdError) -> NodeError {
     match NodeError::ceremony(error, None) {
-        NodeError::Lost { .. } => Rejection::new(Code::PackageRefused, error.to_string()).into(),
+        NodeError::Lost { .. } => NodeRejection::new(Code::PackageRefused, error.to_string()).into(),
         named
         @ (NodeError::Rejected(_) | NodeError::Unavailable { .. } | NodeError::BundleUnknown { .. }) => named,
     }
@@ -328,7 +332,7 @@ pub(crate) fn check_result(
     decision: &AdmissionDecision,
     keys: &PublicKeys,
     signature: &SignatureResult,
-) -> Result<(), Rejection> {
+) -> Result<(), NodeRejection> {
     let public_key_hex = match &decision.derivation {
         Some(child) => child.public_key_hex.clone(),
         None => hex::encode(keys.public_key()),

@@ -1,6 +1,6 @@
 //! The tables `bundle` and `bundle_file`: the policy bundles that the node keeps, with the high-water mark ([`Ranked`]).
 
-use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::error::{Code, NodeError, NodeRejection, Stop};
 use crate::store::columns::{integer, parse_hash};
 use crate::store::log::LogState;
 use crate::store::row_hash;
@@ -55,7 +55,7 @@ pub(crate) async fn check_standing(
     }
     let own = own.ok_or(NodeError::BundleUnknown { bundle_hash: hash })?;
     let mark = mark.map(|(hash, kept)| kept.ranked(hash));
-    let superseded = |error: Superseded| Rejection::new(Code::BundleSuperseded, error.to_string());
+    let superseded = |error: Superseded| NodeRejection::new(Code::BundleSuperseded, error.to_string());
     Ok((own.ranked(hash).check(mark, is_pinned, now).map_err(superseded)?, own))
 }
 

@@ -5,7 +5,7 @@
 //! with index `i` is in the row of entry `(i + 1) * 2^l - 1`.
 
 use crate::call::AdmitRequest;
-use crate::error::{NodeError, Rejection, Stop, decided_before};
+use crate::error::{NodeError, NodeRejection, Stop, decided_before};
 use crate::limits::LOG_ENTRIES_MAX;
 use crate::store::columns::column;
 use crate::store::rollback::{self, Rollback};
@@ -78,12 +78,12 @@ impl LogState {
         &self,
         request: &AdmitRequest,
         decision: &AdmissionDecision,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), NodeRejection> {
         rollback::check_decided_since(self.readmitted_at(), request, decision)
     }
 
     /// Refuses nonces that were made before the last readmission, of an operation that was decided before it.
-    pub(crate) fn check_not_before(&self, not_before: EpochMs) -> Result<(), Rejection> {
+    pub(crate) fn check_not_before(&self, not_before: EpochMs) -> Result<(), NodeRejection> {
         let readmitted_at = self.readmitted_at();
         if readmitted_at == EpochMs(0) || not_before > readmitted_at { Ok(()) } else { Err(decided_before()) }
     }

@@ -5,7 +5,7 @@
 //! when there are more than values: each statement has to use its numbers with few gaps.
 
 use crate::call::AdmitRequest;
-use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::error::{Code, NodeError, NodeRejection, Stop};
 use crate::store::columns::parse_hash;
 use crate::store::log::EntryRow;
 use crate::store::row_hash;
@@ -48,7 +48,7 @@ pub(crate) fn step_of_stage(stage: &str) -> Option<EffectStep> {
 
 /// An admitted request with its decision, as the node verified and stored them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Statement {
+pub(crate) struct AdmittedRequest {
     pub(crate) request: AdmitRequest,
     pub(crate) decision: AdmissionDecision,
 }
@@ -85,7 +85,7 @@ pub(crate) struct Row {
     /// The transition hash of the last step: the head of this node's chain.
     pub(crate) head: Hex32,
     /// `None` for an operation that was discarded before it was admitted here.
-    pub(crate) statement: Option<Statement>,
+    pub(crate) statement: Option<AdmittedRequest>,
 }
 
 /// The recorded answer to a call.
@@ -144,7 +144,9 @@ impl Row {
 }
 
 /// The statement of the operation that was admitted last.
-pub(crate) async fn newest_statement(conn: &mut SqliteConnection) -> Result<Option<Statement>, NodeError> {
+pub(crate) async fn newest_statement(
+    conn: &mut SqliteConnection,
+) -> Result<Option<AdmittedRequest>, NodeError> {
     let sql = "SELECT body FROM statement ORDER BY statement_index DESC LIMIT 1";
     let body: Option<String> = sqlx::query_scalar(sql).fetch_optional(conn).await?;
     body.map(|body| serde_json::from_str(&body)).transpose().map_err(NodeError::damaged)
@@ -157,16 +159,16 @@ impl Answer {
     }
 
     /// The transition hash of the step, if the call with this digest is the recorded one.
-    pub(crate) fn repeat(&self, effect: EffectId, content: Hex32) -> Result<Hex32, Rejection> {
+    pub(crate) fn repeat(&self, effect: EffectId, content: Hex32) -> Result<Hex32, NodeRejection> {
         if self.content == content.to_string() {
             return Ok(self.transition_hash);
         }
         let detail = format!("effect `{effect}` was used for another call");
-        Err(Rejection::new(Code::EffectConflict, detail))
+        Err(NodeRejection::new(Code::EffectConflict, detail))
     }
 }
 
-/// Inserts an operation that is not stored yet. `known` is its key, its [`Statement`] as JSON and the entry of its receipt in the
+/// Inserts an operation that is not stored yet. `known` is its key, its [`AdmittedRequest`] as JSON and the entry of its receipt in the
 /// log; `None` if it was never admitted here.
 pub(crate) async fn insert(
     conn: &mut SqliteConnection,

@@ -1,7 +1,7 @@
 //! The table `rolled_back`: when the database was restored from an older copy, and what a node that was readmitted since refuses.
 
 use crate::call::AdmitRequest;
-use crate::error::{Rejection, Stop, decided_before};
+use crate::error::{NodeRejection, Stop, decided_before};
 use crate::store::columns::column;
 use crate::store::row_hash;
 use gateway_domain::admission::AdmissionDecision;
@@ -67,7 +67,7 @@ pub(crate) fn check_decided_since(
     readmitted_at: EpochMs,
     request: &AdmitRequest,
     decision: &AdmissionDecision,
-) -> Result<(), Rejection> {
+) -> Result<(), NodeRejection> {
     let latest_claim = i64::try_from(readmitted_at.plus_ms(CLOCK_SKEW_MS).0).unwrap_or(i64::MAX);
     let mut signed = request.approvals.iter().filter(|approval| approval.signature.is_some());
     let is_older = decision.not_before_ms <= readmitted_at

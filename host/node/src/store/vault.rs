@@ -4,7 +4,7 @@
 //! the database file, but keeps pages in the write-ahead log until a checkpoint. A backup still has the sealed shares that were
 //! erased after it was made.
 
-use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::error::{Code, NodeError, NodeRejection, Stop};
 use crate::store::columns::parse_hash;
 use crate::store::row_hash;
 use crate::store::sealing::Sealing;
@@ -165,7 +165,7 @@ pub(crate) async fn stage(
     sealing: &Sealing,
     new_share: &NewShare,
 ) -> Result<(), Stop> {
-    let conflict = |detail: &str| Stop::from(Rejection::new(Code::EpochConflict, detail));
+    let conflict = |detail: &str| Stop::from(NodeRejection::new(Code::EpochConflict, detail));
     let sql = "SELECT state, operation_id, attempt FROM share WHERE key_id = ?1 AND epoch = ?2";
     let (key_id, epoch) = (new_share.key_id.to_string(), &new_share.epoch.0);
     let row = sqlx::query(sql).bind(&key_id).bind(epoch).fetch_optional(&mut *conn).await?;
@@ -178,7 +178,9 @@ pub(crate) async fn stage(
             return Err(conflict("another operation staged this epoch of the key"));
         }
         if attempt >= new_share.attempt {
-            return Err(Rejection::new(Code::AttemptSuperseded, "a later attempt staged its share").into());
+            return Err(
+                NodeRejection::new(Code::AttemptSuperseded, "a later attempt staged its share").into()
+            );
         }
     }
     sealing.check(&mut *conn).await?;

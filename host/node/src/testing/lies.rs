@@ -1,6 +1,6 @@
 //! What a node answers in place of the truth, for tests of its callers.
 
-use crate::error::Rejection;
+use crate::error::NodeRejection;
 use gateway_domain::receipt::{NodeReceipt, ReceiptStatement};
 use gateway_seal::relay::Envelope;
 use gateway_threshold::Message;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 type FalseReceipt = Box<dyn Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send>;
 type FalseMail = Box<dyn Fn(&Message) -> Vec<Message> + Send>;
-type FalseAccusation<N> = Box<dyn Fn(&N, &[Envelope]) -> Option<Rejection> + Send>;
+type FalseAccusation<N> = Box<dyn Fn(&N, &[Envelope]) -> Option<NodeRejection> + Send>;
 
 /// Functions that replace what a node `N` signs, sends and answers, if they are set.
 pub(crate) struct Lies<N> {
@@ -35,7 +35,7 @@ impl<N> Lies<N> {
         }
     }
 
-    pub(crate) fn accusation(&self, node: &N, mail: &[Envelope]) -> Option<Rejection> {
+    pub(crate) fn accusation(&self, node: &N, mail: &[Envelope]) -> Option<NodeRejection> {
         self.accusation.lock().as_ref()?(node, mail)
     }
 }

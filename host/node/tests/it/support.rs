@@ -17,7 +17,7 @@ use gateway_node::testing::{
 };
 use gateway_node::{
     CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError,
-    NodeSettings, Peers, Publication, Published, Rejection, RoundOne, SignedShare,
+    NodeRejection, NodeSettings, Peers, Publication, Published, RoundOne, SignedShare,
 };
 use gateway_policy::Trust;
 use gateway_seal::at_rest::{Kek, SecretId, open_share};
@@ -284,7 +284,7 @@ impl Group {
         case: &Case,
         attempt: u32,
         mut sent: Vec<Envelope>,
-    ) -> Result<Vec<PublicKeys>, Box<Rejection>> {
+    ) -> Result<Vec<PublicKeys>, Box<NodeRejection>> {
         let mut staged = vec![];
         while !sent.is_empty() {
             let mut next = vec![];

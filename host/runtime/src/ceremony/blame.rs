@@ -6,7 +6,7 @@
 
 use crate::fan_out::{Answers, NodeSet};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::{CeremonyAnswer, Code, Complaint, Envelope, Header, NodeError, Rejection};
+use gateway_node::{CeremonyAnswer, Code, Complaint, Envelope, Header, NodeError, NodeRejection};
 use gateway_seal::node_key::Identities;
 use gateway_seal::relay::verify_complaint;
 use gateway_threshold::{Message, Protocol, Route, ThresholdError};
@@ -79,7 +79,7 @@ impl Record {
         let Verdict { proven, accused } = verdict;
         for (culprit, detail) in proven {
             let (code, culprits) = (Code::CeremonyMisbehaviour, vec![culprit]);
-            let rejection = Rejection { code, detail, culprits, complaint: None };
+            let rejection = NodeRejection { code, detail, culprits, complaint: None };
             answers.insert(culprit, Err(rejection.into()));
         }
         accused

@@ -19,7 +19,7 @@ use gateway_node::wire::{
 };
 use gateway_node::{
     AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Discard, Envelope,
-    NodeError, NodeStatus, PolicyReceipt, Publication, Rejection, RoundOne, ShownReceipt, SignedShare,
+    NodeError, NodeRejection, NodeStatus, PolicyReceipt, Publication, RoundOne, ShownReceipt, SignedShare,
 };
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::client::{CallError, ServiceClient, Url};
@@ -255,7 +255,8 @@ fn node_error(error: CallError) -> NodeError {
         CallError::Refused { body, .. } => {
             if let Some(code) = Code::parse(&body.error) {
                 let culprits = body.culprits.into_iter().map(ParticipantIndex).collect();
-                return Rejection { code, detail: body.message, culprits, complaint: body.complaint }.into();
+                return NodeRejection { code, detail: body.message, culprits, complaint: body.complaint }
+                    .into();
             }
             if let (BUNDLE_UNKNOWN, Ok(bundle_hash)) = (body.error.as_str(), body.message.parse()) {
                 return NodeError::BundleUnknown { bundle_hash };
