@@ -48,7 +48,7 @@ pub struct Node {
     /// Permits for long evaluations.
     pub(crate) heavy: Arc<Semaphore>,
     #[cfg(feature = "testing")]
-    pub(crate) lies: crate::testing::lies::Lies<Self>,
+    pub(crate) lies: crate::memory::lies::Lies<Self>,
 }
 
 impl Node {
@@ -99,7 +99,7 @@ impl Node {
             bundles,
             heavy: Arc::new(Semaphore::new(HEAVY_EVALUATIONS_MAX)),
             #[cfg(feature = "testing")]
-            lies: crate::testing::lies::Lies::default(),
+            lies: crate::memory::lies::Lies::default(),
         };
         node.compare_size(size_known).await?;
         Ok(node)
