@@ -65,6 +65,7 @@ impl AdmitRequest {
 
 /// The tenant of an operation, and its name for the key. [`gateway_domain::intent::key_id`] of both must be the decision's key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Owner {
     /// The tenant.
     pub tenant: Tenant,
@@ -111,6 +112,7 @@ impl Subject {
 
 /// A receipt that its own node is shown, with the statement that it signs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ShownReceipt {
     /// The statement.
@@ -132,6 +134,7 @@ pub struct CeremonyStart {
 
 /// What a node needs before it discards an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Discard {
     /// The signed decision on the operation, which may have expired.
@@ -157,6 +160,7 @@ pub fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32], Canon
 
 /// The staged generation that a promotion puts in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CommitEpoch {
     /// The attempt that staged it.
     pub attempt: u32,
@@ -168,6 +172,7 @@ pub struct CommitEpoch {
 
 /// A result to publish, and the attempt that produced it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Publication {
     /// The attempt at the ceremony that produced the result.
     pub attempt: u32,
@@ -179,6 +184,7 @@ pub struct Publication {
 
 /// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Published {
     /// A signature.

@@ -16,6 +16,7 @@ const FINDINGS_REPORTED_MAX: usize = 16;
 
 /// Whether a node is usable, and its damage. A damaged share or record leaves the rest of a node usable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeStatus {
     /// Whether the node can serve its undamaged keys.
@@ -27,6 +28,7 @@ pub struct NodeStatus {
     /// The keys whose shares are missing or damaged on the node.
     pub keys: BTreeSet<KeyId>,
     /// The decision that the node admitted last: a gateway that does not have it has an older copy of its database.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub newest_decision: Option<Envelope>,
 }
 

@@ -159,10 +159,16 @@ impl Consume {
 
 /// A signing package as it is stored: JSON, bytes in hexadecimal.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-struct StoredPackage {
+pub(crate) struct StoredPackage {
+    /// The bytes that are signed.
     message: String,
+    /// The commitments of the signers, by their index.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
     commitments: BTreeMap<u16, String>,
+    /// The tweak of the derived key; `null` without one.
+    #[cfg_attr(feature = "openapi", schema(required))]
     tweak: Option<Hex32>,
 }
 
