@@ -88,7 +88,7 @@ impl Sessions {
     /// returns that one instead.
     ///
     /// # Errors
-    /// [`Code::AttemptSuperseded`] when a later attempt is open; [`NodeError::Unavailable`] when there are too many sessions.
+    /// [`Code::AttemptSuperseded`](crate::Code::AttemptSuperseded) when a later attempt is open; [`NodeError::Unavailable`] when there are too many sessions.
     pub(crate) fn open(
         &self,
         id: OperationId,
