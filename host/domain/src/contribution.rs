@@ -16,6 +16,7 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.svc.helper-admission.v1+json";
 
 /// The case of a recovery: what determines the helpers' contributions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RecoveryCase {
     /// The key.

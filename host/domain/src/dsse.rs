@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 /// A signed payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
     /// The type of the payload; signed with it.
@@ -22,6 +23,7 @@ pub struct Envelope {
 
 /// One signer's signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
     /// The id of the key: see [`key_id`].

@@ -75,6 +75,7 @@ impl KeyState {
 
 /// One generation of a key's shares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Epoch {
     /// The epoch's name.
     pub name: EpochName,
@@ -84,6 +85,7 @@ pub struct Epoch {
 
 /// The public half of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PublicKey {
     /// The public key that verifies signatures: 32 bytes, hexadecimal.
     pub public_key_hex: String,
@@ -204,6 +206,7 @@ pub fn expected_shares(keys: &[CustodyKey]) -> BTreeMap<ParticipantIndex, Vec<(K
 
 /// The public data of new shares that every receiver has staged durably.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Staged {
     /// The generation of shares.
     pub epoch: Epoch,

@@ -35,6 +35,7 @@ pub const HEAD_PAYLOAD_TYPE: &str = "application/vnd.svc.node-log-head.v1+json";
 
 /// An entry of a node's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 #[expect(clippy::large_enum_variant, reason = "almost every entry is a receipt")]
 pub enum LogEntry {
@@ -68,6 +69,7 @@ pub enum LogEntry {
 
 /// What a node signed, and with which key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReleasedShare {
     /// The key. The signature may be a child key's.
@@ -109,6 +111,7 @@ impl LogEntry {
 
 /// The head of a node's log at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LogHead {
     /// The node.
@@ -123,6 +126,7 @@ pub struct LogHead {
 
 /// A head with a signature that is not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SignedLogHead {
     /// The head.

@@ -117,10 +117,12 @@ pub fn join(statements: &[Statement]) -> String {
 
 /// A fact that the policy read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FactRead {
     /// The fact's name.
     pub name: String,
     /// The value that the policy was given; `None` when the deployment has no such fact.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub value: Option<String>,
 }
 
@@ -195,6 +197,7 @@ pub struct Outcome {
 /// What another party needs, besides the request and the bundle, to repeat a recorded evaluation. The hashes of an
 /// [`AdmissionDecision`](crate::admission::AdmissionDecision) bind the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
     /// The facts that the policy read, in order.

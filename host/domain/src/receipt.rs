@@ -34,6 +34,7 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.svc.node-receipt.v1+json";
 
 /// The statement that a node signs, together with its position in the node's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptStatement {
     /// The operation.
@@ -105,6 +106,7 @@ pub struct NodeReceipt {
 /// A node's receipt that it will not complete an attempt: it discarded the attempt, or it signed another package in it, which a node
 /// does once in an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(from = "Members")]
 pub struct AttemptReceipt {
     /// The receipt.

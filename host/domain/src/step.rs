@@ -6,8 +6,8 @@ use std::fmt;
 
 /// The steps of an operation that have effects.
 // In the order in which they happen, except `Discard`.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectStep {
     /// Evaluate the policy over the approvals, then obtain the authority's signed decision.

@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "it prints a table")]
 #![expect(clippy::unwrap_used, reason = "a measurement that fails may panic")]
 
-use gateway_domain::approval::{ApprovalSubject, Approvers, PinnedRegistry, SigningRule, approvals_root};
+use gateway_domain::approval::{Approvers, PinnedRegistry, SigningRule};
 use gateway_domain::ids::{EpochName, Hex32, OperationId};
 use gateway_domain::key::{Epoch, epoch_root};
 use gateway_domain::operation::EffectStep;
@@ -16,15 +16,11 @@ use gateway_domain::receipt::ReceiptKind;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::testing::approvers::{approval, entry, key, key_entry, registry, signed};
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{
-    Case, KEY, NOT_AFTER, SUITES, authority, bundle, compiled_bundles, kek, offer, payment, pinned,
-    policy_trust, rules,
-};
+use gateway_node::testing::{Case, KEY, NOT_AFTER, SUITES, bundle, offer, payment, settings};
 use gateway_node::{
     CeremonyAnswer, CeremonyStart, CommitEpoch, Envelope, Node, NodeConfig, NodeSettings, Peers,
 };
 use gateway_threshold::PublicKeys;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -86,34 +82,15 @@ fn case(epoch: &Epoch, keys: &PublicKeys, id: u16) -> Case {
     let mut bytes = [7; 32];
     bytes.iter_mut().zip(id.to_be_bytes()).for_each(|(byte, id)| *byte = id);
     let case = Case::new(1, KEY, epoch.clone(), 2, payment(&[0, 1], None));
-    let mut case = case.of(OperationId(Hex32::new(bytes))).derived_from(keys);
-    let subject = ApprovalSubject {
-        tenant: &case.owner.tenant,
-        operation_id: case.decision.operation_id,
-        key_id: case.decision.key_id,
-        intent_hash: case.decision.intent_hash,
-        submitter: &case.submitter.subject_id,
-    };
+    let case = case.of(OperationId(Hex32::new(bytes))).derived_from(keys);
     let claimed = i64::try_from(NOW).unwrap();
-    let sign = |name: &str, byte| signed(approval(name, claimed), &subject, &key(byte));
-    case.approvals = vec![sign("alice", 1), sign("bob", 2)];
-    case.decision.approvals_root = approvals_root(case.decision.intent_hash, &case.approvals).unwrap();
-    case
+    let sign = |name: &str, byte| signed(approval(name, claimed), &case.approval_subject(), &key(byte));
+    let approvals = vec![sign("alice", 1), sign("bob", 2)];
+    case.with_approvals(approvals)
 }
 
 fn config(folder: &Path, participant: u16, peers: &Arc<Peers>, rule: SigningRule) -> NodeConfig {
-    let settings = NodeSettings {
-        kek: Arc::new(kek(1)),
-        authorities: pinned(&authority(1)),
-        rules: rules(),
-        approver_roles: BTreeMap::new(),
-        policy_trust: policy_trust(),
-        compiled_bundles: compiled_bundles(),
-        decision_ttl_max_ms: NOT_AFTER.0,
-        signed_approvals: rule,
-        keys_without_approvals: false,
-        clock: Arc::new(|| EpochMs(NOW)),
-    };
+    let settings = NodeSettings { signed_approvals: rule, ..settings(1, Arc::new(|| EpochMs(NOW))) };
     let database = folder.join(format!("node-{participant}.db"));
     let (participant, peers) = (ParticipantIndex(participant), Arc::clone(peers));
     NodeConfig { participant, database, log_size_file: None, peers, settings }

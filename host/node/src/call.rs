@@ -1,6 +1,6 @@
 //! The arguments of the calls to a node.
 
-use crate::error::{Code, NodeError, Rejection};
+use crate::error::{Code, NodeError, NodeRejection};
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE};
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -43,12 +43,9 @@ pub(crate) fn unverified_decision(envelope: &Envelope) -> Option<AdmissionDecisi
 
 impl AdmitRequest {
     /// The decision in the envelope, whose signature is not verified.
-    ///
-    /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::AdmissionRefused`] when there is none.
     pub fn unverified_decision(&self) -> Result<AdmissionDecision, NodeError> {
         unverified_decision(&self.envelope).ok_or_else(|| {
-            Rejection::new(Code::AdmissionRefused, "the envelope has no admission decision").into()
+            NodeRejection::new(Code::AdmissionRefused, "the envelope has no admission decision").into()
         })
     }
 
@@ -68,6 +65,7 @@ impl AdmitRequest {
 
 /// The tenant of an operation, and its name for the key. [`gateway_domain::intent::key_id`] of both must be the decision's key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Owner {
     /// The tenant.
     pub tenant: Tenant,
@@ -114,6 +112,7 @@ impl Subject {
 
 /// A receipt that its own node is shown, with the statement that it signs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ShownReceipt {
     /// The statement.
@@ -135,6 +134,7 @@ pub struct CeremonyStart {
 
 /// What a node needs before it discards an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Discard {
     /// The signed decision on the operation, which may have expired.
@@ -144,9 +144,6 @@ pub struct Discard {
 }
 
 /// The id of one attempt at a ceremony, the same for all its nodes. A message with another id is rejected.
-///
-/// # Errors
-/// [`CanonicalError`], which these values never cause.
 pub fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32], CanonicalError> {
     #[derive(Serialize)]
     struct Attempt<'a> {
@@ -163,6 +160,7 @@ pub fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32], Canon
 
 /// The staged generation that a promotion puts in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CommitEpoch {
     /// The attempt that staged it.
     pub attempt: u32,
@@ -174,6 +172,7 @@ pub struct CommitEpoch {
 
 /// A result to publish, and the attempt that produced it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Publication {
     /// The attempt at the ceremony that produced the result.
     pub attempt: u32,
@@ -185,6 +184,7 @@ pub struct Publication {
 
 /// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Published {
     /// A signature.
@@ -195,9 +195,6 @@ pub enum Published {
 
 impl Published {
     /// The contract's `result_ref`.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which does not occur for a result.
     pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
         match self {
             Self::Signature(signature) => signature.result_ref(),

@@ -4,34 +4,34 @@
 //! memory. That an attempt began is on disk, so that no attempt begins twice: a ceremony id must never be used again. After a
 //! restart an attempt has either staged its share or is lost.
 
-use crate::attempts::{Completed, check_open};
+pub(crate) mod contribution;
+pub(crate) mod mail;
+pub(crate) mod part;
+
+use crate::admission::gate;
+use crate::admission::gate::{is_same_key, target};
+use crate::admission::verify::check_named_key;
 use crate::call::{Call, CeremonyStart, ceremony_id};
-use crate::error::{NodeError, Stop};
-use crate::gate;
-use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
-use crate::log::{self, LogState};
-use crate::mail::Received;
-use crate::node::{Node, Transact};
-use crate::part::{Part, is_same_key, target};
-use crate::row::{self, Statement, View};
-use crate::row_hash;
-use crate::sealing::Sealing;
-use crate::sessions::attempt_superseded;
-use crate::vault::{self, NewShare};
-use crate::verify::check_named_key;
+use crate::ceremony::part::Part;
+use crate::error::{NodeError, Stop, attempt_superseded, out_of_order};
+use crate::memory::ceremonies::{Ceremony, Received};
+use crate::node::Node;
+use crate::steps::attempts::{Completed, check_open};
+use crate::store::log::{self, LogState};
+use crate::store::operation::{self, AdmittedRequest, View};
+use crate::store::row_hash;
+use crate::store::sealing::Sealing;
+use crate::store::transaction::Transact;
+use crate::store::vault::{self, NewShare};
 use gateway_domain::admission::Target;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
-use gateway_domain::time::EpochMs;
 use gateway_seal::relay::{Envelope, Opened};
 use gateway_threshold::{KeyShare, Message, Output, Progress, PublicKeys, Session};
-use parking_lot::Mutex;
 use sqlx::SqliteConnection;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// A node's answer in a ceremony.
 #[derive(Debug)]
@@ -45,52 +45,6 @@ pub enum CeremonyAnswer {
         /// The node's receipt for the step.
         receipt: NodeReceipt,
     },
-}
-
-/// One attempt at a ceremony. The session is taken out while it computes.
-pub(crate) struct Ceremony {
-    attempt: u32,
-    /// The ceremony id in every message.
-    id: [u8; 32],
-    opened_at: EpochMs,
-    session: tokio::sync::Mutex<Option<(Box<Session>, Received)>>,
-}
-
-/// The ceremonies of a node, by operation.
-#[derive(Default)]
-pub(crate) struct Ceremonies(Mutex<BTreeMap<OperationId, Arc<Ceremony>>>);
-
-impl Ceremonies {
-    /// Drops ceremonies that timed out, and checks the limit. Called before the attempt is recorded, so that a busy node uses
-    /// up no attempts.
-    fn check_limit(&self, id: OperationId, now: EpochMs) -> Result<(), NodeError> {
-        let mut open = self.0.lock();
-        open.retain(|_, other| now.0.saturating_sub(other.opened_at.0) <= CEREMONY_TTL_MS);
-        if open.len() >= CEREMONIES_MAX && !open.contains_key(&id) {
-            return Err(NodeError::unavailable("the node has too many ceremonies in progress"));
-        }
-        Ok(())
-    }
-
-    fn open(&self, id: OperationId, ceremony: Ceremony) {
-        self.0.lock().insert(id, Arc::new(ceremony));
-    }
-
-    fn find(&self, id: OperationId, attempt: u32) -> Option<Arc<Ceremony>> {
-        self.0.lock().get(&id).filter(|ceremony| ceremony.attempt == attempt).cloned()
-    }
-
-    pub(crate) fn close(&self, id: OperationId) {
-        self.0.lock().remove(&id);
-    }
-
-    pub(crate) fn close_attempt(&self, id: OperationId, attempt: u32) {
-        self.0.lock().retain(|open, ceremony| *open != id || ceremony.attempt != attempt);
-    }
-
-    pub(crate) fn close_all(&self) {
-        self.0.lock().clear();
-    }
 }
 
 const CEREMONY_LOST: NodeError = NodeError::lost("the node has no state of this attempt's ceremony");
@@ -206,7 +160,7 @@ impl Node {
     /// `None` if it leaves the roster.
     async fn share_to_stage(
         &self,
-        statement: &Statement,
+        statement: &AdmittedRequest,
         output: Option<KeyShare>,
         keys: &PublicKeys,
     ) -> Result<Option<KeyShare>, NodeError> {
@@ -223,11 +177,11 @@ impl Node {
     async fn stage(
         &self,
         call: &Call,
-        statement: &Statement,
+        statement: &AdmittedRequest,
         share: Option<&KeyShare>,
         keys: PublicKeys,
     ) -> Result<CeremonyAnswer, NodeError> {
-        let Statement { request, decision } = statement;
+        let AdmittedRequest { request, decision } = statement;
         if is_same_key(decision) {
             check_named_key(&request.intent, &keys)?;
         }
@@ -365,7 +319,7 @@ impl Transact for StageShare {
     async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
         let last_step = View::load(conn, self.effect, None).await?.row.map(|row| row.last_step);
         if !matches!(last_step, Some(EffectStep::PolicyReceipt | EffectStep::Execute)) {
-            return Err(gate::out_of_order("the operation made another step during the ceremony").into());
+            return Err(out_of_order("the operation made another step during the ceremony").into());
         }
         if latest_attempt(conn, self.effect.operation).await? != Some(self.effect.attempt) {
             return Err(attempt_superseded().into());
@@ -377,7 +331,7 @@ impl Transact for StageShare {
         }
         let log_index = log.size();
         let entry = log.append_receipt(&self.statement, None)?;
-        row::advance(conn, self.effect.step, &self.statement, &entry).await?;
+        operation::advance(conn, self.effect.step, &self.statement, &entry).await?;
         Ok((self.statement.clone(), log_index))
     }
 }

@@ -5,58 +5,25 @@
 //! contain no secret. [`NodeFile::check`] checks a whole file, with its structure and schema.
 
 mod file;
+pub(crate) mod health;
 mod log;
 mod operation;
-mod page;
 mod share;
 
 pub use file::NodeFile;
-pub use page::Cursor;
 
 use crate::error::NodeError;
 use crate::limits::CHECKED_ROWS;
 use crate::node::Node;
-use crate::row_hash;
-use crate::sealing::{Sealing, load_identity};
+use crate::store::row_hash;
+use crate::store::sealing::{Sealing, load_identity};
+use crate::store::tables::{Cursor, Damage, Key, RawRow, Scope, Table, is_corrupt};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32, KeyId};
 use gateway_domain::key::Epoch;
 use gateway_domain::roster::ParticipantIndex;
-use page::{RawRow, Table};
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 use std::borrow::Cow;
-use std::fmt;
-
-/// Damage in a node's database.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Damage {
-    /// The table. `database` means the file as a whole, and `sqlite_schema` the schema.
-    pub table: &'static str,
-    /// The row's primary key, as `column value`; empty for the table as a whole.
-    pub row: String,
-    /// What is wrong, for people. Contains no secret.
-    pub what: String,
-    /// What the damage affects.
-    pub scope: Scope,
-}
-
-/// The part of a node that damage affects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// The whole node.
-    Node,
-    /// Its share of this key.
-    Key(KeyId),
-    /// Its records of operations, not its shares.
-    Records,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { table, row, what, .. } = self;
-        if row.is_empty() { write!(f, "{table}: {what}") } else { write!(f, "{table}, {row}: {what}") }
-    }
-}
 
 impl Node {
     /// Checks up to [`CHECKED_ROWS`] rows, beginning at `from`. Returns the damage and where to continue; `None` after the last
@@ -72,9 +39,6 @@ impl Node {
     }
 
     /// Checks the node's identity, whether the node has stopped because its database is older than what it signed, and every share.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn check_shares(&self) -> Result<Vec<Damage>, NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).shares().await;
@@ -83,9 +47,6 @@ impl Node {
     }
 
     /// The keys whose epoch is not the one that this node signs with, each with what the node has instead.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).missing_shares(keys).await;
@@ -144,7 +105,7 @@ impl From<CanonicalError> for CheckError {
 
 impl From<sqlx::Error> for CheckError {
     fn from(error: sqlx::Error) -> Self {
-        if page::is_corrupt(&error) {
+        if is_corrupt(&error) {
             return Self::Damaged("related rows cannot be read: the file is damaged".into());
         }
         Self::Failed(error.into())
@@ -180,6 +141,59 @@ impl Checker<'_> {
             at = self.check_page(&cursor, CHECKED_ROWS).await?.1;
         }
         Ok(())
+    }
+
+    /// Checks up to `n_max` rows of one table. Returns their number, and where to continue.
+    async fn check_page(&mut self, cursor: &Cursor, n_max: u32) -> Result<(u32, Option<Cursor>), NodeError> {
+        let Cursor { table, after } = cursor;
+        // A file can have megabytes.
+        let n_max = if *table == Table::BundleFile { 1 } else { n_max };
+        let next_table = table.next().map(|table| Cursor { table, after: None });
+        let rows = match self.select(cursor, n_max).await {
+            Ok(rows) => rows,
+            Err(error) if is_corrupt(&error) => {
+                let scope = if cursor.is_of_shares() { Scope::Node } else { Scope::Records };
+                self.report(*table, String::new(), "cannot be read completely: the file is damaged", scope);
+                return Ok((0, next_table));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if rows.is_empty() && after.is_none() && *table == Table::Node {
+            self.report(*table, String::new(), "the row with the node's identity is missing", Scope::Node);
+        }
+        for row in &rows {
+            self.check_row(*table, row).await?;
+        }
+        let n_rows = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let next = match rows.last() {
+            Some(last) if n_rows >= n_max => Some(Cursor { table: *table, after: Some(last.key(*table)) }),
+            Some(_) | None => next_table,
+        };
+        Ok((n_rows, next))
+    }
+
+    async fn select(&mut self, cursor: &Cursor, n_max: u32) -> Result<Vec<RawRow>, sqlx::Error> {
+        let Cursor { table, after } = cursor;
+        let columns = table.key().join(", ");
+        let parameter = |(number, key): (usize, &Key)| match key {
+            Key::Number(_) => format!("?{number}"),
+            // Bytes that are not UTF-8 cannot be bound as text.
+            Key::Text(_) => format!("CAST(?{number} AS TEXT)"),
+        };
+        let condition = after.as_ref().map(|after| {
+            let parameters: Vec<_> = (1..).zip(after).map(parameter).collect();
+            format!("WHERE ({columns}) > ({})", parameters.join(", "))
+        });
+        let (name, condition) = (table.name(), condition.unwrap_or_default());
+        let sql = format!("SELECT * FROM {name} {condition} ORDER BY {columns} LIMIT {n_max}");
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for key in after.iter().flatten() {
+            query = match key {
+                Key::Number(number) => query.bind(*number),
+                Key::Text(bytes) => query.bind(bytes.as_slice()),
+            };
+        }
+        Ok(query.fetch_all(&mut *self.conn).await?.into_iter().map(RawRow::new).collect())
     }
 
     async fn check_row(&mut self, table: Table, row: &RawRow) -> Result<(), NodeError> {

@@ -6,12 +6,22 @@
 //! admitted: what it signs comes from its own stored admission, not from the call. It has no connection to other nodes (the caller
 //! relays messages), and reads the time from the clock in its settings only.
 //!
-//! Reading order: [`Node`] (settings, database, receipts), `verify` (the checks of an admission), `approvals` (the checks of its
-//! approvals), `policy` and `spending` (its own run of the policy, with [`gateway_policy::Known`]), `bundles` (the bundles that it trusts), `gate` (the
-//! checks of a later call), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `steps`, `attempts` and `discard` (when
-//! another attempt may begin, and when an operation ends), `signing`, `sessions` and `consumed` (the nonce rule), `ceremony` and
-//! `part` (making shares), `contribution` (to a recovery), `mail` (messages between nodes), `vault` and `sealing` (secrets at rest), `log` and `rollback`, `check`
-//! (whether the database is intact).
+//! Folders know each other in one direction:
+//!
+//! | folder | what it is | knows |
+//! |---|---|---|
+//! | `error`, `limits`, `call`, `peers`, `settings` | refusals, the arguments of calls, and what an operator configures | nothing below |
+//! | `store` | the tables: secrets (`sealing`, `vault`), operations, used nonces (`consumed`), bundles, payments, the log | those |
+//! | `memory` | open nonces (`sessions`) and ceremonies, decoded keys, the log's size (`watch`), findings of checks | `store` |
+//! | `node` | [`Node`]: opens its database, and signs receipts | `memory` |
+//! | `log` | the log as callers see it, and `rollback` | `node` |
+//! | `admission` | the checks of a decision: `verify`, `approvals`, `policy` with `bundles`; and those of a later call: `gate` | `node` |
+//! | `steps` | `signing` by the nonce rule, `attempts` (when another may begin), promotion, publication, `discard` | `admission` |
+//! | `ceremony` | making shares: the `part` of this node, its `mail`, its `contribution` to a recovery | `steps` |
+//! | `check` | whether the database is intact, and the node's `health` | `node` |
+//! | `wire` | the shapes of calls and answers over HTTP | `ceremony` |
+//!
+//! The order of an operation's steps is in [`Chain`](gateway_domain::receipt::Chain).
 //!
 //! | step | checks | writes durably |
 //! |---|---|---|
@@ -31,60 +41,69 @@
 //! the same receipt, also after a restart. A node that is shown a receipt or head that its log does not have was restored from an
 //! older copy of its database: it stops until an operator readmits it (`rollback`).
 
-mod admit;
-mod approvals;
-mod attempts;
-mod bundles;
+mod admission;
 mod call;
 mod ceremony;
 mod check;
-mod consumed;
-mod contribution;
-mod discard;
 mod error;
-mod gate;
-mod generations;
-mod health;
 pub mod limits;
 mod log;
-mod mail;
 mod node;
-mod part;
 mod peers;
-mod peers_file;
-mod policy;
-mod rollback;
-mod row;
-mod row_hash;
-mod sealing;
-mod sessions;
-mod signing;
-mod spending;
+#[cfg(feature = "samples")]
+pub mod samples;
+mod settings;
 mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(test)]
 mod tests;
-mod vault;
-mod verify;
 pub mod wire;
 
+/// What the node's database holds: each file reads and writes some of its tables, and knows no node.
+mod store {
+    pub(crate) mod bundles;
+    pub(crate) mod columns;
+    pub(crate) mod consumed;
+    pub(crate) mod log;
+    pub(crate) mod operation;
+    pub(crate) mod rollback;
+    pub(crate) mod row_hash;
+    pub(crate) mod sealing;
+    pub(crate) mod spending;
+    pub(crate) mod tables;
+    pub(crate) mod transaction;
+    pub(crate) mod vault;
+}
+
+/// What a node has in memory only, and loses when it restarts.
+mod memory {
+    pub(crate) mod ceremonies;
+    pub(crate) mod generations;
+    pub(crate) mod health;
+    #[cfg(feature = "testing")]
+    pub(crate) mod lies;
+    pub(crate) mod sessions;
+    pub(crate) mod watch;
+}
+
+pub use admission::verify::derivation;
 pub use call::{
     AdmitRequest, Call, CeremonyStart, CommitEpoch, Discard, Owner, Publication, Published, ShownReceipt,
     Subject, ceremony_id,
 };
 pub use ceremony::CeremonyAnswer;
-pub use check::{Cursor, Damage, NodeFile, Scope};
-pub use contribution::{admitted_contributions, public_case};
-pub use error::{Code, NodeError, Rejection};
+pub use ceremony::contribution::{admitted_contributions, public_case};
+pub use ceremony::part::protocol;
+pub use check::NodeFile;
+pub use check::health::{NodeStatus, unreadable};
+pub use error::{Code, NodeError, NodeRejection, PeerConflict};
 pub use gateway_policy::{BundleOffer, CompiledBundles, Trust};
 pub use gateway_seal::relay::{Complaint, Envelope, Header};
-pub use generations::Generations;
-pub use health::{NodeStatus, unreadable};
-pub use node::{Clock, Node, NodeConfig, NodeSettings, OperationState, read_identity};
-pub use part::protocol;
-pub use peers::{PeerConflict, Peers};
-pub use peers_file::PeersFile;
-pub use signing::{RoundOne, SignedShare};
+pub use memory::generations::Generations;
+pub use node::{Node, OperationState, read_identity};
+pub use peers::{Peers, PeersFile};
+pub use settings::{Clock, NodeConfig, NodeSettings};
 pub use steps::PolicyReceipt;
-pub use verify::derivation;
+pub use steps::signing::{RoundOne, SignedShare};
+pub use store::tables::{Cursor, Damage, Scope};

@@ -1,91 +1,31 @@
 //! The node: its settings, its database, its memory and its receipts. Other files hold the steps.
 
 use crate::call::Call;
-use crate::ceremony::Ceremonies;
-use crate::error::{NodeError, Stop};
-use crate::generations::Generations;
-use crate::health::Health;
+use crate::error::NodeError;
 use crate::limits::{HEAVY_EVALUATIONS_MAX, READERS};
-use crate::log::LogState;
-use crate::peers::Peers;
-use crate::rollback::{STOPPED, Watch, unusable_size_file};
-use crate::row::{Row, View};
-use crate::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
-use crate::sessions::Sessions;
-use gateway_domain::admission::Authorities;
-use gateway_domain::approval::SigningRule;
+use crate::memory::ceremonies::Ceremonies;
+use crate::memory::generations::Generations;
+use crate::memory::health::Health;
+use crate::memory::sessions::Sessions;
+use crate::memory::watch::{Watch, unusable_size_file};
+use crate::settings::{NodeConfig, NodeSettings};
+use crate::store::log::LogState;
+use crate::store::operation::{Row, View};
+use crate::store::sealing::{Rewrap, Sealing, load_identity, open_or_create_identity};
+use crate::store::transaction::{APPLICATION, MIGRATIONS, Transact, Transaction};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{EffectId, EffectStep};
-use gateway_domain::policy::facts::Rules;
 use gateway_domain::receipt::{Chain, NodeReceipt, PAYLOAD_TYPE, ReceiptStatement, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_policy::{CompiledBundles, Trust, TrustedBundles};
+use gateway_policy::TrustedBundles;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};
-use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, Reader, SizeFile, State as _};
-use sqlx::SqliteConnection;
-use std::collections::BTreeMap;
+use gateway_sqlite::{Database, Options, Reader, SizeFile, State as _};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-
-pub(crate) const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCn");
-
-pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "node", sql: include_str!("../migrations/0001_node.sql") },
-    Migration { version: 2, name: "row_hashes", sql: include_str!("../migrations/0002_row_hashes.sql") },
-    Migration { version: 3, name: "log", sql: include_str!("../migrations/0003_log.sql") },
-    Migration { version: 4, name: "policy", sql: include_str!("../migrations/0004_policy.sql") },
-];
-
-/// The node's clock.
-pub type Clock = Arc<dyn Fn() -> EpochMs + Send + Sync>;
-
-/// The configuration of one node, fixed for as long as it runs.
-#[derive(Clone)]
-pub struct NodeConfig {
-    /// The participant that this node is.
-    pub participant: ParticipantIndex,
-    /// The path of its own database, which is created if missing.
-    pub database: PathBuf,
-    /// A file in another folder than the database, created if missing, that has the size of the node's log: it shows that the
-    /// database was restored from an older copy. `None` in tests.
-    pub log_size_file: Option<PathBuf>,
-    /// The pinned identities of all nodes, its own included.
-    pub peers: Arc<Peers>,
-    /// The settings that do not depend on the participant.
-    pub settings: NodeSettings,
-}
-
-/// The settings of a node that do not depend on its participant.
-#[derive(Clone)]
-pub struct NodeSettings {
-    /// The key-encryption key that seals its secrets in its database.
-    pub kek: Arc<Kek>,
-    /// The authorities whose decisions it accepts, and how many of them must sign one.
-    pub authorities: Authorities,
-    /// The deployment's rules by this node's own configuration. The facts that a policy read must agree with them. They hold even
-    /// if the policy requires less: `required_approvals` different people must have approved, and with
-    /// `separation_of_duties` the submitter does not count.
-    pub rules: Rules,
-    /// How many different people must have approved in each of these roles.
-    pub approver_roles: BTreeMap<String, u32>,
-    /// The trust roots and pins by which it trusts policy bundles. It verifies bundles and evaluates policies itself.
-    pub policy_trust: Trust,
-    /// The bundles that the process has compiled, which its nodes share.
-    pub compiled_bundles: Arc<CompiledBundles>,
-    /// How far in the future a decision may expire when it is admitted, in milliseconds.
-    pub decision_ttl_max_ms: u64,
-    /// Whether approvers must sign their approvals and, unless signatures are off, the node's own registry of approvers.
-    pub signed_approvals: SigningRule,
-    /// Whether keys may be created without approvals, as development creates them on first use. Ignored if approvals must be
-    /// signed. Every signature with such a key still needs its approvals.
-    pub keys_without_approvals: bool,
-    /// The clock for the validity of decisions and approvals, and for the age of nonces and ceremonies.
-    pub clock: Clock,
-}
 
 /// One runtime node.
 ///
@@ -108,9 +48,7 @@ pub struct Node {
     /// Permits for long evaluations.
     pub(crate) heavy: Arc<Semaphore>,
     #[cfg(feature = "testing")]
-    pub(crate) false_receipts: crate::testing::FalseReceipts,
-    #[cfg(feature = "testing")]
-    pub(crate) lies: crate::testing::Lies,
+    pub(crate) lies: crate::memory::lies::Lies<Self>,
 }
 
 impl Node {
@@ -161,9 +99,7 @@ impl Node {
             bundles,
             heavy: Arc::new(Semaphore::new(HEAVY_EVALUATIONS_MAX)),
             #[cfg(feature = "testing")]
-            false_receipts: crate::testing::FalseReceipts::default(),
-            #[cfg(feature = "testing")]
-            lies: crate::testing::Lies::default(),
+            lies: crate::memory::lies::Lies::default(),
         };
         node.compare_size(size_known).await?;
         Ok(node)
@@ -209,9 +145,6 @@ impl Node {
     }
 
     /// What the node has stored of an operation; `None` if it does not know it.
-    ///
-    /// # Errors
-    /// [`NodeError::Unavailable`] when the store failed.
     pub async fn operation(&self, id: OperationId) -> Result<Option<OperationState>, NodeError> {
         let effect = EffectId { operation: id, step: EffectStep::Admission, attempt: 1 };
         let mut conn = self.database.reader().acquire().await?;
@@ -257,7 +190,7 @@ impl Node {
         self.watch.grow(log_index.saturating_add(1))?;
         self.watch.note(log_index, statement);
         #[cfg(feature = "testing")]
-        if let Some(receipt) = self.false_receipts.replacement(statement) {
+        if let Some(receipt) = self.lies.receipt(statement) {
             return Ok(receipt);
         }
         self.sign_receipt(statement, log_index)
@@ -287,49 +220,6 @@ pub struct OperationState {
     pub last_step: EffectStep,
     /// Head of the node's chain of its steps.
     pub transition_hash: Hex32,
-}
-
-/// Work in one transaction of the node's database.
-pub(crate) trait Transact: Send + Sync + 'static {
-    type Output: Send + 'static;
-
-    /// Whether a stopped node refuses the work.
-    const IS_STEP: bool = true;
-
-    /// Does the work. It must make all its checks before its first write and before it appends to the log: a refusal does not
-    /// roll the transaction back.
-    fn run(
-        &self,
-        conn: &mut SqliteConnection,
-        log: &mut LogState,
-    ) -> impl Future<Output = Result<Self::Output, Stop>> + Send;
-}
-
-/// Runs work as a [`Job`]. A refusal is the job's output; only a failed store is its error.
-pub(crate) struct Transaction<T>(pub(crate) T);
-
-impl<T: Transact> Job for Transaction<T> {
-    type State = LogState;
-    type Output = Result<T::Output, NodeError>;
-
-    async fn apply(
-        &self,
-        conn: &mut SqliteConnection,
-        log: &mut LogState,
-    ) -> Result<Self::Output, sqlx::Error> {
-        if T::IS_STEP && log.is_stopped() {
-            return Ok(Err(STOPPED));
-        }
-        let before = log.clone();
-        match self.0.run(conn, log).await {
-            Ok(output) => Ok(Ok(output)),
-            Err(Stop::Refused(refused)) => {
-                *log = before;
-                Ok(Err(refused))
-            }
-            Err(Stop::Failed(error)) => Err(error),
-        }
-    }
 }
 
 /// Reads the identity of the node with this database. Opens the file read-only, so a running node may have it open.

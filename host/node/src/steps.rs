@@ -1,15 +1,20 @@
 //! The steps around the ceremony: policy receipt, promotion, publication and discard.
 
+pub(crate) mod attempts;
+pub(crate) mod discard;
+pub(crate) mod signing;
+
+use crate::admission::gate::{self, Admitted, target};
 use crate::call::{Call, CommitEpoch, Discard, Publication, Published, content};
-use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate::{self, Admitted};
-use crate::generations::Generations;
-use crate::log::{self, LogState};
-use crate::node::{Node, NodeConfig, Transact};
-use crate::part::target;
-use crate::row::{self, View};
-use crate::signing::{RoundOne, check_result, result_refused};
-use crate::vault::{self, Generation};
+use crate::error::{Code, NodeError, NodeRejection, Stop, result_refused};
+use crate::memory::generations::Generations;
+use crate::node::Node;
+use crate::settings::NodeConfig;
+use crate::steps::signing::{RoundOne, check_result};
+use crate::store::log::{self, LogState};
+use crate::store::operation::{self, View};
+use crate::store::transaction::Transact;
+use crate::store::vault::{self, Generation};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
@@ -159,7 +164,7 @@ impl Transact for Step {
             None => (log.size(), Some(log.append_receipt(&statement, None)?)),
         };
         let head = statement.transition_hash;
-        row::advance_with_answer(conn, effect, self.content, head, entry.as_ref()).await?;
+        operation::advance_with_answer(conn, effect, self.content, head, entry.as_ref()).await?;
         Ok((statement, log_index))
     }
 }
@@ -229,7 +234,9 @@ impl Step {
             vault::load_staged(conn, self.chain.operation_id, commit.attempt).await?
         };
         let Some(found) = found.filter(|found| found.root == commit.epoch_root) else {
-            return Err(Rejection::new(Code::EpochConflict, "the node has not staged this generation").into());
+            return Err(
+                NodeRejection::new(Code::EpochConflict, "the node has not staged this generation").into()
+            );
         };
         if !is_repeat {
             self.check_receipts(&target.participants, &staged, &commit.staged)?;
@@ -296,7 +303,7 @@ impl Step {
         match log::find_statement(conn, &own).await? {
             Some((_, signed)) if signed != own => {
                 let detail = "the node dealt shares of another generation in this attempt";
-                Err(Rejection::new(Code::EpochConflict, detail).into())
+                Err(NodeRejection::new(Code::EpochConflict, detail).into())
             }
             // It took no part in this attempt.
             Some(_) | None => Ok(()),
@@ -322,7 +329,7 @@ impl Step {
         let Some(missing) = nodes.iter().find(|node| !signers.contains(node)) else { return Ok(()) };
         let step = self.chain.statement(kind)?.step.as_str();
         let detail = format!("participant {missing} has signed no receipt for the step `{step}`");
-        Err(Rejection::new(Code::ReceiptRefused, detail).into())
+        Err(NodeRejection::new(Code::ReceiptRefused, detail).into())
     }
 
     /// Those of these nodes that signed a receipt of this kind for this operation.
@@ -359,7 +366,7 @@ impl Step {
             // The key's epoch has changed since it signed.
             Some(_) | None => {
                 let past = vault::load_promoted(conn, decision.key_id, &decision.epoch).await?;
-                past.ok_or(vault::NO_SHARE)?
+                past.ok_or(NodeError::NO_SHARE)?
             }
         };
         let keys = self.generations.keys(held.root, || held.decode(decision.key_id))?;

@@ -1,36 +1,34 @@
 //! Sample values for tests: an authority, a policy, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use crate::{AdmitRequest, BundleOffer, Call, Discard, Node, Owner, Rejection, Subject, derivation};
-use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::admission::{
-    AdmissionDecision, Authorities, Derivation, PAYLOAD_TYPE, Target, admission_hash,
+pub use crate::samples::{
+    Case, NOT_AFTER, approvals, before_creation, facts, mail, owner, refresh, rules, submitter,
 };
-use gateway_domain::approval::{Approval, approvals_root};
-use gateway_domain::binding::ClientBinding;
+
+use crate::{
+    AdmitRequest, BundleOffer, Call, Clock, Discard, Node, NodeRejection, NodeSettings, derivation, samples,
+};
+use ed25519_dalek::SigningKey;
+use gateway_domain::admission::{AdmissionDecision, Authorities, Derivation, Target};
+use gateway_domain::approval::{Approval, ApprovalSubject, approvals_root};
 use gateway_domain::canonical;
-use gateway_domain::dsse::{self, Envelope};
-use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{
-    self, AssetAction, Bip32, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh,
-    Reshare, Rotate, SigningTerms,
-};
-use gateway_domain::key::Epoch;
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::intent::{self, Bip32, FixedContributions, Intent, Payment, Rotate, SigningTerms};
+use gateway_domain::key::{Epoch, PublicKey, epoch_root};
 use gateway_domain::node_log::LogEntry;
-use gateway_domain::operation::{EffectId, EffectStep};
-use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{Facts, Moment, Outcome, Recorded, Request};
+use gateway_domain::operation::{EffectId, EffectStep, Staged};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptStatement};
-use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
+use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_policy::bundle::{MANIFEST_FILE, Manifest, is_signature, pack};
 use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, TrustedBundles};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::relay::{self, Complaint};
-use gateway_threshold::{Message, PublicKeys, SignatureProfile, Tweak};
-use parking_lot::Mutex;
+use gateway_threshold::sign::SigningPackage;
+use gateway_threshold::{Message, PublicKeys, Tweak};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// The names of the two signature profiles.
@@ -47,9 +45,6 @@ pub const SUCCESSOR: KeyId = KeyId(Hex32::new([
     77, 30, 122, 121, 130, 24, 51, 27, 208, 59, 71, 91, 88, 254, 198, 47, 248, 190, 162, 149, 225, 134, 247,
     32, 225, 125, 255, 5, 213, 219, 101, 0,
 ]));
-
-/// When admissions expire.
-pub const NOT_AFTER: EpochMs = EpochMs(1_000_000);
 
 /// Thirty-two equal bytes.
 #[must_use]
@@ -81,47 +76,10 @@ pub fn kek(byte: u8) -> Kek {
     Kek::new([byte; 32].into())
 }
 
-/// The tenant `default` and its key of this name.
-#[must_use]
-pub fn owner(key_ref: &str) -> Owner {
-    Owner { tenant: Tenant("default".to_owned()), key_ref: KeyRef(key_ref.to_owned()) }
-}
-
 /// The id of the key that [`owner`] names.
 #[must_use]
 pub fn key_id(key_ref: &str) -> KeyId {
     intent::key_id(&owner(key_ref).tenant, &KeyRef(key_ref.to_owned())).unwrap()
-}
-
-/// The client with this subject.
-#[must_use]
-pub fn submitter(subject: &str) -> ClientBinding {
-    ClientBinding {
-        client_id: "client-1".to_owned(),
-        subject_id: subject.to_owned(),
-        roles: vec!["submitter".to_owned()],
-        scopes: vec![],
-        cert_sha256: None,
-        token_jti: None,
-        tenant: None,
-    }
-}
-
-/// The deployment's rules: two approvals, any recipient.
-#[must_use]
-pub fn rules() -> Rules {
-    Rules { permitted_recipients: "*".to_owned(), required_approvals: 2, separation_of_duties: false }
-}
-
-/// The facts that a gateway with [`rules`] states.
-#[must_use]
-pub fn facts() -> BTreeMap<String, String> {
-    let facts = [
-        ("deployment.permitted_recipients", "*"),
-        ("deployment.required_approvals", "2"),
-        ("deployment.separation_of_duties", "false"),
-    ];
-    facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
 fn bundles_folder() -> PathBuf {
@@ -202,92 +160,49 @@ pub fn offer(files: BundleFiles) -> BundleOffer {
     BundleOffer { files, activation: None }
 }
 
-/// One unsigned approval by each of these people.
+/// The settings of a node under this key-encryption key, which trusts [`authority`] 1 and the development key.
 #[must_use]
-pub fn approvals(subjects: &[&str]) -> Vec<Approval> {
-    let approval = |subject: &&str| Approval {
-        subject_id: (*subject).to_owned(),
-        roles: vec!["approver".to_owned()],
-        claimed_at_ms: 0,
-        approved_at_ms: EpochMs(1),
-        signature: None,
-    };
-    subjects.iter().map(approval).collect()
+pub fn settings(kek_byte: u8, clock: Clock) -> NodeSettings {
+    let (kek, authorities) = (Arc::new(kek(kek_byte)), pinned(&authority(1)));
+    samples::settings(kek, authorities, policy_trust(), compiled_bundles(), clock)
+}
+
+/// A clock that a test sets, in milliseconds.
+#[must_use]
+pub fn clock(now: &Arc<AtomicU64>) -> Clock {
+    let now = Arc::clone(now);
+    Arc::new(move || EpochMs(now.load(Ordering::Relaxed)))
 }
 
 /// The creation of a key.
 #[must_use]
 pub fn key_create(participants: &[u16], threshold: u16, suite: &str) -> Intent {
-    Intent::KeyCreate(KeyCreate {
-        asset_id: "btc".to_owned(),
-        purpose: "cold".to_owned(),
-        participants: roster(participants),
-        threshold: Threshold(threshold),
-        signature_profile: suite.to_owned(),
-        requested_signature_profile: None,
-        chains: vec![],
-    })
+    samples::key_create(roster(participants), threshold, suite)
 }
 
 /// The terms of a signature by these participants.
 #[must_use]
 pub fn terms(participants: &[u16]) -> SigningTerms {
-    SigningTerms {
-        requested_participants: roster(participants),
-        threshold: None,
-        bip32: None,
-        taproot: None,
-        epoch_fence_token_hex: None,
-        public_key_artifact_ref: None,
-        publication_mode: PublicationMode::Manual,
-    }
+    samples::terms(roster(participants))
 }
 
 /// A custody signature over `digest`.
 #[must_use]
 pub fn asset_action(participants: &[u16], digest: u8) -> Intent {
-    Intent::AssetAction(AssetAction {
-        asset_id: "btc".to_owned(),
-        action: "transfer".to_owned(),
-        chain_id: "bitcoin".to_owned(),
-        request_digest: hex32(digest),
-        typed_data_root: hex32(8),
-        public_fields: Default::default(),
-        terms: terms(participants),
-    })
-}
-
-fn change(epoch: &str) -> Lifecycle {
-    Lifecycle {
-        target_epoch: EpochName(epoch.to_owned()),
-        reason: "drill".to_owned(),
-        publication_mode: PublicationMode::Automatic,
-        metadata: Default::default(),
-        public_key_artifact_ref: None,
-    }
-}
-
-/// New shares for the same participants.
-#[must_use]
-pub fn refresh(epoch: &str) -> Intent {
-    Intent::Refresh(Refresh { change: change(epoch) })
+    samples::asset_action(roster(participants), hex32(digest))
 }
 
 /// New shares for these participants.
 #[must_use]
 pub fn reshare(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
-    Intent::Reshare(Reshare {
-        change: change(epoch),
-        new_participants: roster(participants),
-        threshold: Threshold(threshold),
-    })
+    samples::reshare(epoch, roster(participants), threshold)
 }
 
 /// A new key that replaces the present one.
 #[must_use]
 pub fn rotate(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
     Intent::Rotate(Rotate {
-        change: change(epoch),
+        change: samples::change(epoch),
         new_key_ref: KeyRef("successor".to_owned()),
         participants: roster(participants),
         threshold: Threshold(threshold),
@@ -297,14 +212,7 @@ pub fn rotate(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
 /// The recovery of one participant's share.
 #[must_use]
 pub fn recover(epoch: &str, recovering: u16, helpers: &[u16]) -> Intent {
-    Intent::Recover(Recover {
-        change: change(epoch),
-        recovery_case_ref: "case-9".to_owned(),
-        recovering_participant: ParticipantIndex(recovering),
-        helper_participants: roster(helpers),
-        helper_share_cids: vec![],
-        expected_helper_admission_root: None,
-    })
+    samples::recover(epoch, recovering, roster(helpers), &FixedContributions::default())
 }
 
 /// A payment, with a child key if there is a path.
@@ -322,113 +230,26 @@ pub fn payment(participants: &[u16], path: Option<&str>) -> Intent {
     })
 }
 
-/// An operation that every node admits. A test changes some of its fields, then calls [`Case::request`].
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// The authority that signs the decision.
-    pub authority: SigningKey,
-    /// The intent.
-    pub intent: Intent,
-    /// Its approvals.
-    pub approvals: Vec<Approval>,
-    /// The tenant and key name that the caller claims.
-    pub owner: Owner,
-    /// The client that submitted the operation.
-    pub submitter: ClientBinding,
-    /// The bundle that evaluates the operation.
-    pub bundle: Arc<TrustedBundle>,
-    /// The facts that the policy gets.
-    pub facts: BTreeMap<String, String>,
-    /// The number of approvals that the gateway requires.
-    pub required_approvals: u32,
-    /// Changes the outcome of the policy before the decision is signed, as a dishonest gateway does.
-    pub forge: fn(&mut Outcome),
-    /// The decision. [`Case::decision`] sets bundle and hashes of the policy's outcome.
-    pub decision: AdmissionDecision,
-    /// The signature profile of the key.
-    pub profile: SignatureProfile,
-}
-
 impl Case {
     /// An operation with this id, on the key `treasury` in this epoch. For a change of a key, call [`Case::changing`] too.
     #[must_use]
     pub fn new(id: u8, key_id: KeyId, epoch: Epoch, threshold: u16, intent: Intent) -> Self {
-        let approvals = approvals(&["alice", "bob"]);
-        let (operation_id, intent_hash) = (OperationId(hex32(id)), intent.hash().unwrap());
-        let participants = match &intent {
-            Intent::KeyCreate(create) => create.participants.clone(),
+        let participants = match (&intent, intent.signing_terms()) {
+            (Intent::KeyCreate(create), _) => create.participants.clone(),
+            (_, Some(terms)) => terms.requested_participants.clone(),
             // `changing` sets the participants of a change of a key.
-            other => other
-                .signing_terms()
-                .map_or_else(|| roster(&[0, 1]), |terms| terms.requested_participants.clone()),
+            (_, None) => roster(&[0, 1]),
         };
-        let target = match &intent {
-            Intent::KeyCreate(create) => Some(Target {
-                key_id,
-                epoch: epoch.name.clone(),
-                participants: create.participants.clone(),
-                threshold: create.threshold,
-            }),
-            Intent::Payment(_)
-            | Intent::AssetAction(_)
-            | Intent::Refresh(_)
-            | Intent::Reshare(_)
-            | Intent::Rotate(_)
-            | Intent::Recover(_) => None,
-        };
-        let decision = AdmissionDecision {
-            operation_id,
-            operation_type: intent.operation_type(),
-            intent_hash,
-            request_digest: intent.request_digest(operation_id, key_id).unwrap(),
-            key_id,
-            epoch: epoch.name,
-            epoch_root: epoch.root,
-            participants,
-            threshold: Threshold(threshold),
-            holders: None,
-            target,
-            derivation: None,
-            bundle_hash: Hex32::ZERO,
-            policy_input_hash: Hex32::ZERO,
-            policy_output_hash: Hex32::ZERO,
-            approvals_root: approvals_root(intent_hash, &approvals).unwrap(),
-            not_before_ms: EpochMs(0),
-            not_after_ms: NOT_AFTER,
-        };
-        let profile = match &intent {
-            Intent::KeyCreate(create) => {
-                create.signature_profile.parse().unwrap_or(SignatureProfile::FrostSecp256k1Sha256Tr)
-            }
-            _ => SignatureProfile::FrostSecp256k1Sha256Tr,
-        };
-        Self {
-            authority: authority(1),
-            intent,
-            approvals,
-            owner: owner("treasury"),
-            submitter: submitter("carol"),
-            bundle: trusted_bundle(&bundle()),
-            facts: facts(),
-            required_approvals: 2,
-            forge: |_| (),
-            decision,
-            profile,
-        }
+        let decided_by = (authority(1), trusted_bundle(&bundle()));
+        let (id, key) = (OperationId(hex32(id)), (key_id, owner("treasury")));
+        Self::build(decided_by, id, key, (epoch, threshold), intent, participants).unwrap()
     }
 
     /// The creation of a key, by participants `0..n`.
     #[must_use]
     pub fn key_create(id: u8, key_id: KeyId, n: u16, threshold: u16, suite: &str) -> Self {
         let participants: Vec<u16> = (0..n).collect();
-        let epoch = Epoch { name: EpochName("1".to_owned()), root: Hex32::ZERO };
-        Self::new(id, key_id, epoch, threshold, key_create(&participants, threshold, suite))
-    }
-
-    /// The same operation on a key of this signature profile.
-    #[must_use]
-    pub fn on_profile(self, profile: SignatureProfile) -> Self {
-        Self { profile, ..self }
+        Self::new(id, key_id, before_creation(), threshold, key_create(&participants, threshold, suite))
     }
 
     /// The same with another operation id.
@@ -454,11 +275,9 @@ impl Case {
 
     /// The same as a change of a key from these holders to the generation `target`.
     #[must_use]
-    pub fn changing(mut self, holders: &Roster, target: Target) -> Self {
-        self.decision.participants = holders.union(&target.participants).unwrap();
-        self.decision.holders = Some(holders.clone());
-        self.decision.target = Some(target);
-        self
+    pub fn changing(self, holders: &Roster, target: Target) -> Self {
+        let participants = holders.union(&target.participants).unwrap();
+        self.between(holders.clone(), target, participants)
     }
 
     /// The same for the key that is to sign, derived from a key with these public keys. Without one if it cannot be derived.
@@ -475,10 +294,12 @@ impl Case {
         self
     }
 
-    /// The tweak of the key that signs, for the signing package.
+    /// The package over the admitted digest with these commitments.
     #[must_use]
-    pub fn tweak(&self) -> Option<Tweak> {
-        self.decision.derivation.as_ref().map(|derived| Tweak::new(*derived.tweak.as_bytes()))
+    pub fn package(&self, commitments: BTreeMap<u16, Vec<u8>>) -> SigningPackage {
+        let derivation = self.decision.derivation.as_ref();
+        let tweak = derivation.map(|derived| Tweak::new(*derived.tweak.as_bytes()));
+        SigningPackage { message: self.decision.request_digest.as_bytes().to_vec(), commitments, tweak }
     }
 
     /// The public key that verifies the signature, by a key with these public keys.
@@ -488,49 +309,46 @@ impl Case {
         derived.unwrap_or_else(|| hex::encode(keys.public_key()))
     }
 
+    /// The generation that it makes, with these public keys.
+    #[must_use]
+    pub fn made(&self, keys: &PublicKeys) -> Box<Staged> {
+        let Target { key_id, epoch: name, participants, threshold } = self.decision.target.clone().unwrap();
+        let package_hex = hex::encode(keys.to_bytes());
+        let root = epoch_root(key_id, &name, &package_hex).unwrap();
+        let public = PublicKey { public_key_hex: hex::encode(keys.public_key()), package_hex };
+        Box::new(Staged { epoch: Epoch { name, root }, public, participants, threshold })
+    }
+
     /// The same with approvals by these people, on which the decision is based.
     #[must_use]
-    pub fn approved_by(mut self, subjects: &[&str]) -> Self {
-        self.approvals = approvals(subjects);
-        self.decision.approvals_root = approvals_root(self.decision.intent_hash, &self.approvals).unwrap();
+    pub fn approved_by(self, subjects: &[&str]) -> Self {
+        self.with_approvals(approvals(subjects))
+    }
+
+    /// The same with these approvals, on which the decision is based.
+    #[must_use]
+    pub fn with_approvals(mut self, approvals: Vec<Approval>) -> Self {
+        self.decision.approvals_root = approvals_root(self.decision.intent_hash, &approvals).unwrap();
+        self.approvals = approvals;
         self
     }
 
-    /// The request that the policy evaluates.
+    /// What an approval of it states.
     #[must_use]
-    pub fn policy_request(&self) -> Request<'_> {
-        Request {
-            moment: Moment::Admission,
-            intent_hash: self.decision.intent_hash,
+    pub fn approval_subject(&self) -> ApprovalSubject<'_> {
+        ApprovalSubject {
             tenant: &self.owner.tenant,
-            key_ref: &self.owner.key_ref,
-            submitter: &self.submitter,
-            intent: &self.intent,
-            approvals: &self.approvals,
+            operation_id: self.decision.operation_id,
+            key_id: self.decision.key_id,
+            intent_hash: self.decision.intent_hash,
+            submitter: &self.submitter.subject_id,
         }
-    }
-
-    /// The policy's outcome, as the gateway records it.
-    #[must_use]
-    pub fn outcome(&self) -> Outcome {
-        let evaluator = self.bundle.evaluator();
-        let facts = Facts::from_pairs(self.facts.clone());
-        let evaluation = evaluator.evaluate(&self.policy_request(), &facts, evaluator.fuel_max());
-        let mut outcome = evaluation.outcome.raise_quorum_to(self.required_approvals);
-        (self.forge)(&mut outcome);
-        outcome
     }
 
     /// The decision, with bundle and hashes of the policy's outcome.
     #[must_use]
     pub fn decision(&self) -> AdmissionDecision {
-        let Outcome { bundle_hash, input_hash, output_hash, .. } = self.outcome();
-        AdmissionDecision {
-            bundle_hash,
-            policy_input_hash: input_hash,
-            policy_output_hash: output_hash,
-            ..self.decision.clone()
-        }
+        self.admitted().unwrap().decision
     }
 
     /// What a node needs to discard it, without receipts for attempts.
@@ -542,25 +360,13 @@ impl Case {
     /// The request to admit it, with the decision signed by `authority`.
     #[must_use]
     pub fn request(&self) -> AdmitRequest {
-        let payload = self.decision().payload().unwrap();
-        let signed = dsse::pre_authentication_encoding(PAYLOAD_TYPE, &payload);
-        let keyid = dsse::key_id(&self.authority.verifying_key().to_bytes());
-        let signature = (keyid, self.authority.sign(&signed).to_bytes());
-        AdmitRequest {
-            effect: self.effect(EffectStep::Admission, 1),
-            intent: self.intent.clone(),
-            submitter: self.submitter.clone(),
-            approvals: self.approvals.clone(),
-            policy: Recorded::from(&self.outcome()),
-            owner: self.owner.clone(),
-            envelope: Envelope::seal(PAYLOAD_TYPE, &payload, &[signature]),
-        }
+        self.admitted().unwrap().request
     }
 
     /// The hash of the decision.
     #[must_use]
     pub fn admission_hash(&self) -> Hex32 {
-        admission_hash(&self.decision().payload().unwrap())
+        self.admitted().unwrap().admission_hash
     }
 
     /// An effect of this operation.
@@ -572,58 +378,13 @@ impl Case {
     /// The chain of its steps on a node.
     #[must_use]
     pub fn chain(&self, participant: u16) -> Chain {
-        Chain {
-            admission_hash: self.admission_hash(),
-            operation_id: self.decision.operation_id,
-            participant: ParticipantIndex(participant),
-        }
+        self.admitted().unwrap().chain(participant)
     }
 
     /// A call with the right previous transition; `executed` is the attempt that produced the result.
     #[must_use]
     pub fn call(&self, participant: u16, step: EffectStep, attempt: u32, executed: u32) -> Call {
-        let operation_type = self.intent.operation_type();
-        let previous = self.chain(participant).before(step, operation_type, executed).unwrap();
-        let subject = Subject::new(&self.decision, self.profile);
-        Call { effect: self.effect(step, attempt), admission_hash: self.admission_hash(), previous, subject }
-    }
-}
-
-type FalseReceipt = Box<dyn Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send>;
-
-/// A function that replaces a node's receipts, if one is set.
-#[derive(Default)]
-pub(crate) struct FalseReceipts(Mutex<Option<FalseReceipt>>);
-
-impl FalseReceipts {
-    pub(crate) fn replacement(&self, statement: &ReceiptStatement) -> Option<NodeReceipt> {
-        let replace = self.0.lock();
-        replace.as_ref().and_then(|replace| replace(statement))
-    }
-}
-
-type FalseMail = Box<dyn Fn(&Message) -> Vec<Message> + Send>;
-type FalseAccusation = Box<dyn Fn(&Node, &[relay::Envelope]) -> Option<Rejection> + Send>;
-
-/// What a node sends and answers in ceremonies in place of the truth, if it is set.
-#[derive(Default)]
-pub(crate) struct Lies {
-    mail: Mutex<Option<FalseMail>>,
-    accusation: Mutex<Option<FalseAccusation>>,
-}
-
-impl Lies {
-    pub(crate) fn mail(&self, messages: Vec<Message>) -> Vec<Message> {
-        let replace = self.mail.lock();
-        match replace.as_ref() {
-            Some(replace) => messages.iter().flat_map(replace).collect(),
-            None => messages,
-        }
-    }
-
-    pub(crate) fn accusation(&self, node: &Node, mail: &[relay::Envelope]) -> Option<Rejection> {
-        let accuse = self.accusation.lock();
-        accuse.as_ref().and_then(|accuse| accuse(node, mail))
+        self.admitted().unwrap().call(participant, step, attempt, executed).unwrap()
     }
 }
 
@@ -634,7 +395,10 @@ impl Node {
     }
 
     /// From now on the node answers messages of a ceremony with this refusal, if there is one.
-    pub fn accuse(&self, accuse: impl Fn(&Self, &[relay::Envelope]) -> Option<Rejection> + Send + 'static) {
+    pub fn accuse(
+        &self,
+        accuse: impl Fn(&Self, &[relay::Envelope]) -> Option<NodeRejection> + Send + 'static,
+    ) {
         *self.lies.accusation.lock() = Some(Box::new(accuse));
     }
 
@@ -650,7 +414,7 @@ impl Node {
         &self,
         replace: impl Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send + 'static,
     ) {
-        *self.false_receipts.0.lock() = Some(Box::new(replace));
+        *self.lies.receipt.lock() = Some(Box::new(replace));
     }
 
     /// Signs any statement as this node, true or not, at any position of its log.

@@ -1,15 +1,15 @@
 //! Tests of inner functions that calls do not reach while all other checks work: the last check of the nonce rule, and the
 //! states of a share.
 
-use crate::consumed::Consume;
 use crate::error::{Code, NodeError, Stop};
-use crate::log::LogState;
-use crate::node::{MIGRATIONS, Transact, Transaction};
-use crate::rollback::{Readmission, Rollback};
-use crate::row::{self, View};
-use crate::sealing::{CreateIdentity, Rewrap, Sealing};
+use crate::store::consumed::Consume;
+use crate::store::log::LogState;
+use crate::store::operation::{self, View};
+use crate::store::rollback::{Readmission, Rollback};
+use crate::store::sealing::{CreateIdentity, Rewrap, Sealing};
+use crate::store::transaction::{MIGRATIONS, Transact, Transaction};
+use crate::store::vault::{self, Generation, NewShare};
 use crate::testing::{SUITES, asset_action, hex32, kek};
-use crate::vault::{self, Generation, NewShare};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::key::epoch_root;
 use gateway_domain::node_log::ReleasedShare;
@@ -91,7 +91,7 @@ fn deliver(session: &mut Session, messages: Vec<Message>) -> Delivered {
 }
 
 async fn insert_operation(conn: &mut SqliteConnection, operation: u8) {
-    let statement = crate::row::Statement {
+    let statement = crate::store::operation::AdmittedRequest {
         request: crate::testing::Case::key_create(operation, KEY, 2, 2, SUITES[0]).request(),
         decision: crate::testing::Case::new(
             operation,
@@ -106,7 +106,7 @@ async fn insert_operation(conn: &mut SqliteConnection, operation: u8) {
     let receipt = chain(operation).statement(&ReceiptKind::Admitted).unwrap();
     let entry = log(conn).await.append_receipt(&receipt, None).unwrap();
     let known = Some((KEY, statement.as_str(), &entry));
-    row::insert(conn, &chain(operation), EffectStep::PolicyReceipt, receipt.transition_hash, known)
+    operation::insert(conn, &chain(operation), EffectStep::PolicyReceipt, receipt.transition_hash, known)
         .await
         .unwrap();
 }
@@ -388,7 +388,7 @@ async fn a_share_must_match_the_last_step_of_its_operation() {
         (EffectStep::Discard, "active", Some("the operation that made it has made no share")),
     ] {
         sqlx::query("UPDATE operation SET stage = ?1")
-            .bind(row::stage_of(step))
+            .bind(operation::stage_of(step))
             .execute(&mut conn)
             .await
             .unwrap();

@@ -13,9 +13,9 @@ pub use admission::{
 };
 pub use gateway_policy::{BUNDLE_UNKNOWN, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault};
 pub use steps::{
-    CommitEpochBody, DiscardBody, ExecuteAnswer, ExecuteBody, MissingSharesAnswer, MissingSharesRequest,
-    NodeOperationView, Nothing, Package, PolicyReceiptAnswer, PublishBody, ReceiptAnswer, RecoverAnswer,
-    Start, StepRequest,
+    ExecuteAnswer, ExecuteBody, Health, LogEntries, MissingSharesAnswer, MissingSharesRequest,
+    NodeOperationView, Nothing, Package, PolicyReceiptAnswer, ReceiptAnswer, RecoverAnswer, Start,
+    StepRequest,
 };
 
 use crate::call::{Call, Subject};
@@ -52,6 +52,7 @@ impl WireFault {
 
 /// The identifiers of a signature profile: constants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionProfile {
     /// The product.
@@ -82,11 +83,12 @@ impl From<SignatureProfile> for ExecutionProfile {
     }
 }
 
-/// The step of a call.
+/// The step of a call. The node compares each member with the decision that it stored, and with its own chain of steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StepContext {
-    /// The step: the last segment of the path.
+    /// The last segment of the path; for `recover`, the step whose receipts are lost.
     pub op_class: EffectStep,
     /// The position of the step in the operation's order of steps, from 1, the admission.
     pub step_seq: u32,
@@ -100,6 +102,7 @@ pub struct StepContext {
 
 /// The context of every call after the admission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CallContext {
     /// The identifiers of the key's signature profile.
@@ -110,22 +113,24 @@ pub struct CallContext {
     pub operation_id: OperationId,
     /// The key.
     pub key_id: KeyId,
-    /// The id of the attempt: see [`session_id`].
+    /// The id of the attempt: SHA-256 of `svc/session/v1` and the canonical `{admission_hash, operation_id, attempt}`.
     pub session_id: Hex32,
     /// Root of the generation of shares that acts; zero for a key creation.
     pub epoch_id: Hex32,
     /// The 32 bytes that a signature signs.
     pub request_digest: Hex32,
     /// The attempt, from 1; `null` is 1.
+    #[cfg_attr(feature = "openapi", schema(required, minimum = 1))]
     pub lane: Option<u32>,
     /// The phase of the operation at the node before the step.
     pub phase: String,
-    /// The part of the step, for steps of several calls: see [`Slot`].
+    /// The part of the step: `step` for steps of one call.
     pub slot: Slot,
 }
 
 /// The parts of the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Slot {
     /// A step of one call.
@@ -143,9 +148,6 @@ pub enum Slot {
 }
 
 /// `SHA-256("svc/session/v1" || {admission_hash, operation_id, attempt})`.
-///
-/// # Errors
-/// [`CanonicalError`], which these values never cause.
 pub fn session_id(call: &Call) -> Result<Hex32, CanonicalError> {
     #[derive(Serialize)]
     struct Session {
@@ -173,9 +175,6 @@ const fn position(step: EffectStep) -> (u32, &'static str) {
 
 impl CallContext {
     /// The context of a call.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
     pub fn new(call: &Call, slot: Slot) -> Result<Self, CanonicalError> {
         let Call { effect, admission_hash, previous, subject } = *call;
         let (step_seq, phase) = position(effect.step);
@@ -200,9 +199,6 @@ impl CallContext {
     }
 
     /// The call, for a path with this operation and step.
-    ///
-    /// # Errors
-    /// [`WireFault`] when members contradict each other or the path.
     pub fn call(&self, operation_id: OperationId, step: EffectStep) -> Result<Call, WireFault> {
         let fault = |pointer, message: &str| Err(WireFault::new(pointer, message));
         let known: Option<SignatureProfile> = self.execution_profile.profile_id.parse().ok();

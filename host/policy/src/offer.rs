@@ -27,11 +27,13 @@ pub struct BundleOffer {
 
 /// A policy bundle that the caller offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OfferBundleRequest {
     /// Its files by name, signatures included, in Base64.
     pub files: BTreeMap<String, String>,
     /// The signed activation record that names the bundle, in Base64.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub activation: Option<String>,
 }
 

@@ -10,15 +10,17 @@ use axum::{Json, Router};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::ids::OperationId;
-use gateway_domain::node_log::{LogEntry, SignedLogHead};
+use gateway_domain::node_log::SignedLogHead;
 use gateway_domain::operation::EffectStep;
 use gateway_node::wire::{
-    BODY_BYTES_MAX, BUNDLE_UNKNOWN, CommitEpochBody, DiscardBody, ExecuteAnswer, ExecuteBody,
-    MissingSharesAnswer, MissingSharesRequest, NodeAdmissionDecisionRequest, NodeOperationSubmitRequest,
-    NodeOperationView, Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, PolicyReceiptAnswer, PublishBody,
-    ReceiptAnswer, RecoverAnswer, Slot, StepRequest, WireFault,
+    BODY_BYTES_MAX, BUNDLE_UNKNOWN, ExecuteAnswer, ExecuteBody, Health, LogEntries, MissingSharesAnswer,
+    MissingSharesRequest, NodeAdmissionDecisionRequest, NodeOperationSubmitRequest, NodeOperationView,
+    Nothing, OFFER_BODY_BYTES_MAX, OfferBundleRequest, PolicyReceiptAnswer, ReceiptAnswer, RecoverAnswer,
+    Slot, StepRequest, WireFault,
 };
-use gateway_node::{Call, Code, Node, NodeError, NodeStatus, Rejection, ShownReceipt};
+use gateway_node::{
+    Call, Code, CommitEpoch, Discard, Node, NodeError, NodeRejection, NodeStatus, Publication, ShownReceipt,
+};
 use gateway_service::answer::{self, ErrorAnswer};
 use gateway_service::layers;
 use gateway_service::quota::{self, Quotas};
@@ -36,19 +38,13 @@ const ANNOUNCED_MAX: usize = 4096;
 /// Largest body of an announcement, bytes: it has digests, and the numbers of at most 64 participants.
 const ANNOUNCEMENT_BYTES_MAX: usize = 16 * 1024;
 
-/// The document that describes this surface, OpenAPI 3.1.
+/// The document that describes this surface, OpenAPI 3.1. The test `document` makes it from the wire types.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
 type Answer<T> = Result<Json<T>, ErrorAnswer>;
 
 /// Most entries of the log in one answer.
 const ENTRIES_MAX: u32 = 1000;
-
-/// Entries of the node's log, in order.
-#[derive(Serialize)]
-struct LogEntries {
-    entries: Vec<LogEntry>,
-}
 
 #[derive(Clone)]
 struct App {
@@ -72,13 +68,6 @@ impl Announced {
         }
         self.n_total += 1;
         self.by_id.insert(id, (self.n_total, request));
-    }
-}
-
-impl App {
-    fn announced(&self) -> parking_lot::MutexGuard<'_, Announced> {
-        // No update of the map can panic midway.
-        self.announced.lock()
     }
 }
 
@@ -123,7 +112,7 @@ async fn announce(State(app): State<App>, request: Request) -> Answer<NodeOperat
     let announced: NodeOperationSubmitRequest = answer::read_json(request, ANNOUNCEMENT_BYTES_MAX).await?;
     announced.check().map_err(fault)?;
     let id = announced.intent.operation_id;
-    app.announced().insert(announced);
+    app.announced.lock().insert(announced);
     view(&app, id).await
 }
 
@@ -135,7 +124,7 @@ async fn view(app: &App, id: OperationId) -> Answer<NodeOperationView> {
     let participant = app.node.participant();
     match app.node.operation(id).await.map_err(error)? {
         Some(state) => Ok(Json(NodeOperationView::stored(id, participant, state))),
-        None if app.announced().by_id.contains_key(&id) => {
+        None if app.announced.lock().by_id.contains_key(&id) => {
             Ok(Json(NodeOperationView::announced(id, participant)))
         }
         None => {
@@ -149,11 +138,11 @@ async fn admit(State(app): State<App>, Path(id): Path<String>, request: Request)
     let id = parse_id(&id)?;
     let request: NodeAdmissionDecisionRequest = read(request).await?;
     check_clock(request.now_ms)?;
-    let announced = app.announced().by_id.get(&id).map(|(_, request)| request.clone());
+    let announced = app.announced.lock().by_id.get(&id).map(|(_, request)| request.clone());
     show(&app.node, request.newest.as_ref()).await?;
     let request = request.admit_request(id, announced.as_ref()).map_err(fault)?;
     let receipt = app.node.admit(&request).await.map_err(error)?;
-    app.announced().by_id.remove(&id);
+    app.announced.lock().by_id.remove(&id);
     Ok(Json(ReceiptAnswer { receipt }))
 }
 
@@ -223,17 +212,17 @@ async fn commit_epoch(
     Path(id): Path<String>,
     request: Request,
 ) -> Answer<ReceiptAnswer> {
-    let (call, commit): (_, CommitEpochBody) = step(&app, &id, EffectStep::CommitEpoch, request).await?;
+    let (call, commit): (_, CommitEpoch) = step(&app, &id, EffectStep::CommitEpoch, request).await?;
     receipt(app.node.commit_epoch(&call, &commit).await)
 }
 
 async fn publish(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ReceiptAnswer> {
-    let (call, publication): (_, PublishBody) = step(&app, &id, EffectStep::Publish, request).await?;
+    let (call, publication): (_, Publication) = step(&app, &id, EffectStep::Publish, request).await?;
     receipt(app.node.publish(&call, &publication).await)
 }
 
 async fn discard(State(app): State<App>, Path(id): Path<String>, request: Request) -> Answer<ReceiptAnswer> {
-    let (call, discard): (_, DiscardBody) = step(&app, &id, EffectStep::Discard, request).await?;
+    let (call, discard): (_, Discard) = step(&app, &id, EffectStep::Discard, request).await?;
     receipt(app.node.discard(&call, &discard).await)
 }
 
@@ -284,15 +273,9 @@ async fn status(State(app): State<App>) -> Json<NodeStatus> {
     Json(app.node.status().await)
 }
 
-#[derive(Serialize)]
-struct Health {
-    status: &'static str,
-    version: &'static str,
-}
-
 /// Liveness: answers while the process runs, and checks nothing.
 async fn healthz() -> Json<Health> {
-    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+    Json(Health { status: "ok".into(), version: env!("CARGO_PKG_VERSION").into() })
 }
 
 async fn readyz(State(node): State<Arc<Node>>) -> (StatusCode, Json<NodeStatus>) {
@@ -356,7 +339,7 @@ fn fault(WireFault { pointer, message }: WireFault) -> ErrorAnswer {
 /// The error of the node. Its code is the rejection's, so that the caller can tell them apart.
 fn error(error: NodeError) -> ErrorAnswer {
     match error {
-        NodeError::Rejected(Rejection { code, detail, culprits, complaint }) => {
+        NodeError::Rejected(NodeRejection { code, detail, culprits, complaint }) => {
             let status = match code {
                 Code::AdmissionRefused | Code::ApprovalRefused | Code::PolicyRefused => StatusCode::FORBIDDEN,
                 Code::AdmissionExpired

@@ -8,7 +8,7 @@ use gateway_domain::operation::{Failure, Outcome, Plan};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
-use gateway_node::{Code, NodeError, Rejection};
+use gateway_node::{Code, NodeError, NodeRejection};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -32,8 +32,6 @@ impl<N: Nodes> Fleet<N> {
         answers.into_iter().map(check).collect()
     }
 
-    /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::ReceiptRefused`].
     pub(crate) fn verify_receipt(
         &self,
         calls: &Calls<'_>,
@@ -53,7 +51,7 @@ impl<N: Nodes> Fleet<N> {
             "a node's receipt is not valid for the step"
         );
         self.suspects.add([node]);
-        Err(Rejection {
+        Err(NodeRejection {
             code: Code::ReceiptRefused,
             detail: error.to_string(),
             culprits: vec![node],
@@ -102,7 +100,7 @@ pub(crate) fn failure_unless<T>(
     is_enough: impl Fn(&BTreeSet<ParticipantIndex>) -> bool,
 ) -> Option<Failure> {
     let refusals = answers.iter().filter_map(|(participant, answer)| Some((participant, refusal(answer)?)));
-    let refusals: Vec<(&ParticipantIndex, &Rejection)> = refusals.collect();
+    let refusals: Vec<(&ParticipantIndex, &NodeRejection)> = refusals.collect();
     let able = answers.iter().filter(|(_, answer)| refusal(answer).is_none());
     if is_enough(&able.map(|(participant, _)| *participant).collect()) {
         return None;
@@ -125,7 +123,7 @@ pub(crate) fn failure_unless<T>(
 }
 
 /// The node's refusal, if a fresh attempt cannot succeed either.
-pub(crate) fn refusal<T>(answer: &Result<T, NodeError>) -> Option<&Rejection> {
+pub(crate) fn refusal<T>(answer: &Result<T, NodeError>) -> Option<&NodeRejection> {
     match answer {
         Err(NodeError::Rejected(rejection)) if !rejection.code.ends_only_the_attempt() => Some(rejection),
         Ok(_)
@@ -153,4 +151,12 @@ pub(crate) fn failures<T>(answers: &Answers<T>) -> String {
         answer.as_ref().err().map(|error| format!("participant {participant}: {error}"))
     };
     answers.iter().filter_map(why).collect::<Vec<_>>().join("; ")
+}
+
+/// The outcome of an operation that the fleet itself rejects.
+pub(crate) fn rejected(code: &str, detail: String) -> Outcome {
+    Outcome::Rejected {
+        failure: Failure { code: code.to_owned(), detail, culprits: Vec::new() },
+        policy: None,
+    }
 }

@@ -1,6 +1,6 @@
 //! The calls to nodes that perform one effect of an operation. They are computed from the effect and the operation alone.
 
-use crate::fan_out::Answer;
+use crate::fan_out::{Answer, NodeSet, PerNode};
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::admission::{Admission, AdmissionDecision};
@@ -14,13 +14,8 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
 use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Discard, NodeError, Owner, Subject};
 use gateway_threshold::SignatureProfile;
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 use std::sync::Arc;
-
-pub(crate) type NodeSet = BTreeSet<ParticipantIndex>;
-
-/// The arguments of the call to each node.
-pub(crate) type PerNode<Q> = Vec<(ParticipantIndex, Q)>;
 
 /// An effect to perform, with its admitted operation.
 pub(crate) struct Calls<'a> {
@@ -185,6 +180,39 @@ impl Missed {
             }
             answer => answer,
         }
+    }
+}
+
+impl<N: Nodes> Fleet<N> {
+    /// Calls the node. If it answers that it does not have the bundle, or that the bundle was superseded, offers it and calls once
+    /// more.
+    pub(crate) async fn call_with_bundle<'f, T>(
+        &self,
+        node: &N::Node,
+        bundle_hash: Hex32,
+        call: impl Fn() -> Answer<'f, T>,
+    ) -> Result<T, NodeError> {
+        match call().await {
+            Err(error) if needs_bundle(&error) => {
+                let found = self.bundles.find(bundle_hash).await.map_err(|why| {
+                    tracing::warn!(%bundle_hash, why = why.detail, "a policy bundle cannot be read for a node");
+                    let detail = Cow::Borrowed("the policy bundle cannot be read");
+                    NodeError::Unavailable { detail, source: None }
+                });
+                let Some(offer) = found? else { return Err(error) };
+                node.offer_bundle(offer).await?;
+                call().await
+            }
+            answer => answer,
+        }
+    }
+}
+
+fn needs_bundle(error: &NodeError) -> bool {
+    match error {
+        NodeError::BundleUnknown { .. } => true,
+        NodeError::Rejected(rejection) => rejection.code == Code::BundleSuperseded,
+        NodeError::Lost { .. } | NodeError::Unavailable { .. } => false,
     }
 }
 

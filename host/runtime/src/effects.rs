@@ -1,8 +1,8 @@
 //! Implements [`DriveNodes`]: calls the nodes to perform an effect.
 
 use crate::acks::{failures, forward_outcome, outcome, refusal};
-use crate::calls::{Calls, Missed, NodeSet, unavailable};
-use crate::fan_out::{Answer, Answers};
+use crate::calls::{Calls, Missed, unavailable};
+use crate::fan_out::{Answer, Answers, NodeSet};
 use crate::files::all_missing;
 use crate::fleet::Fleet;
 use crate::node::{Nodes, RuntimeNode};
@@ -13,7 +13,7 @@ use gateway_domain::error_chain;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
-use gateway_domain::operation::{Effect, EffectId, EffectStep, Failure, Operation, Outcome};
+use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation, Outcome};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
@@ -343,12 +343,4 @@ impl<N: Nodes> Fleet<N> {
 /// The nodes that made the step.
 fn answered<T>(answers: &Answers<T>) -> BTreeSet<ParticipantIndex> {
     answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(node, _)| *node).collect()
-}
-
-/// The outcome of an operation that the fleet itself rejects.
-pub(crate) fn rejected(code: &str, detail: String) -> Outcome {
-    Outcome::Rejected {
-        failure: Failure { code: code.to_owned(), detail, culprits: Vec::new() },
-        policy: None,
-    }
 }

@@ -1,18 +1,22 @@
 //! Concurrent calls to many nodes.
 
-use crate::calls::PerNode;
 use crate::fleet::Fleet;
-use crate::node::Nodes;
+use crate::node::{Nodes, RuntimeNode};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::NodeError;
 use gateway_service::telemetry::Descriptions;
 use metrics::histogram;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument;
+
+pub(crate) type NodeSet = BTreeSet<ParticipantIndex>;
+
+/// The arguments of the call to each node.
+pub(crate) type PerNode<Q> = Vec<(ParticipantIndex, Q)>;
 
 /// The answer of each node.
 pub(crate) type Answers<T> = BTreeMap<ParticipantIndex, Result<T, NodeError>>;
@@ -65,7 +69,10 @@ impl<N: Nodes> Fleet<N> {
         for (participant, argument) in calls {
             let node = self.node(participant).await;
             let shown = match &node {
-                Ok(node) if is_step => self.show_newest(participant, node).await,
+                Ok(node) if is_step => match self.newest.of(participant) {
+                    Some(newest) => node.show_newest(&newest).await,
+                    None => Ok(()),
+                },
                 Ok(_) | Err(_) => Ok(()),
             };
             match shown.and(node) {

@@ -2,17 +2,38 @@
 //!
 //! [`identities`], [`check_file`] and [`missing_shares_in_file`] open the files read-only, so a gateway may be running.
 
-use crate::fleet::FleetConfig;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::failpoint::failpoint;
-use gateway_node::{Damage, Node, NodeError, NodeFile, Peers, Scope, read_identity, unreadable};
+use gateway_node::{
+    Damage, Node, NodeConfig, NodeError, NodeFile, NodeSettings, Peers, Scope, read_identity, unreadable,
+};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The configuration of a fleet.
+#[derive(Clone)]
+pub struct FleetConfig {
+    /// The folder of the databases, `node-<index>.db` for each participant. Folder and databases are created when needed.
+    pub folder: PathBuf,
+    /// The paths of the nodes' [`NodeConfig::log_size_file`], but for a dot and the participant. `None` in tests.
+    pub log_size_files: Option<PathBuf>,
+    /// The settings of every node, so also one key-encryption key for all.
+    pub nodes: NodeSettings,
+}
+
+impl FleetConfig {
+    pub(crate) fn node(&self, participant: ParticipantIndex, peers: Arc<Peers>) -> NodeConfig {
+        let database = database(&self.folder, participant);
+        let log_size_file =
+            self.log_size_files.as_ref().map(|start| start.with_added_extension(participant.to_string()));
+        NodeConfig { participant, database, log_size_file, peers, settings: self.nodes.clone() }
+    }
+}
 
 /// The path of a participant's database.
 pub(crate) fn database(folder: &Path, participant: ParticipantIndex) -> PathBuf {
@@ -70,9 +91,6 @@ pub async fn check_file(folder: &Path, participant: ParticipantIndex, kek: &Arc<
 }
 
 /// Opens a node's database read-only.
-///
-/// # Errors
-/// [`NodeError::Unavailable`] when there is no such database, or it cannot be read.
 pub async fn open_file(
     folder: &Path,
     participant: ParticipantIndex,

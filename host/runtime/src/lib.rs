@@ -4,35 +4,42 @@
 //! or a nonce, and each node verifies the decisions itself. The crate does not retry: the engine performs an effect again until
 //! it has an outcome. Nothing that the fleet has in memory is needed after a restart.
 //!
-//! Start with [`Fleet`] and [`RuntimeNode`], the steps of a node; then `effects` (which effect calls which step of a node), `calls` (the arguments of the calls),
-//! `signing` (with `begun`) and `shares` (executions), `blame` (who made one fail) and `acks` (receipts and outcomes).
+//! Files depend on each other in one direction: `memory`, `node` ([`RuntimeNode`], the steps of a node) → `fleet` → `nodes` (in this
+//! process or behind HTTP), `fan_out` (concurrent calls) → `calls` (their arguments) → `acks` (receipts and outcomes) → `ceremony` (`signing`
+//! with `package`, `shares` with `blame`, and `attempts` that are given up) → `effects` (which effect calls which step).
 
 mod acks;
-mod attempts;
-mod begun;
-mod blame;
-mod bundles;
 mod calls;
-mod commitments;
 mod effects;
 mod fan_out;
 mod files;
 mod fleet;
-mod newest;
+mod memory;
 mod node;
-mod remote;
-mod shares;
-mod signing;
-mod suspects;
 
-pub use bundles::FindBundle;
+/// Executions: attempts at a signature, and at new shares.
+mod ceremony {
+    pub(crate) mod attempts;
+    pub(crate) mod blame;
+    pub(crate) mod package;
+    pub(crate) mod shares;
+    pub(crate) mod signing;
+}
+
+/// The two kinds of nodes.
+mod nodes {
+    pub(crate) mod embedded;
+    pub(crate) mod remote;
+}
+
 pub use fan_out::HISTOGRAMS;
 pub use files::{
-    IdentityError, check_file, identities, missing_shares_in_file, open_file, participants_with_database,
-    readmit, rewrap,
+    FleetConfig, IdentityError, check_file, identities, missing_shares_in_file, open_file,
+    participants_with_database, readmit, rewrap,
 };
-pub use fleet::{EmbeddedFleet, EmbeddedNodes, Fleet, FleetConfig};
+pub use fleet::{FindBundle, Fleet};
 pub use gateway_node::limits::CHECKED_ROWS;
 pub use gateway_node::{BundleOffer, Damage, NodeFile, NodeSettings, PeersFile};
 pub use node::{Nodes, RuntimeNode};
-pub use remote::{NodeAddress, RemoteFleet, RemoteNodes};
+pub use nodes::embedded::{EmbeddedFleet, EmbeddedNodes};
+pub use nodes::remote::{NodeAddress, RemoteFleet, RemoteNodes};

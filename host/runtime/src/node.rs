@@ -130,9 +130,6 @@ pub trait Nodes: Send + Sync + 'static {
     const WAITS_FOR_ALL: bool;
 
     /// A participant's node.
-    ///
-    /// # Errors
-    /// [`NodeError::Unavailable`] when there is none, or it cannot be opened.
     async fn node(&self, participant: ParticipantIndex) -> Result<Arc<Self::Node>, NodeError>;
 
     /// The identity that is pinned for this participant.

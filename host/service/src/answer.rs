@@ -28,6 +28,7 @@ const REQUEST_WITHIN: Duration = Duration::from_secs(60);
 
 /// The body of every error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
     /// The code, on which clients can rely.
     pub error: String,
@@ -41,12 +42,15 @@ pub struct ErrorBody {
     pub culprits: Vec<u16>,
     /// What proves it, if only the service has that: a wrong message to it, with its sender's signature.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub complaint: Option<Box<Complaint>>,
     /// What an authority admitted for a payment's account and recipient, if that is why it refuses the payment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub totals: Option<SpendingTotals>,
     /// The approval that an authority does not count, if that is why it refuses.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub lapsed: Option<Box<LapsedApproval>>,
     /// Every fault of the request's body that can be found at once.
     #[serde(skip_serializing_if = "Vec::is_empty", skip_deserializing, default)]

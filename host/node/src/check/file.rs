@@ -1,11 +1,11 @@
 //! The check of a whole database file, which a running node may have open.
 
-use super::page::is_corrupt;
-use super::{Checker, Damage, Scope};
+use super::Checker;
 use crate::error::NodeError;
-use crate::log;
-use crate::node::{APPLICATION, MIGRATIONS};
-use crate::sealing::{Sealing, load_secret};
+use crate::store::log;
+use crate::store::sealing::{Sealing, load_secret};
+use crate::store::tables::{Damage, Scope, is_corrupt};
+use crate::store::transaction::{APPLICATION, MIGRATIONS};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
 use gateway_domain::node_log::{FORMAT, Header, LogEntry, SignedLogHead};
@@ -30,9 +30,6 @@ pub struct NodeFile {
 
 impl NodeFile {
     /// Opens the file read-only.
-    ///
-    /// # Errors
-    /// [`NodeError::Unavailable`] when there is no such database, or it cannot be read.
     pub async fn open(
         database: &Path,
         participant: ParticipantIndex,
@@ -58,9 +55,6 @@ impl NodeFile {
     }
 
     /// See [`Node::missing_shares`](crate::Node::missing_shares).
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
         let mut conn = self.reader.pool().acquire().await?;
         let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
@@ -68,9 +62,6 @@ impl NodeFile {
     }
 
     /// See [`Node::log_head`](crate::Node::log_head).
-    ///
-    /// # Errors
-    /// [`NodeError::Unavailable`] when the log cannot be read, or the node's identity does not open.
     pub async fn log_head(&self, now: EpochMs) -> Result<SignedLogHead, NodeError> {
         let mut conn = self.reader.pool().begin().await?;
         let secret = load_secret(&mut conn, &self.sealing).await?;
@@ -78,18 +69,12 @@ impl NodeFile {
     }
 
     /// See [`Node::log_entries`](crate::Node::log_entries).
-    ///
-    /// # Errors
-    /// [`NodeError::Unavailable`] when the log cannot be read.
     pub async fn log_entries(&self, from: u64, n_max: u32) -> Result<Vec<LogEntry>, NodeError> {
         log::entries(&mut *self.reader.pool().acquire().await?, from, n_max).await
     }
 
     /// Gives `write` the log, which is one line of JSON for each value: a [`Header`], the entries, and the signed head. The head is
     /// signed first: the log may grow meanwhile.
-    ///
-    /// # Errors
-    /// [`NodeError::Unavailable`] when the log cannot be read or written.
     pub async fn write_log(
         &self,
         mut write: impl FnMut(&Value) -> io::Result<()>,

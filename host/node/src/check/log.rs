@@ -1,10 +1,10 @@
 //! The checks of the node's log: each entry is the leaf that the tree has, and the step, share or readmission that it records is in
 //! the other tables.
 
-use super::page::RawRow;
 use super::{CheckError, Checker, check_hash};
-use crate::log::parse;
-use crate::row_hash;
+use crate::store::log::parse;
+use crate::store::row_hash;
+use crate::store::tables::RawRow;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::node_hash;
 use gateway_domain::node_log::{LogEntry, ReleasedShare};

@@ -1,10 +1,10 @@
 //! The checks of operations and the rows that belong to them: statement, answers to calls, used nonces, ceremony, new share.
 
-use super::page::RawRow;
 use super::{CheckError, Checker, check_hash};
-use crate::consumed::decode_package;
-use crate::row::{self, Statement};
-use crate::row_hash;
+use crate::store::consumed::decode_package;
+use crate::store::operation::{self, AdmittedRequest};
+use crate::store::row_hash;
+use crate::store::tables::RawRow;
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;
@@ -43,7 +43,7 @@ impl Checker<'_> {
     pub(super) async fn check_operation(&mut self, row: &RawRow) -> Result<(), CheckError> {
         let id = OperationId(row.hash("operation_id").ok_or("`operation_id` is not an operation's id")?);
         let admission_hash = row.hash("admission_hash").ok_or("`admission_hash` is not a hash")?;
-        let last_step = row.text("stage").and_then(|stage| row::step_of_stage(&stage));
+        let last_step = row.text("stage").and_then(|stage| operation::step_of_stage(&stage));
         let last_step = last_step.ok_or("`stage` is not a stage of an operation")?;
         let head = row.hash("head").ok_or("`head` is not a hash")?;
         let chain = Chain { admission_hash, operation_id: id, participant: self.me };
@@ -219,7 +219,7 @@ impl Checker<'_> {
     }
 }
 
-fn read(row: &RawRow) -> Option<Statement> {
+fn read(row: &RawRow) -> Option<AdmittedRequest> {
     serde_json::from_str(&row.text("body")?).ok()
 }
 
@@ -235,8 +235,8 @@ fn check_discarded(stored: &Stored, steps: &Steps) -> Result<(), CheckError> {
 }
 
 /// Checks that the statement belongs to the operation, and that its decision is the one in the signed envelope.
-fn check_statement(stored: &Stored, statement: &Statement) -> Result<(), CheckError> {
-    let Statement { request, decision } = statement;
+fn check_statement(stored: &Stored, statement: &AdmittedRequest) -> Result<(), CheckError> {
+    let AdmittedRequest { request, decision } = statement;
     let payload =
         request.envelope.payload(PAYLOAD_TYPE).map_err(|_| "its statement is not a signed decision")?;
     if admission_hash(&payload) != stored.chain.admission_hash {

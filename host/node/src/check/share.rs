@@ -1,11 +1,11 @@
 //! The check of a share: that it opens, matches its public keys, and was made by an operation.
 
-use super::page::RawRow;
 use super::{CheckError, Checker, check_hash};
 use crate::error::NodeError;
-use crate::row;
-use crate::row_hash;
-use crate::vault::Generation;
+use crate::store::operation;
+use crate::store::row_hash;
+use crate::store::tables::RawRow;
+use crate::store::vault::Generation;
 use gateway_domain::ids::{EpochName, KeyId};
 use gateway_domain::operation::EffectStep;
 use gateway_threshold::{KeyShare, PublicKeys};
@@ -75,7 +75,7 @@ impl Checker<'_> {
         let stage: Option<String> =
             sqlx::query_scalar(sql).bind(operation_id).fetch_optional(&mut *self.conn).await?;
         let stage = stage.ok_or("the operation that made it is missing")?;
-        let is_promoted = match row::step_of_stage(&stage) {
+        let is_promoted = match operation::step_of_stage(&stage) {
             Some(EffectStep::Execute) => false,
             Some(EffectStep::CommitEpoch | EffectStep::Publish) => true,
             Some(

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// The announcement of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeOperationSubmitRequest {
     /// What the operation will be.
@@ -23,6 +24,7 @@ pub struct NodeOperationSubmitRequest {
     /// Digest of the client that submitted it.
     pub client_binding_root: Hex32,
     /// Digest of the person or service that submitted it; `null` if the caller does not disclose it.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub subject_root: Option<Hex32>,
     /// The caller's time of the submission, milliseconds since the epoch. A claim, on which nothing depends.
     pub submitted_at_ms: u64,
@@ -30,6 +32,7 @@ pub struct NodeOperationSubmitRequest {
 
 /// An operation as nodes see it before the decision: digests, and what is public.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeIntent {
     /// The version of this shape: 1.
@@ -46,11 +49,12 @@ pub struct NodeIntent {
     pub request_digest: Hex32,
     /// Hash of the intent.
     pub business_intent_root: Hex32,
-    /// Digest of the public members: the operation's type and its participants.
+    /// SHA-256 of `svc/public-fields/v1` and the canonical `{operation_kind, requested_participants}`.
     pub public_fields_root: Hex32,
     /// The operation's type.
     pub operation_kind: OperationType,
     /// Digest of the tenant; `null` if the caller does not disclose it.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub tenant_root: Option<Hex32>,
     /// The participants that may act, ascending.
     pub requested_participants: Vec<u16>,
@@ -69,6 +73,7 @@ const CANONICALIZATION_PROFILE: &str = "rfc8785-integers-as-strings";
 
 /// The request to admit an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeAdmissionDecisionRequest {
     /// The authority's signed decision: a DSSE envelope.
@@ -82,6 +87,7 @@ pub struct NodeAdmissionDecisionRequest {
     /// The first valid instant of the decision, milliseconds since the epoch.
     pub decided_at_ms: u64,
     /// The caller's clock, milliseconds since the epoch. A node whose own differs by more than five minutes refuses the request.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub now_ms: Option<u64>,
     /// The announcement, for a node that does not have it: saves a round.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -93,20 +99,25 @@ pub struct NodeAdmissionDecisionRequest {
 
 /// What a decision is about: its hashes are over these values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DomainManifest {
     /// The intent.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub intent: Intent,
     /// The approvals, in the order in which the decision hashes them.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
     pub approvals: Vec<Approval>,
     /// The tenant and its name for the key.
     pub owner: Owner,
     /// The client that submitted the operation.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub submitter: ClientBinding,
 }
 
 /// The signers of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AuthoritySet {
     /// The ids of the keys, in the order of the signatures.
@@ -115,6 +126,7 @@ pub struct AuthoritySet {
 
 /// The policy that allowed an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PolicyBundle {
     /// SHA-256 of the bundle's canonical manifest.
@@ -129,9 +141,6 @@ pub struct PolicyBundle {
 
 impl NodeOperationSubmitRequest {
     /// The announcement of the operation that a decision admits. `profile` is the name of the key's signature profile.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
     pub fn new(
         request: &AdmitRequest,
         decision: &AdmissionDecision,
@@ -213,9 +222,6 @@ fn public_fields_root(
 
 impl NodeAdmissionDecisionRequest {
     /// The request of an admission. `profile` is the name of the key's signature profile.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
     pub fn new(
         request: &AdmitRequest,
         decision: &AdmissionDecision,
@@ -243,9 +249,6 @@ impl NodeAdmissionDecisionRequest {
 
     /// The request, for a path with this operation. `announced` is the announcement that the node has. The node verifies the
     /// decision afterwards: here it is only compared with what the request repeats of it.
-    ///
-    /// # Errors
-    /// [`WireFault`] when members contradict each other, the path or the announcement.
     pub fn admit_request(
         self,
         operation_id: OperationId,

@@ -1,15 +1,16 @@
 //! The arguments and the answers of the steps.
 
 use super::{CallContext, WireFault};
-use crate::call::{CeremonyStart, CommitEpoch, Discard, Publication, ShownReceipt};
+use crate::call::{CeremonyStart, ShownReceipt};
 use crate::ceremony::CeremonyAnswer;
-use crate::consumed::{decode_package, encode_package};
 use crate::error::NodeError;
 use crate::node::OperationState;
-use crate::signing::{RoundOne, SignedShare};
 use crate::steps::PolicyReceipt;
+use crate::steps::signing::{RoundOne, SignedShare};
+use crate::store::consumed::{decode_package, encode_package};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::Epoch;
+use gateway_domain::node_log::LogEntry;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{AttemptReceipt, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
@@ -17,6 +18,7 @@ use gateway_seal::relay::Envelope;
 use gateway_threshold::PublicKeys;
 use gateway_threshold::sign::SigningPackage;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A step's request: the members of [`CallContext`], and `body`.
@@ -34,14 +36,17 @@ pub struct StepRequest<B> {
 
 /// The arguments of a step without arguments.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// The arguments of `execute`, by slot: exactly the member of the slot.
+/// The arguments of `execute`: exactly the member of the slot; none for `commitments` and `discard-attempt`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExecuteBody {
-    /// `commitments` and `ceremony-start`: the receipts of nodes for earlier attempts that they will not complete.
+    /// `commitments` and `ceremony-start`: the receipts of nodes for earlier attempts that they will not complete. A node that
+    /// completed one needs it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub discarded: Vec<AttemptReceipt>,
     /// `share`: the signing package.
@@ -52,19 +57,18 @@ pub struct ExecuteBody {
     pub start: Option<Start>,
     /// `ceremony-messages`: the messages for this node.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Object>>))]
     pub messages: Option<Vec<Envelope>>,
 }
 
 /// A signing package, as the node stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = crate::store::consumed::StoredPackage))]
 #[serde(transparent)]
 pub struct Package(serde_json::Value);
 
 impl Package {
     /// A package.
-    ///
-    /// # Errors
-    /// [`NodeError`], which a package never causes.
     pub fn new(package: &SigningPackage) -> Result<Self, NodeError> {
         let text = encode_package(package)?;
         serde_json::from_str(&text).map(Self).map_err(NodeError::damaged)
@@ -79,6 +83,7 @@ impl Package {
 
 /// [`CeremonyStart`] without the receipts, with the public keys in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Start {
     /// The holders that deal new shares, ascending.
@@ -112,6 +117,7 @@ impl Start {
 
 /// The answer to a step that only has a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptAnswer {
     /// The node's signed receipt.
@@ -120,6 +126,7 @@ pub struct ReceiptAnswer {
 
 /// The answer to `recover`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RecoverAnswer {
     /// The node's receipts for the step, with what they state; empty if it has not made the step.
@@ -128,16 +135,19 @@ pub struct RecoverAnswer {
 
 /// The answer to `policy-receipt`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PolicyReceiptAnswer {
     /// The node's signed receipt.
     pub receipt: NodeReceipt,
     /// For a signature: the commitments of the first attempt.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub commitments_hex: Option<String>,
 }
 
 /// The answer to `execute`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ExecuteAnswer {
     /// Round one: commitments to nonces that are open now.
@@ -158,6 +168,7 @@ pub enum ExecuteAnswer {
     /// Messages of a ceremony for other nodes.
     Messages {
         /// The signed messages, private ones encrypted to their recipient.
+        #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
         messages: Vec<Envelope>,
     },
     /// The node has finished the ceremony.
@@ -174,33 +185,49 @@ pub enum ExecuteAnswer {
     },
 }
 
-/// The arguments of `commit-epoch`.
-pub type CommitEpochBody = CommitEpoch;
+/// Entries of the node's log, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LogEntries {
+    /// The entries.
+    pub entries: Vec<LogEntry>,
+}
 
-/// The arguments of `publish`.
-pub type PublishBody = Publication;
-
-/// The arguments of `discard`.
-pub type DiscardBody = Discard;
+/// The process runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Health {
+    /// `ok`.
+    pub status: Cow<'static, str>,
+    /// The version of the program.
+    pub version: Cow<'static, str>,
+}
 
 /// The request for the keys that a node does not sign with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MissingSharesRequest {
-    /// Each key, with the epoch that it should be in.
+    /// Pairs: a key's id, and the epoch that it should be in.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Vec<serde_json::Value>>))]
     pub keys: Vec<(KeyId, Epoch)>,
 }
 
 /// Those keys, each with what the node holds instead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MissingSharesAnswer {
     /// What the node holds, by key.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
     pub missing: BTreeMap<KeyId, String>,
 }
 
 /// What a node knows of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeOperationView {
     /// The operation.
@@ -263,9 +290,6 @@ impl ExecuteAnswer {
     }
 
     /// The answer of round one.
-    ///
-    /// # Errors
-    /// [`NodeError`], which a package never causes.
     pub fn round_one(answer: RoundOne) -> Result<Self, NodeError> {
         Ok(match answer {
             RoundOne::Committed(commitments) => {
@@ -289,9 +313,6 @@ impl ExecuteAnswer {
     }
 
     /// The share of round two.
-    ///
-    /// # Errors
-    /// [`WireFault`] for another answer.
     pub fn into_share(self) -> Result<SignedShare, WireFault> {
         match self {
             Self::Share { share_hex, receipt, .. } => {
@@ -305,9 +326,6 @@ impl ExecuteAnswer {
     }
 
     /// The answer of round one.
-    ///
-    /// # Errors
-    /// [`WireFault`] for another answer.
     pub fn into_round_one(self) -> Result<RoundOne, WireFault> {
         match self {
             Self::Commitments { commitments_hex } => {
@@ -325,9 +343,6 @@ impl ExecuteAnswer {
     }
 
     /// The answer of a ceremony.
-    ///
-    /// # Errors
-    /// [`WireFault`] for another answer.
     pub fn into_ceremony(self) -> Result<CeremonyAnswer, WireFault> {
         match self {
             Self::Messages { messages } => Ok(CeremonyAnswer::Send(messages)),
@@ -343,9 +358,6 @@ impl ExecuteAnswer {
     }
 
     /// The receipt for a discarded attempt.
-    ///
-    /// # Errors
-    /// [`WireFault`] for another answer.
     pub fn into_discarded(self) -> Result<NodeReceipt, WireFault> {
         match self {
             Self::Discarded { receipt } => Ok(receipt),

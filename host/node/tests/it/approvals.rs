@@ -3,9 +3,7 @@
 
 use crate::support::{Group, KEY, NOW, code};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::approval::{
-    Approval, ApprovalSubject, Approvers, PinnedRegistry, SigningRule, approvals_root,
-};
+use gateway_domain::approval::{Approval, ApprovalSubject, Approvers, PinnedRegistry, SigningRule};
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::EffectStep;
@@ -73,20 +71,13 @@ fn at(subject_id: &str) -> Approval {
     approval(subject_id, i64::try_from(NOW).unwrap())
 }
 
-/// The case with these approvals, and a decision that is based on them.
-fn with_approvals(mut case: Case, approvals: Vec<Approval>) -> Case {
-    case.decision.approvals_root = approvals_root(case.decision.intent_hash, &approvals).unwrap();
-    case.approvals = approvals;
-    case
-}
-
 /// The case approved by Alice with her key and Bob with his authenticator.
 fn approve(case: Case) -> Case {
     let tenant = Tenant("default".into());
     let subject = approval_subject(&case, &tenant);
     let alice = signed(at("alice"), &subject, &key(1));
     let bob = Authenticator::new(20).signed(at("bob"), &subject);
-    with_approvals(case, vec![alice, bob])
+    case.with_approvals(vec![alice, bob])
 }
 
 fn action(group: &Group) -> Case {
@@ -128,7 +119,7 @@ fn approve_at(case: Case, claimed_at_ms: u64) -> Case {
     let at = |subject_id: &str| approval(subject_id, i64::try_from(claimed_at_ms).unwrap());
     let alice = signed(at("alice"), &subject, &key(1));
     let bob = Authenticator::new(20).signed(at("bob"), &subject);
-    with_approvals(case, vec![alice, bob])
+    case.with_approvals(vec![alice, bob])
 }
 
 /// Before a rollback the node may have signed what these people approved. A compromised authority dates a second decision later, but
@@ -178,20 +169,20 @@ async fn forged_approvals_are_refused() {
     let genuine = case();
     let alice = genuine.approvals[0].clone();
     // Not signed.
-    let unsigned = with_approvals(action(&group), vec![alice.clone(), at("bob")]);
+    let unsigned = action(&group).with_approvals(vec![alice.clone(), at("bob")]);
     assert_approval_refused(&group, &unsigned, "not_signed").await;
     // Signed by the gateway with a key of its own.
     let own = signed(at("bob"), &approval_subject(&genuine, &tenant), &key(66));
-    assert_approval_refused(&group, &with_approvals(action(&group), vec![alice.clone(), own]), "unknown_key")
+    assert_approval_refused(&group, &action(&group).with_approvals(vec![alice.clone(), own]), "unknown_key")
         .await;
     // In the name of a user who is not an approver, signed by an approver.
     let unregistered = signed(at("mallory"), &approval_subject(&genuine, &tenant), &key(2));
-    let unregistered = with_approvals(action(&group), vec![alice.clone(), unregistered]);
+    let unregistered = action(&group).with_approvals(vec![alice.clone(), unregistered]);
     assert_approval_refused(&group, &unregistered, "unknown_approver").await;
     // Alice's approval under another name, and twice under her own.
     let mut renamed = alice.clone();
     renamed.subject_id = "bob".into();
-    let renamed = with_approvals(action(&group), vec![alice.clone(), renamed]);
+    let renamed = action(&group).with_approvals(vec![alice.clone(), renamed]);
     assert_approval_refused(&group, &renamed, "unknown_key").await;
     let later = signed(
         approval("alice", i64::try_from(NOW).unwrap() - 1),
@@ -199,11 +190,11 @@ async fn forged_approvals_are_refused() {
         &key(1),
     );
     for second in [alice.clone(), later] {
-        let twice = with_approvals(action(&group), vec![alice.clone(), second]);
+        let twice = action(&group).with_approvals(vec![alice.clone(), second]);
         assert_refusal(refusal(&group, &twice).await, Code::AdmissionRefused, "1 of 2 required approvals");
     }
     // None at all.
-    let none = with_approvals(action(&group), vec![]);
+    let none = action(&group).with_approvals(vec![]);
     assert_refusal(refusal(&group, &none).await, Code::AdmissionRefused, "0 of 2 required approvals");
     // Other approvals than the decision is based on.
     let mut others = case();
@@ -217,12 +208,12 @@ async fn approvals_are_bound_to_operation_intent_and_key() {
     let approvals = approve(action(&group)).approvals;
     // For another operation with the same intent.
     let replayed = group.case(2, asset_action(&[0, 1, 2], 7));
-    assert_approval_refused(&group, &with_approvals(replayed, approvals.clone()), "bad_signature").await;
+    assert_approval_refused(&group, &replayed.with_approvals(approvals.clone()), "bad_signature").await;
     // For another intent of the same operation.
     let other_intent = group.case(1, asset_action(&[0, 1, 2], 8));
-    assert_approval_refused(&group, &with_approvals(other_intent, approvals.clone()), "bad_signature").await;
+    assert_approval_refused(&group, &other_intent.with_approvals(approvals.clone()), "bad_signature").await;
     // For another key of the same tenant: an intent to sign a digest does not name its key.
-    let other_key = with_approvals(action(&group).on_key("vault"), approvals.clone());
+    let other_key = action(&group).on_key("vault").with_approvals(approvals.clone());
     assert_approval_refused(&group, &other_key, "bad_signature").await;
     // With roles or a time that the approver did not sign.
     type Alter = fn(&mut Approval);
@@ -235,7 +226,7 @@ async fn approvals_are_bound_to_operation_intent_and_key() {
     for (alter, reason) in alterations {
         let mut altered = approvals.clone();
         alter(&mut altered[0]);
-        assert_approval_refused(&group, &with_approvals(action(&group), altered), reason).await;
+        assert_approval_refused(&group, &action(&group).with_approvals(altered), reason).await;
     }
 }
 
@@ -249,7 +240,7 @@ async fn approvals_are_bound_to_one_tenant() {
         signed(at("carol"), &approval_subject(&genuine, &second), &key(3)),
         signed(at("alice"), &approval_subject(&genuine, &second), &key(1)),
     ];
-    let mut claimed = with_approvals(action(&group), elsewhere.to_vec());
+    let mut claimed = action(&group).with_approvals(elsewhere.to_vec());
     claimed.owner = owner("second", "treasury");
     assert_refusal(
         refusal(&group, &claimed).await,
@@ -258,13 +249,13 @@ async fn approvals_are_bound_to_one_tenant() {
     );
     // Carol is an approver of her own tenant only.
     let carol = signed(at("carol"), &approval_subject(&genuine, &second), &key(3));
-    let carols = with_approvals(action(&group), vec![genuine.approvals[0].clone(), carol]);
+    let carols = action(&group).with_approvals(vec![genuine.approvals[0].clone(), carol]);
     assert_approval_refused(&group, &carols, "unknown_approver").await;
     // Alice is not an approver of the second tenant.
     let mut theirs = action(&group);
     theirs.decision.key_id = key_id(&second, &KeyRef("treasury".into())).unwrap();
     let theirs = approve(theirs);
-    let mut theirs = with_approvals(theirs.clone(), theirs.approvals);
+    let mut theirs = theirs.clone().with_approvals(theirs.approvals);
     theirs.owner = owner("second", "treasury");
     assert_approval_refused(&group, &theirs, "unknown_approver").await;
 }
@@ -276,7 +267,7 @@ async fn revoked_expired_and_future_keys_and_old_approvals_are_refused() {
     let bob = approve(action(&group)).approvals[1].clone();
     for (byte, fault) in [(11, "key_revoked"), (12, "key_expired"), (13, "key_not_yet_valid")] {
         let alice = signed(at("alice"), &approval_subject(&action(&group), &tenant), &key(byte));
-        assert_approval_refused(&group, &with_approvals(action(&group), vec![alice, bob.clone()]), fault)
+        assert_approval_refused(&group, &action(&group).with_approvals(vec![alice, bob.clone()]), fault)
             .await;
     }
     // Kept for too long.
@@ -292,7 +283,7 @@ async fn assertion_needs_a_verified_user_the_right_origin_and_this_statement() {
     let group = group().await;
     let tenant = Tenant("default".into());
     let alice = approve(action(&group)).approvals[0].clone();
-    let case = |bob: Approval| with_approvals(action(&group), vec![alice.clone(), bob]);
+    let case = |bob: Approval| action(&group).with_approvals(vec![alice.clone(), bob]);
     let device = Authenticator::new(20);
     let by = |device: &Authenticator| device.signed(at("bob"), &approval_subject(&action(&group), &tenant));
     for (flags, fault) in [(0x01, "user_not_verified"), (0x04, "user_not_present")] {
@@ -315,9 +306,9 @@ async fn invalid_signature_is_refused_even_where_signatures_are_optional() {
     group.set_signed_approvals(SigningRule::Optional(pinned())).await;
     let tenant = Tenant("default".into());
     let own = signed(at("bob"), &approval_subject(&action(&group), &tenant), &key(66));
-    let forged = with_approvals(action(&group), vec![at("alice"), own]);
+    let forged = action(&group).with_approvals(vec![at("alice"), own]);
     assert_approval_refused(&group, &forged, "unknown_key").await;
-    group.admit(&with_approvals(action(&group), vec![at("alice"), at("dave")])).await;
+    group.admit(&action(&group).with_approvals(vec![at("alice"), at("dave")])).await;
 }
 
 /// A node does not refuse permanently what it cannot check: it admits the operation once it can read the registry.
@@ -343,7 +334,7 @@ async fn admission_waits_while_the_registry_cannot_be_read() {
 #[tokio::test]
 async fn key_without_approvals_is_refused_where_signatures_are_required() {
     let group = Group::open(1).await;
-    let mut case = with_approvals(Case::key_create(2, KEY, 3, 2, SUITES[0]), vec![]);
+    let mut case = Case::key_create(2, KEY, 3, 2, SUITES[0]).with_approvals(vec![]);
     case.facts.insert("deployment.required_approvals".into(), "0".into());
     case.required_approvals = 0;
     for (participant, rule, expected) in [

@@ -3,9 +3,7 @@
 
 use crate::support::{Group, NOW, code};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::approval::{
-    Approval, ApprovalSubject, Approvers, PinnedRegistry, SigningRule, approvals_root,
-};
+use gateway_domain::approval::{Approval, Approvers, PinnedRegistry, SigningRule};
 use gateway_domain::intent::{Intent, Payment, Taproot};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
@@ -59,13 +57,6 @@ fn approved(group: &Group, id: u8, intent: Intent) -> Case {
 
 /// A genuine approval of the case as it is now, by one of the registered approvers.
 fn approval_by(case: &Case, name: &str, roles: &[&str]) -> Approval {
-    let subject = ApprovalSubject {
-        tenant: &case.owner.tenant,
-        operation_id: case.decision.operation_id,
-        key_id: case.decision.key_id,
-        intent_hash: case.decision.intent_hash,
-        submitter: &case.submitter.subject_id,
-    };
     let byte = match name {
         "alice" => 1,
         "bob" => 2,
@@ -73,12 +64,11 @@ fn approval_by(case: &Case, name: &str, roles: &[&str]) -> Approval {
     };
     let mut unsigned = approval(name, i64::try_from(NOW).unwrap());
     unsigned.roles = roles.iter().map(ToString::to_string).collect();
-    signed(unsigned, &subject, &key(byte))
+    signed(unsigned, &case.approval_subject(), &key(byte))
 }
 
 fn set_approvals(case: &mut Case, approvals: Vec<Approval>) {
-    case.approvals = approvals;
-    case.decision.approvals_root = approvals_root(case.decision.intent_hash, &case.approvals).unwrap();
+    *case = case.clone().with_approvals(approvals);
 }
 
 fn sign_approvals(case: &mut Case, names: &[&str]) {

@@ -5,19 +5,18 @@ use gateway_domain::admission::Target;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{EpochName, Hex32};
 use gateway_domain::intent::Intent;
-use gateway_domain::key::{Epoch, PublicKey, epoch_root};
-use gateway_domain::operation::{EffectStep, SignatureResult, Staged};
+use gateway_domain::key::{Epoch, epoch_root};
+use gateway_domain::operation::{EffectStep, SignatureResult};
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::receipt::{AttemptReceipt, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Threshold};
-use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, NOT_AFTER, SUITES, asset_action, authority, bundle, compiled_bundles, hex32, kek, key_id, offer,
-    pinned, policy_trust, roster, rules,
+    Case, SUITES, asset_action, authority, bundle, clock, hex32, kek, key_id, offer, pinned, policy_trust,
+    roster, rules, settings,
 };
 use gateway_node::{
-    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError,
-    NodeSettings, Peers, Publication, Published, Rejection, RoundOne, SignedShare,
+    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Node, NodeConfig, NodeError, NodeRejection,
+    NodeSettings, Peers, Publication, Published, RoundOne, SignedShare,
 };
 use gateway_policy::Trust;
 use gateway_seal::at_rest::{Kek, SecretId, open_share};
@@ -34,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use zeroize::Zeroizing;
 
-pub(crate) use gateway_node::testing::KEY;
+pub(crate) use gateway_node::testing::{KEY, mail};
 
 pub(crate) const NOW: u64 = 1_000;
 /// The key-encryption key is 32 of this byte, which no other value in the tests contains.
@@ -103,18 +102,15 @@ impl Group {
     }
 
     pub(crate) fn config(&self, participant: u16) -> NodeConfig {
-        let now = Arc::clone(&self.now);
         let settings = NodeSettings {
             kek: Arc::clone(&self.kek),
             authorities: self.authorities.clone(),
             rules: self.rules.clone(),
             approver_roles: self.approver_roles.clone(),
             policy_trust: self.policy_trust.clone(),
-            compiled_bundles: compiled_bundles(),
-            decision_ttl_max_ms: NOT_AFTER.0,
             signed_approvals: self.signed_approvals.clone(),
             keys_without_approvals: self.keys_without_approvals,
-            clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
+            ..settings(KEK_BYTE, clock(&self.now))
         };
         NodeConfig {
             participant: ParticipantIndex(participant),
@@ -284,7 +280,7 @@ impl Group {
         case: &Case,
         attempt: u32,
         mut sent: Vec<Envelope>,
-    ) -> Result<Vec<PublicKeys>, Box<Rejection>> {
+    ) -> Result<Vec<PublicKeys>, Box<NodeRejection>> {
         let mut staged = vec![];
         while !sent.is_empty() {
             let mut next = vec![];
@@ -430,8 +426,7 @@ impl Group {
                 consumed @ RoundOne::Consumed { .. } => panic!("{consumed:?}"),
             }
         }
-        let message = case.decision.request_digest.as_bytes().to_vec();
-        SigningPackage { message, commitments, tweak: case.tweak() }
+        case.package(commitments)
     }
 
     pub(crate) fn result(
@@ -454,17 +449,10 @@ impl Group {
 
     /// The publication of the generation that a key creation made.
     pub(crate) async fn generation(&self, case: &Case) -> Publication {
-        let target = case.decision.target.clone().unwrap();
-        let package_hex = hex::encode(self.keys().to_bytes());
-        let root = epoch_root(target.key_id, &target.epoch, &package_hex).unwrap();
-        let staged = Staged {
-            epoch: Epoch { name: target.epoch, root },
-            public: PublicKey { public_key_hex: hex::encode(self.keys().public_key()), package_hex },
-            participants: target.participants,
-            threshold: target.threshold,
-        };
-        let promoted = self.receipts(case, &ReceiptKind::Promoted { attempt: 1, epoch_root: root }).await;
-        Publication { attempt: 1, result: Published::Generation(Box::new(staged)), promoted }
+        let staged = case.made(self.keys());
+        let kind = ReceiptKind::Promoted { attempt: 1, epoch_root: staged.epoch.root };
+        let promoted = self.receipts(case, &kind).await;
+        Publication { attempt: 1, result: Published::Generation(staged), promoted }
     }
 
     /// Checks that the receipt is this node's, for this step.
@@ -502,15 +490,6 @@ pub(crate) async fn admitted() -> (Group, Case) {
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     group.admit(&case).await;
     (group, case)
-}
-
-/// The messages for this participant.
-pub(crate) fn mail(sent: &[Envelope], participant: u16) -> Vec<Envelope> {
-    let is_mine = |envelope: &&Envelope| {
-        let Header { from, to, .. } = *envelope.header();
-        from != participant && to.is_none_or(|to| to == participant)
-    };
-    sent.iter().filter(is_mine).cloned().collect()
 }
 
 /// The code of a permanent refusal.

@@ -6,6 +6,7 @@ use super::operation::Operation;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_node::samples::mail;
 use gateway_node::{CeremonyAnswer, CeremonyStart, Code, NodeError};
 use gateway_seal::relay::{self, Envelope, Header};
 use gateway_service::process::Fault;
@@ -136,6 +137,17 @@ pub(crate) fn describe_error(error: &NodeError) -> String {
     }
 }
 
+/// Whether a node refuses with this code, and what it does; `otherwise` if it does not refuse.
+pub(crate) fn refused<T>(answer: &Result<T, NodeError>, code: Code, otherwise: &str) -> (bool, String) {
+    match answer {
+        Ok(_) => (false, otherwise.to_owned()),
+        Err(error) => {
+            let is_code = matches!(error, NodeError::Rejected(rejection) if rejection.code == code);
+            (is_code, describe_error(error))
+        }
+    }
+}
+
 /// A copy of a message.
 pub(crate) fn copy(message: &Message) -> Message {
     let Message { from, to, round, ref body } = *message;
@@ -220,11 +232,7 @@ impl<'a> Attempt<'a> {
             }
             let mut next = Vec::new();
             for (node, standing) in &mut ended.honest {
-                let is_for = |envelope: &&Envelope| {
-                    let Header { from, to, .. } = *envelope.header();
-                    from != *node && to.is_none_or(|to| to == *node)
-                };
-                let mut mail: Vec<_> = sent.iter().filter(is_for).cloned().collect();
+                let mut mail = mail(&sent, *node);
                 mail.extend(forged.remove(node).unwrap_or_default());
                 if mail.is_empty() || !matches!(standing, Standing::Waits) {
                     continue;

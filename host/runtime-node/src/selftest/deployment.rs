@@ -1,19 +1,18 @@
 //! Two honest nodes with databases in a temporary folder, and what the attacker has: the third participant's identity, the
 //! authority's key, and a share of the key.
 
-use super::operation::{Authority, Change, NOT_AFTER, Operation};
-use gateway_domain::admission::Authorities;
-use gateway_domain::approval::SigningRule;
+use super::operation::{Change, NEXT_EPOCH, Operation, THRESHOLD, everyone};
+use gateway_domain::admission::{Authorities, Target};
 use gateway_domain::contribution::RecoveryCase;
-use gateway_domain::ids::Hex32;
-use gateway_domain::intent::FixedContributions;
+use gateway_domain::ids::{EpochName, Hex32, OperationId};
+use gateway_domain::intent::{FixedContributions, Intent, key_id};
 use gateway_domain::key::{Epoch, epoch_root};
 use gateway_domain::operation::EffectStep;
-use gateway_domain::policy::facts::Rules;
 use gateway_domain::receipt::{NodeReceipt, PAYLOAD_TYPE, ReceiptKind, Signature};
-use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
-use gateway_node::{BundleOffer, CommitEpoch, Node, NodeConfig, NodeSettings, Peers, public_case};
+use gateway_node::samples::{self, AuthorityKey, Case};
+use gateway_node::{BundleOffer, CommitEpoch, Node, NodeConfig, Peers, public_case};
 use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, TrustedBundles};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::{Identities, NodeSecret};
@@ -93,7 +92,7 @@ pub(crate) struct Deployment {
     pub(crate) secret: NodeSecret,
     /// The identities of all participants.
     pub(crate) identities: Identities,
-    authority: NodeSecret,
+    authority: AuthorityKey,
     bundle: Arc<TrustedBundle>,
     key: Option<Stolen>,
     // Dropped last: the nodes have files in it.
@@ -107,10 +106,10 @@ fn random() -> Hex32 {
     Hex32::new(bytes)
 }
 
-fn random_secret(index: u16) -> NodeSecret {
+fn attacker() -> NodeSecret {
     let mut seed = Zeroizing::new([0; 32]);
     OsRng.fill_bytes(seed.as_mut_slice());
-    NodeSecret::from_seed(index, &seed)
+    NodeSecret::from_seed(ATTACKER, &seed)
 }
 
 fn trust() -> Result<Trust, Fault> {
@@ -123,7 +122,8 @@ impl Deployment {
     /// Opens the honest nodes. They have no key yet.
     pub(crate) async fn open(profile: SignatureProfile) -> Result<Self, Fault> {
         let folder = TemporaryFolder::create()?;
-        let (secret, authority) = (random_secret(ATTACKER), random_secret(0));
+        let secret = attacker();
+        let authority = AuthorityKey::from_bytes(random().as_bytes());
         let peers = Arc::new(Peers::default());
         peers.pin(secret.identity())?;
         let files = BundleFiles::new(BUNDLE.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())))?;
@@ -136,7 +136,13 @@ impl Deployment {
                 database: folder.path().join(format!("node-{participant}.db")),
                 log_size_file: None,
                 peers: Arc::clone(&peers),
-                settings: settings(&authority, Arc::clone(&compiled))?,
+                settings: samples::settings(
+                    Arc::new(Kek::new(Zeroizing::new(*random().as_bytes()))),
+                    Authorities::new([authority.verifying_key().to_bytes()], 1)?,
+                    trust()?,
+                    Arc::clone(&compiled),
+                    Arc::new(|| NOW),
+                ),
             };
             let node = Node::open(config).await?;
             peers.pin(node.identity())?;
@@ -155,36 +161,49 @@ impl Deployment {
         }
     }
 
-    fn authority(&self) -> Authority<'_> {
-        Authority { secret: &self.authority, bundle: &self.bundle }
-    }
-
     /// The key that [`Self::take_key`] noted.
     pub(crate) fn key(&self) -> Result<&Stolen, Fault> {
         self.key.as_ref().ok_or_else(|| "the key was not generated".into())
     }
 
-    /// The creation of a key of this name, admitted by the honest nodes.
-    pub(crate) async fn creation(&self, key_ref: &str) -> Result<Operation, Fault> {
-        self.admitted(Operation::creation(&self.authority(), random(), key_ref, self.profile)?).await
+    /// An operation of all participants on the key of this name.
+    fn case(&self, key_ref: &str, epoch: Epoch, intent: Intent) -> Result<Case, Fault> {
+        let owner = samples::owner(key_ref);
+        let key = (key_id(&owner.tenant, &owner.key_ref)?, owner);
+        let decided_by = (self.authority.clone(), Arc::clone(&self.bundle));
+        let id = OperationId(random());
+        let case = Case::build(decided_by, id, key, (epoch, THRESHOLD), intent, everyone()?)?;
+        Ok(case.on_profile(self.profile))
     }
 
-    /// A signature, admitted by the honest nodes.
+    /// The creation of a key of this name, admitted by the honest nodes.
+    pub(crate) async fn creation(&self, key_ref: &str) -> Result<Operation, Fault> {
+        let intent = samples::key_create(everyone()?, THRESHOLD, self.profile.name());
+        self.admitted(self.case(key_ref, samples::before_creation(), intent)?).await
+    }
+
+    /// A signature over a digest of its own, admitted by the honest nodes.
     pub(crate) async fn signature(&self) -> Result<Operation, Fault> {
-        let key = (KEY, &self.key()?.epoch);
-        self.admitted(Operation::signature(&self.authority(), random(), key, self.profile)?).await
+        let intent = samples::asset_action(everyone()?, random());
+        self.admitted(self.case(KEY, self.key()?.epoch.clone(), intent)?).await
     }
 
     /// A change of the key, admitted by the honest nodes. A recovery fixes the helpers' contributions.
     pub(crate) async fn change(&self, change: Change) -> Result<Operation, Fault> {
-        let key = (KEY, &self.key()?.epoch);
         let make = |contributions: &FixedContributions| {
-            Operation::change(&self.authority(), random(), key, self.profile, (change, contributions))
+            let case = self.case(KEY, self.key()?.epoch.clone(), change.intent(contributions)?)?;
+            let target = Target {
+                key_id: case.decision.key_id,
+                epoch: EpochName(NEXT_EPOCH.to_owned()),
+                participants: everyone()?,
+                threshold: Threshold(change.threshold()),
+            };
+            Ok::<_, Fault>(case.between(everyone()?, target, everyone()?))
         };
-        let operation = make(&FixedContributions::default())?;
-        let contributions = match operation.recovery_case() {
+        let case = make(&FixedContributions::default())?;
+        let contributions = match Operation(case.admitted()?).recovery_case() {
             Some(case) => self.contributions(&case).await?,
-            None => FixedContributions::default(),
+            None => return self.admitted(case).await,
         };
         self.admitted(make(&contributions)?).await
     }
@@ -199,7 +218,8 @@ impl Deployment {
         Ok(FixedContributions { cids, root: Some(Hex32::new(public.root(&by_helper))) })
     }
 
-    async fn admitted(&self, operation: Operation) -> Result<Operation, Fault> {
+    async fn admitted(&self, case: Case) -> Result<Operation, Fault> {
+        let operation = Operation(case.admitted()?);
         for (participant, node) in &self.nodes {
             node.admit(&operation.request).await?;
             let call = operation.call(*participant, EffectStep::PolicyReceipt, 1)?;
@@ -230,7 +250,7 @@ impl Deployment {
         let Some(target) = &operation.decision.target else {
             return Err("the operation makes no key".into());
         };
-        let root = epoch_root(operation.key_id(), &target.epoch, &hex::encode(keys.to_bytes()))?;
+        let root = epoch_root(operation.decision.key_id, &target.epoch, &hex::encode(keys.to_bytes()))?;
         staged.push(self.receipt(operation, &ReceiptKind::Staged { attempt, epoch_root: root })?);
         let commit = CommitEpoch { attempt, epoch_root: root, staged };
         for (participant, node) in &self.nodes {
@@ -240,23 +260,4 @@ impl Deployment {
         self.key = Some(Stolen { share, keys, epoch: Epoch { name: target.epoch.clone(), root } });
         Ok(())
     }
-}
-
-fn settings(authority: &NodeSecret, compiled_bundles: Arc<CompiledBundles>) -> Result<NodeSettings, Fault> {
-    Ok(NodeSettings {
-        kek: Arc::new(Kek::new(Zeroizing::new(*random().as_bytes()))),
-        authorities: Authorities::new([authority.identity().signing_key()], 1)?,
-        rules: Rules {
-            permitted_recipients: "*".to_owned(),
-            required_approvals: 2,
-            separation_of_duties: false,
-        },
-        approver_roles: BTreeMap::new(),
-        policy_trust: trust()?,
-        compiled_bundles,
-        decision_ttl_max_ms: NOT_AFTER.0,
-        signed_approvals: SigningRule::Off,
-        keys_without_approvals: false,
-        clock: Arc::new(|| NOW),
-    })
 }

@@ -1,9 +1,9 @@
 //! Attacks on the protocols that make shares: key generation, refresh, reshare and recovery.
 
-use super::Report;
-use super::attacker::{Attempt, Ending, Face, Tamper, describe_error};
+use super::attacker::{Attempt, Ending, Face, Tamper, describe_error, refused};
 use super::deployment::{ATTACKER, Deployment, HONEST, KEY, Stolen};
 use super::operation::{Change, Operation, PARTICIPANTS, THRESHOLD};
+use super::report::Report;
 use super::tricks::{
     COMMITMENTS, ECHO, NAMED, PROOFS, REPEATED, SECRETS, Trick, UNCHANGED, edit, flip, rebound,
 };
@@ -67,8 +67,8 @@ impl Protocol<'_> {
                 keygen::start(keygen::Params { profile, me, roster, threshold, ceremony_id }, &mut OsRng)?
             }
             Self::Change(change @ (Change::Refresh | Change::Reshare), Stolen { share, keys, .. }) => {
-                let threshold = if matches!(change, Change::Reshare) { PARTICIPANTS } else { THRESHOLD };
                 let (keys, dealers, roster) = (keys.clone(), everyone(), everyone());
+                let threshold = change.threshold();
                 let params = redistribute::Params { keys, me, dealers, roster, threshold, ceremony_id };
                 redistribute::start(params, Some(share), &mut OsRng)?
             }
@@ -171,42 +171,29 @@ impl<'a> Attacks<'a> {
 
     /// Messages that the attacker relays otherwise than they were sent.
     async fn relay_falsely(&mut self, report: &mut Report) -> Result<(), Fault> {
+        let from = |sent: &[Envelope], node: u16| -> Vec<_> {
+            sent.iter().filter(|it| it.header().from == node).cloned().collect()
+        };
         let earlier = self.begin().await?.sent;
         let attempt = self.begin().await?;
-        let refused = |answer| relay_is_blamed(&answer);
-        let (for_1, from_1): (Vec<_>, Vec<_>) = earlier.into_iter().partition(|it| it.header().from == 0);
-        self.add(report, "messages of an earlier attempt", refused(attempt.deliver(0, &from_1).await));
-        let of_0: Vec<_> = attempt.sent.iter().filter(|it| it.header().from == 0).cloned().collect();
-        self.add(
-            report,
-            "a message in the name of another",
-            refused(attempt.deliver(1, &renamed(&of_0)?).await),
-        );
-        drop(for_1);
+        let outcome = relay_is_blamed(&attempt.deliver(0, &from(&earlier, 1)).await);
+        self.add(report, "messages of an earlier attempt", outcome);
+        let outcome = relay_is_blamed(&attempt.deliver(1, &renamed(&from(&attempt.sent, 0))?).await);
+        self.add(report, "a message in the name of another", outcome);
         // Both nodes answer with private messages, some of them to the attacker.
         let attempt = self.begin().await?;
         let own = self.protocol.face(&attempt, &HONEST)?.outgoing;
         let own = own.iter().map(|message| attempt.seal(message)).collect::<Result<Vec<_>, _>>()?;
-        let from = |node: u16| attempt.sent.iter().filter(move |it| it.header().from == node).cloned();
-        attempt
-            .deliver(
-                0,
-                &from(1).chain(own.iter().filter(|it| it.header().to.is_none()).cloned()).collect::<Vec<_>>(),
-            )
-            .await?;
-        let answer = attempt
-            .deliver(
-                1,
-                &from(0).chain(own.iter().filter(|it| it.header().to.is_none()).cloned()).collect::<Vec<_>>(),
-            )
-            .await?;
+        let broadcasts = |node: u16| {
+            let own = own.iter().filter(|it| it.header().to.is_none()).cloned();
+            from(&attempt.sent, node).into_iter().chain(own).collect::<Vec<_>>()
+        };
+        attempt.deliver(0, &broadcasts(1)).await?;
+        let answer = attempt.deliver(1, &broadcasts(0)).await?;
         let CeremonyAnswer::Send(sent) = answer else { return Err("a node staged a share too early".into()) };
         let to_attacker: Vec<_> = sent.into_iter().filter(|it| it.header().to == Some(ATTACKER)).collect();
-        self.add(
-            report,
-            "a message sealed for another node",
-            refused(attempt.deliver(0, &to_attacker).await),
-        );
+        let outcome = relay_is_blamed(&attempt.deliver(0, &to_attacker).await);
+        self.add(report, "a message sealed for another node", outcome);
         Ok(())
     }
 
@@ -317,28 +304,24 @@ async fn discard_staged_shares(
     let alone = Discard { decision, discarded_attempts: vec![] };
     let receipt = deployment.receipt(operation, &ReceiptKind::AttemptDiscarded { attempt })?;
     let with_receipt = Discard { discarded_attempts: vec![receipt.into()], ..alone.clone() };
-    let (mut is_ok, mut described) = (true, Vec::new());
+    let mut answers = Vec::new();
     for (participant, node) in &deployment.nodes {
         let call = operation.call(*participant, EffectStep::Discard, 1)?;
-        match node.discard(&call, &alone).await {
-            Err(error) => {
-                is_ok &= is_rejected(&error, Code::AttemptNotDiscarded);
-                described.push(format!("node {participant} {}", describe_error(&error)));
-            }
-            Ok(_) => {
-                is_ok = false;
-                described.push(format!("node {participant} discards it"));
-            }
-        }
+        answers.push((*participant, node.discard(&call, &alone).await));
         node.discard(&call, &with_receipt).await?;
     }
     let attack = "a discard of shares that all nodes have staged";
-    report.add(deployment.profile, protocol.name(), attack, (is_ok, described.join("; ")));
+    let outcome = all_refuse(&answers, Code::AttemptNotDiscarded, "discards it");
+    report.add(deployment.profile, protocol.name(), attack, outcome);
     Ok(())
 }
 
-fn is_rejected(error: &NodeError, code: Code) -> bool {
-    matches!(error, NodeError::Rejected(rejection) if rejection.code == code)
+/// Whether every node refuses with this code, and what each did; `otherwise` is what one does that does not refuse.
+fn all_refuse<T>(answers: &[(u16, Result<T, NodeError>)], code: Code, otherwise: &str) -> (bool, String) {
+    let outcomes = answers.iter().map(|(node, answer)| (node, refused(answer, code, otherwise)));
+    let outcomes: Vec<_> = outcomes.collect();
+    let described = outcomes.iter().map(|(node, (_, text))| format!("node {node} {text}"));
+    (outcomes.iter().all(|(_, (is_ok, _))| *is_ok), described.collect::<Vec<_>>().join("; "))
 }
 
 /// The coordinator begins the change with the public keys of another key than the admitted one.
@@ -350,21 +333,12 @@ async fn start_from_another_root(
     report: &mut Report,
 ) -> Result<(), Fault> {
     let start = CeremonyStart { package: foreign.keys.to_bytes(), ..protocol.start() };
-    let (mut is_ok, mut described) = (true, Vec::new());
+    let mut answers = Vec::new();
     for (participant, node) in &deployment.nodes {
-        let answer =
-            node.ceremony_start(&operation.call(*participant, EffectStep::Execute, 1)?, &start).await;
-        match answer {
-            Err(error) => {
-                is_ok &= is_rejected(&error, Code::PackageRefused);
-                described.push(format!("node {participant} {}", describe_error(&error)));
-            }
-            Ok(_) => {
-                is_ok = false;
-                described.push(format!("node {participant} begins"));
-            }
-        }
+        let call = operation.call(*participant, EffectStep::Execute, 1)?;
+        answers.push((*participant, node.ceremony_start(&call, &start).await));
     }
-    report.add(deployment.profile, protocol.name(), "the root of another key", (is_ok, described.join("; ")));
+    let outcome = all_refuse(&answers, Code::PackageRefused, "begins");
+    report.add(deployment.profile, protocol.name(), "the root of another key", outcome);
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Attacks on signatures, by the coordinator and by a signer.
 
-use super::Report;
-use super::attacker::describe_error;
+use super::attacker;
 use super::deployment::{ATTACKER, Deployment};
 use super::operation::Operation;
+use super::report::Report;
 use gateway_domain::operation::EffectStep;
 use gateway_node::{Code, NodeError, RoundOne, SignedShare};
 use gateway_service::process::Fault;
@@ -157,14 +157,13 @@ async fn share(
     Ok(node.signing_share(&operation.call(SIGNER, EffectStep::Execute, attempt)?, package).await)
 }
 
+/// What the signer does with a package, which it must refuse with this code.
 fn refused(answer: &Result<SignedShare, NodeError>, code: Code) -> (bool, String) {
-    match answer {
-        Ok(_) => (false, "the signer releases a share".to_owned()),
-        Err(error) => {
-            let is_code = matches!(error, NodeError::Rejected(rejection) if rejection.code == code);
-            (is_code, format!("the signer {}", describe_error(error)))
-        }
-    }
+    signer(attacker::refused(answer, code, "releases a share"))
+}
+
+fn signer((is_ok, does): (bool, String)) -> (bool, String) {
+    (is_ok, format!("the signer {does}"))
 }
 
 fn names_the_attacker(answer: &Result<SignedShare, NodeError>) -> bool {
@@ -183,14 +182,8 @@ async fn reuse_nonces(deployment: &Deployment, report: &mut Report) -> Result<()
     let outcome = refused(&answer, Code::SessionConsumed);
     report.add(deployment.profile, PROTOCOL, "a second package for the same nonces", outcome);
     let node = deployment.nodes.get(&SIGNER).ok_or("no honest signer")?;
-    let outcome = match node.signing_commit(&operation.call(SIGNER, EffectStep::Execute, 2)?, &[]).await {
-        Ok(_) => (false, "the signer makes fresh nonces".to_owned()),
-        Err(error) => {
-            let is_code = matches!(&error, NodeError::Rejected(rejection)
-                if rejection.code == Code::AttemptNotDiscarded);
-            (is_code, format!("the signer {}", describe_error(&error)))
-        }
-    };
+    let answer = node.signing_commit(&operation.call(SIGNER, EffectStep::Execute, 2)?, &[]).await;
+    let outcome = signer(attacker::refused(&answer, Code::AttemptNotDiscarded, "makes fresh nonces"));
     report.add(deployment.profile, PROTOCOL, "another attempt after a completed one", outcome);
     let mut other = begin(deployment).await?;
     if let Some(used) = package.commitments.get(&SIGNER) {

@@ -1,30 +1,26 @@
-//! A key through the routers of two nodes, with every request and answer compared with the document; and bad input.
+//! A key through the routers of two nodes, with every request and answer read as the type that the document has; and bad input.
 
-use crate::conforms::{DOCUMENT, conforms};
+use crate::document::{Route, SURFACE, read_error};
 use crate::quotas;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{Hex32, KeyId};
-use gateway_domain::key::Epoch;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{
-    Case, KEY, NOT_AFTER, authority, bundle, compiled_bundles, kek, offer, pinned, policy_trust, rules,
-};
+use gateway_node::testing::{Case, KEY, before_creation, bundle, mail, offer, settings};
 use gateway_node::wire::{
     CallContext, ExecuteAnswer, ExecuteBody, NodeAdmissionDecisionRequest, NodeOperationSubmitRequest,
     Nothing, OfferBundleRequest, Slot, Start, StepRequest,
 };
-use gateway_node::{Call, CeremonyStart, Envelope, Node, NodeConfig, NodeSettings, Peers, ShownReceipt};
+use gateway_node::{Call, CeremonyStart, Envelope, Node, NodeConfig, Peers, ShownReceipt};
 use gateway_threshold::PublicKeys;
 use http_body_util::BodyExt;
 use runtime_node::routes;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
@@ -35,7 +31,7 @@ const BASE: &str = "/v1/node/operations";
 struct Nodes {
     routers: Vec<Router>,
     /// The routes that answered 200.
-    covered: Mutex<BTreeSet<(String, String)>>,
+    covered: Mutex<BTreeSet<(&'static str, &'static str)>>,
     _folder: TempDir,
 }
 
@@ -50,18 +46,7 @@ impl Nodes {
                 database: folder.path().join(format!("node-{index}.db")),
                 log_size_file: None,
                 peers: Arc::clone(&peers),
-                settings: NodeSettings {
-                    kek: Arc::new(kek(1)),
-                    authorities: pinned(&authority(1)),
-                    rules: rules(),
-                    approver_roles: BTreeMap::new(),
-                    policy_trust: policy_trust(),
-                    compiled_bundles: compiled_bundles(),
-                    decision_ttl_max_ms: NOT_AFTER.0,
-                    signed_approvals: SigningRule::Off,
-                    keys_without_approvals: false,
-                    clock: Arc::new(|| EpochMs(1_000)),
-                },
+                settings: settings(1, Arc::new(|| EpochMs(1_000))),
             };
             let node = Arc::new(Node::open(config).await.unwrap());
             peers.pin(node.identity()).unwrap();
@@ -70,7 +55,7 @@ impl Nodes {
         Self { routers, covered: Mutex::default(), _folder: folder }
     }
 
-    /// Sends a request to a node; the answer must be as the document says, and the request too if it is answered with 200.
+    /// Sends a request to a node; the answer must be of the route's type, and the request too if it is answered with 200.
     async fn send(&self, node: u16, method: &str, path: &str, body: Option<Value>) -> (StatusCode, Value) {
         let mut request = Request::builder().method(method).uri(path);
         if body.is_some() {
@@ -78,23 +63,18 @@ impl Nodes {
         }
         let text = body.as_ref().map(Value::to_string).unwrap_or_default();
         let (status, answer) = self.send_text(node, request, text).await;
-        let template = template(path);
-        let operation = &DOCUMENT["paths"][&template][method.to_lowercase()];
-        assert!(operation.is_object(), "{method} {template} is not in the document");
-        let schema = |part: &Value| part["content"]["application/json"]["schema"].clone();
-        if status.is_success() {
-            if let Some(body) = &body {
-                let checked = conforms(body, &schema(&operation["requestBody"]));
-                checked.unwrap_or_else(|what| panic!("request {template}{what}"));
-            }
-            let checked = conforms(&answer, &schema(&operation["responses"]["200"]));
-            checked.unwrap_or_else(|what| panic!("answer {template}{what}"));
-            self.covered.lock().unwrap().insert((method.to_lowercase(), template));
-        } else {
-            let checked =
-                conforms(&answer, &schema(&operation["responses"][format!("{}XX", status.as_u16() / 100)]));
-            checked.unwrap_or_else(|what| panic!("error {template}{what}"));
+        let route = route(method, path);
+        if !status.is_success() {
+            read_error(answer.clone()).unwrap_or_else(|why| panic!("error of {}: {why}", route.path));
+            return (status, answer);
         }
+        if let (Some(body), Some(shape)) = (body, &route.request) {
+            (shape.read)(body).unwrap_or_else(|why| panic!("request of {}: {why}", route.path));
+        }
+        if let Some(shape) = &route.answer {
+            (shape.read)(answer.clone()).unwrap_or_else(|why| panic!("answer of {}: {why}", route.path));
+        }
+        self.covered.lock().unwrap().insert((route.method, route.path));
         (status, answer)
     }
 
@@ -162,12 +142,7 @@ impl Nodes {
             }
             answers.clear();
             for node in 0..n {
-                let is_for = |envelope: &&Envelope| {
-                    let header = envelope.header();
-                    header.from != node && header.to.is_none_or(|to| to == node)
-                };
-                let messages = Some(sent.iter().filter(is_for).cloned().collect());
-                let body = ExecuteBody { messages, ..ExecuteBody::default() };
+                let body = ExecuteBody { messages: Some(mail(&sent, node)), ..ExecuteBody::default() };
                 answers.push(self.execute(case, node, Slot::CeremonyMessages, body).await);
             }
         }
@@ -183,16 +158,15 @@ fn messages(answer: &ExecuteAnswer) -> Vec<Envelope> {
     }
 }
 
-/// The path as the document writes it.
-fn template(path: &str) -> String {
-    if path.starts_with("/v1/node/log/entries/") {
-        return "/v1/node/log/entries/{from}".to_owned();
-    }
-    let rest = path.strip_prefix(&format!("{BASE}/"));
-    rest.map_or(path.to_owned(), |rest| match rest.split_once('/') {
-        Some((_, rest)) => format!("{BASE}/{{id}}/{rest}"),
-        None => format!("{BASE}/{{id}}"),
-    })
+/// The documented route of a path.
+fn route(method: &str, path: &str) -> &'static Route {
+    let fits = |route: &&Route| {
+        let (expected, found) = (route.path.split('/'), path.split('/'));
+        let are_same =
+            expected.clone().zip(found.clone()).all(|(one, two)| one == two || one.starts_with('{'));
+        route.method == method.to_lowercase() && expected.count() == found.count() && are_same
+    };
+    SURFACE.routes.iter().find(fits).unwrap_or_else(|| panic!("{method} {path} is not in the document"))
 }
 
 fn path(case: &Case, rest: &str) -> String {
@@ -255,18 +229,14 @@ async fn every_route_answers_as_the_document_says() {
     let recovered = nodes.post(0, &path(&create, "steps/recover"), attempt_receipt(&second)).await;
     assert_eq!(recovered["receipts"].as_array().unwrap().len(), 1, "{recovered}");
     assert_eq!(recovered["receipts"][0]["receipt"], answer["receipt"]);
-    nodes.post(0, "/v1/node/keys/missing-shares", json!({ "keys": [[KEY, epoch()]] })).await;
+    nodes.post(0, "/v1/node/keys/missing-shares", json!({ "keys": [[KEY, before_creation()]] })).await;
     for probe in ["/v1/node/status", "/v1/node/log", "/v1/node/log/entries/0", "/healthz", "/v1/openapi.json"]
     {
         assert_eq!(nodes.send(0, "GET", probe, None).await.0, StatusCode::OK, "{probe}");
     }
     let covered = nodes.covered.lock().unwrap();
-    let paths = DOCUMENT["paths"].as_object().unwrap().iter();
-    let methods = paths.flat_map(|(path, item)| {
-        item.as_object().unwrap().keys().map(move |method| (method.clone(), path.clone()))
-    });
-    let documented: BTreeSet<_> = methods.collect();
-    let open: Vec<_> = documented.difference(&covered).map(|(_, path)| path.as_str()).collect();
+    let documented: BTreeSet<_> = SURFACE.routes.iter().map(|route| (route.method, route.path)).collect();
+    let open: Vec<_> = documented.difference(&covered).map(|(_, path)| *path).collect();
     // These answer 200 only at the end of an operation, or with a key in force, which the cluster's test reaches.
     let contributions = "/v1/node/keys/contributions".to_owned();
     let steps = ["commit-epoch", "publish"].map(|step| format!("{BASE}/{{id}}/steps/{step}"));
@@ -315,10 +285,6 @@ async fn receipts_of_a_step_are_returned_again_and_nothing_is_done() {
     let answer = nodes.post(0, &path(&unknown, "steps/recover"), of_unknown).await;
     assert_eq!(answer["receipts"], json!([]));
     assert_eq!(nodes.send(0, "GET", "/v1/node/log", None).await.1["head"]["size"], size);
-}
-
-fn epoch() -> Epoch {
-    Epoch { name: gateway_domain::ids::EpochName("1".into()), root: Hex32::ZERO }
 }
 
 /// Each change to a valid request, with the status and the error of the answer.

@@ -5,7 +5,7 @@ use gateway_domain::intent::Intent;
 use gateway_domain::operation::{Change, Event, Failure, Operation, Phase};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{SUITES, key_create, recover, refresh, rotate};
-use gateway_node::{Code, Envelope, Node, Rejection};
+use gateway_node::{Code, Envelope, Node, NodeRejection};
 use gateway_threshold::Message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -121,23 +121,23 @@ async fn sender_of_two_different_broadcasts_is_blamed() {
     assert_blamed(&failed, 1, "two different messages in round 1");
 }
 
-fn accusation(culprit: u16) -> Rejection {
+fn accusation(culprit: u16) -> NodeRejection {
     let detail = format!("the secret value from participant {culprit} does not match its commitments");
     let culprits = vec![ParticipantIndex(culprit)];
-    Rejection { code: Code::CeremonyMisbehaviour, detail, culprits, complaint: None }
+    NodeRejection { code: Code::CeremonyMisbehaviour, detail, culprits, complaint: None }
 }
 
 /// An accusation with a complaint about the private message that the node got from this participant, which is right.
-fn accusation_with_right_value(node: &Node, mail: &[Envelope], accused: u16) -> Option<Rejection> {
+fn accusation_with_right_value(node: &Node, mail: &[Envelope], accused: u16) -> Option<NodeRejection> {
     let is_private = |it: &&Envelope| it.header().from == accused && it.header().to.is_some();
     let complaint = node.complain_about(mail.iter().find(is_private)?)?;
-    Some(Rejection { complaint: Some(Box::new(complaint)), ..accusation(accused) })
+    Some(NodeRejection { complaint: Some(Box::new(complaint)), ..accusation(accused) })
 }
 
 /// Every receiver is needed, so that the attempts are used up; the accused is not blamed.
 #[tokio::test]
 async fn lying_receiver_cannot_have_a_dealer_blamed() {
-    type Accuse = fn(&Node, &[Envelope]) -> Option<Rejection>;
+    type Accuse = fn(&Node, &[Envelope]) -> Option<NodeRejection>;
     let accusations: [Accuse; 2] =
         [|_, _| Some(accusation(0)), |node, mail| accusation_with_right_value(node, mail, 0)];
     let suite = SUITES[0];

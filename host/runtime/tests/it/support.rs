@@ -1,10 +1,9 @@
 //! A deployment in a folder: a fleet of nodes, a clock, the gateway's keys, and operations that the domain's rules drive.
 
-use gateway_domain::approval::SigningRule;
-use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
 use gateway_domain::intent::Intent;
+use gateway_domain::key::CustodyKey;
 use gateway_domain::key::transitions::{Keys, after};
-use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{
     Action, Change, Command, Effect, EffectStep, Event, KeySlot, Operation, Outcome, Phase, SignatureResult,
     Step, Submission, decide, evolve, next, open, replay, target,
@@ -15,11 +14,8 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
 use gateway_node::Node;
-use gateway_node::testing::{
-    Case, NOT_AFTER, approvals, authority, bundle, compiled_bundles, hex32, kek, offer, pinned, policy_trust,
-    rules,
-};
-use gateway_runtime::{BundleOffer, EmbeddedFleet, FindBundle, FleetConfig, NodeSettings};
+use gateway_node::testing::{Case, approvals, before_creation, bundle, clock, hex32, offer, settings};
+use gateway_runtime::{BundleOffer, EmbeddedFleet, FindBundle, FleetConfig};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use std::collections::BTreeMap;
@@ -46,19 +42,7 @@ pub(crate) struct World {
 
 /// A fleet under this key-encryption key.
 fn fleet(folder: &Path, now: &Arc<AtomicU64>, kek_byte: u8, bundles: &Bundles) -> EmbeddedFleet {
-    let now = Arc::clone(now);
-    let nodes = NodeSettings {
-        kek: Arc::new(kek(kek_byte)),
-        authorities: pinned(&authority(1)),
-        rules: rules(),
-        approver_roles: BTreeMap::new(),
-        policy_trust: policy_trust(),
-        compiled_bundles: compiled_bundles(),
-        decision_ttl_max_ms: NOT_AFTER.0,
-        signed_approvals: SigningRule::Off,
-        keys_without_approvals: false,
-        clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
-    };
+    let nodes = settings(kek_byte, clock(now));
     EmbeddedFleet::new(
         FleetConfig { folder: folder.to_owned(), log_size_files: None, nodes },
         Arc::new(bundles.clone()),
@@ -211,7 +195,7 @@ impl World {
     }
 
     pub(crate) fn case(&self, operation: &Operation) -> Case {
-        let first = Epoch { name: EpochName("1".into()), root: Hex32::ZERO };
+        let first = before_creation();
         let key = self.keys.get(&operation.key.key_id).filter(|key| key.public.is_some());
         let (epoch, threshold) = match (&operation.intent, key) {
             (Intent::KeyCreate(create), _) => (first, create.threshold),

@@ -2,7 +2,6 @@
 
 use super::victims::{
     Answer, NOW, Victims, admission_of, approval_by, approval_in, approved_by, assert_refused, path,
-    with_approvals,
 };
 use ed25519_dalek::Signer;
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE};
@@ -241,7 +240,7 @@ async fn approvals_must_be_signed_by_registered_people_for_this_operation() {
         ("no approval", vec![], "admission_refused", "0 of 2 required"),
     ];
     for (what, approvals, error, part) in tricks {
-        let case = with_approvals(case.clone(), approvals);
+        let case = case.clone().with_approvals(approvals);
         victims.assert_not_admitted(what, &case, error, part).await;
     }
     let mut request = case.request();
@@ -265,7 +264,7 @@ async fn submitter_is_no_approver_and_each_role_has_its_minimum() {
     victims.assert_not_admitted("no treasurer", &without, "admission_refused", "role `treasurer`").await;
     let as_treasurer = |name: &str| {
         let treasurer = approval_in(&without, name, &["approver", "treasurer"]);
-        with_approvals(without.clone(), vec![treasurer, approval_by(&without, "bob")])
+        without.clone().with_approvals(vec![treasurer, approval_by(&without, "bob")])
     };
     let claimed = as_treasurer("alice");
     victims.assert_not_admitted("an unregistered role", &claimed, "approval_refused", "alice").await;

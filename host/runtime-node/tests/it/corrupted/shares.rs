@@ -1,7 +1,6 @@
 //! Rows 9, 10, 14, 15, 23 and 24 of the table: what a node checks while new shares are made, promoted and published.
 
 use super::victims::{SUITE, Victims, assert_refused, mail, messages, receipt_of};
-use crate::conforms::conforms;
 use gateway_domain::contribution::{HelperAdmission, RecoveryCase};
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::Intent;
@@ -295,7 +294,6 @@ async fn recovery_is_executed_with_the_admitted_contributions_of_its_helpers_onl
     let mut cids = vec![];
     for helper in [0, 1] {
         let stated = victims.contribution(helper, &case).await.unwrap();
-        conforms(&stated, &json!({ "$ref": "#/components/schemas/HelperAdmission" })).unwrap();
         assert_eq!(stated, victims.contribution(helper, &case).await.unwrap());
         let admission: HelperAdmission = serde_json::from_value(stated).unwrap();
         let node = victims.nodes[usize::from(helper)].identity();

@@ -5,22 +5,20 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use gateway_domain::admission::Target;
-use gateway_domain::approval::{
-    Approval, ApprovalSubject, Approvers, PinnedRegistry, SigningRule, approvals_root,
-};
+use gateway_domain::approval::{Approval, Approvers, PinnedRegistry, SigningRule};
 use gateway_domain::contribution::RecoveryCase;
-use gateway_domain::ids::{EpochName, Hex32, OperationId};
+use gateway_domain::ids::{EpochName, OperationId};
 use gateway_domain::intent::Intent;
-use gateway_domain::key::{Epoch, PublicKey, epoch_root};
-use gateway_domain::operation::{EffectStep, Staged};
+use gateway_domain::key::{Epoch, epoch_root};
+use gateway_domain::operation::EffectStep;
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::testing::approvers::{approval, entry, key, key_entry, registry, signed};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, KEY, NOT_AFTER, authority, bundle, compiled_bundles, hex32, kek, offer, payment, pinned,
-    policy_trust, roster, submitter,
+    Case, KEY, before_creation, bundle, clock, hex32, offer, payment, policy_trust, roster, settings,
+    submitter,
 };
 use gateway_node::wire::{
     CallContext, ExecuteAnswer, ExecuteBody, NodeAdmissionDecisionRequest, Nothing, OfferBundleRequest,
@@ -45,6 +43,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use tower::ServiceExt;
+
+pub(crate) use gateway_node::testing::mail;
 
 pub(crate) const SUITE: &str = "frost-secp256k1-sha256-tr";
 
@@ -110,30 +110,16 @@ pub(crate) fn approval_by(case: &Case, name: &str) -> Approval {
 
 /// As [`approval_by`], in these roles.
 pub(crate) fn approval_in(case: &Case, name: &str, roles: &[&str]) -> Approval {
-    let subject = ApprovalSubject {
-        tenant: &case.owner.tenant,
-        operation_id: case.decision.operation_id,
-        key_id: case.decision.key_id,
-        intent_hash: case.decision.intent_hash,
-        submitter: &case.submitter.subject_id,
-    };
     let byte = ["alice", "bob", "carol"].iter().position(|known| *known == name).map_or(9, |at| at + 1);
     let mut unsigned = approval(name, NOW.cast_signed());
     unsigned.roles = roles.iter().map(ToString::to_string).collect();
-    signed(unsigned, &subject, &key(u8::try_from(byte).unwrap()))
-}
-
-/// The case with these approvals, and a decision that is based on them.
-pub(crate) fn with_approvals(mut case: Case, approvals: Vec<Approval>) -> Case {
-    case.decision.approvals_root = approvals_root(case.decision.intent_hash, &approvals).unwrap();
-    case.approvals = approvals;
-    case
+    signed(unsigned, &case.approval_subject(), &key(u8::try_from(byte).unwrap()))
 }
 
 /// The case with genuine approvals of these people.
 pub(crate) fn approved_by(case: Case, names: &[&str]) -> Case {
     let approvals = names.iter().map(|name| approval_by(&case, name)).collect();
-    with_approvals(case, approvals)
+    case.with_approvals(approvals)
 }
 
 /// The case as the nodes admit it: submitted by Dave, approved by Alice and Bob, with facts that agree with the nodes.
@@ -198,23 +184,17 @@ impl Victims {
     }
 
     fn config(&self, participant: u16) -> NodeConfig {
-        let now = Arc::clone(&self.now);
         NodeConfig {
             participant: ParticipantIndex(participant),
             database: self.path(participant),
             log_size_file: None,
             peers: Arc::clone(&self.peers),
             settings: NodeSettings {
-                kek: Arc::new(kek(1)),
-                authorities: pinned(&authority(1)),
                 rules: self.rules.clone(),
                 approver_roles: self.approver_roles.clone(),
                 policy_trust: self.trust.clone(),
-                compiled_bundles: compiled_bundles(),
-                decision_ttl_max_ms: NOT_AFTER.0,
                 signed_approvals: self.approvers.clone(),
-                keys_without_approvals: false,
-                clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
+                ..settings(1, clock(&self.now))
             },
         }
     }
@@ -478,7 +458,7 @@ impl Victims {
 
     /// The promotion of the generation that the nodes made last.
     pub(crate) fn promotion(&self, case: &Case, attempt: u32, staged: Vec<NodeReceipt>) -> CommitEpoch {
-        CommitEpoch { attempt, epoch_root: self.made(case).root, staged }
+        CommitEpoch { attempt, epoch_root: case.made(self.keys()).epoch.root, staged }
     }
 
     /// What a node would contribute to a recovery.
@@ -493,14 +473,7 @@ impl Victims {
 
     /// The publication of the generation that the nodes made last.
     pub(crate) fn publication(&self, case: &Case, attempt: u32, promoted: Vec<NodeReceipt>) -> Publication {
-        let target = case.decision.target.clone().unwrap();
-        let public = PublicKey {
-            public_key_hex: hex::encode(self.keys().public_key()),
-            package_hex: hex::encode(self.keys().to_bytes()),
-        };
-        let Target { participants, threshold, .. } = target;
-        let staged = Staged { epoch: self.made(case), public, participants, threshold };
-        Publication { attempt, result: Published::Generation(Box::new(staged)), promoted }
+        Publication { attempt, result: Published::Generation(case.made(self.keys())), promoted }
     }
 
     pub(crate) async fn publish(&self, participant: u16, case: &Case, publication: &Publication) -> Answer {
@@ -512,18 +485,10 @@ impl Victims {
         self.keys.as_ref().unwrap()
     }
 
-    /// The generation that the case makes, with the public keys that the nodes made last.
-    fn made(&self, case: &Case) -> Epoch {
-        let Target { key_id, epoch, .. } = case.decision.target.clone().unwrap();
-        let root = epoch_root(key_id, &epoch, &hex::encode(self.keys().to_bytes())).unwrap();
-        Epoch { name: epoch, root }
-    }
-
     /// The creation of the key `treasury`.
     pub(crate) fn key_creation(&self, id: u8) -> Case {
         let intent = gateway_node::testing::key_create(&[0, 1, 2], 2, SUITE);
-        let epoch = Epoch { name: EpochName("1".into()), root: Hex32::ZERO };
-        honest(Case::new(id, KEY, epoch, 2, intent))
+        honest(Case::new(id, KEY, before_creation(), 2, intent))
     }
 
     /// An operation on the key, as nodes admit it.
@@ -598,8 +563,7 @@ impl Victims {
             let text = answer["commitments_hex"].as_str().unwrap();
             commitments.insert(*signer, hex::decode(text).unwrap());
         }
-        let message = case.decision.request_digest.as_bytes().to_vec();
-        SigningPackage { message, commitments, tweak: case.tweak() }
+        case.package(commitments)
     }
 
     /// Checks that the nodes still make a signature that verifies.
@@ -632,13 +596,4 @@ pub(crate) fn messages(answer: &Value) -> Vec<Envelope> {
         Value::Null => vec![],
         messages => serde_json::from_value(messages.clone()).unwrap(),
     }
-}
-
-/// The messages for this participant.
-pub(crate) fn mail(sent: &[Envelope], participant: u16) -> Vec<Envelope> {
-    let is_mine = |envelope: &&Envelope| {
-        let header = envelope.header();
-        header.from != participant && header.to.is_none_or(|to| to == participant)
-    };
-    sent.iter().filter(is_mine).cloned().collect()
 }

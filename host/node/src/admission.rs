@@ -1,0 +1,175 @@
+//! Admission: the node accepts and stores a decision, or refuses it.
+
+pub(crate) mod approvals;
+pub(crate) mod bundles;
+pub(crate) mod gate;
+pub(crate) mod policy;
+pub(crate) mod verify;
+
+use crate::admission::approvals::Moment;
+use crate::admission::policy::{check_facts, check_spending};
+use crate::admission::verify::{check_generation, check_named_key, verify};
+use crate::call::AdmitRequest;
+use crate::error::{NodeError, Stop, discarded, other_decision};
+use crate::memory::generations::Generations;
+use crate::node::Node;
+use crate::settings::NodeConfig;
+use crate::store;
+use crate::store::log::{self, LogState};
+use crate::store::operation::{self, AdmittedRequest, Row, View};
+use crate::store::spending;
+use crate::store::transaction::Transact;
+use crate::store::vault::Generation;
+use gateway_domain::admission::Admission;
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::{Intent, OperationType};
+use gateway_domain::operation::EffectStep;
+use gateway_domain::policy::spending::VELOCITY;
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
+use gateway_domain::time::EpochMs;
+use gateway_policy::{Standing, TrustedBundle};
+use gateway_threshold::PublicKeys;
+use sqlx::SqliteConnection;
+use std::sync::Arc;
+
+impl Node {
+    /// Verifies a decision, its intent and its approvals, and stores them. A repeat of the call returns the same receipt.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with `AdmissionRefused`, `ApprovalRefused`, `AdmissionExpired`, `EpochConflict`,
+    /// `AdmissionConflict` or `OperationDiscarded` (see [`Code`](crate::Code)); [`NodeError::Unavailable`], also when this
+    /// node holds no share of a key that it must hold.
+    pub async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
+        self.check_running()?;
+        let (statement, admission_hash, bundle) = match self.verify_admission(request).await {
+            Ok(verified) => verified,
+            Err(error) => return self.repeated_admission(request).await?.ok_or(error),
+        };
+        let chain = self.chain_of(request.effect.operation, admission_hash);
+        let store = StoreAdmission {
+            receipt: chain.statement(&ReceiptKind::Admitted)?,
+            chain,
+            text: serde_json::to_string(&statement).map_err(NodeError::damaged)?,
+            statement,
+            generations: Arc::clone(&self.generations),
+            is_pinned: self.bundles.is_pinned(bundle.bundle().hash()),
+            bundle,
+            config: Arc::clone(&self.config),
+            now: self.now(),
+        };
+        let (receipt, log_index) = self.write(store).await?;
+        self.issue_receipt(&receipt, log_index)
+    }
+
+    /// Makes all checks that do not need the node's keys, and its own run of the policy.
+    async fn verify_admission(
+        &self,
+        request: &AdmitRequest,
+    ) -> Result<(AdmittedRequest, Hex32, Arc<TrustedBundle>), NodeError> {
+        let admission = verify(&self.config, request, Moment::Admission, self.now())?;
+        let Admission { decision, admission_hash, .. } = admission;
+        let statement = AdmittedRequest { request: request.clone(), decision };
+        let hash = statement.decision.bundle_hash;
+        let bundle = match self.bundles.find(hash) {
+            Some(bundle) => bundle,
+            None => self.bundle(&mut *self.database.reader().acquire().await?, hash).await?,
+        };
+        self.check_policy(&bundle, &statement).await?;
+        Ok((statement, admission_hash, bundle))
+    }
+
+    /// The receipt for a request that was admitted before and is repeated after the decision expired. `None` if this request
+    /// was not admitted, or the operation was discarded since.
+    async fn repeated_admission(&self, request: &AdmitRequest) -> Result<Option<NodeReceipt>, NodeError> {
+        let mut conn = self.database.reader().acquire().await?;
+        let known = View::load(&mut conn, request.effect, None).await?.row;
+        let Some(Row { admission_hash, last_step, statement: Some(statement), .. }) = known else {
+            return Ok(None);
+        };
+        if last_step == EffectStep::Discard || statement.request != *request {
+            return Ok(None);
+        }
+        let chain = self.chain_of(request.effect.operation, admission_hash);
+        let receipt = chain.statement(&ReceiptKind::Admitted)?;
+        Ok(Some(self.issue_receipt(&receipt, log::receipt_index(&mut conn, &receipt).await?)?))
+    }
+}
+
+/// Stores a verified admission.
+struct StoreAdmission {
+    chain: Chain,
+    /// The statement of the receipt.
+    receipt: ReceiptStatement,
+    statement: AdmittedRequest,
+    /// `statement` as JSON, as it is stored.
+    text: String,
+    generations: Arc<Generations>,
+    /// The bundle that allows it, and whether the node's pins name it.
+    bundle: Arc<TrustedBundle>,
+    is_pinned: bool,
+    config: Arc<NodeConfig>,
+    now: EpochMs,
+}
+
+impl Transact for StoreAdmission {
+    type Output = (ReceiptStatement, u64);
+
+    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
+        let AdmittedRequest { request, decision } = &self.statement;
+        let view = View::load(conn, request.effect, Some(decision.key_id)).await?;
+        if let Some(known) = view.row {
+            if known.last_step == EffectStep::Discard {
+                return Err(discarded().into());
+            }
+            if known.admission_hash != self.chain.admission_hash {
+                return Err(other_decision().into());
+            }
+            return Ok((self.receipt.clone(), log::receipt_index(conn, &self.receipt).await?));
+        }
+        log.check_decided_since(request, decision)?;
+        let me = self.chain.participant;
+        let held = gate::check_generation(&self.statement, me, &view.key)?;
+        let decode = |held: &Generation| self.generations.keys(held.root, || held.decode(decision.key_id));
+        let keys = held.map(decode).transpose()?;
+        if let Some(keys) = keys.as_deref() {
+            check_named_key(&request.intent, keys)?;
+        }
+        let signs = keys.as_deref().filter(|_| decision.operation_type == OperationType::Sign);
+        if let Some(keys) = signs {
+            check_generation(&request.intent, decision, keys)?;
+        }
+        check_facts(&self.config.settings, &self.statement, keys.as_deref(), Some(self.now))?;
+        let (standing, kept) =
+            store::bundles::check_standing(conn, decision.bundle_hash, self.is_pinned, self.now).await?;
+        self.check_spending(conn, keys.as_deref()).await?;
+        if standing == Standing::Rises {
+            store::bundles::activate(conn, decision.bundle_hash, &kept, self.now).await?;
+        }
+        if let Intent::Payment(payment) = &request.intent {
+            spending::record(conn, self.chain.operation_id, &request.owner.tenant, payment, self.now).await?;
+        }
+        let log_index = log.size();
+        let entry = log.append_receipt(&self.receipt, None)?;
+        let known = Some((decision.key_id, self.text.as_str(), &entry));
+        operation::insert(conn, &self.chain, EffectStep::Admission, self.receipt.transition_hash, known)
+            .await?;
+        Ok((self.receipt.clone(), log_index))
+    }
+}
+
+impl StoreAdmission {
+    /// Checks a payment against what this node admitted before, if the policy may limit amounts over time.
+    async fn check_spending(
+        &self,
+        conn: &mut SqliteConnection,
+        keys: Option<&PublicKeys>,
+    ) -> Result<(), Stop> {
+        let request = &self.statement.request;
+        let Intent::Payment(payment) = &request.intent else { return Ok(()) };
+        if !self.bundle.evaluator().may_read_facts(VELOCITY) {
+            return Ok(());
+        }
+        let totals = spending::totals(conn, &request.owner.tenant, payment, self.now).await?;
+        Ok(check_spending(&self.config.settings, &self.bundle, &self.statement, keys, &totals)?)
+    }
+}

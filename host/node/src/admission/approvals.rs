@@ -1,0 +1,117 @@
+//! The checks of an admission's approvals: enough different approvers by this node's own count, in the roles that it requires,
+//! without the submitter if the duties are separated and, if the settings say so, with valid signatures of the approvers over this
+//! operation. Pure, like `verify`.
+
+use crate::call::AdmitRequest;
+use crate::error::{Code, NodeError, NodeRejection, admission_refused as refused};
+use crate::settings::NodeSettings;
+use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::approval::{
+    Approval, ApprovalError, ApprovalSubject, SigningRule, approvals_root, n_distinct_people,
+};
+use gateway_domain::intent::OperationType;
+use gateway_domain::time::EpochMs;
+
+/// When approvals are checked. Their age counts at the admission only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Admission,
+    Execution,
+}
+
+/// Checks that the decision is based on exactly these approvals, and that they are valid and enough.
+pub(crate) fn check_approvals(
+    settings: &NodeSettings,
+    request: &AdmitRequest,
+    decision: &AdmissionDecision,
+    moment: Moment,
+    now: EpochMs,
+) -> Result<(), NodeError> {
+    if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
+        return Err(refused("the decision is based on other approvals").into());
+    }
+    match &settings.signed_approvals {
+        SigningRule::Off => {}
+        rule @ (SigningRule::Optional(_) | SigningRule::Required(_)) => {
+            check_signatures(rule, request, decision, moment, now)?;
+        }
+    }
+    let required = n_required(settings, decision.operation_type);
+    let n_approved = n_distinct_people(approvers(settings, request));
+    if n_approved < required {
+        return Err(
+            refused(format!("the operation has {n_approved} of {required} required approvals")).into()
+        );
+    }
+    // A creation that is exempt from approvals is exempt from roles too.
+    let roles = settings.approver_roles.iter().filter(|_| !is_exempt(settings, decision.operation_type));
+    for (role, required) in roles {
+        let in_role = approvers(settings, request).filter(|approval| {
+            let is_verified = approval.signature.is_some() || !settings.signed_approvals.verifies();
+            is_verified && approval.roles.contains(role)
+        });
+        let n_approved = n_distinct_people(in_role);
+        if n_approved < *required {
+            let detail = format!(
+                "the operation has {n_approved} of {required} required approvals in the role `{role}`"
+            );
+            return Err(refused(detail).into());
+        }
+    }
+    Ok(())
+}
+
+/// The approvals that count for this node.
+fn approvers<'a>(
+    settings: &'a NodeSettings,
+    request: &'a AdmitRequest,
+) -> impl Iterator<Item = &'a Approval> {
+    settings.rules.counted(&request.approvals, &request.submitter.subject_id)
+}
+
+/// The number of approvers required: 0 for a key creation if the settings exempt it. If approvals must be signed, none is
+/// exempt.
+pub(crate) fn n_required(settings: &NodeSettings, operation_type: OperationType) -> u32 {
+    if is_exempt(settings, operation_type) { 0 } else { settings.rules.required_approvals }
+}
+
+fn is_exempt(settings: &NodeSettings, operation_type: OperationType) -> bool {
+    settings.keys_without_approvals
+        && operation_type == OperationType::KeyCreate
+        && !settings.signed_approvals.is_required()
+}
+
+/// Checks each approval's signature over this tenant, operation, key, intent and submitter, as the rule requires.
+fn check_signatures(
+    rule: &SigningRule,
+    request: &AdmitRequest,
+    decision: &AdmissionDecision,
+    moment: Moment,
+    now: EpochMs,
+) -> Result<(), NodeError> {
+    let subject = ApprovalSubject {
+        tenant: &request.owner.tenant,
+        operation_id: decision.operation_id,
+        key_id: decision.key_id,
+        intent_hash: decision.intent_hash,
+        submitter: &request.submitter.subject_id,
+    };
+    for approval in &request.approvals {
+        let (statement, signature) = (subject.statement(approval), approval.signature.as_deref());
+        let checked = match moment {
+            Moment::Admission => rule.check(&statement, signature, now),
+            Moment::Execution => rule.check_signature(&statement, signature, now),
+        };
+        checked.map_err(|fault| approval_error(&approval.subject_id, &fault))?;
+    }
+    Ok(())
+}
+
+/// An invalid approval ends the operation. If the registry cannot be read now, the admission can be tried again.
+fn approval_error(subject_id: &str, fault: &ApprovalError) -> NodeError {
+    if *fault == ApprovalError::NoRegistry {
+        return NodeError::unavailable("the node's registry of approvers cannot be read");
+    }
+    let detail = format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str());
+    NodeRejection::new(Code::ApprovalRefused, detail).into()
+}

@@ -1,0 +1,143 @@
+//! The node's own run of the policy: at the admission, and again before the execution.
+
+use crate::admission::approvals::n_required;
+use crate::admission::bundles::{CLOSED, bundle_error};
+use crate::error::{NodeError, NodeRejection, policy_refused};
+use crate::node::Node;
+use crate::settings::NodeSettings;
+use crate::store::operation::AdmittedRequest;
+use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::policy::facts::Rules;
+use gateway_domain::policy::{Outcome, SpendingTotals};
+use gateway_domain::time::EpochMs;
+use gateway_policy::{Disagreement, Known, KnownKey, RepeatError, TotalsError, TrustedBundle};
+use gateway_threshold::PublicKeys;
+use std::sync::Arc;
+
+impl Node {
+    /// Repeats the evaluation that the decision is based on, with the recorded facts, and compares the outcome with the decision.
+    /// [`check_facts`] compares the facts with what the node knows.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::PolicyRefused`](crate::Code::PolicyRefused) when the bundle is not trusted now, when
+    /// the policy does not allow the operation, or when its outcome is not the one of the decision; [`NodeError::Unavailable`].
+    pub(crate) async fn check_policy(
+        &self,
+        bundle: &Arc<TrustedBundle>,
+        statement: &AdmittedRequest,
+    ) -> Result<(), NodeError> {
+        self.bundles.check(bundle, self.now()).map_err(|error| bundle_error(&error))?;
+        let AdmittedRequest { request, decision } = statement;
+        let asked = request.policy_request(decision.intent_hash);
+        let repeated = match bundle.evaluator().repeat_inline(&asked, &request.policy) {
+            Some(repeated) => repeated,
+            None => self.repeat_on_thread(bundle, statement).await?,
+        };
+        let outcome = repeated.map_err(|error| repeat_error(&error))?;
+        Ok(check_outcome(&self.config.settings, statement, &outcome)?)
+    }
+
+    async fn repeat_on_thread(
+        &self,
+        bundle: &Arc<TrustedBundle>,
+        statement: &AdmittedRequest,
+    ) -> Result<Result<Outcome, RepeatError>, NodeError> {
+        let permit = Arc::clone(&self.heavy).acquire_owned().await.map_err(|_| CLOSED)?;
+        let (bundle, request) = (Arc::clone(bundle), statement.request.clone());
+        let intent_hash = statement.decision.intent_hash;
+        let repeating = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            bundle.evaluator().repeat(&request.policy_request(intent_hash), &request.policy)
+        });
+        repeating.await.map_err(|_| CLOSED)
+    }
+}
+
+/// If this host could not evaluate, the call can be repeated. Otherwise the record is false.
+fn repeat_error(error: &RepeatError) -> NodeError {
+    match error {
+        RepeatError::Host(_) => NodeError::unavailable("the node's policy engine cannot evaluate now"),
+        RepeatError::TooManyFacts | RepeatError::OtherFacts | RepeatError::OtherFuel { .. } => {
+            policy_refused(error.to_string()).into()
+        }
+    }
+}
+
+/// Checks that the node's own run of the policy allows the operation, and that its outcome is the one of the decision.
+fn check_outcome(
+    settings: &NodeSettings,
+    statement: &AdmittedRequest,
+    outcome: &Outcome,
+) -> Result<(), NodeRejection> {
+    known(settings, statement, None, None).check_outcome(outcome).map_err(disagreement)?;
+    let decision = &statement.decision;
+    let is_decided = outcome.bundle_hash == decision.bundle_hash
+        && outcome.input_hash == decision.policy_input_hash
+        && outcome.output_hash == decision.policy_output_hash;
+    if !is_decided {
+        return Err(policy_refused("the policy's outcome on this node is not the one in the decision"));
+    }
+    Ok(())
+}
+
+fn disagreement(error: Disagreement) -> NodeRejection {
+    policy_refused(error.to_string())
+}
+
+/// Checks the facts that the policy read. `held` are the public keys of the node's share, if it holds one of the decision's
+/// generation. `now` is `None` at the execution.
+pub(crate) fn check_facts(
+    settings: &NodeSettings,
+    statement: &AdmittedRequest,
+    held: Option<&PublicKeys>,
+    now: Option<EpochMs>,
+) -> Result<(), NodeRejection> {
+    known(settings, statement, held, now).check_facts(&statement.request.policy.facts).map_err(disagreement)
+}
+
+fn known<'a>(
+    settings: &NodeSettings,
+    AdmittedRequest { request, decision }: &'a AdmittedRequest,
+    held: Option<&PublicKeys>,
+    now: Option<EpochMs>,
+) -> Known<'a> {
+    let required_approvals = n_required(settings, decision.operation_type);
+    Known {
+        rules: Rules { required_approvals, ..settings.rules.clone() },
+        key: known_key(decision, held),
+        intent: &request.intent,
+        submitter: &request.submitter.subject_id,
+        now,
+    }
+}
+
+/// The key of a decision whose generation was checked. `held` are the public keys of the node's share, if it holds one.
+fn known_key<'a>(decision: &'a AdmissionDecision, held: Option<&PublicKeys>) -> Option<KnownKey<'a>> {
+    let epoch = &decision.epoch;
+    match (held, &decision.holders) {
+        (Some(keys), _) => {
+            Some(KnownKey::new(epoch, keys.threshold(), keys.verifying_shares().keys().copied()))
+        }
+        (None, Some(holders)) => {
+            Some(KnownKey::new(epoch, decision.threshold.0, holders.iter().map(|holder| holder.0)))
+        }
+        (None, None) => None,
+    }
+}
+
+/// Checks a payment against what this node itself admitted. See [`Known::check_totals`].
+pub(crate) fn check_spending(
+    settings: &NodeSettings,
+    bundle: &TrustedBundle,
+    statement: &AdmittedRequest,
+    held: Option<&PublicKeys>,
+    totals: &SpendingTotals,
+) -> Result<(), NodeError> {
+    let AdmittedRequest { request, decision } = statement;
+    let asked = request.policy_request(decision.intent_hash);
+    let known = known(settings, statement, held, None);
+    known.check_totals(bundle.evaluator(), &asked, &request.policy, totals).map_err(|error| match error {
+        TotalsError::Host(_) => NodeError::unavailable("the node's policy engine cannot evaluate now"),
+        TotalsError::Denied(why) => disagreement(why).into(),
+    })
+}

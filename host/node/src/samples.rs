@@ -1,0 +1,398 @@
+//! Operations that honest nodes admit: intents, the decision on each, the calls that follow, and the settings of the nodes. For the
+//! self-test and for tests, which sign decisions with an authority's key of their own.
+
+use crate::{
+    AdmitRequest, Call, Clock, CompiledBundles, Envelope, Header, NodeSettings, Owner, Subject, Trust,
+};
+use ed25519_dalek::{Signer, SigningKey};
+use gateway_domain::admission::{AdmissionDecision, Authorities, PAYLOAD_TYPE, Target, admission_hash};
+use gateway_domain::approval::{Approval, SigningRule, approvals_root};
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::canonical::CanonicalError;
+use gateway_domain::dsse;
+use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::{
+    AssetAction, FixedContributions, Intent, KeyCreate, Lifecycle, PublicationMode, Recover, Refresh,
+    Reshare, SigningTerms,
+};
+use gateway_domain::key::{Epoch, FIRST_EPOCH};
+use gateway_domain::operation::{EffectId, EffectStep};
+use gateway_domain::policy::facts::Rules;
+use gateway_domain::policy::{Facts, Moment, Outcome, Recorded, Request};
+use gateway_domain::receipt::Chain;
+use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
+use gateway_domain::time::EpochMs;
+use gateway_policy::TrustedBundle;
+use gateway_seal::at_rest::Kek;
+use gateway_threshold::SignatureProfile;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The key of an authority.
+pub type AuthorityKey = SigningKey;
+
+/// When admissions expire, by the nodes' clock.
+pub const NOT_AFTER: EpochMs = EpochMs(1_000_000);
+
+/// The deployment's rules: two approvals, any recipient.
+#[must_use]
+pub fn rules() -> Rules {
+    Rules { permitted_recipients: "*".to_owned(), required_approvals: 2, separation_of_duties: false }
+}
+
+/// The facts that a gateway with [`rules`] states.
+#[must_use]
+pub fn facts() -> BTreeMap<String, String> {
+    let facts = [
+        ("deployment.permitted_recipients", "*"),
+        ("deployment.required_approvals", "2"),
+        ("deployment.separation_of_duties", "false"),
+    ];
+    facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+/// Settings of nodes with [`rules`], which do not verify approvers' signatures.
+#[must_use]
+pub fn settings(
+    kek: Arc<Kek>,
+    authorities: Authorities,
+    policy_trust: Trust,
+    compiled_bundles: Arc<CompiledBundles>,
+    clock: Clock,
+) -> NodeSettings {
+    NodeSettings {
+        kek,
+        authorities,
+        rules: rules(),
+        approver_roles: BTreeMap::new(),
+        policy_trust,
+        compiled_bundles,
+        decision_ttl_max_ms: NOT_AFTER.0,
+        signed_approvals: SigningRule::Off,
+        keys_without_approvals: false,
+        clock,
+    }
+}
+
+/// The tenant `default` and its key of this name.
+#[must_use]
+pub fn owner(key_ref: &str) -> Owner {
+    Owner { tenant: Tenant("default".to_owned()), key_ref: KeyRef(key_ref.to_owned()) }
+}
+
+/// The client with this subject.
+#[must_use]
+pub fn submitter(subject: &str) -> ClientBinding {
+    ClientBinding {
+        client_id: "client-1".to_owned(),
+        subject_id: subject.to_owned(),
+        roles: vec!["submitter".to_owned()],
+        scopes: vec![],
+        cert_sha256: None,
+        token_jti: None,
+        tenant: None,
+    }
+}
+
+/// One unsigned approval by each of these people.
+#[must_use]
+pub fn approvals(subjects: &[&str]) -> Vec<Approval> {
+    let approval = |subject: &&str| Approval {
+        subject_id: (*subject).to_owned(),
+        roles: vec!["approver".to_owned()],
+        claimed_at_ms: 0,
+        approved_at_ms: EpochMs(1),
+        signature: None,
+    };
+    subjects.iter().map(approval).collect()
+}
+
+/// The epoch before a key's creation.
+#[must_use]
+pub fn before_creation() -> Epoch {
+    Epoch { name: EpochName(FIRST_EPOCH.to_owned()), root: Hex32::ZERO }
+}
+
+/// The creation of a key.
+#[must_use]
+pub fn key_create(participants: Roster, threshold: u16, profile: &str) -> Intent {
+    Intent::KeyCreate(KeyCreate {
+        asset_id: "btc".to_owned(),
+        purpose: "cold".to_owned(),
+        participants,
+        threshold: Threshold(threshold),
+        signature_profile: profile.to_owned(),
+        requested_signature_profile: None,
+        chains: vec![],
+    })
+}
+
+/// The terms of a signature by these participants.
+#[must_use]
+pub fn terms(participants: Roster) -> SigningTerms {
+    SigningTerms {
+        requested_participants: participants,
+        threshold: None,
+        bip32: None,
+        taproot: None,
+        epoch_fence_token_hex: None,
+        public_key_artifact_ref: None,
+        publication_mode: PublicationMode::Manual,
+    }
+}
+
+/// A custody signature over `digest`.
+#[must_use]
+pub fn asset_action(participants: Roster, digest: Hex32) -> Intent {
+    Intent::AssetAction(AssetAction {
+        asset_id: "btc".to_owned(),
+        action: "transfer".to_owned(),
+        chain_id: "bitcoin".to_owned(),
+        request_digest: digest,
+        typed_data_root: Hex32::new([8; 32]),
+        public_fields: Default::default(),
+        terms: terms(participants),
+    })
+}
+
+/// What all changes of a key have in common.
+#[must_use]
+pub fn change(epoch: &str) -> Lifecycle {
+    Lifecycle {
+        target_epoch: EpochName(epoch.to_owned()),
+        reason: "drill".to_owned(),
+        publication_mode: PublicationMode::Automatic,
+        metadata: Default::default(),
+        public_key_artifact_ref: None,
+    }
+}
+
+/// New shares for the same participants.
+#[must_use]
+pub fn refresh(epoch: &str) -> Intent {
+    Intent::Refresh(Refresh { change: change(epoch) })
+}
+
+/// New shares for these participants.
+#[must_use]
+pub fn reshare(epoch: &str, participants: Roster, threshold: u16) -> Intent {
+    let (change, threshold) = (change(epoch), Threshold(threshold));
+    Intent::Reshare(Reshare { change, new_participants: participants, threshold })
+}
+
+/// The recovery of one participant's share, with these contributions of the helpers.
+#[must_use]
+pub fn recover(epoch: &str, recovering: u16, helpers: Roster, contributions: &FixedContributions) -> Intent {
+    Intent::Recover(Recover {
+        change: change(epoch),
+        recovery_case_ref: "case-9".to_owned(),
+        recovering_participant: ParticipantIndex(recovering),
+        helper_participants: helpers,
+        helper_share_cids: contributions.cids.iter().map(ToString::to_string).collect(),
+        expected_helper_admission_root: contributions.root.map(|root| root.to_string()),
+    })
+}
+
+/// The messages for this participant.
+#[must_use]
+pub fn mail(sent: &[Envelope], participant: u16) -> Vec<Envelope> {
+    let is_mine = |envelope: &&Envelope| {
+        let Header { from, to, .. } = *envelope.header();
+        from != participant && to.is_none_or(|to| to == participant)
+    };
+    sent.iter().filter(is_mine).cloned().collect()
+}
+
+/// An operation that every node with [`settings`] admits. A test changes some of its fields before the decision is signed.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The authority that signs the decision.
+    pub authority: AuthorityKey,
+    /// The intent.
+    pub intent: Intent,
+    /// Its approvals.
+    pub approvals: Vec<Approval>,
+    /// The tenant and key name that the caller claims.
+    pub owner: Owner,
+    /// The client that submitted the operation.
+    pub submitter: ClientBinding,
+    /// The bundle that evaluates the operation.
+    pub bundle: Arc<TrustedBundle>,
+    /// The facts that the policy gets.
+    pub facts: BTreeMap<String, String>,
+    /// The number of approvals that the gateway requires.
+    pub required_approvals: u32,
+    /// Changes the outcome of the policy before the decision is signed, as a dishonest gateway does.
+    pub forge: fn(&mut Outcome),
+    /// The decision. [`Case::decision`] sets bundle and hashes of the policy's outcome.
+    pub decision: AdmissionDecision,
+    /// The signature profile of the key.
+    pub profile: SignatureProfile,
+}
+
+impl Case {
+    /// An operation on a key in this epoch, approved by Alice and Bob. For a change of a key, call [`Case::changing`] too.
+    pub fn build(
+        (authority, bundle): (AuthorityKey, Arc<TrustedBundle>),
+        operation_id: OperationId,
+        (key_id, owner): (KeyId, Owner),
+        (epoch, threshold): (Epoch, u16),
+        intent: Intent,
+        participants: Roster,
+    ) -> Result<Self, CanonicalError> {
+        let (approvals, intent_hash) = (approvals(&["alice", "bob"]), intent.hash()?);
+        let (target, profile) = match &intent {
+            Intent::KeyCreate(KeyCreate { participants, threshold, signature_profile, .. }) => {
+                let (participants, threshold) = (participants.clone(), *threshold);
+                let target = Target { key_id, epoch: epoch.name.clone(), participants, threshold };
+                (Some(target), signature_profile.parse().ok())
+            }
+            Intent::Payment(_)
+            | Intent::AssetAction(_)
+            | Intent::Refresh(_)
+            | Intent::Reshare(_)
+            | Intent::Rotate(_)
+            | Intent::Recover(_) => (None, None),
+        };
+        let decision = AdmissionDecision {
+            operation_id,
+            operation_type: intent.operation_type(),
+            intent_hash,
+            request_digest: intent.request_digest(operation_id, key_id)?,
+            key_id,
+            epoch: epoch.name,
+            epoch_root: epoch.root,
+            participants,
+            threshold: Threshold(threshold),
+            holders: None,
+            target,
+            derivation: None,
+            bundle_hash: Hex32::ZERO,
+            policy_input_hash: Hex32::ZERO,
+            policy_output_hash: Hex32::ZERO,
+            approvals_root: approvals_root(intent_hash, &approvals)?,
+            not_before_ms: EpochMs(0),
+            not_after_ms: NOT_AFTER,
+        };
+        Ok(Self {
+            authority,
+            intent,
+            approvals,
+            owner,
+            submitter: submitter("carol"),
+            bundle,
+            facts: facts(),
+            required_approvals: 2,
+            forge: |_| (),
+            decision,
+            profile: profile.unwrap_or(SignatureProfile::FrostSecp256k1Sha256Tr),
+        })
+    }
+
+    /// The same operation on a key of this signature profile.
+    #[must_use]
+    pub fn on_profile(self, profile: SignatureProfile) -> Self {
+        Self { profile, ..self }
+    }
+
+    /// The same as a change of a key from these holders to the generation `target`, by `participants`: all of both.
+    #[must_use]
+    pub fn between(mut self, holders: Roster, target: Target, participants: Roster) -> Self {
+        self.decision.participants = participants;
+        self.decision.holders = Some(holders);
+        self.decision.target = Some(target);
+        self
+    }
+
+    /// The request that the policy evaluates.
+    #[must_use]
+    pub fn policy_request(&self) -> Request<'_> {
+        Request {
+            moment: Moment::Admission,
+            intent_hash: self.decision.intent_hash,
+            tenant: &self.owner.tenant,
+            key_ref: &self.owner.key_ref,
+            submitter: &self.submitter,
+            intent: &self.intent,
+            approvals: &self.approvals,
+        }
+    }
+
+    /// The policy's outcome, as the gateway records it.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        let evaluator = self.bundle.evaluator();
+        let facts = Facts::from_pairs(self.facts.clone());
+        let evaluation = evaluator.evaluate(&self.policy_request(), &facts, evaluator.fuel_max());
+        let mut outcome = evaluation.outcome.raise_quorum_to(self.required_approvals);
+        (self.forge)(&mut outcome);
+        outcome
+    }
+
+    /// The operation with the decision that the authority signs.
+    pub fn admitted(&self) -> Result<Admitted, CanonicalError> {
+        let outcome = self.outcome();
+        let decision = AdmissionDecision {
+            bundle_hash: outcome.bundle_hash,
+            policy_input_hash: outcome.input_hash,
+            policy_output_hash: outcome.output_hash,
+            ..self.decision.clone()
+        };
+        let payload = decision.payload()?;
+        let signed = dsse::pre_authentication_encoding(PAYLOAD_TYPE, &payload);
+        let keyid = dsse::key_id(&self.authority.verifying_key().to_bytes());
+        let signature = (keyid, self.authority.sign(&signed).to_bytes());
+        let request = AdmitRequest {
+            effect: EffectId { operation: decision.operation_id, step: EffectStep::Admission, attempt: 1 },
+            intent: self.intent.clone(),
+            submitter: self.submitter.clone(),
+            approvals: self.approvals.clone(),
+            policy: Recorded::from(&outcome),
+            owner: self.owner.clone(),
+            envelope: dsse::Envelope::seal(PAYLOAD_TYPE, &payload, &[signature]),
+        };
+        Ok(Admitted { admission_hash: admission_hash(&payload), decision, request, profile: self.profile })
+    }
+}
+
+/// An operation with its signed decision.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    /// The decision.
+    pub decision: AdmissionDecision,
+    /// The hash of the decision.
+    pub admission_hash: Hex32,
+    /// The request to admit it.
+    pub request: AdmitRequest,
+    profile: SignatureProfile,
+}
+
+impl Admitted {
+    /// The chain of its steps on a node.
+    #[must_use]
+    pub fn chain(&self, participant: u16) -> Chain {
+        Chain {
+            admission_hash: self.admission_hash,
+            operation_id: self.decision.operation_id,
+            participant: ParticipantIndex(participant),
+        }
+    }
+
+    /// A call with the right previous transition; `executed` is the attempt that produced the result.
+    pub fn call(
+        &self,
+        participant: u16,
+        step: EffectStep,
+        attempt: u32,
+        executed: u32,
+    ) -> Result<Call, CanonicalError> {
+        let (operation_id, operation_type) =
+            (self.decision.operation_id, self.request.intent.operation_type());
+        Ok(Call {
+            effect: EffectId { operation: operation_id, step, attempt },
+            admission_hash: self.admission_hash,
+            previous: self.chain(participant).before(step, operation_type, executed)?,
+            subject: Subject::new(&self.decision, self.profile),
+        })
+    }
+}
