@@ -33,7 +33,7 @@ use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use verify::LastActivation;
+use verify::{LastActivation, Trust};
 
 /// Exit code of an activation that replaced the folder and was not confirmed by the gateway.
 const EXIT_NOT_CONFIRMED: u8 = 3;
@@ -178,16 +178,6 @@ struct Dir {
     /// The bundle
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-}
-
-#[derive(Debug, Args)]
-struct Trust {
-    /// The gateway's setting policy_trust_roots
-    #[arg(long = "trust", value_name = "ROOTS")]
-    roots: PathBuf,
-    /// The gateway's setting policy_pins: the bundle hashes that are allowed
-    #[arg(long = "pin", value_name = "HASH,...", default_value = "", hide_default_value = true)]
-    pins: String,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,12 +4,14 @@ mod data;
 mod verdicts;
 
 use crate::bundle::{Error, source, trial};
+pub(crate) use data::Change;
+use data::changed;
 use gateway_domain::ids::Hex32;
 use gateway_policy::PolicyEngine;
 use gateway_policy::bundle::{Declaration, Manifest};
 use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 pub(crate) use verdicts::Verdicts;
 
@@ -21,17 +23,6 @@ pub(crate) struct Difference {
     pub(crate) changes: Vec<Change>,
     /// The answers to the vectors of both bundles.
     pub(crate) verdicts: Verdicts,
-}
-
-/// One difference. `old` alone means removed, `new` alone added.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Change {
-    /// The member of the manifest, or the file and the JSON pointer in it.
-    pub(crate) what: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) old: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) new: Option<String>,
 }
 
 impl ToLines for Difference {
@@ -68,16 +59,6 @@ pub(crate) fn diff(old: &Path, new: &Path) -> Result<Difference, Error> {
 /// Members of the manifest that changed, which include the hashes of files.
 fn manifest_changes(old: &Manifest, new: &Manifest) -> Vec<Change> {
     changed(&members(old), &members(new))
-}
-
-/// The members that differ between two maps.
-fn changed(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<Change> {
-    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    let change = |name: &String| {
-        let (old, new) = (old.get(name).cloned(), new.get(name).cloned());
-        (old != new).then(|| Change { what: name.clone(), old, new })
-    };
-    names.into_iter().filter_map(change).collect()
 }
 
 /// The members of a manifest by name; a list has one entry for each element.

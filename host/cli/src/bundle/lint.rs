@@ -11,6 +11,7 @@ use gateway_policy::PolicyEngine;
 use gateway_policy::bundle::Limits;
 use gateway_service::output::{Lines, ToLines};
 use measure::Usage;
+pub(crate) use rules::{Finding, Level};
 use serde::Serialize;
 use std::path::Path;
 
@@ -37,25 +38,6 @@ pub(crate) struct Report {
 pub(crate) struct Used {
     pub(crate) fuel: u64,
     pub(crate) memory_bytes: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct Finding {
-    pub(crate) level: Level,
-    /// The rule that found it.
-    pub(crate) rule: &'static str,
-    pub(crate) text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Level {
-    /// The bundle should not be signed.
-    Error,
-    /// The author should explain it.
-    Warning,
-    /// Information.
-    Note,
 }
 
 impl Report {

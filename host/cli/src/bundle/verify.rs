@@ -1,13 +1,24 @@
 //! `bundle verify`: the checks of an activation. The sequence is compared with the active bundle's, if the caller knows it.
 
-use crate::bundle::{Error, Trust, layout, source};
+use crate::bundle::{Error, layout, source};
+use clap::Args;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_policy::bundle::{MANIFEST_FILE, Manifest};
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(super) struct Trust {
+    /// The gateway's setting policy_trust_roots
+    #[arg(long = "trust", value_name = "ROOTS")]
+    pub(super) roots: PathBuf,
+    /// The gateway's setting policy_pins: the bundle hashes that are allowed
+    #[arg(long = "pin", value_name = "HASH,...", default_value = "", hide_default_value = true)]
+    pub(super) pins: String,
+}
 
 /// The report of `bundle verify`.
 #[derive(Clone, Debug, Serialize)]

@@ -1,6 +1,6 @@
 //! The gateway that is called, and the caller: from a file of gateways, or from flags.
 
-use super::{CallError, Output};
+use super::output::{CallError, Output};
 use clap::Args;
 use gateway_client::{Gateway, Retries};
 use gateway_seal::key_file;

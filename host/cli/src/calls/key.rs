@@ -1,9 +1,40 @@
 //! `operation-gateway key`.
 
-use super::{CallError, Connection, KeyCommand, PAGE, first, print, submission};
-use clap::Args;
+use super::body::{PAGE, first, submission};
+use super::connection::Connection;
+use super::output::{CallError, EXIT_CODES};
+use super::print;
+use clap::{Args, Subcommand};
 use gateway_client::Filter;
 use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Submit the creation of a key
+    #[command(after_help = EXIT_CODES)]
+    Create(Body),
+    /// Show a key
+    #[command(after_help = EXIT_CODES)]
+    Show(Named),
+    /// List keys, newest first
+    #[command(after_help = EXIT_CODES)]
+    List(List),
+    /// Submit a signature by a key
+    #[command(after_help = EXIT_CODES)]
+    Sign(Change),
+    /// Submit new shares for the same holders
+    #[command(after_help = EXIT_CODES)]
+    Refresh(Change),
+    /// Submit new shares for other holders
+    #[command(after_help = EXIT_CODES)]
+    Reshare(Change),
+    /// Submit a new key in the place of this one
+    #[command(after_help = EXIT_CODES)]
+    Rotate(Change),
+    /// Submit the rebuilding of a lost share
+    #[command(after_help = EXIT_CODES)]
+    Recover(Change),
+}
 
 /// A body for the gateway.
 #[derive(Debug, Args)]

@@ -1,14 +1,81 @@
 //! `operation-gateway op`.
 
-use super::{CallError, Connection, OpCommand, PAGE, client, first, print, submission};
+use super::body::{PAGE, client, first, submission};
+use super::connection::Connection;
+use super::output::{CallError, EXIT_CODES};
+use super::print;
 use crate::approvers::{self, Ends, Signed, word};
-use clap::Args;
+use clap::{Args, Subcommand};
 use gateway_client::{Filter, Operation, Start};
 use gateway_domain::names::names_person;
 use gateway_domain::time::EpochMs;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+#[derive(Debug, Subcommand)]
+pub enum OpCommand {
+    /// Submit a payment
+    #[command(after_help = EXIT_CODES)]
+    Submit(Submit),
+    /// Show an operation
+    #[command(after_help = EXIT_CODES)]
+    Show(Show),
+    /// List operations, newest first
+    #[command(after_help = EXIT_CODES)]
+    List(List),
+    /// Print what happens to operations, until interrupted
+    #[command(after_help = EXIT_CODES)]
+    Watch(Watch),
+    /// Approve an operation, signed with a key if one is given
+    #[command(after_help = EXIT_CODES)]
+    Approve(Decide),
+    /// Reject an operation that is not admitted yet
+    #[command(after_help = EXIT_CODES)]
+    Reject {
+        /// The reason, which becomes part of the evidence
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        decide: Decide,
+    },
+    /// Abort a change of a key that is admitted, or have it do without nodes that are lost
+    #[command(after_help = EXIT_CODES)]
+    Abort {
+        /// The reason, which becomes part of the evidence
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// The receivers of new shares that are lost; none before all have stored theirs
+        #[arg(long, value_name = "N,...", value_delimiter = ',')]
+        lost: Vec<u16>,
+        #[command(flatten)]
+        decide: Decide,
+    },
+    /// Cancel what you submitted, before it is admitted
+    #[command(after_help = EXIT_CODES)]
+    Cancel {
+        /// The reason, which becomes part of the evidence
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Have the nodes sign, or change their shares
+    #[command(after_help = EXIT_CODES)]
+    Execute(Target),
+    /// Publish the result of an operation
+    #[command(after_help = EXIT_CODES)]
+    Publish(Target),
+    /// Write an operation's evidence to files, for `evidence verify`
+    #[command(after_help = EXIT_CODES)]
+    Evidence {
+        /// The file; further pages get a number before the extension
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+        #[command(flatten)]
+        target: Target,
+    },
+}
 
 /// An operation, and how it is reached.
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! Results for people, and for programs.
 
-use super::{CallError, Form};
+use super::output::{CallError, Form};
 use gateway_client::{Event, Key, Operation};
 use gateway_domain::time::EpochMs;
 use gateway_service::output::{self, Lines};

@@ -1,21 +1,12 @@
 //! Loads the bundles that evaluate past decisions: the one that decided, by its hash, or a candidate.
 
-use super::{RecordsError, Trust};
+use super::arguments::{BundleFault, RecordsError, Trust};
 use crate::bundle::{self, source, trial};
 use gateway_domain::ids::Hex32;
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use gateway_store::Decisions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// Why a bundle cannot evaluate.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BundleFault {
-    #[error("bundle `{}` cannot be used", path.display())]
-    Unusable { path: PathBuf, source: bundle::Error },
-    #[error("policy trust roots `{}` cannot be read", path.display())]
-    TrustRoots { path: PathBuf, source: std::io::Error },
-}
 
 /// Loads a candidate and verifies its signatures.
 pub(super) fn load_verified(

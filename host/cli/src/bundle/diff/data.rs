@@ -1,13 +1,34 @@
 //! Changes in a bundle's data, value by value.
 
-use super::{Change, changed};
 use gateway_policy::BundleFiles;
+use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One difference. `old` alone means removed, `new` alone added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Change {
+    /// The member of the manifest, or the file and the JSON pointer in it.
+    pub(crate) what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) old: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) new: Option<String>,
+}
 
 /// The changed values, each named `file#pointer`. Of data that is not JSON, `diff` compares the hash in the manifest.
 pub(super) fn changes(old: &BundleFiles, new: &BundleFiles) -> Vec<Change> {
     changed(&leaves(old), &leaves(new))
+}
+
+/// The members that differ between two maps.
+pub(super) fn changed(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<Change> {
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let change = |name: &String| {
+        let (old, new) = (old.get(name).cloned(), new.get(name).cloned());
+        (old != new).then(|| Change { what: name.clone(), old, new })
+    };
+    names.into_iter().filter_map(change).collect()
 }
 
 fn leaves(files: &BundleFiles) -> BTreeMap<String, String> {

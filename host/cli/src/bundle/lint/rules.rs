@@ -1,11 +1,11 @@
 //! The rules, one function each.
 
 use super::measure::Usage;
-use super::{Finding, Level};
 use crate::bundle::Error;
 use gateway_domain::time::EpochMs;
 use gateway_policy::Bundle;
 use gateway_policy::bundle::{COMPONENT_FILE, Declaration, Manifest, Severity};
+use serde::Serialize;
 
 /// Policies in Rust have some tens of KiB. A larger component contains a runtime, or data that belongs in `data/`, where a
 /// reviewer can read it.
@@ -19,6 +19,25 @@ const HEADROOM_USUAL: u64 = 1_000;
 
 /// Time that a review and a rollout of a new bundle need: two weeks.
 const EXPIRY_NOTICE_MS: u64 = 14 * 24 * 60 * 60 * 1_000;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) level: Level,
+    /// The rule that found it.
+    pub(crate) rule: &'static str,
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Level {
+    /// The bundle should not be signed.
+    Error,
+    /// The author should explain it.
+    Warning,
+    /// Information.
+    Note,
+}
 
 pub(super) fn all(bundle: &Bundle, usage: &Usage, now: EpochMs) -> Result<Vec<Finding>, Error> {
     let manifest = bundle.manifest();

@@ -1,0 +1,110 @@
+//! The arguments of the commands on past decisions, and why such a command fails.
+
+use crate::{EXIT_FAILED, EXIT_UNCHECKED};
+use clap::Args;
+use gateway_domain::ids::OperationId;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_store::{Cursor, OpenError};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Export {
+    /// Print only the decisions after the line with this `cursor`
+    #[arg(long, value_name = "CURSOR")]
+    pub(super) after: Option<Cursor>,
+    /// Maximum number of lines to print
+    #[arg(long, value_name = "LINES")]
+    pub(super) limit: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Replay {
+    /// Every decision of this operation
+    #[arg(value_name = "OPERATION_ID", required_unless_present_any = ["decision", "preview"])]
+    pub(super) operation: Option<OperationId>,
+    /// Of the operation, only the decision in this event
+    #[arg(long, value_name = "EVENT", requires = "operation")]
+    pub(super) seq: Option<u64>,
+    /// A refusal or a fault, by the `index` of its export
+    #[arg(long, value_name = "INDEX", conflicts_with_all = ["operation", "preview"])]
+    pub(super) decision: Option<u64>,
+    /// A preview, by the `index` of its export
+    #[arg(long, value_name = "INDEX", conflicts_with = "operation")]
+    pub(super) preview: Option<u64>,
+    /// The bundle that decided, if it is neither configured nor in the store
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(super) bundle: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Impact {
+    #[arg(value_name = "CANDIDATE_DIRECTORY")]
+    pub(super) candidate: PathBuf,
+    /// Only this many of the latest decisions
+    #[arg(long, value_name = "DECISIONS")]
+    pub(super) last: Option<usize>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Accept a candidate that is not signed as the trust roots require
+    #[arg(long)]
+    pub(super) unsigned: bool,
+}
+
+/// The trust roots that a candidate's signatures must satisfy.
+#[derive(Debug)]
+pub struct Trust<'a> {
+    /// The gateway's setting `policy_trust_roots`.
+    pub roots: &'a Path,
+    pub now: EpochMs,
+}
+
+/// Why a bundle cannot evaluate.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BundleFault {
+    #[error("bundle `{}` cannot be used", path.display())]
+    Unusable { path: PathBuf, source: crate::bundle::Error },
+    #[error("policy trust roots `{}` cannot be read", path.display())]
+    TrustRoots { path: PathBuf, source: std::io::Error },
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordsError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error(transparent)]
+    Bundle(#[from] BundleFault),
+    #[error("no such decision is recorded")]
+    NoSuchDecision,
+    #[error(
+        "the database has no record `{0}` of the cursor: it was restored from an older copy since. Export all of it again, without `--after`"
+    )]
+    NotOfThisStore(String),
+    #[error("the output cannot be written")]
+    Output(#[from] std::io::Error),
+    #[error("the policy engine cannot start")]
+    Engine(#[from] gateway_policy::EngineError),
+    #[error("the output cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl RecordsError {
+    pub(super) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoSuchDecision | Self::Bundle(_) => EXIT_UNCHECKED,
+            Self::Open(_)
+            | Self::Unavailable(_)
+            | Self::NotOfThisStore(_)
+            | Self::Output(_)
+            | Self::Engine(_)
+            | Self::Json(_) => EXIT_FAILED,
+        }
+    }
+}
