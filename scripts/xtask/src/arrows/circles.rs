@@ -38,7 +38,7 @@ fn describe(sources: &Sources, circle: &BTreeSet<usize>) -> Finding {
             lines.push_str(&format!("\n  {} -> {}: {}", name(from), name(to), names.join(", ")));
         }
     }
-    Finding::warning(lines)
+    Finding::error(lines)
 }
 
 /// The sets of at least two files that reach each other.
