@@ -260,13 +260,20 @@ impl Network {
                 let mut server = TcpStream::connect(&server).await.unwrap();
                 tokio::spawn(async move {
                     tokio::select! {
-                        _ = copy_bidirectional(&mut client, &mut server) => {}
-                        _ = cut.changed() => pending::<()>().await,
+                        _ = copy_bidirectional(&mut client, &mut server) => return,
+                        _ = cut.changed() => drop(cut),
                     }
+                    pending::<()>().await
                 });
             }
         });
         Self { address, cut }
+    }
+
+    /// Cuts off every connection. After it, nothing more gets through.
+    async fn cut_off(&self) {
+        self.cut.send(()).unwrap();
+        self.cut.closed().await;
     }
 }
 
@@ -289,7 +296,7 @@ async fn connections_that_were_cut_off_are_given_up_and_replaced() {
     let started = Instant::now();
     let cut = async {
         sleep(Duration::from_millis(500)).await;
-        network.cut.send(()).unwrap();
+        network.cut_off().await;
     };
     let (one, two, ()) = tokio::join!(statement(), transaction(), cut);
     for error in [one.unwrap_err(), two.unwrap_err()] {
@@ -300,7 +307,7 @@ async fn connections_that_were_cut_off_are_given_up_and_replaced() {
     let started = Instant::now();
     let (one, two) = tokio::join!(statement(), transaction());
     assert!(one.is_ok() && two.is_ok());
-    network.cut.send(()).unwrap();
+    network.cut_off().await;
     let mut answers = Vec::new();
     for _ in 0..4 {
         answers.push(statement().await.is_ok());
