@@ -3,7 +3,6 @@
 
 pub mod abort;
 pub mod approvals;
-pub mod bundles;
 pub mod caller;
 pub mod custody;
 pub mod custody_view;

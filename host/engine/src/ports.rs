@@ -27,8 +27,9 @@ pub use gateway_domain::operation::AdmissionRequest;
 pub use lists::{Created, KeyFilter, ListRecords, Listed, OperationFilter, Place, Visibility};
 pub use log::{EventId, LogConsistency, LogHead, LogInclusion, LoggedEvent, ReadLog, SignCheckpoint};
 pub use policies::{
-    Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
-    DescribePolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StorePolicies, StoredBundle,
+    Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, BundleLimits, BundleValidity,
+    CandidateBundle, DescribePolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StorePolicies,
+    StoredBundle,
 };
 pub use webhooks::{
     DeadLetter, Holder, KeepWebhooks, VisibleWebhooks, Webhook, WebhookClaim, WebhookFailure, WebhookProgress,

@@ -6,12 +6,12 @@ use crate::extract::{Body, Caller, query};
 use crate::state::App;
 use crate::warning::{self, Warning};
 use crate::wire::bind_caller;
-use crate::wire::bundles::PolicyBundlesResponse;
 use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use gateway_auth::Scope::*;
+use gateway_engine::ports::PolicyStatus;
 use gateway_engine::{EngineError, Preview};
 use gateway_service::strict::Fault;
 
@@ -22,7 +22,7 @@ const HISTORY_MAX: u32 = 200;
 /// Shows the active bundle, the candidate, refused offers, and past activations.
 #[utoipa::path(
     get, path = "/v1/policy/bundles", operation_id = "policy_bundles", tag = "policy",
-    security(("bearer" = [PolicyRead])), responses((status = 200, body = PolicyBundlesResponse)),
+    security(("bearer" = [PolicyRead])), responses((status = 200, body = PolicyStatus)),
     params(
         ("limit" = Option<u32>, Query, description = "Maximum number of activations in `history`; 20 by default", minimum = 1, maximum = 200),
     ),
@@ -31,9 +31,9 @@ pub async fn bundles(
     _caller: Caller,
     uri: Uri,
     State(app): State<App>,
-) -> Result<Json<PolicyBundlesResponse>, ApiError> {
+) -> Result<Json<PolicyStatus>, ApiError> {
     let limit = query::limit(uri.query().unwrap_or_default(), HISTORY_DEFAULT, HISTORY_MAX)?;
-    Ok(Json(app.engine().policies(limit).await?.into()))
+    Ok(Json(app.engine().policies(limit).await?))
 }
 
 /// Evaluates the policy without creating an operation. The evaluation is recorded before the answer is sent.

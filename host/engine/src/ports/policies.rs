@@ -18,7 +18,8 @@ pub struct StoredBundle {
 }
 
 /// The reason why a bundle became active.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ActivationKind {
     /// It was offered with a higher sequence than any before it.
     Activate,
@@ -89,38 +90,70 @@ pub trait StorePolicies: Send + Sync {
     async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable>;
 }
 
-/// The manifest of a bundle.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The content of a bundle's manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = BundleView))]
 pub struct BundleDescription {
-    /// The bundle's name, the same for all its versions.
+    /// The bundle's name, the same for all versions.
     pub bundle_id: String,
     /// The version, for people.
     pub version: String,
-    /// The bundle's own sequence.
+    /// The sequence number. A newer version has a higher one.
     pub sequence: u64,
     /// SHA-256 of the canonical manifest.
     pub bundle_hash: Hex32,
-    /// The imports of the component.
+    /// Interfaces that the component imports.
     pub capabilities: Vec<String>,
-    /// Names of the facts that it may read.
+    /// Names of the facts that the policy may read.
     pub facts: Vec<String>,
-    /// The wasm fuel of one evaluation.
-    pub fuel: u64,
-    /// The linear memory of one evaluation, bytes.
-    pub memory_bytes: u64,
-    /// The first instant of validity.
-    pub not_before_ms: Option<EpochMs>,
-    /// The last instant of validity.
-    pub not_after_ms: Option<EpochMs>,
+    /// The resource limits of one evaluation.
+    pub limits: BundleLimits,
+    /// The period in which the bundle may be active.
+    pub validity: BundleValidity,
 }
 
-/// An activation with the description of its bundle.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The resource limits of one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BundleLimits {
+    /// Wasm fuel: about one unit per instruction.
+    pub fuel: u64,
+    /// Linear memory in bytes.
+    pub memory_bytes: u64,
+}
+
+/// The period in which a bundle may be active, epoch milliseconds; null means unlimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BundleValidity {
+    /// The first millisecond of the period.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub not_before_ms: Option<u64>,
+    /// The last millisecond of the period.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub not_after_ms: Option<u64>,
+}
+
+/// A bundle that became the active one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ActivatedBundleView))]
 pub struct ActivatedBundle {
-    /// The activation.
-    pub activation: Activation,
-    /// `None` when this version of the gateway can no longer read the manifest.
+    /// The manifest's content; null when this version of the gateway can no longer read it.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub bundle: Option<BundleDescription>,
+    /// SHA-256 of the canonical manifest.
+    pub bundle_hash: Hex32,
+    /// `activate` or `rollback`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub kind: ActivationKind,
+    /// The sequence number of the activation: the bundle's, or the rollback record's. Later activations have a higher one.
+    pub activation_sequence: u64,
+    /// Key ids of the signers of the bundle, or of the rollback record.
+    pub signers: Vec<String>,
+    /// The rollback record's reason; empty for an activation.
+    pub reason: String,
+    /// Time of the activation, epoch milliseconds.
+    pub activated_at_ms: EpochMs,
 }
 
 /// A refused offer.
@@ -139,54 +172,73 @@ pub struct RefusedOffer {
     pub at_ms: EpochMs,
 }
 
-/// Comparison of a candidate with the active bundle. Each evaluation of the candidate is counted in `n_evaluated` and
-/// in exactly one of the members from `n_same` to `n_faults`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+/// Counts of evaluations of the candidate. Each evaluation is in exactly one of `same`, `allow_to_deny`, `deny_to_allow`,
+/// `otherwise_different` and `faults`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ShadowView))]
 pub struct ShadowCounts {
+    /// Evaluations in total.
+    #[serde(rename = "evaluated")]
     pub n_evaluated: u64,
+    /// Both bundles gave the same decision, reasons, obligations and counted approvals.
+    #[serde(rename = "same")]
     pub n_same: u64,
+    /// The active bundle allowed and the candidate denied.
+    #[serde(rename = "allow_to_deny")]
     pub n_allow_to_deny: u64,
+    /// The active bundle denied and the candidate allowed.
+    #[serde(rename = "deny_to_allow")]
     pub n_deny_to_allow: u64,
-    /// The same decision with other reasons, obligations, or counted approvals.
+    /// Both bundles gave the same decision, with different reasons, obligations or counted approvals.
+    #[serde(rename = "otherwise_different")]
     pub n_otherwise_different: u64,
-    /// At least one of the two bundles failed.
+    /// At least one of the two ended with a fault.
+    #[serde(rename = "faults")]
     pub n_faults: u64,
-    /// Not evaluated, because the queue was full.
+    /// Not evaluated, because too many evaluations were waiting; not part of `evaluated`.
+    #[serde(rename = "dropped")]
     pub n_dropped: u64,
-    /// The wasm fuel of the active bundle in these evaluations.
+    /// Wasm fuel that the active bundle used in these evaluations.
     pub fuel_active: u64,
-    /// The wasm fuel of the candidate.
+    /// Wasm fuel that the candidate used in these evaluations.
     pub fuel_candidate: u64,
 }
 
-/// A candidate bundle: it evaluates the same requests as the active one and decides nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The candidate bundle.
+// It evaluates the same requests as the active one and decides nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CandidateBundleView))]
 pub struct CandidateBundle {
-    /// The bundle.
+    /// The manifest's content.
     pub bundle: BundleDescription,
-    /// Key ids of those who signed the bundle.
+    /// Key ids of the bundle's signers.
     pub signers: Vec<String>,
-    /// The time since which it is evaluated.
+    /// The time since when the bundle is the candidate, epoch milliseconds.
     pub since_ms: EpochMs,
-    /// Its comparison with the active bundle.
+    /// The comparison with the active bundle since then.
+    #[serde(rename = "shadow")]
     pub counts: ShadowCounts,
 }
 
-/// The state of the deployment's policy bundles.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Answer of `GET /v1/policy/bundles`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = PolicyBundlesResponse))]
 pub struct PolicyStatus {
-    /// The active bundle.
+    /// The active bundle; null if no bundle is active.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub active: Option<ActivatedBundle>,
-    /// The kind of fault that ends every evaluation, if the active bundle cannot evaluate.
+    /// Why policy cannot be evaluated; null if it can.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub fault: Option<&'static str>,
-    /// The candidate bundle.
+    /// The candidate, which evaluates the same requests without effect; null if no candidate is set.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub candidate: Option<CandidateBundle>,
-    /// The present offers that are refused.
+    /// The offers that are refused now; at most one of each kind.
     pub refused: Vec<RefusedOffer>,
-    /// The last refused offer, whether or not it is still present.
+    /// The last refusal, even if the offer has been withdrawn; null if there was none since the start.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub last_refusal: Option<RefusedOffer>,
-    /// Earlier and present activations, newest first.
+    /// Activations and rollbacks, newest first.
     pub history: Vec<ActivatedBundle>,
 }
 

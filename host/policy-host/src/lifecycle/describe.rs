@@ -3,11 +3,10 @@
 use super::Lifecycle;
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
-use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{
-    ActivatedBundle, Activation, BundleDescription, CandidateBundle, DescribePolicies, PolicyHealth,
-    PolicyStatus,
+    ActivatedBundle, Activation, BundleDescription, BundleLimits, BundleValidity, CandidateBundle,
+    DescribePolicies, PolicyHealth, PolicyStatus,
 };
 use gateway_policy::EvaluationFault;
 use gateway_policy::bundle::{MANIFEST_FILE, Manifest};
@@ -20,7 +19,7 @@ impl DescribePolicies for Lifecycle {
         for activation in self.store.activations(n_max.max(1)).await? {
             history.push(self.activated(activation).await?);
         }
-        let is_active = |it: &&ActivatedBundle| Some(it.activation.bundle_hash) == health.bundle_hash;
+        let is_active = |it: &&ActivatedBundle| Some(it.bundle_hash) == health.bundle_hash;
         let active = history.iter().find(is_active).cloned();
         history.truncate(usize::try_from(n_max).unwrap_or(usize::MAX));
         let candidate = self.host.shadow.candidate().map(|candidate| CandidateBundle {
@@ -53,7 +52,15 @@ impl Lifecycle {
         let hash = activation.bundle_hash;
         let manifest = self.store.bundle_file(hash, MANIFEST_FILE).await?;
         let manifest = manifest.and_then(|bytes| Manifest::parse(&bytes).ok());
-        Ok(ActivatedBundle { activation, bundle: manifest.map(|manifest| description(&manifest, hash)) })
+        Ok(ActivatedBundle {
+            bundle: manifest.map(|manifest| description(&manifest, hash)),
+            bundle_hash: hash,
+            kind: activation.kind,
+            activation_sequence: activation.sequence,
+            signers: activation.signers,
+            reason: activation.reason,
+            activated_at_ms: activation.at_ms,
+        })
     }
 }
 
@@ -65,9 +72,10 @@ fn description(manifest: &Manifest, bundle_hash: Hex32) -> BundleDescription {
         bundle_hash,
         capabilities: manifest.capabilities.clone(),
         facts: manifest.facts.clone(),
-        fuel: manifest.limits.fuel,
-        memory_bytes: manifest.limits.memory_bytes,
-        not_before_ms: manifest.not_before_ms.map(EpochMs),
-        not_after_ms: manifest.not_after_ms.map(EpochMs),
+        limits: BundleLimits { fuel: manifest.limits.fuel, memory_bytes: manifest.limits.memory_bytes },
+        validity: BundleValidity {
+            not_before_ms: manifest.not_before_ms,
+            not_after_ms: manifest.not_after_ms,
+        },
     }
 }

@@ -19,11 +19,10 @@ async fn the_offered_bundle_is_activated_and_the_next_one_follows() {
     deployment::watch(&lifecycle).await;
     assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(2)));
     let status = lifecycle.status(10).await.unwrap();
-    let history: Vec<_> =
-        status.history.iter().map(|it| (it.activation.sequence, it.activation.kind)).collect();
+    let history: Vec<_> = status.history.iter().map(|it| (it.activation_sequence, it.kind)).collect();
     assert_eq!(history, [(2, ActivationKind::Activate), (1, ActivationKind::Activate)]);
     let active = status.active.unwrap();
-    assert_eq!((active.activation.at_ms, active.activation.signers.len()), (NOW, 1));
+    assert_eq!((active.activated_at_ms, active.signers.len()), (NOW, 1));
     assert_eq!(active.bundle.unwrap().sequence, 2);
     assert_eq!((status.fault, status.refused.len(), status.last_refusal), (None, 0, None));
 }

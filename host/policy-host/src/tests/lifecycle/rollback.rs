@@ -14,8 +14,8 @@ async fn signed_record_rolls_back_once() {
     deployment::watch(&lifecycle).await;
     assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
     let status = lifecycle.status(10).await.unwrap();
-    let rollback = &status.history[0].activation;
-    assert_eq!((rollback.sequence, rollback.kind), (3, ActivationKind::Rollback));
+    let rollback = &status.history[0];
+    assert_eq!((rollback.activation_sequence, rollback.kind), (3, ActivationKind::Rollback));
     assert_eq!((rollback.reason.as_str(), rollback.signers.len()), ("a test", 1));
     assert_eq!(status.refused, []);
 
