@@ -1,4 +1,4 @@
-//! What every process of the product has around its router: [`settings`], [`telemetry`], [`transport`] (connections and TLS),
+//! What every process of the product has around its router: [settings](mod@settings), [`telemetry`], [`transport`] (connections and TLS),
 //! [`strict`] JSON and [`signals`]; what it prints ([`output`]); and what its [`package`] has besides the binary.
 //!
 //! Nothing here knows operations. The gateway adds its API to it, a runtime node and the policy authority their own few routes,
