@@ -3,8 +3,8 @@
 //! Spans with the target [`TARGET`] are exported and never logged; all others are logged and never exported. Without a collector
 //! the former are disabled where they are written.
 //!
-//! A thread of its own sends them, so that a collector that is slow, down or hostile costs no request anything: the queue is
-//! bounded, and spans that do not fit are dropped and counted.
+//! The SDK's thread sends them, so that a collector that is slow, down or hostile costs no request anything: the queue is bounded, and
+//! spans that do not fit are dropped and counted.
 
 use crate::Descriptions;
 use crate::StartError;
@@ -24,17 +24,17 @@ use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_sc
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{
-    SamplingDecision, SamplingResult, SdkTracer, SdkTracerProvider, ShouldSample, Span, SpanData,
-    SpanProcessor,
+    BatchConfigBuilder, BatchSpanProcessor, SamplingDecision, SamplingResult, SdkTracer, SdkTracerProvider,
+    ShouldSample, Span, SpanData, SpanExporter, SpanProcessor,
 };
-use parking_lot::Mutex;
 use prost::Message as _;
 use std::error::Error;
-use std::sync::{OnceLock, mpsc as blocking};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 /// The target of spans that are exported.
@@ -80,14 +80,8 @@ pub struct Traces {
     pub follows_caller: bool,
 }
 
-/// The sending thread.
-struct Sending {
-    stop: watch::Sender<bool>,
-    /// Disconnected when the thread has ended.
-    ended: blocking::Receiver<()>,
-}
-
-static SENDING: OnceLock<Mutex<Sending>> = OnceLock::new();
+/// What the process exports by, once it does.
+static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
 /// Counts from zero, so that the first loss is an increase.
 pub(crate) fn start_counters() {
@@ -97,134 +91,114 @@ pub(crate) fn start_counters() {
     }
 }
 
-/// Starts the sending thread, and returns the tracer of the process.
+/// Starts to export, and returns the tracer of the process.
 pub(crate) fn start(traces: &Traces) -> Result<SdkTracer, StartError> {
-    let failed = |why: String| StartError::new("traces", why);
     let resource = Resource::builder_empty()
         .with_attributes([
             KeyValue::new("service.name", traces.service.clone()),
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
         ])
         .build();
-    let (queue, spans) = mpsc::channel(QUEUE_MAX);
-    let (stop, stopping) = watch::channel(false);
-    let (running, ended) = blocking::channel();
-    let collector = Collector { address: traces.collector.clone(), resource: (&resource).into() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed(error.to_string()))?;
-    let send = move || {
-        runtime.block_on(collector.send_all(spans, stopping));
-        drop(running);
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let collector = Collector {
+        address: traces.collector.clone(),
+        resource: (&resource).into(),
+        runtime: runtime.map_err(|error| StartError::new("traces", error))?,
+        waiting: Arc::clone(&waiting),
+        failed: AtomicBool::new(false),
     };
-    std::thread::Builder::new()
-        .name("traces".into())
-        .spawn(send)
-        .map_err(|error| failed(error.to_string()))?;
-    let _already_started = SENDING.set(Mutex::new(Sending { stop, ended }));
-    let sampler = Sampler { ratio: traces.ratio, follows_caller: traces.follows_caller };
+    let batches = BatchConfigBuilder::default()
+        .with_max_queue_size(QUEUE_MAX)
+        .with_max_export_batch_size(BATCH_MAX)
+        .with_scheduled_delay(BATCH_WITHIN);
+    let sender = BatchSpanProcessor::builder(collector).with_batch_config(batches.build()).build();
     let provider = SdkTracerProvider::builder()
         .with_resource(resource)
-        .with_sampler(sampler)
-        .with_span_processor(Queue(queue))
+        .with_sampler(Sampler { ratio: traces.ratio, follows_caller: traces.follows_caller })
+        .with_span_processor(Queue { sender, waiting })
         .build();
-    Ok(provider.tracer("operation-gateway"))
+    Ok(PROVIDER.get_or_init(|| provider).tracer("operation-gateway"))
 }
 
 /// Sends the spans that wait, for at most two seconds. Later spans are dropped.
 pub fn finish() {
-    if let Some(sending) = SENDING.get() {
-        let sending = sending.lock();
-        let _thread_ended = sending.stop.send(true);
-        let _ended_or_late = sending.ended.recv_timeout(FINISH_WITHIN);
+    if let Some(provider) = PROVIDER.get() {
+        let _late = provider.shutdown_with_timeout(FINISH_WITHIN);
     }
 }
 
-/// Queues ended spans, and never waits.
+/// Passes ended spans on, and counts those that do not fit, which the SDK does not show.
 #[derive(Debug)]
-struct Queue(mpsc::Sender<SpanData>);
+struct Queue {
+    sender: BatchSpanProcessor,
+    waiting: Arc<AtomicUsize>,
+}
 
 impl SpanProcessor for Queue {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
     fn on_end(&self, span: SpanData) {
-        if span.span_context.is_sampled() && self.0.try_send(span).is_err() {
+        if !span.span_context.is_sampled() {
+            return;
+        }
+        if self.waiting.fetch_add(1, Ordering::Relaxed) < QUEUE_MAX {
+            self.sender.on_end(span);
+        } else {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
             counter!(DROPPED, "reason" => "queue").increment(1);
         }
     }
 
     fn force_flush(&self) -> OTelSdkResult {
-        Ok(())
+        self.sender.force_flush()
     }
 
-    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
-        Ok(())
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.sender.shutdown_with_timeout(timeout)
     }
 }
 
+#[derive(Debug)]
 struct Collector {
     /// `host:port`.
     address: String,
     resource: ResourceAttributesWithSchema,
+    runtime: Runtime,
+    /// Spans of the queue.
+    waiting: Arc<AtomicUsize>,
+    /// Whether it did not accept the last batch.
+    failed: AtomicBool,
 }
 
-impl Collector {
-    /// Sends spans in batches until the process stops, and then those that wait.
-    async fn send_all(self, mut spans: mpsc::Receiver<SpanData>, mut stopping: watch::Receiver<bool>) {
-        let mut failed = false;
-        loop {
-            let mut batch = Vec::new();
-            let is_last = tokio::select! {
-                n_spans = spans.recv_many(&mut batch, BATCH_MAX) => n_spans == 0,
-                _ = stopping.wait_for(|stopping| *stopping) => true,
-            };
-            if is_last {
-                spans.close();
-            }
-            let end = Instant::now() + BATCH_WITHIN;
-            while batch.len() < BATCH_MAX {
-                let room = BATCH_MAX - batch.len();
-                let more = async {
-                    tokio::select! {
-                        n_spans = spans.recv_many(&mut batch, room) => n_spans,
-                        _ = stopping.wait_for(|stopping| *stopping), if !is_last => 0,
-                    }
-                };
-                if !matches!(timeout_at(end, more).await, Ok(1..)) {
-                    break;
-                }
-            }
-            if !batch.is_empty() {
-                failed = self.send(batch, failed).await;
-            } else if is_last {
-                return;
-            }
-        }
-    }
-
-    /// Sends a batch. Returns whether that failed, which is logged once until it succeeds again.
-    async fn send(&self, batch: Vec<SpanData>, failed_before: bool) -> bool {
+impl SpanExporter for Collector {
+    /// Sends a batch. A failure is logged once until it succeeds again.
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        self.waiting.fetch_sub(batch.len(), Ordering::Relaxed);
         let n_spans = u64::try_from(batch.len()).unwrap_or(u64::MAX);
         let resource_spans = group_spans_by_resource_and_scope(batch, &self.resource);
         let body = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
-        match timeout(EXPORT_WITHIN, self.post(body)).await {
-            Ok(Ok(())) => {
-                counter!(EXPORTED).increment(n_spans);
-                if failed_before {
-                    tracing::info!("the trace collector accepts spans again");
-                }
-                false
-            }
-            Ok(Err(_)) | Err(_) => {
-                counter!(DROPPED, "reason" => "collector").increment(n_spans);
-                if !failed_before {
-                    tracing::warn!("the trace collector does not accept spans; they are dropped and counted");
-                }
-                true
-            }
+        let sent = self.runtime.block_on(async { timeout(EXPORT_WITHIN, self.post(body)).await });
+        let has_failed = !matches!(sent, Ok(Ok(())));
+        let failed_before = self.failed.swap(has_failed, Ordering::Relaxed);
+        if has_failed {
+            counter!(DROPPED, "reason" => "collector").increment(n_spans);
+        } else {
+            counter!(EXPORTED).increment(n_spans);
         }
+        match (failed_before, has_failed) {
+            (false, true) => {
+                tracing::warn!("the trace collector does not accept spans; they are dropped and counted");
+            }
+            (true, false) => tracing::info!("the trace collector accepts spans again"),
+            (true, true) | (false, false) => {}
+        }
+        Ok(())
     }
+}
 
-    /// Sends a request on a connection of its own, once a second at most. The answer's body is not read.
+impl Collector {
+    /// Sends a request on a connection of its own. The answer's body is not read.
     async fn post(&self, body: Vec<u8>) -> Result<(), Box<dyn Error + Send + Sync>> {
         let stream = TcpStream::connect(&self.address).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -338,7 +312,7 @@ pub(crate) fn trace_id(span: &tracing::Span) -> Option<TraceId> {
 /// The `traceparent` of the present span, for a call to another process. `None` if it is not exported.
 #[must_use]
 pub fn traceparent() -> Option<(HeaderName, HeaderValue)> {
-    SENDING.get()?;
+    PROVIDER.get()?;
     let context = tracing::Span::current().context().span().span_context().clone();
     let (trace, span, flags) = (context.trace_id(), context.span_id(), context.trace_flags().to_u8());
     let value = context.is_valid().then(|| format!("00-{trace}-{span}-{flags:02x}"))?;
